@@ -1,0 +1,1 @@
+"""What exists: objects, owners, roles, permissions, categories, labels, plans, and their storage."""

@@ -1,0 +1,101 @@
+"""Expressions over a tuple's attributes, and their types. One tree for every language and engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from catalog.errors import InvalidInput, Position
+from catalog.functions import SCALAR_FUNCTIONS
+from catalog.schema import Schema, Type
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeRef:
+    """The value of the attribute of that name."""
+
+    name: str
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant. TIMESTAMP values are microseconds since 1970 UTC; None is a typed NULL."""
+
+    value: bool | int | float | str | None
+    type: Type
+    position: Position | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or operator of the allow-list applied to arguments."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    position: Position | None = field(default=None, compare=False)
+
+
+Expression = AttributeRef | Literal | Call
+
+
+def type_of(expression: Expression, schema: Schema) -> Type:
+    """The type of an expression over tuples of `schema`.
+
+    Raises InvalidInput, with the place in the text, for an unknown attribute, a function outside
+    the allow-list, or arguments of the wrong number or type.
+    """
+    match expression:
+        case AttributeRef(name, position):
+            attribute = schema.get(name)
+            if attribute is None:
+                known = ", ".join(schema.names)
+                raise InvalidInput(f"unknown attribute {name!r}; there are: {known}", position)
+            return attribute.type
+        case Literal(value, declared, position):
+            if value is not None and not _literal_fits(value, declared):
+                raise InvalidInput(f"the constant does not fit the type {declared}", position)
+            return declared
+        case Call(name, arguments, position):
+            function = SCALAR_FUNCTIONS.get(name)
+            if function is None:
+                raise InvalidInput(f"function {name!r} is not in the allow-list", position)
+            types = tuple(type_of(argument, schema) for argument in arguments)
+            result = function.result(types)
+            if result is None:
+                given = ", ".join(types)
+                raise InvalidInput(
+                    f"{function.name} takes {function.takes}, not ({given})", position
+                )
+            return result
+
+
+def _literal_fits(value: bool | float | str, declared: Type) -> bool:
+    match declared:
+        case Type.BOOLEAN:
+            return isinstance(value, bool)
+        case Type.BIGINT | Type.TIMESTAMP:
+            in_range = isinstance(value, int) and -(2**63) <= value < 2**63
+            return in_range and not isinstance(value, bool)
+        case Type.DOUBLE:
+            return isinstance(value, float) and value - value == 0
+        case Type.STRING:
+            # These two separate and mark fields on the labelled topics.
+            return isinstance(value, str) and not ({"\x1e", "\x1f"} & set(value))
+
+
+def attributes_of(expression: Expression) -> Iterator[AttributeRef]:
+    """Every attribute reference in the expression, in reading order."""
+    match expression:
+        case AttributeRef():
+            yield expression
+        case Call(_, arguments):
+            for argument in arguments:
+                yield from attributes_of(argument)
+
+
+def conjuncts(expression: Expression) -> tuple[Expression, ...]:
+    """The parts of a condition that AND joins."""
+    if isinstance(expression, Call) and expression.function == "and":
+        return tuple(part for argument in expression.arguments for part in conjuncts(argument))
+    return (expression,)

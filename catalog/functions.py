@@ -1,0 +1,155 @@
+"""The allow-list of functions: names, what they take, what they give.
+
+A function that is not here reaches no engine. All are total: where a value has no result (overflow,
+division by zero, an unreadable cast) it is NULL, never an error, because an error would tell about
+tuples that were filtered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from catalog.schema import Type
+
+Types = tuple[Type, ...]
+_NUMERIC = frozenset({Type.BIGINT, Type.DOUBLE})
+_ORDERED = frozenset({Type.BIGINT, Type.DOUBLE, Type.STRING, Type.TIMESTAMP})
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarFunction:
+    """`result` gives the type for the arguments' types, or None where they do not fit `takes`."""
+
+    name: str
+    takes: str
+    result: Callable[[Types], Type | None]
+
+
+def _fixed(parameters: Types, result: Type) -> Callable[[Types], Type | None]:
+    return lambda types: result if types == parameters else None
+
+
+def _wider(types: Types) -> Type | None:
+    if not types or not set(types) <= _NUMERIC:
+        return None
+    return Type.DOUBLE if Type.DOUBLE in types else Type.BIGINT
+
+
+def _same(types: Types) -> Type | None:
+    """The one type of all, numbers widened."""
+    if len(set(types)) == 1:
+        return types[0]
+    return _wider(types)
+
+
+def _arithmetic(types: Types) -> Type | None:
+    return _wider(types) if len(types) == 2 else None
+
+
+def _division(types: Types) -> Type | None:
+    return Type.DOUBLE if len(types) == 2 and _wider(types) else None
+
+
+def _equality(types: Types) -> Type | None:
+    return Type.BOOLEAN if len(types) == 2 and _same(types) else None
+
+
+def _order(types: Types) -> Type | None:
+    comparable = len(types) == 2 and set(types) <= _ORDERED and _same(types)
+    return Type.BOOLEAN if comparable else None
+
+
+def _logic(types: Types) -> Type | None:
+    return Type.BOOLEAN if len(types) >= 2 and set(types) == {Type.BOOLEAN} else None
+
+
+def _one_number(types: Types) -> Type | None:
+    return _wider(types) if len(types) == 1 else None
+
+
+def _number_to(result: Type) -> Callable[[Types], Type | None]:
+    return lambda types: result if len(types) == 1 and types[0] in _NUMERIC else None
+
+
+def _any_to(result: Type) -> Callable[[Types], Type | None]:
+    return lambda types: result if len(types) == 1 else None
+
+
+def _case(types: Types) -> Type | None:
+    """when, then, when, then, ..., else."""
+    if len(types) < 3 or len(types) % 2 == 0 or set(types[:-1:2]) != {Type.BOOLEAN}:
+        return None
+    return _same((*types[1:-1:2], types[-1]))
+
+
+def _cast(*sources: Type, result: Type) -> Callable[[Types], Type | None]:
+    return lambda types: result if len(types) == 1 and types[0] in sources else None
+
+
+_S, _N = Type.STRING, Type.BIGINT
+_FUNCTIONS = (
+    *(ScalarFunction(name, "two numbers", _arithmetic) for name in ("+", "-", "*", "%")),
+    ScalarFunction("/", "two numbers", _division),
+    ScalarFunction("negate", "one number", _one_number),
+    ScalarFunction("abs", "one number", _one_number),
+    ScalarFunction("floor", "one number", _number_to(Type.BIGINT)),
+    ScalarFunction("ceil", "one number", _number_to(Type.BIGINT)),
+    ScalarFunction("sqrt", "one number", _number_to(Type.DOUBLE)),
+    *(ScalarFunction(name, "two values of one type", _equality) for name in ("=", "<>")),
+    *(
+        ScalarFunction(name, "two numbers, strings or timestamps", _order)
+        for name in ("<", "<=", ">", ">=")
+    ),
+    *(ScalarFunction(name, "two or more conditions", _logic) for name in ("and", "or")),
+    ScalarFunction("not", "one condition", _fixed((Type.BOOLEAN,), Type.BOOLEAN)),
+    ScalarFunction("is_null", "one value", _any_to(Type.BOOLEAN)),
+    ScalarFunction(
+        "coalesce", "two or more values of one type", lambda t: _same(t) if len(t) > 1 else None
+    ),
+    ScalarFunction("case", "conditions and values of one type, and an ELSE", _case),
+    ScalarFunction("upper", "a string", _fixed((_S,), _S)),
+    ScalarFunction("lower", "a string", _fixed((_S,), _S)),
+    ScalarFunction("trim", "a string", _fixed((_S,), _S)),
+    ScalarFunction("length", "a string", _fixed((_S,), _N)),
+    ScalarFunction(
+        "concat", "two or more strings", lambda t: _S if len(t) > 1 and set(t) == {_S} else None
+    ),
+    ScalarFunction("substring", "a string, a start from 1, a length", _fixed((_S, _N, _N), _S)),
+    ScalarFunction("like", "a string and a pattern", _fixed((_S, _S), Type.BOOLEAN)),
+    *(
+        ScalarFunction(name, "a timestamp", _fixed((Type.TIMESTAMP,), Type.BIGINT))
+        for name in ("year", "month", "day", "hour", "minute", "second")
+    ),
+    ScalarFunction("cast_bigint", "a number or a string", _cast(*_NUMERIC, _S, result=_N)),
+    ScalarFunction("cast_double", "a number or a string", _cast(*_NUMERIC, _S, result=Type.DOUBLE)),
+    ScalarFunction(
+        "cast_string",
+        "a number, condition or string",
+        _cast(*_NUMERIC, Type.BOOLEAN, _S, result=_S),
+    ),
+)
+SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {f.name: f for f in _FUNCTIONS}
+
+
+def _aggregate_any(result: Type) -> Callable[[Type], Type | None]:
+    return lambda argument: result
+
+
+def _aggregate_number(result: Type | None) -> Callable[[Type], Type | None]:
+    return lambda argument: (result or argument) if argument in _NUMERIC else None
+
+
+# name -> the result's type for the argument's type, or None where it does not fit.
+# count(*) is `count` without an argument. stddev is of the sample, NULL below two values.
+AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
+    "count": _aggregate_any(Type.BIGINT),
+    "sum": _aggregate_number(None),
+    "avg": _aggregate_number(Type.DOUBLE),
+    "stddev": _aggregate_number(Type.DOUBLE),
+    "min": lambda argument: argument if argument in _ORDERED else None,
+    "max": lambda argument: argument if argument in _ORDERED else None,
+}
+
+# The functions that an owner can declare for READ AGGREGATE: min and max would give single values.
+DECLARABLE_FUNCTIONS = frozenset({"count", "sum", "avg", "stddev"})

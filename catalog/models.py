@@ -1,0 +1,310 @@
+"""The catalog's tables. Every change to them goes through `catalog.store.Catalog.change`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+# SQLite numbers rows by itself only for INTEGER keys.
+Key = BigInteger().with_variant(Integer, "sqlite")
+
+
+class Base(DeclarativeBase):
+    """All tables. Times are UTC; on every database they are stored without a zone."""
+
+    type_annotation_map = {
+        dict[str, Any]: JSON,
+        datetime: DateTime(timezone=False),
+        int: BigInteger,
+    }
+
+
+class User(Base):
+    """Somebody who can log in."""
+
+    __tablename__ = "users"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), unique=True)
+    password_hash: Mapped[str] = mapped_column(String(100))
+    must_change_password: Mapped[bool] = mapped_column(default=False)
+    locked: Mapped[bool] = mapped_column(default=False)
+    failed_logins: Mapped[int] = mapped_column(default=0)
+    logins_stopped_until: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+
+
+class Role(Base):
+    """A job function; permissions are granted to roles only."""
+
+    __tablename__ = "roles"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), unique=True)
+
+
+class Seniority(Base):
+    """The senior role holds what the junior one holds; the graph has no cycle."""
+
+    __tablename__ = "seniorities"
+    senior_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True)
+    junior_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True)
+
+
+class Membership(Base):
+    """The user may activate the role."""
+
+    __tablename__ = "memberships"
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True)
+    role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True, index=True)
+
+
+class Session(Base):
+    """A login. Of its token only the SHA-256 is kept; `active_roles` are those activated."""
+
+    __tablename__ = "sessions"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+    ended_at: Mapped[datetime | None]
+    user: Mapped[User] = relationship()
+    active_roles: Mapped[list[Role]] = relationship(secondary="session_roles")
+
+
+class SessionRole(Base):
+    """A role that a session has activated."""
+
+    __tablename__ = "session_roles"
+    session_id: Mapped[int] = mapped_column(ForeignKey("sessions.id"), primary_key=True)
+    role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True, index=True)
+
+
+class Object(Base):
+    """SYSTEM, a schema, a stream, a query or an output.
+
+    `namespace` is what names are unique in: streams and outputs share one, since a query can name
+    either. A removed object keeps its row (its id is never reused) and frees its name.
+    """
+
+    __tablename__ = "objects"
+    __table_args__ = (
+        Index(
+            "one_live_object_a_name",
+            "namespace",
+            "name",
+            unique=True,
+            sqlite_where=text("removed_at IS NULL"),
+            postgresql_where=text("removed_at IS NULL"),
+        ),
+    )
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    namespace: Mapped[str] = mapped_column(String(16))
+    name: Mapped[str] = mapped_column(String(64))
+    owner_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
+    created_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]
+    owner: Mapped[User | None] = relationship()
+
+
+class Grant(Base):
+    """The role holds the permission on the object."""
+
+    __tablename__ = "grants"
+    __table_args__ = (UniqueConstraint("role_id", "permission", "object_id"),)
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"))
+    permission: Mapped[str] = mapped_column(String(32))
+    object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
+
+
+class CategoryRow(Base):
+    """One bit of every label; the row outlives what it stands for, so a bit is never reused."""
+
+    __tablename__ = "categories"
+    bit: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(String(16))  # "source" or "aggregated"
+    stream_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
+
+
+class SchemaRow(Base):
+    """A schema's attributes, as `catalog.plan_json.encode` writes them."""
+
+    __tablename__ = "schemas"
+    object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
+    definition: Mapped[dict[str, Any]]
+
+
+class StreamRow(Base):
+    """A source stream. `relation` is its encoded Relation; none of it changes after creation."""
+
+    __tablename__ = "streams"
+    object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
+    schema_id: Mapped[int] = mapped_column(ForeignKey("objects.id"))
+    relation: Mapped[dict[str, Any]]
+    max_ahead_ms: Mapped[int]
+    max_bytes: Mapped[int]
+    partitions: Mapped[int]
+    ingest_group: Mapped[int] = mapped_column(index=True)
+
+
+class QueryRow(Base):
+    """A standing query as it was added; `running` is what its holders want it to be."""
+
+    __tablename__ = "queries"
+    object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
+    language: Mapped[str] = mapped_column(String(16))
+    text: Mapped[str]
+    running: Mapped[bool] = mapped_column(default=True)
+
+
+class OutputRow(Base):
+    """What a query gives. `relation` and `plan` are encoded; `starting_offsets` say where it begins.
+
+    `starting_offsets` is {topic: {partition: offset}} of the labelled topics at the moment the query
+    was added. `weak` is the semantics at delivery; `retention_ms` that of the delivery topics.
+    """
+
+    __tablename__ = "outputs"
+    object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
+    query_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
+    relation: Mapped[dict[str, Any]]
+    plan: Mapped[dict[str, Any]]
+    starting_offsets: Mapped[dict[str, Any]]
+    weak: Mapped[bool] = mapped_column(default=False)
+    retention_ms: Mapped[int]
+
+
+class OutputInput(Base):
+    """The output's plan reads the relation (a stream or another output)."""
+
+    __tablename__ = "output_inputs"
+    output_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
+    relation_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True, index=True)
+
+
+class DeliveryClass(Base):
+    """A clearance class of an output: its topic never changes what it holds, its name is random.
+
+    `clearance` is in the label's wire form. A closed class is never fed or opened again.
+    """
+
+    __tablename__ = "delivery_classes"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    output_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
+    name: Mapped[str] = mapped_column(String(32), unique=True)
+    topic: Mapped[str] = mapped_column(String(160), unique=True)
+    clearance: Mapped[str]
+    weak: Mapped[bool]
+    closed_at: Mapped[datetime | None]
+
+
+class Access(Base):
+    """A Kafka principal that was given out: for reading an output, a quarantine, or for sending.
+
+    It holds what `roles` held when it was made and is checked again at every change. Without a
+    session it outlives the session that made it (`--keep`). `topic` is what the catalog wants the
+    principal to reach now, None for nothing; the delivery class stands beside it.
+    """
+
+    __tablename__ = "accesses"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))  # "output", "quarantine" or "send"
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    session_id: Mapped[int | None] = mapped_column(ForeignKey("sessions.id"), index=True)
+    object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
+    principal: Mapped[str] = mapped_column(String(64), unique=True)
+    class_id: Mapped[int | None] = mapped_column(ForeignKey("delivery_classes.id"), index=True)
+    topic: Mapped[str | None] = mapped_column(String(160), index=True)
+    created_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+    user: Mapped[User] = relationship()
+    roles: Mapped[list[Role]] = relationship(secondary="access_roles")
+
+
+class AccessRole(Base):
+    """A role that was active when the access was made."""
+
+    __tablename__ = "access_roles"
+    access_id: Mapped[int] = mapped_column(ForeignKey("accesses.id"), primary_key=True)
+    role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True, index=True)
+
+
+class Withdrawal(Base):
+    """The intent to take a topic from a principal, written in the transaction that decided it.
+
+    It is done once the ACL is gone and, for reading, the fence stands. What is not done when the
+    service starts is done before it serves.
+    """
+
+    __tablename__ = "withdrawals"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    principal: Mapped[str] = mapped_column(String(64))
+    topic: Mapped[str] = mapped_column(String(160), index=True)
+    decided_at: Mapped[datetime]
+    done_at: Mapped[datetime | None] = mapped_column(index=True)
+
+
+class Lease(Base):
+    """A lock across processes that ends by itself when its holder is gone."""
+
+    __tablename__ = "leases"
+    name: Mapped[str] = mapped_column(String(200), primary_key=True)
+    holder: Mapped[str] = mapped_column(String(64))
+    expires_at: Mapped[datetime]
+
+
+class RunStatus(Base):
+    """What the runner says of a Spark query: its state, and a message that never holds data."""
+
+    __tablename__ = "run_statuses"
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    state: Mapped[str] = mapped_column(String(16))  # starting, running, restarting, failed, stopped
+    message: Mapped[str] = mapped_column(default="")
+    fingerprint: Mapped[str] = mapped_column(String(64), default="")
+    updated_at: Mapped[datetime]
+
+
+class Generation(Base):
+    """One row that counts changes of what should run; the runner looks at it instead of at all."""
+
+    __tablename__ = "generation"
+    id: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
+    value: Mapped[int] = mapped_column(default=0)
+
+
+class AuditEntry(Base):
+    """One decision or change. `hash` covers the entry and the hash before it."""
+
+    __tablename__ = "audit"
+    seq: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
+    at: Mapped[datetime]
+    actor: Mapped[str] = mapped_column(String(64))
+    action: Mapped[str] = mapped_column(String(64))
+    object: Mapped[str] = mapped_column(String(200))
+    outcome: Mapped[str] = mapped_column(String(16))  # allowed, denied, changed, failed
+    reason: Mapped[str]
+    detail: Mapped[dict[str, Any]]
+    hash: Mapped[str] = mapped_column(String(64))
+
+
+class AuditHead(Base):
+    """The newest entry's number and hash; locking this row makes all changes one history."""
+
+    __tablename__ = "audit_head"
+    id: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
+    seq: Mapped[int]
+    hash: Mapped[str] = mapped_column(String(64))

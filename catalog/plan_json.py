@@ -1,0 +1,75 @@
+"""Plans as JSON, for storage: a node is {"node": its class, its fields...}."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from catalog import expression, plan
+from catalog.errors import Position
+from catalog.label import Label
+from catalog.relation import DeclaredAggregate, Relation
+from catalog.schema import Attribute, Schema
+
+_CLASSES: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        *(plan.Source, plan.Filter, plan.Project, plan.Union, plan.Aggregate, plan.Join),
+        *(plan.Column, plan.Window, plan.Aggregation),
+        *(expression.AttributeRef, expression.Literal, expression.Call, Position),
+        *(Relation, DeclaredAggregate, Schema, Attribute, Label),
+    )
+}
+
+
+def encode(value: Any) -> Any:
+    """A value of the plan's classes as JSON objects, lists and scalars."""
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {f.name: encode(getattr(value, f.name)) for f in fields(value)}
+        return {"node": type(value).__name__, **own}
+    if isinstance(value, tuple):
+        return [encode(item) for item in value]
+    return value
+
+
+def decode(data: Any) -> Any:
+    """The value that `encode` wrote. Raises ValueError for anything else."""
+    if isinstance(data, list):
+        return tuple(decode(item) for item in data)
+    if not isinstance(data, dict):
+        return data
+    cls = _CLASSES.get(data.get("node", ""))
+    if cls is None:
+        raise ValueError("not a stored plan")
+    hints = get_type_hints(cls)
+    given = {name: value for name, value in data.items() if name != "node"}
+    return cls(**{name: _typed(hints[name], decode(value)) for name, value in given.items()})
+
+
+def _typed(hint: Any, value: Any) -> Any:
+    """Turn a scalar back into the enum that the field holds."""
+    if get_origin(hint) in (Union, types.UnionType):
+        enums = [h for h in get_args(hint) if isinstance(h, type) and issubclass(h, Enum)]
+        hint = enums[0] if enums else hint
+    if isinstance(hint, type) and issubclass(hint, Enum) and value is not None:
+        return hint(value)
+    return value
+
+
+def encode_plan(node: plan.Plan) -> dict[str, Any]:
+    """The JSON object that stores a plan."""
+    result = encode(node)
+    assert isinstance(result, dict)  # a node is always an object
+    return result
+
+
+def decode_plan(data: dict[str, Any]) -> plan.Plan:
+    """The plan that `encode_plan` wrote. Raises ValueError for anything else."""
+    node = decode(data)
+    if not isinstance(node, plan.Plan):
+        raise ValueError("not a stored plan")
+    return node

@@ -1,0 +1,59 @@
+"""Relations: what a query can read, a source stream or an output of another query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from catalog.label import Label
+from catalog.schema import Schema
+from catalog.topics import lab_topic
+
+
+class RelationKind(StrEnum):
+    """Where a relation's tuples come from."""
+
+    STREAM = "stream"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredAggregate:
+    """The one aggregate through which READ AGGREGATE reads a stream (DESIGN, the one rule).
+
+    It is part of the stream's definition and never changes: tumbling windows of `window_ms`,
+    grouped by exactly `keys`, any of `functions` (names of the allow-list) over plain attributes,
+    for groups of at least `minimum` tuples. `source` and `aggregated` are category bits.
+    """
+
+    window_ms: int
+    keys: tuple[str, ...]
+    functions: tuple[str, ...]
+    minimum: int
+    source: int
+    aggregated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A stream or an output as a query sees it. None of this ever changes while the relation exists.
+
+    `event_time` names the TIMESTAMP attribute that windows go by, or None; `lateness_ms` is how far
+    a tuple may lag behind the newest one (the watermark); `reach` holds every category that a tuple
+    here can carry; `public` tells that tuples may carry the empty label.
+    """
+
+    object_id: int
+    name: str
+    kind: RelationKind
+    schema: Schema
+    event_time: str | None
+    lateness_ms: int
+    reach: Label
+    public: bool = False
+    declared: DeclaredAggregate | None = None
+
+    @property
+    def topic(self) -> str:
+        """The topic that holds the relation's labelled tuples."""
+        return lab_topic(self.name)

@@ -1,0 +1,85 @@
+"""What should run in the data plane, as values: the whole contract between catalog and secfilter."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from catalog.clearance import Clearance
+from catalog.label import Label
+from catalog.plan import Plan
+from catalog.plan_json import encode
+from catalog.relation import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class IngestStream:
+    """One stream of an ingest run: every valid record of in.<name> gets `label`.
+
+    A record larger than `max_bytes`, or whose event time is more than `max_ahead_ms` ahead of the
+    clock, goes to quarantine.
+    """
+
+    relation: Relation
+    label: Label
+    max_ahead_ms: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRun:
+    """One Spark query that serves a group of streams."""
+
+    name: str
+    streams: tuple[IngestStream, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FanOutClass:
+    """One delivery topic and who reads it; `weak` is the semantics of delivery (004 §3.2)."""
+
+    topic: str
+    clearance: Clearance
+    weak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRun:
+    """One Spark query that computes an output and fans it out to its classes.
+
+    `labelled` tells that other queries read the output, so lab.<output> is written too. `sources`
+    holds the categories of the kind "source stream", which weak delivery treats differently.
+    `starting_offsets` is {topic: {partition: offset}} of the labelled topics, for the first start.
+    """
+
+    name: str
+    plan: Plan
+    output: Relation
+    classes: tuple[FanOutClass, ...]
+    labelled: bool
+    sources: Label
+    starting_offsets: Mapping[str, Mapping[str, int]]
+
+
+Run = IngestRun | QueryRun
+
+
+def fingerprint(run: Run) -> str:
+    """A hash of all that a run depends on: a run whose fingerprint changed is restarted."""
+    if isinstance(run, IngestRun):
+        parts: object = [
+            run.name,
+            [[encode(s.relation), s.label.bits, s.max_ahead_ms, s.max_bytes] for s in run.streams],
+        ]
+    else:
+        parts = [
+            run.name,
+            encode(run.plan),
+            encode(run.output),
+            sorted([c.topic, c.clearance.bits, c.weak] for c in run.classes),
+            run.labelled,
+            run.sources.bits,
+        ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

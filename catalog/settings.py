@@ -1,0 +1,131 @@
+"""Where the parts of a deployment are: one TOML file, 0600, that `deploy` writes (or an operator)."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from catalog.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAccount:
+    """A Kafka user and the file (0600) that holds its password."""
+
+    username: str
+    password_file: Path
+
+    def password(self) -> str:
+        """Read the password from its file."""
+        return self.password_file.read_text().strip()
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """The cluster: SASL_SSL with SCRAM-SHA-512, its CA, and the platform's two accounts."""
+
+    bootstrap: str
+    ca_file: Path
+    secadmin: KafkaAccount
+    secfilter: KafkaAccount
+    replication: int = 1
+
+    def client_config(self, account: KafkaAccount) -> dict[str, Any]:
+        """The librdkafka settings with which that account connects."""
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": account.username,
+            "sasl.password": account.password(),
+            "ssl.ca.location": str(self.ca_file),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SecAdminSettings:
+    """The control service's address, certificate and its first administrator's password file."""
+
+    host: str
+    port: int
+    certificate_file: Path
+    key_file: Path
+    ca_file: Path
+    first_password_file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SecFilterSettings:
+    """The data plane: Spark master, connector jars, checkpoints (0700), key of the result ids."""
+
+    master: str
+    jars: Path
+    checkpoints: Path
+    id_key_file: Path
+    options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of one deployment."""
+
+    catalog_url: str
+    kafka: KafkaSettings
+    secadmin: SecAdminSettings
+    secfilter: SecFilterSettings
+
+    @classmethod
+    def load(cls, path: Path) -> Settings:
+        """Read the file. Raises InvalidInput that names the missing or unusable entry."""
+        try:
+            data = tomllib.loads(path.read_text())
+        except OSError as error:
+            raise InvalidInput(f"cannot read the settings {path}: {error.strerror}") from None
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidInput(f"the settings {path} are not TOML: {error}") from None
+        try:
+            return cls(
+                catalog_url=data["catalog"]["url"],
+                kafka=_kafka(data["kafka"]),
+                secadmin=_secadmin(data["secadmin"]),
+                secfilter=_secfilter(data["secfilter"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(f"the settings {path} lack or misstate {error}") from None
+
+
+def _kafka(data: dict[str, Any]) -> KafkaSettings:
+    return KafkaSettings(
+        bootstrap=data["bootstrap"],
+        ca_file=Path(data["ca_file"]),
+        secadmin=_account(data["secadmin"]),
+        secfilter=_account(data["secfilter"]),
+        replication=int(data.get("replication", 1)),
+    )
+
+
+def _account(data: dict[str, Any]) -> KafkaAccount:
+    return KafkaAccount(data["username"], Path(data["password_file"]))
+
+
+def _secadmin(data: dict[str, Any]) -> SecAdminSettings:
+    return SecAdminSettings(
+        host=data["host"],
+        port=int(data["port"]),
+        certificate_file=Path(data["certificate_file"]),
+        key_file=Path(data["key_file"]),
+        ca_file=Path(data["ca_file"]),
+        first_password_file=Path(data["first_password_file"]),
+    )
+
+
+def _secfilter(data: dict[str, Any]) -> SecFilterSettings:
+    return SecFilterSettings(
+        master=data["master"],
+        jars=Path(data["jars"]),
+        checkpoints=Path(data["checkpoints"]),
+        id_key_file=Path(data["id_key_file"]),
+        options=dict(data.get("options", {})),
+    )

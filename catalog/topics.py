@@ -1,0 +1,34 @@
+"""Names of topics (DESIGN, where tuples flow) and of the headers on their records."""
+
+from __future__ import annotations
+
+LABEL_HEADER = "label"
+ID_HEADER = "id"
+ORIGIN_HEADER = "origin"
+FENCE_HEADER = "fence"
+REASON_HEADER = "reason"
+
+
+def in_topic(stream: str) -> str:
+    """Where senders write a stream's tuples, as JSON."""
+    return f"in.{stream}"
+
+
+def lab_topic(relation: str) -> str:
+    """Where labelled tuples of a stream or an output stand, for the platform alone."""
+    return f"lab.{relation}"
+
+
+def quarantine_topic(stream: str) -> str:
+    """Where a stream's records go that do not fit its schema."""
+    return f"quarantine.{stream}"
+
+
+def out_topic(output: str, class_name: str) -> str:
+    """The delivery topic of one clearance class of an output."""
+    return f"out.{output}.{class_name}"
+
+
+def out_pattern(output: str) -> str:
+    """The regular expression that a subscriber's consumer subscribes to."""
+    return rf"^out\.{output}\..*"
