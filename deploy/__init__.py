@@ -1,0 +1,1 @@
+"""Set-up and running of the platform: environment, jars, certificates, broker, processes."""

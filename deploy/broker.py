@@ -1,0 +1,297 @@
+"""A real Apache Kafka on the local JVM: format, start, wait for a log-in, stop.
+
+One combined KRaft node; clients and controller over TLS with SASL, ACLs on, nothing open.
+"""
+
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from deploy.broker_properties import (
+    BROKER_USER,
+    SCRAM,
+    SECADMIN_USER,
+    SECFILTER_USER,
+    NodeFiles,
+    broker_properties,
+    render,
+)
+from deploy.certificates import Certificates, ensure_certificates
+from deploy.credentials import Credentials, ensure_credentials
+from deploy.errors import DeployError
+from deploy.files import private_folder, write_private
+from deploy.ports import free_port, is_free, require_free
+from deploy.processes import ManagedProcess
+
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 20.0
+_PORT_ATTEMPTS = 3
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_IN_USE = "Address already in use"
+
+
+@dataclass(frozen=True)
+class BrokerSettings:
+    """What an embedded broker needs.
+
+    Attributes:
+        state: The deployment's state folder; certificates, passwords, data and logs live there.
+        port: Port for clients on 127.0.0.1; 0 finds a free one.
+        java: The `java` executable, 17 or later.
+        jars: Folder of the broker's jars.
+        heap_mb: Largest heap, in MB.
+    """
+
+    state: Path
+    port: int
+    java: Path
+    jars: Path
+    heap_mb: int = 768
+
+
+class EmbeddedBroker:
+    """One broker with its data in a state folder; a context manager that starts and stops it.
+
+    Attributes:
+        settings: As given.
+        certificates: The deployment's CA and server certificates.
+        secadmin: Credentials of the platform's administrator, a superuser of this broker.
+        secfilter: Credentials of the platform's engine, with no rights until granted.
+    """
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        """Make what is missing of certificates and passwords; nothing is started."""
+        self.settings = settings
+        state = private_folder(settings.state.resolve())
+        secrets = private_folder(state / "secrets")
+        self.certificates: Certificates = ensure_certificates(state / "certificates")
+        self.secadmin = ensure_credentials(secrets, SECADMIN_USER)
+        self.secfilter = ensure_credentials(secrets, SECFILTER_USER)
+        self._own = ensure_credentials(secrets, BROKER_USER)
+        self._folder = private_folder(state / "broker")
+        self._properties = self._folder / "server.properties"
+        self.log = self._folder / "server.log"
+        # What the JVM itself says, before and after there is a log.
+        self._process = ManagedProcess("broker", self._folder, self._folder / "console.log")
+        self._port = settings.port
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` for clients. With port 0 it is known once the broker has started."""
+        return f"localhost:{self._port}"
+
+    @property
+    def port(self) -> int:
+        """The clients' port; the same again when this object restarts the broker."""
+        return self._port
+
+    @property
+    def ca_file(self) -> Path:
+        """The CA certificate that clients trust."""
+        return self.certificates.ca
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the running broker, or None."""
+        mark = self._process.mark
+        return mark.pid if mark else None
+
+    def client_config(self, username: str, password: str) -> dict[str, str]:
+        """Settings of a confluent-kafka client that logs in as `username`."""
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": SCRAM,
+            "sasl.username": username,
+            "sasl.password": password,
+            "ssl.ca.location": str(self.ca_file),
+            # The listener is bound to IPv4 alone, and `localhost` may name IPv6 first.
+            "broker.address.family": "v4",
+        }
+
+    def admin_config(self) -> dict[str, str]:
+        """Settings of a confluent-kafka client that logs in as `secadmin`."""
+        return self.client_config(self.secadmin.username, self.secadmin.password())
+
+    def start(self) -> None:
+        """Start the broker and return when a client has logged in.
+
+        Raises:
+            DeployError: The port is in use, the broker already runs or ended while starting, or
+                nobody could log in within `START_TIMEOUT_S` seconds.
+        """
+        if self._process.mark is None and self._port:
+            require_free(self._port, "the broker", "--port")
+        chosen = bool(self._port)
+        for attempt in range(_PORT_ATTEMPTS):
+            try:
+                return self._start_once()
+            except _PortTakenError:
+                # Between choosing a free port and using it, somebody else was faster.
+                if not chosen:
+                    self._port = 0
+                if attempt == _PORT_ATTEMPTS - 1:
+                    raise
+
+    def stop(self) -> None:
+        """Stop the broker in good order (SIGTERM), or after 20 s with SIGKILL."""
+        self._process.stop(STOP_TIMEOUT_S)
+
+    def kill(self) -> None:
+        """SIGKILL: what a crash does."""
+        self._process.kill()
+
+    def __enter__(self) -> "EmbeddedBroker":
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _start_once(self) -> None:
+        self._port = self._port or free_port()
+        self._write_properties()
+        if not (self._folder / "data" / "meta.properties").exists():
+            self._format()
+        started = _Tail(self.log), _Tail(self._process.log)
+        self._process.start(self._command())
+        try:
+            self._wait_for_login(started)
+        except BaseException:
+            self._process.stop(STOP_TIMEOUT_S)
+            raise
+
+    def _write_properties(self) -> None:
+        files = NodeFiles(
+            data=self._folder / "data",
+            key_store=self.certificates.broker.key_store,
+            ca=self.certificates.ca,
+        )
+        properties = broker_properties(
+            self._port, self._controller_port(), files, self._own.password()
+        )
+        write_private(self._properties, render(properties))
+
+    def _controller_port(self) -> int:
+        """The port of the last start if it is still free: the voter set remembers it."""
+        kept = self._folder / "controller.port"
+        port = int(kept.read_text()) if kept.exists() else 0
+        if not port or not is_free(port):
+            port = free_port()
+            write_private(kept, str(port))
+        return port
+
+    def _java(self) -> list[str]:
+        return [
+            f"-Xmx{self.settings.heap_mb}m",
+            "-XX:+UseG1GC",
+            "-XX:-UsePerfData",
+            "-Djava.awt.headless=true",
+            f"-Dlog4j2.configurationFile={_LOG_SETTINGS}",
+            f"-Dsecure.streams.log={self.log}",
+            "-cp",
+            f"{self.settings.jars}/*",
+        ]
+
+    def _command(self) -> list[str]:
+        return [str(self.settings.java), *self._java(), "kafka.Kafka", str(self._properties)]
+
+    def _format(self) -> None:
+        """Prepare the data folder with the platform's SCRAM users already in it.
+
+        The passwords go through an argument file of the java launcher (0600, gone afterwards):
+        arguments of a process can be read by everyone on the machine.
+        """
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        arguments = [*self._java(), "kafka.tools.StorageTool", "format", "--standalone"]
+        arguments += ["--cluster-id", cluster, "--config", str(self._properties)]
+        for user in (self._own, self.secadmin, self.secfilter):
+            scram = f"{SCRAM}=[name={user.username},password={user.password()}]"
+            arguments += ["--add-scram", scram]
+        file = write_private(self._folder / "format.args", "\n".join(map(_quoted, arguments)))
+        try:
+            done = subprocess.run(
+                [str(self.settings.java), f"@{file}"],
+                capture_output=True, text=True, check=False, timeout=START_TIMEOUT_S,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise DeployError(f"the broker's storage could not be formatted: {error}") from error
+        finally:
+            file.unlink()
+        if done.returncode:
+            raise DeployError(
+                f"the broker's storage could not be formatted: {_last(done.stderr + done.stdout)}"
+            )
+
+    def _wait_for_login(self, logs: tuple["_Tail", "_Tail"]) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if self._process.mark is None:
+                raise self._death(logs)
+            # Until the port answers, a client would only log noise and back off.
+            if not is_free(self._port) and self._logged_in():
+                return
+            time.sleep(0.05)
+        raise DeployError(
+            f"no log-in to the broker within {START_TIMEOUT_S:.0f} s: see {self.log}"
+        )
+
+    def _logged_in(self) -> bool:
+        config = {**self.admin_config(), "log_level": "0", "socket.timeout.ms": "5000"}
+        try:
+            return bool(AdminClient(config).list_topics(timeout=3).brokers)
+        except KafkaException:
+            return False
+
+    def _death(self, logs: tuple["_Tail", "_Tail"]) -> DeployError:
+        text = "\n".join(tail.read() for tail in logs)
+        if _IN_USE in text:
+            return _PortTakenError(
+                f"port {self._port} for the broker is in use: stop what listens there, "
+                "or choose another with --port"
+            )
+        return DeployError(f"the broker ended while starting: {_last(text)} (see {self.log})")
+
+
+class _PortTakenError(DeployError):
+    """Somebody else bound the port first."""
+
+
+class _Tail:
+    """What is appended to a log from now on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._from = path.stat().st_size if path.exists() else 0
+
+    def read(self) -> str:
+        if not self._path.exists():
+            return ""
+        with self._path.open(errors="replace") as stream:
+            stream.seek(self._from)
+            return stream.read()
+
+
+def _last(text: str) -> str:
+    """The last line that names an error, or else the last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if any(w in line for w in ("ERROR", "FATAL", "Exception"))]
+    return (errors or lines or ["it said nothing"])[-1]
+
+
+def _quoted(argument: str) -> str:
+    """Quote for an argument file of the java launcher."""
+    escaped = argument.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

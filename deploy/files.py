@@ -1,0 +1,59 @@
+"""Files and folders that only their owner may read, written so that no half file is ever seen."""
+
+import fcntl
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PRIVATE_FILE = 0o600
+PRIVATE_FOLDER = 0o700
+
+
+def private_folder(path: Path) -> Path:
+    """Make `path` (and its parents) and close it to everyone but its owner; returns it."""
+    path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+    # mkdir leaves the mode of a folder that was already there.
+    path.chmod(PRIVATE_FOLDER)
+    return path
+
+
+def write_private(path: Path, content: str | bytes) -> Path:
+    """Write `content` to `path` with mode 0600, atomically; returns `path`.
+
+    The file is made with its final mode, so there is no moment in which others can read it.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        temporary.chmod(PRIVATE_FILE)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def secret_file(path: Path, size: int = 32) -> Path:
+    """Make `path` hold `size` random bytes as hexadecimal text, unless it is already there."""
+    if not path.exists():
+        private_folder(path.parent)
+        write_private(path, secrets.token_hex(size))
+    return path
+
+
+@contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on `path` while the block runs; others wait.
+
+    The kernel frees the lock when the holder ends, however it ends.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

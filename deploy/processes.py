@@ -1,0 +1,167 @@
+"""Child processes that outlive a command, and are never mistaken for another process.
+
+A process is named by its id and its start time, kept in a file: an id alone may have been given
+to somebody else's process by the time that we want to stop ours.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.errors import DeployError
+from deploy.files import write_private
+
+POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class ProcessMark:
+    """A process, told apart from any later one with the same id.
+
+    Attributes:
+        pid: Process id.
+        started: Start time as the system tells it; only compared, never computed with.
+    """
+
+    pid: int
+    started: str
+
+    @classmethod
+    def of(cls, pid: int) -> "ProcessMark | None":
+        """The mark of the running process `pid`; None if there is none or it has ended."""
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except FileNotFoundError:
+            return None if Path("/proc/self/stat").exists() else cls._from_ps(pid)
+        except ProcessLookupError:
+            return None
+        # The command, in brackets, may hold blanks: count the fields after it.
+        fields = stat.rpartition(")")[2].split()
+        return None if _ended(pid, fields[0]) else cls(pid, fields[19])
+
+    @classmethod
+    def _from_ps(cls, pid: int) -> "ProcessMark | None":
+        """For systems without /proc."""
+        command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+        state, _, started = subprocess.run(
+            command, capture_output=True, text=True, check=False
+        ).stdout.partition(" ")
+        return None if not started or state.startswith("Z") else cls(pid, started.strip())
+
+    @classmethod
+    def read(cls, path: Path) -> "ProcessMark | None":
+        """The mark kept in `path`; None if there is no such file or it is unreadable."""
+        try:
+            pid, started = path.read_text().strip().split(" ", 1)
+            return cls(int(pid), started)
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def write(self, path: Path) -> None:
+        """Keep the mark in `path`."""
+        write_private(path, f"{self.pid} {self.started}\n")
+
+    def alive(self) -> bool:
+        """Whether this very process still runs."""
+        return ProcessMark.of(self.pid) == self
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to this very process; nothing happens if it has ended."""
+        if self.alive():
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                return
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until the process has ended; False if it still runs after `timeout_s` seconds."""
+        deadline = time.monotonic() + timeout_s
+        while self.alive():
+            # Reap it if it is our child, or it would stay a zombie.
+            try:
+                os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+
+def _ended(pid: int, state: str) -> bool:
+    """Whether all threads are gone: a killed JVM's first thread is a zombie while the others
+    still hold its ports."""
+    try:
+        threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
+    except OSError:
+        return True
+    return state in "ZX" and threads <= 1
+
+
+class ManagedProcess:
+    """One long-running child: started in its own session, logged to a file, marked in a file.
+
+    Its own session, so that Ctrl-C reaches the parent alone, which stops children in order.
+    """
+
+    def __init__(self, name: str, folder: Path, log: Path) -> None:
+        """`folder` holds the mark (`<name>.pid`); `log` takes stdout and stderr."""
+        self.name = name
+        self.log = log
+        self._mark_file = folder / f"{name}.pid"
+
+    @property
+    def mark(self) -> ProcessMark | None:
+        """The running process, or None."""
+        found = ProcessMark.read(self._mark_file)
+        return found if found is not None and found.alive() else None
+
+    def start(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """Start `command`, which must hold no secret: anyone may read a process's arguments.
+
+        Args:
+            command: Program and arguments.
+            environment: Variables in addition to ours.
+
+        Raises:
+            DeployError: It already runs, or could not be started.
+        """
+        if (running := self.mark) is not None:
+            raise DeployError(
+                f"{self.name} already runs (pid {running.pid}): stop it with `python3 -m deploy down`"
+            )
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        variables = {**os.environ, **(environment or {})}
+        try:
+            with self.log.open("ab") as log:
+                child = subprocess.Popen(
+                    list(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    env=variables, start_new_session=True,
+                )
+        except OSError as error:
+            raise DeployError(f"{self.name} could not be started: {error}") from error
+        # Nobody waits through this object: ProcessMark.wait reaps, also in a later command.
+        child.returncode = 0
+        if (mark := ProcessMark.of(child.pid)) is not None:
+            mark.write(self._mark_file)
+
+    def stop(self, timeout_s: float = 20.0) -> None:
+        """SIGTERM, wait `timeout_s` seconds, then SIGKILL; of this process only."""
+        self._end(signal.SIGTERM, timeout_s)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        self._end(signal.SIGKILL, 0)
+
+    def _end(self, first: signal.Signals, timeout_s: float) -> None:
+        mark = ProcessMark.read(self._mark_file)
+        if mark is not None:
+            mark.signal(first)
+            if not mark.wait(timeout_s):
+                mark.signal(signal.SIGKILL)
+                mark.wait(10)
+        self._mark_file.unlink(missing_ok=True)
