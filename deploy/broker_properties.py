@@ -25,6 +25,9 @@ _SMALL_NODE = {
     "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
     "group.initial.rebalance.delay.ms": "0",
     "auto.create.topics.enable": "false",
+    # After a crash a broker waits for its own old session to end: 9 s by default.
+    "broker.heartbeat.interval.ms": "1000",
+    "broker.session.timeout.ms": "5000",
 }
 
 

@@ -84,10 +84,10 @@ def ensure(java: Path, pyspark_jars: Path, cache: Path) -> JarFolders:
     Raises:
         DeployError: A fetch failed, or fetched jars are not those of `jars.lock`.
     """
-    target = cache / f"jars-{_key()}"
+    target = _folder(cache)
     folders = JarFolders(connector=target / "connector", broker=target / "broker")
     with file_lock(cache / "jars.lock"):
-        if not _verified(target):
+        if not verified(cache):
             shutil.rmtree(target, ignore_errors=True)
             with tempfile.TemporaryDirectory(dir=cache, prefix="fetch-") as scratch:
                 fetched = Path(scratch) / "jars"
@@ -98,15 +98,16 @@ def ensure(java: Path, pyspark_jars: Path, cache: Path) -> JarFolders:
     return folders
 
 
-def _key() -> str:
-    """Name of this choice of versions, so that clones with other choices do not share a folder."""
-    digest = hashlib.sha256(LOCK_FILE.read_bytes())
-    return digest.hexdigest()[:16]
+def _folder(cache: Path) -> Path:
+    """Named after the choice of versions, so that clones with other choices do not share it."""
+    return cache / f"jars-{hashlib.sha256(LOCK_FILE.read_bytes()).hexdigest()[:16]}"
 
 
-def _verified(target: Path) -> bool:
+def verified(cache: Path) -> bool:
+    """Whether `cache` holds exactly the jars of `jars.lock`."""
     wanted = read_lock()
-    return all(not difference(wanted[name], hashes(target / name)) for name in SETS)
+    folder = _folder(cache)
+    return all(not difference(wanted[name], hashes(folder / name)) for name in SETS)
 
 
 def _check(fetched: Path) -> None:

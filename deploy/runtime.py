@@ -1,0 +1,34 @@
+"""What the platform runs on: Java and the jars, checked and fetched."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy import environment, jars
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Java and the two folders of jars.
+
+    Attributes:
+        java: The `java` executable, 17 or later.
+        jars: Folders of the connector's and the broker's jars.
+    """
+
+    java: Path
+    jars: jars.JarFolders
+
+
+def ensure_runtime() -> Runtime:
+    """Find Java and the jars, fetching the jars on first use.
+
+    Raises:
+        DeployError: Java is missing or too old, or the jars cannot be fetched.
+    """
+    java = environment.find_java()
+    cache = environment.cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    if not jars.verified(cache):
+        print("fetching the jars of Kafka and of Spark's connector (once)", file=sys.stderr)
+    return Runtime(java, jars.ensure(java, environment.pyspark_jars(), cache))
