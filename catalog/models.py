@@ -96,7 +96,9 @@ class Object(Base):
     """SYSTEM, a schema, a stream, a query or an output.
 
     `namespace` is what names are unique in: streams and outputs share one, since a query can name
-    either. A removed object keeps its row (its id is never reused) and frees its name.
+    either. A removed object keeps its row (its id is never reused) and is not seen any more; its
+    name is free only once it is `gone`, with its topics, or the next object of that name would find
+    the old one's tuples in them.
     """
 
     __tablename__ = "objects"
@@ -106,8 +108,8 @@ class Object(Base):
             "namespace",
             "name",
             unique=True,
-            sqlite_where=text("removed_at IS NULL"),
-            postgresql_where=text("removed_at IS NULL"),
+            sqlite_where=text("gone_at IS NULL"),
+            postgresql_where=text("gone_at IS NULL"),
         ),
     )
     id: Mapped[int] = mapped_column(Key, primary_key=True)
@@ -117,6 +119,7 @@ class Object(Base):
     owner_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
     created_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]
+    gone_at: Mapped[datetime | None]
     owner: Mapped[User | None] = relationship()
 
 
@@ -199,7 +202,8 @@ class OutputInput(Base):
 class DeliveryClass(Base):
     """A clearance class of an output: its topic never changes what it holds, its name is random.
 
-    `clearance` is in the label's wire form. A closed class is never fed or opened again.
+    `clearance` is in the label's wire form. A class is fed from when its topic exists (`opened_at`);
+    a closed one is never fed or opened again.
     """
 
     __tablename__ = "delivery_classes"
@@ -209,6 +213,7 @@ class DeliveryClass(Base):
     topic: Mapped[str] = mapped_column(String(160), unique=True)
     clearance: Mapped[str]
     weak: Mapped[bool]
+    opened_at: Mapped[datetime | None]
     closed_at: Mapped[datetime | None]
 
 
