@@ -222,7 +222,8 @@ class Access(Base):
 
     It holds what `roles` held when it was made and is checked again at every change. Without a
     session it outlives the session that made it (`--keep`). `topic` is what the catalog wants the
-    principal to reach now, None for nothing; the delivery class stands beside it.
+    principal to reach now, None for nothing; the delivery class stands beside it. `allowed_topic`
+    is the topic that Kafka was last told to let it reach.
     """
 
     __tablename__ = "accesses"
@@ -234,6 +235,7 @@ class Access(Base):
     principal: Mapped[str] = mapped_column(String(64), unique=True)
     class_id: Mapped[int | None] = mapped_column(ForeignKey("delivery_classes.id"), index=True)
     topic: Mapped[str | None] = mapped_column(String(160), index=True)
+    allowed_topic: Mapped[str | None] = mapped_column(String(160))
     created_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     user: Mapped[User] = relationship()
