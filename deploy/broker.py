@@ -10,6 +10,7 @@ from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TypeAlias
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -24,11 +25,13 @@ from deploy.broker_properties import (
     render,
 )
 from deploy.certificates import Certificates, ensure_certificates
-from deploy.credentials import Credentials, ensure_credentials
+from deploy.credentials import ensure_credentials
 from deploy.errors import DeployError
 from deploy.files import private_folder, write_private
 from deploy.ports import free_port, is_free, require_free
-from deploy.processes import ManagedProcess
+from deploy.processes import LogTail, ManagedProcess, last_error
+
+ClientConfig: TypeAlias = dict[str, str | int | float | bool]
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 20.0
@@ -47,6 +50,7 @@ class BrokerSettings:
         java: The `java` executable, 17 or later.
         jars: Folder of the broker's jars.
         heap_mb: Largest heap, in MB.
+        detached: Let the broker outlive the process that starts it.
     """
 
     state: Path
@@ -54,6 +58,7 @@ class BrokerSettings:
     java: Path
     jars: Path
     heap_mb: int = 768
+    detached: bool = False
 
 
 class EmbeddedBroker:
@@ -77,9 +82,9 @@ class EmbeddedBroker:
         self._own = ensure_credentials(secrets, BROKER_USER)
         self._folder = private_folder(state / "broker")
         self._properties = self._folder / "server.properties"
-        self.log = self._folder / "server.log"
-        # What the JVM itself says, before and after there is a log.
-        self._process = ManagedProcess("broker", self._folder, self._folder / "console.log")
+        # Kafka's own log, beside `broker.log`, which has what the JVM says before there is one.
+        self.log = private_folder(state / "logs") / "kafka.log"
+        self._process = ManagedProcess("broker", state)
         self._port = settings.port
 
     @property
@@ -103,7 +108,7 @@ class EmbeddedBroker:
         mark = self._process.mark
         return mark.pid if mark else None
 
-    def client_config(self, username: str, password: str) -> dict[str, str]:
+    def client_config(self, username: str, password: str) -> ClientConfig:
         """Settings of a confluent-kafka client that logs in as `username`."""
         return {
             "bootstrap.servers": self.bootstrap,
@@ -116,7 +121,7 @@ class EmbeddedBroker:
             "broker.address.family": "v4",
         }
 
-    def admin_config(self) -> dict[str, str]:
+    def admin_config(self) -> ClientConfig:
         """Settings of a confluent-kafka client that logs in as `secadmin`."""
         return self.client_config(self.secadmin.username, self.secadmin.password())
 
@@ -127,18 +132,20 @@ class EmbeddedBroker:
             DeployError: The port is in use, the broker already runs or ended while starting, or
                 nobody could log in within `START_TIMEOUT_S` seconds.
         """
-        if self._process.mark is None and self._port:
+        self._process.require_stopped()
+        if self._port:
             require_free(self._port, "the broker", "--port")
-        chosen = bool(self._port)
-        for attempt in range(_PORT_ATTEMPTS):
+        attempts = 1 if self._port else _PORT_ATTEMPTS
+        while True:
+            attempts -= 1
             try:
-                return self._start_once()
+                self._start_once()
+                break
             except _PortTakenError:
                 # Between choosing a free port and using it, somebody else was faster.
-                if not chosen:
-                    self._port = 0
-                if attempt == _PORT_ATTEMPTS - 1:
+                if not attempts:
                     raise
+                self._port = 0
 
     def stop(self) -> None:
         """Stop the broker in good order (SIGTERM), or after 20 s with SIGKILL."""
@@ -165,10 +172,10 @@ class EmbeddedBroker:
         self._write_properties()
         if not (self._folder / "data" / "meta.properties").exists():
             self._format()
-        started = _Tail(self.log), _Tail(self._process.log)
-        self._process.start(self._command())
+        logs = LogTail(self.log), LogTail(self._process.log)
+        self._process.start(self._command(), detached=self.settings.detached)
         try:
-            self._wait_for_login(started)
+            self._wait_for_login(logs)
         except BaseException:
             self._process.stop(STOP_TIMEOUT_S)
             raise
@@ -224,18 +231,20 @@ class EmbeddedBroker:
         try:
             done = subprocess.run(
                 [str(self.settings.java), f"@{file}"],
-                capture_output=True, text=True, check=False, timeout=START_TIMEOUT_S,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=START_TIMEOUT_S,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise DeployError(f"the broker's storage could not be formatted: {error}") from error
         finally:
             file.unlink()
         if done.returncode:
-            raise DeployError(
-                f"the broker's storage could not be formatted: {_last(done.stderr + done.stdout)}"
-            )
+            reason = last_error(done.stderr + done.stdout)
+            raise DeployError(f"the broker's storage could not be formatted: {reason}")
 
-    def _wait_for_login(self, logs: tuple["_Tail", "_Tail"]) -> None:
+    def _wait_for_login(self, logs: tuple[LogTail, LogTail]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             if self._process.mark is None:
@@ -244,9 +253,7 @@ class EmbeddedBroker:
             if not is_free(self._port) and self._logged_in():
                 return
             time.sleep(0.05)
-        raise DeployError(
-            f"no log-in to the broker within {START_TIMEOUT_S:.0f} s: see {self.log}"
-        )
+        raise DeployError(f"no log-in to the broker within {START_TIMEOUT_S:.0f} s: see {self.log}")
 
     def _logged_in(self) -> bool:
         config = {**self.admin_config(), "log_level": "0", "socket.timeout.ms": "5000"}
@@ -255,40 +262,18 @@ class EmbeddedBroker:
         except KafkaException:
             return False
 
-    def _death(self, logs: tuple["_Tail", "_Tail"]) -> DeployError:
+    def _death(self, logs: tuple[LogTail, LogTail]) -> DeployError:
         text = "\n".join(tail.read() for tail in logs)
         if _IN_USE in text:
             return _PortTakenError(
                 f"port {self._port} for the broker is in use: stop what listens there, "
                 "or choose another with --port"
             )
-        return DeployError(f"the broker ended while starting: {_last(text)} (see {self.log})")
+        return DeployError(f"the broker ended while starting: {last_error(text)} (see {self.log})")
 
 
 class _PortTakenError(DeployError):
     """Somebody else bound the port first."""
-
-
-class _Tail:
-    """What is appended to a log from now on."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._from = path.stat().st_size if path.exists() else 0
-
-    def read(self) -> str:
-        if not self._path.exists():
-            return ""
-        with self._path.open(errors="replace") as stream:
-            stream.seek(self._from)
-            return stream.read()
-
-
-def _last(text: str) -> str:
-    """The last line that names an error, or else the last line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if any(w in line for w in ("ERROR", "FATAL", "Exception"))]
-    return (errors or lines or ["it said nothing"])[-1]
 
 
 def _quoted(argument: str) -> str:

@@ -98,8 +98,7 @@ def _logins(password: str) -> dict[str, str]:
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.controller.plain.sasl.jaas.config": (
-            f"{_LOGIN}.plain.PlainLoginModule required {login} "
-            f'user_{BROKER_USER}="{password}";'
+            f'{_LOGIN}.plain.PlainLoginModule required {login} user_{BROKER_USER}="{password}";'
         ),
     }
 

@@ -74,8 +74,11 @@ def _all_current(files: Certificates, ca_key: Path, moment: datetime) -> bool:
     paths = [files.ca, ca_key, *(p for s in servers for p in (s.certificate, s.key, s.key_store))]
     if not all(path.exists() for path in paths):
         return False
-    loaded = [x509.load_pem_x509_certificate(p.read_bytes()) for p in paths if p.suffix == ".pem"
-              and not p.name.endswith(".store.pem")]
+    loaded = [
+        x509.load_pem_x509_certificate(p.read_bytes())
+        for p in paths
+        if p.suffix == ".pem" and not p.name.endswith(".store.pem")
+    ]
     return all(cert.not_valid_after_utc - RENEW_BEFORE > moment for cert in loaded)
 
 
@@ -124,7 +127,9 @@ def _server(
         .add_extension(_key_usage(signs_certificates=False), critical=True)
         # CLIENT_AUTH too: the broker is a client of itself.
         .add_extension(
-            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
+            x509.ExtendedKeyUsage(
+                [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+            ),
             critical=False,
         )
         .add_extension(authority, critical=False)

@@ -3,6 +3,8 @@
 Standard library only, because nothing else is there yet.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import re

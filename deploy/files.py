@@ -1,5 +1,7 @@
 """Files and folders that only their owner may read, written so that no half file is ever seen."""
 
+from __future__ import annotations
+
 import fcntl
 import os
 import secrets

@@ -24,7 +24,8 @@ def require_free(port: int, who: str, option: str) -> None:
     """
     if not is_free(port):
         raise DeployError(
-            f"port {port} for {who} is in use: stop what listens there, or choose another with {option}"
+            f"port {port} for {who} is in use: "
+            f"stop what listens there, or choose another with {option}"
         )
 
 
@@ -36,7 +37,7 @@ def is_free(port: int) -> bool:
         try:
             probe.bind((LOOPBACK, port))
         except OSError as error:
-            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            if error.errno == errno.EADDRINUSE:
                 return False
             raise
         return True

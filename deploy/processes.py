@@ -4,7 +4,9 @@ A process is named by its id and its start time, kept in a file: an id alone may
 to somebody else's process by the time that we want to stop ours.
 """
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -13,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.errors import DeployError
-from deploy.files import write_private
+from deploy.files import private_folder, write_private
 
 POLL_S = 0.05
+KILL_TIMEOUT_S = 10.0
+GROUP_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -82,10 +86,8 @@ class ProcessMark:
         deadline = time.monotonic() + timeout_s
         while self.alive():
             # Reap it if it is our child, or it would stay a zombie.
-            try:
+            with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.pid, os.WNOHANG)
-            except ChildProcessError:
-                pass
             if time.monotonic() > deadline:
                 return False
             time.sleep(POLL_S)
@@ -108,11 +110,11 @@ class ManagedProcess:
     Its own session, so that Ctrl-C reaches the parent alone, which stops children in order.
     """
 
-    def __init__(self, name: str, folder: Path, log: Path) -> None:
-        """`folder` holds the mark (`<name>.pid`); `log` takes stdout and stderr."""
+    def __init__(self, name: str, state: Path) -> None:
+        """`state` is the deployment's folder: marks go to `run/`, what it says to `logs/`."""
         self.name = name
-        self.log = log
-        self._mark_file = folder / f"{name}.pid"
+        self.log = state / "logs" / f"{name}.log"
+        self._mark_file = state / "run" / f"{name}.pid"
 
     @property
     def mark(self) -> ProcessMark | None:
@@ -120,27 +122,49 @@ class ManagedProcess:
         found = ProcessMark.read(self._mark_file)
         return found if found is not None and found.alive() else None
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def require_stopped(self) -> None:
+        """Raise DeployError if it runs."""
+        if (running := self.mark) is not None:
+            raise DeployError(
+                f"{self.name} already runs (pid {running.pid}): "
+                "stop it with `python3 -m deploy down`"
+            )
+
+    def start(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        *,
+        folder: Path | None = None,
+        detached: bool = False,
+    ) -> None:
         """Start `command`, which must hold no secret: anyone may read a process's arguments.
 
         Args:
             command: Program and arguments.
             environment: Variables in addition to ours.
+            folder: Working folder; ours by default.
+            detached: Let it outlive us. Otherwise it gets SIGTERM when the thread that called
+                this ends, however it ends (where the system can do that).
 
         Raises:
             DeployError: It already runs, or could not be started.
         """
-        if (running := self.mark) is not None:
-            raise DeployError(
-                f"{self.name} already runs (pid {running.pid}): stop it with `python3 -m deploy down`"
-            )
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        variables = {**os.environ, **(environment or {})}
+        self.require_stopped()
+        for path in (self.log, self._mark_file):
+            private_folder(path.parent)
+        leash = None if detached else shutil.which("setpriv")
+        prefix = [leash, "--pdeathsig", "TERM"] if leash else []
         try:
             with self.log.open("ab") as log:
                 child = subprocess.Popen(
-                    list(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    env=variables, start_new_session=True,
+                    [*prefix, *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd=folder,
+                    env={**os.environ, **(environment or {})},
+                    start_new_session=True,
                 )
         except OSError as error:
             raise DeployError(f"{self.name} could not be started: {error}") from error
@@ -155,13 +179,57 @@ class ManagedProcess:
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
-        self._end(signal.SIGKILL, 0)
+        self._end(signal.SIGKILL, KILL_TIMEOUT_S)
 
     def _end(self, first: signal.Signals, timeout_s: float) -> None:
         mark = ProcessMark.read(self._mark_file)
-        if mark is not None:
+        if mark is not None and mark.alive():
             mark.signal(first)
             if not mark.wait(timeout_s):
                 mark.signal(signal.SIGKILL)
-                mark.wait(10)
+                mark.wait(KILL_TIMEOUT_S)
+            _await_group(mark.pid)
         self._mark_file.unlink(missing_ok=True)
+
+
+def _await_group(group: int) -> None:
+    """Wait until what the process had started (a Spark driver's JVM) has ended too; it does so by
+    itself when its parent is gone, and is killed if it does not."""
+    deadline = time.monotonic() + GROUP_TIMEOUT_S
+    try:
+        while time.monotonic() < deadline:
+            os.killpg(group, 0)
+            time.sleep(POLL_S)
+        os.killpg(group, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+class LogTail:
+    """What is appended to a log from now on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._from = path.stat().st_size if path.exists() else 0
+
+    def read(self) -> str:
+        """The text since then; empty if there is no log."""
+        if not self._path.exists():
+            return ""
+        with self._path.open(errors="replace") as stream:
+            stream.seek(self._from)
+            return stream.read()
+
+
+def last_error(text: str) -> str:
+    """The last line of a log that names an error, or else its last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if _names_error(line)]
+    return (errors or lines or ["it said nothing"])[-1]
+
+
+def _names_error(line: str) -> bool:
+    # A line of a stack trace is where, not what.
+    return not line.startswith("at ") and any(
+        word in line for word in ("ERROR", "FATAL", "Exception", "Error", "error:")
+    )

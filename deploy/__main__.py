@@ -1,0 +1,92 @@
+"""`python3 -m deploy <command>`: set up what is missing, then do it.
+
+Standard library only: this runs before anything is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from deploy import environment
+from deploy.errors import DeployError
+
+COMMANDS = {
+    "demo": "run the demonstration on a fresh platform, then stop it",
+    "test": "run the tests; further arguments go to pytest",
+    "up": "start broker, SecAdmin and runner in the background",
+    "down": "stop what `up` started",
+    "check": "lint, format and types",
+    "bench": "measure a fresh platform; further arguments go to the benchmarks",
+}
+PASS_THROUGH = ("test", "bench")
+BROKER_PORT = 19092
+SECADMIN_PORT = 18443
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(prog="python3 -m deploy", description=__doc__)
+    commands = top.add_subparsers(dest="command", required=True, metavar="command")
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text)
+        if name in ("up", "down"):
+            command.add_argument(
+                "--state",
+                type=Path,
+                default=environment.ROOT / ".state",
+                help="folder of data, logs, keys and settings (default: .state)",
+            )
+        if name == "up":
+            _add_up(command)
+    return top
+
+
+def _add_up(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--port", type=int, default=BROKER_PORT, help="the broker's port")
+    command.add_argument(
+        "--secadmin-port", type=int, default=SECADMIN_PORT, help="SecAdmin's HTTPS port"
+    )
+    command.add_argument(
+        "--settings", type=Path, help="TOML with [kafka] (and [catalog]) of an existing cluster"
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; returns the exit code, 1 after a failure that has been told."""
+    top = parser()
+    options, rest = top.parse_known_args(arguments)
+    if rest and options.command not in PASS_THROUGH:
+        top.error(f"unrecognized arguments: {' '.join(rest)}")
+    options.arguments = rest
+    # As with Ctrl-C, what was started is stopped on the way out.
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        environment.enter(arguments)
+        # Here and not above: what it needs is there only inside the environment.
+        from deploy import commands  # noqa: PLC0415
+
+        return commands.run(options)
+    except DeployError as error:
+        return _tell(str(error), error.exit_code)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        return _tell(f"{error.strerror or error}{where}", DeployError.exit_code)
+    except KeyboardInterrupt:
+        return _tell("interrupted", 128 + signal.SIGINT)
+
+
+def _tell(message: str, code: int) -> int:
+    print("error: " + " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+def _terminated(number: int, _: object) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,128 @@
+"""The commands of `python3 -m deploy`, inside the environment."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from deploy import bench, demo
+from deploy.environment import ROOT
+from deploy.errors import DeployError
+from deploy.files import private_folder
+from deploy.runtime import ensure_runtime
+from deploy.stack import Stack, StackOptions, stop_all
+
+CHECKED = ("catalog", "secadmin", "secfilter", "deploy", "tests")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command that the command line named; returns its exit code.
+
+    Raises:
+        DeployError: With what to do about it.
+    """
+    commands: dict[str, Callable[[argparse.Namespace], int]] = {
+        "demo": _demo,
+        "test": _test,
+        "up": _up,
+        "down": _down,
+        "check": _check,
+        "bench": _bench,
+    }
+    return commands[options.command](options)
+
+
+def _check(_: argparse.Namespace) -> int:
+    """Lint, format and types; every one runs, so that one run shows all there is to do."""
+    present = [name for name in CHECKED if any((ROOT / name).rglob("*.py"))]
+    failed = []
+    for tool in (["ruff", "check"], ["ruff", "format", "--check"], ["mypy", "--strict"]):
+        print(f"$ {' '.join([*tool, *present])}", flush=True)
+        done = subprocess.run([sys.executable, "-m", *tool, *present], cwd=ROOT, check=False)
+        if done.returncode:
+            failed.append(" ".join(tool))
+    print(f"check: failed: {', '.join(failed)}" if failed else "check: passed")
+    return 1 if failed else 0
+
+
+def _test(options: argparse.Namespace) -> int:
+    """Become pytest, so that a signal reaches it and its exit code is ours."""
+    runtime = ensure_runtime()
+    os.environ["JAVA_HOME"] = str(runtime.java.resolve().parent.parent)
+    os.chdir(ROOT)
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "pytest", *options.arguments])
+
+
+def _up(options: argparse.Namespace) -> int:
+    stack = Stack(
+        StackOptions(
+            state=options.state,
+            broker_port=options.port,
+            secadmin_port=options.secadmin_port,
+            settings=options.settings,
+            detached=True,
+        ),
+        ensure_runtime(),
+    )
+    stack.start()
+    print(_next_steps(stack))
+    return 0
+
+
+def _next_steps(stack: Stack) -> str:
+    settings = stack.settings
+    return f"""\
+The platform is up.
+  Kafka     {settings.kafka.bootstrap} (SASL_SSL, SCRAM-SHA-512, CA {settings.kafka.ca_file})
+  SecAdmin  {stack.secadmin_url} (CA {settings.secadmin.ca_file})
+  logs      {stack.state / "logs"}
+
+Next, log in as the first administrator, who is asked for a new password:
+  . .venv/bin/activate
+  export SECADMIN_URL={stack.secadmin_url} SECADMIN_CA={settings.secadmin.ca_file}
+  cat {settings.secadmin.first_password_file}
+  secadmin login admin
+  secadmin --help
+Stop everything:
+  python3 -m deploy down"""
+
+
+def _down(options: argparse.Namespace) -> int:
+    stopped = stop_all(options.state)
+    print(f"stopped: {', '.join(stopped)}" if stopped else "nothing was running")
+    return 0
+
+
+def _demo(_: argparse.Namespace) -> int:
+    return _on_fresh_stack(demo.main)
+
+
+def _bench(options: argparse.Namespace) -> int:
+    return _on_fresh_stack(lambda stack: bench.main(stack, options.arguments))
+
+
+def _on_fresh_stack(work: Callable[[Stack], int]) -> int:
+    """Run `work` on a platform of its own, on free ports; after a failure its logs stay."""
+    runtime = ensure_runtime()
+    parent = private_folder(ROOT / ".state")
+    with tempfile.TemporaryDirectory(dir=parent, prefix="fresh-") as folder:
+        options = StackOptions(state=Path(folder), broker_port=0, secadmin_port=0)
+        try:
+            with Stack(options, runtime) as stack:
+                return work(stack)
+        except DeployError as error:
+            kept = _keep_logs(Path(folder), parent / "failed-logs")
+            raise DeployError(str(error).replace(str(Path(folder) / "logs"), str(kept))) from error
+
+
+def _keep_logs(state: Path, target: Path) -> Path:
+    """Move the logs of `state` to `target`, in place of those of the last failure."""
+    shutil.rmtree(target, ignore_errors=True)
+    if (state / "logs").exists():
+        (state / "logs").rename(target)
+    return target

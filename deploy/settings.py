@@ -1,0 +1,141 @@
+"""Write the settings file that `catalog.settings.Settings` reads: TOML, mode 0600.
+
+A deployment on another cluster gives a file with only what differs, such as `[catalog]` and
+`[kafka]`; the rest is filled in, and the whole is written into the state folder.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from deploy.certificates import Certificates
+from deploy.credentials import Credentials
+from deploy.errors import DeployError
+from deploy.files import private_folder, secret_file, write_private
+
+Table: TypeAlias = dict[str, "str | int | float | bool | Table"]
+
+# Each query needs a slot a partition for as long as it runs; waiting threads cost little.
+SPARK_MASTER = "local[16]"
+# 96 random bits: it is typed by a person, once.
+FIRST_PASSWORD_BYTES = 12
+_PATHS = {"jars", "checkpoints"}
+
+
+def local_kafka(bootstrap: str, ca: Path, secadmin: Credentials, secfilter: Credentials) -> Table:
+    """The `[kafka]` table of a single broker; `bootstrap` is `host:port`."""
+    return {
+        "bootstrap": bootstrap,
+        "ca_file": str(ca),
+        "replication": 1,
+        "secadmin": _account(secadmin),
+        "secfilter": _account(secfilter),
+    }
+
+
+def _account(credentials: Credentials) -> Table:
+    return {
+        "username": credentials.username,
+        "password_file": str(credentials.password_file),
+    }
+
+
+def local_settings(state: Path, certificates: Certificates, port: int, jars: Path) -> Table:
+    """All tables but `[kafka]` for a deployment in `state`, making its folders and secrets.
+
+    Args:
+        state: The deployment's private folder, absolute.
+        certificates: Where SecAdmin's certificate comes from.
+        port: SecAdmin's port on 127.0.0.1.
+        jars: Folder of the connector's jars.
+    """
+    secrets = private_folder(state / "secrets")
+    first = secret_file(secrets / "first-administrator.password", FIRST_PASSWORD_BYTES)
+    return {
+        "catalog": {"url": f"sqlite:///{state / 'catalog.db'}"},
+        "secadmin": {
+            "host": "127.0.0.1",
+            "port": port,
+            "certificate_file": str(certificates.secadmin.certificate),
+            "key_file": str(certificates.secadmin.key),
+            "ca_file": str(certificates.ca),
+            "first_password_file": str(first),
+        },
+        "secfilter": {
+            "master": SPARK_MASTER,
+            "jars": str(jars),
+            "checkpoints": str(private_folder(state / "checkpoints")),
+            "id_key_file": str(secret_file(secrets / "result-id.key", 32)),
+        },
+    }
+
+
+def read_overrides(file: Path) -> Table:
+    """Read an operator's settings; relative paths in it are relative to its folder.
+
+    Raises:
+        DeployError: The file cannot be read or is not TOML.
+    """
+    try:
+        data: Table = tomllib.loads(file.read_text())
+    except OSError as error:
+        raise DeployError(f"cannot read the settings {file}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DeployError(f"the settings {file} are not TOML: {error}") from error
+    if not isinstance(data.get("kafka"), dict):
+        raise DeployError(f"the settings {file} lack [kafka]: see docs for what it holds")
+    return _absolute(data, file.resolve().parent)
+
+
+def _absolute(table: Table, folder: Path) -> Table:
+    result: Table = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            result[name] = _absolute(value, folder)
+        elif isinstance(value, str) and (name.endswith("_file") or name in _PATHS):
+            # Joining leaves an absolute path as it is.
+            result[name] = str(folder / value)
+        else:
+            result[name] = value
+    return result
+
+
+def merged(base: Mapping[str, object], over: Mapping[str, object]) -> Table:
+    """`base` with what `over` says instead, table by table."""
+    result = dict(base)
+    for name, value in over.items():
+        below = result.get(name)
+        both = isinstance(below, dict) and isinstance(value, dict)
+        result[name] = merged(below, value) if both else value  # type: ignore[arg-type]
+    return result  # type: ignore[return-value]
+
+
+def write_settings(table: Table, file: Path) -> Path:
+    """Write `table` as TOML to `file`, mode 0600; returns `file`."""
+    return write_private(file, to_toml(table))
+
+
+def to_toml(table: Table, prefix: str = "") -> str:
+    """The TOML text of nested tables of strings, numbers and booleans."""
+    lines = [
+        f"{_key(name)} = {_value(value)}"
+        for name, value in table.items()
+        if not isinstance(value, dict)
+    ]
+    text = (f"[{prefix}]\n" if prefix and lines else "") + "".join(f"{line}\n" for line in lines)
+    for name, value in table.items():
+        if isinstance(value, dict):
+            text += to_toml(value, f"{prefix}.{_key(name)}" if prefix else _key(name))
+    return text
+
+
+def _key(name: str) -> str:
+    bare = name.replace("_", "").replace("-", "")
+    return name if bare.isascii() and bare.isalnum() else json.dumps(name, ensure_ascii=False)
+
+
+def _value(value: "str | int | float | bool") -> str:
+    # A JSON string is a TOML string, DEL excepted, which TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

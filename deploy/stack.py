@@ -1,0 +1,204 @@
+"""The whole platform as child processes: broker, SecAdmin, runner; stopped in reverse order."""
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from catalog.settings import Settings
+from deploy.broker import BrokerSettings, EmbeddedBroker
+from deploy.certificates import ensure_certificates
+from deploy.environment import ROOT
+from deploy.errors import DeployError
+from deploy.files import file_lock, private_folder
+from deploy.ports import free_port, require_free
+from deploy.processes import LogTail, ManagedProcess
+from deploy.readiness import healthy, wait_until
+from deploy.runtime import Runtime
+from deploy.settings import (
+    Table,
+    local_kafka,
+    local_settings,
+    merged,
+    read_overrides,
+    write_settings,
+)
+
+SECADMIN_TIMEOUT_S = 60.0
+RUNNER_TIMEOUT_S = 180.0
+BROKER_PORT = 19092
+SECADMIN_PORT = 18443
+# In the order in which they are stopped.
+NAMES = ("secfilter", "secadmin", "broker")
+
+
+@dataclass(frozen=True)
+class StackOptions:
+    """How to run the platform.
+
+    Attributes:
+        state: Folder of everything that this deployment keeps (made with mode 0700).
+        broker_port: Port of the embedded broker on 127.0.0.1; 0 finds a free one.
+        secadmin_port: Port of SecAdmin's HTTPS service on 127.0.0.1; 0 finds a free one.
+        settings: An operator's settings for an existing Kafka; no broker is started then.
+        detached: Let the processes outlive this one.
+    """
+
+    state: Path
+    broker_port: int = BROKER_PORT
+    secadmin_port: int = SECADMIN_PORT
+    settings: Path | None = None
+    detached: bool = False
+
+
+class Stack:
+    """The running platform; a context manager that leaves nothing running.
+
+    Attributes:
+        state: The deployment's folder, absolute.
+        settings_file: What SecAdmin and the runner read; written by `start`.
+        broker: The embedded broker, or None with a Kafka of somebody else.
+        secadmin: The process of the control service.
+        runner: The process of the Spark driver.
+    """
+
+    def __init__(self, options: StackOptions, runtime: Runtime) -> None:
+        """Prepare folders, certificates and secrets; nothing is started."""
+        self.options = options
+        self.runtime = runtime
+        self.state = private_folder(options.state.resolve())
+        self.settings_file = self.state / "settings.toml"
+        self.broker = None if options.settings else self._embedded()
+        self.secadmin = ManagedProcess("secadmin", self.state)
+        self.runner = ManagedProcess("secfilter", self.state)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force, as the platform's parts read them; after `start`."""
+        return Settings.load(self.settings_file)
+
+    @property
+    def secadmin_url(self) -> str:
+        """Where SecAdmin serves, such as `https://127.0.0.1:18443`."""
+        where = self.settings.secadmin
+        return f"https://{where.host}:{where.port}"
+
+    def start(self) -> None:
+        """Start everything and return when it serves; on any failure stop what was started.
+
+        Raises:
+            DeployError: A part already runs, a port is in use, or a part did not start.
+        """
+        with file_lock(self.state / "run.lock"), ExitStack() as undo:
+            for process in (self.secadmin, self.runner):
+                process.require_stopped()
+            if self.broker is not None:
+                self.broker.start()
+                undo.callback(self.broker.stop)
+            self._write_settings()
+            undo.callback(self.secadmin.stop)
+            self.start_secadmin()
+            undo.callback(self.runner.stop)
+            self.start_runner()
+            undo.pop_all()
+
+    def start_secadmin(self) -> None:
+        """Start the control service alone and wait until `/health` answers."""
+        where = self.settings.secadmin
+        self.secadmin.require_stopped()
+        require_free(where.port, "SecAdmin", "--secadmin-port")
+        self._launch(
+            self.secadmin,
+            lambda: healthy(where.host, where.port, where.ca_file),
+            SECADMIN_TIMEOUT_S,
+        )
+
+    def start_runner(self) -> None:
+        """Start the Spark driver alone and wait until it says that it is ready."""
+        ready = self._ready_file()
+        self.runner.require_stopped()
+        ready.unlink(missing_ok=True)
+        self._launch(self.runner, ready.exists, RUNNER_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """Stop what runs, in reverse order of start."""
+        self.runner.stop()
+        self.secadmin.stop()
+        if self.broker is not None:
+            self.broker.stop()
+
+    def __enter__(self) -> "Stack":
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _embedded(self) -> EmbeddedBroker:
+        settings = BrokerSettings(
+            self.state,
+            self.options.broker_port,
+            self.runtime.java,
+            self.runtime.jars.broker,
+            detached=self.options.detached,
+        )
+        return EmbeddedBroker(settings)
+
+    def _write_settings(self) -> None:
+        certificates = ensure_certificates(self.state / "certificates")
+        port = self.options.secadmin_port or free_port()
+        table = local_settings(self.state, certificates, port, self.runtime.jars.connector)
+        write_settings(merged(table, self._kafka()), self.settings_file)
+
+    def _kafka(self) -> Table:
+        if self.options.settings is not None:
+            return read_overrides(self.options.settings)
+        if self.broker is None:
+            raise DeployError("there is neither an embedded broker nor settings for another")
+        kafka = local_kafka(
+            self.broker.bootstrap,
+            self.broker.ca_file,
+            self.broker.secadmin,
+            self.broker.secfilter,
+        )
+        return {"kafka": kafka}
+
+    def _ready_file(self) -> Path:
+        return self.settings.secfilter.checkpoints.parent / "runner.ready"
+
+    def _launch(self, process: ManagedProcess, ready: Callable[[], bool], timeout_s: float) -> None:
+        log = LogTail(process.log)
+        command = [sys.executable, "-m", process.name, "--settings", str(self.settings_file)]
+        process.start(
+            command, self._environment(), folder=self.state, detached=self.options.detached
+        )
+        wait_until(ready, process, log, timeout_s)
+
+    def _environment(self) -> dict[str, str]:
+        """Spark finds Java through JAVA_HOME: the one that was checked, and no other."""
+        known = os.environ.get("PYTHONPATH")
+        return {
+            "JAVA_HOME": str(self.runtime.java.resolve().parent.parent),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *([known] if known else [])]),
+            "SECFILTER_READY_FILE": str(self._ready_file()),
+        }
+
+
+def stop_all(state: Path) -> list[str]:
+    """Stop what an earlier command left running in `state`; returns the names of what ran."""
+    if not state.is_dir():
+        return []
+    with file_lock(state / "run.lock"):
+        processes = [ManagedProcess(name, state.resolve()) for name in NAMES]
+        running = [process for process in processes if process.mark is not None]
+        for process in running:
+            process.stop()
+    return [process.name for process in running]
