@@ -1,0 +1,233 @@
+"""The authorizer: who may do what on which object, and why (OxRBAC, 004 §2 and §3.1).
+
+A permission is held by a grant to one of the subject's roles, or by ownership as far as
+`permission.OWNER_HOLDS` goes. There is no other way, for anyone; what is not decided is denied.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, Select, and_, false, or_, orm, select
+
+from catalog.clearance import Clearance
+from catalog.decision import Decision
+from catalog.errors import Denied
+from catalog.label import Label
+from catalog.models import CategoryRow, Grant, Object
+from catalog.namespace import SYSTEM_NAME, Namespace, namespace_of, not_found
+from catalog.permission import APPLIES, OWNER_HOLDS, ObjectKind, Permission
+from catalog.subject import Subject
+
+# Who reads single tuples may read their aggregates as well (DESIGN, kinds of category).
+_GIVEN_BY: dict[Permission, frozenset[Permission]] = {
+    Permission.READ_AGGREGATE: frozenset({Permission.READ_AGGREGATE, Permission.READ_TUPLE})
+}
+# More categories than this are cheaper to fetch whole than to name one by one.
+_MAX_NAMED_BITS = 500
+
+
+def describe(target: Object) -> str:
+    """Kind and name of an object, as decisions and the audit log write it."""
+    return SYSTEM_NAME if target.kind == ObjectKind.SYSTEM else f"{target.kind} {target.name}"
+
+
+class Authorizer:
+    """Decides over what one database session sees.
+
+    `trail` collects each decision that `require` made, for the audit log.
+    """
+
+    def __init__(self, session: orm.Session) -> None:
+        self._session = session
+        self.trail: list[Decision] = []
+
+    def decide(self, subject: Subject, permission: Permission, target: Object) -> Decision:
+        """Whether the subject holds the permission on the object, and why or why not."""
+        if (early := _without_grants(subject, permission, target)) is not None:
+            return early
+        if _owns(subject, permission, target):
+            return _by_ownership(subject, permission, target)
+        holding = self._holding(subject, permission, target)
+        for role in sorted(holding, key=lambda role: (role not in subject.active_role_ids, role)):
+            return _by_role(subject, permission, target, role, holding[role])
+        roles = ", ".join(sorted(subject.role_names.values())) or "no role is active"
+        return Decision(
+            False, permission, describe(target), f"no active role holds {permission} ({roles})"
+        )
+
+    def require(self, subject: Subject, permission: Permission, target: Object) -> Decision:
+        """Return the decision if it allows.
+
+        Raises NotFound, in the same words as for an object that never was, where the subject may
+        not VIEW OBJECT it (user abstraction layer, 004 §2), else Denied with the reason.
+        """
+        view = self.decide(subject, Permission.VIEW_OBJECT, target)
+        if not view.allowed:
+            self.trail.append(view)
+            raise not_found(ObjectKind(target.kind), target.name)
+        decision = self.decide(subject, permission, target)
+        self.trail.append(decision)
+        if not decision.allowed:
+            raise Denied(f"{permission} on {decision.object} is denied: {decision.reason}")
+        return decision
+
+    def system(self) -> Object:
+        """The object that stands for the system itself. Raises NotFound before bootstrap."""
+        query = select(Object).where(
+            Object.namespace == Namespace.SYSTEM, Object.removed_at.is_(None)
+        )
+        found = self._session.scalar(query)
+        if found is None:
+            raise not_found(Namespace.SYSTEM, SYSTEM_NAME)
+        return found
+
+    def find(self, subject: Subject, place: ObjectKind | Namespace, name: str) -> Object:
+        """The object of that name and kind (or in that namespace) that the subject may view.
+
+        Raises NotFound: one query and one answer, whether the object is absent or hidden.
+        """
+        query = _visible(subject).where(Object.name == name)
+        if isinstance(place, Namespace):
+            query = query.where(Object.namespace == place)
+        else:
+            query = query.where(Object.namespace == namespace_of(place), Object.kind == place)
+        found = self._session.scalar(query)
+        if found is None:
+            raise not_found(place, name)
+        return found
+
+    def visible_objects(
+        self, subject: Subject, kind: ObjectKind | None = None
+    ) -> tuple[Object, ...]:
+        """All objects that the subject may view, by kind and name.
+
+        Raises Denied without VIEW CATALOG on SYSTEM.
+        """
+        self.require(subject, Permission.VIEW_CATALOG, self.system())
+        query = _visible(subject).order_by(Object.kind, Object.name)
+        if kind is not None:
+            query = query.where(Object.kind == kind)
+        return tuple(self._session.scalars(query))
+
+    def explain(
+        self, subject: Subject, permission: Permission, target: Object
+    ) -> tuple[Decision, ...]:
+        """Each way in which the subject could hold the permission, and how it went.
+
+        The subject holds it where at least one way allows.
+        """
+        if (early := _without_grants(subject, permission, target)) is not None:
+            return (early,)
+        holding = self._holding(subject, permission, target)
+        ways = [_by_ownership(subject, permission, target)]
+        for role in sorted(subject.role_ids, key=lambda role: subject.role_names[role]):
+            ways.append(_by_role(subject, permission, target, role, holding.get(role)))
+        return tuple(ways)
+
+    def clearance_of(self, subject: Subject, within: Label | None = None) -> Clearance:
+        """The categories that the subject may see, in one query (DESIGN, kinds of category).
+
+        READ TUPLE on a stream gives its source and aggregated categories, READ AGGREGATE the
+        aggregated one. A category of another kind, or of a removed stream, is given to nobody.
+        `within` cuts the answer to these categories, which is faster where they are few.
+        """
+        if subject.barred is not None or not subject.role_ids:
+            return Clearance()
+        query = (
+            select(CategoryRow.bit)
+            .join(Grant, Grant.object_id == CategoryRow.stream_id)
+            .join(Object, Object.id == CategoryRow.stream_id)
+            .where(Grant.role_id.in_(subject.role_ids), Object.removed_at.is_(None), _gives())
+            .distinct()
+        )
+        bits = within.categories() if within is not None else None
+        if bits is not None and len(bits) <= _MAX_NAMED_BITS:
+            query = query.where(CategoryRow.bit.in_(bits))
+        clearance = Clearance.of(*self._session.scalars(query))
+        return clearance if within is None else clearance.cut_to(within)
+
+    def _holding(
+        self, subject: Subject, permission: Permission, target: Object
+    ) -> dict[int, Permission]:
+        """The subject's roles with a grant that gives the permission, and which grant it is."""
+        given_by = _GIVEN_BY.get(permission, frozenset({permission}))
+        query = select(Grant.role_id, Grant.permission).where(
+            Grant.object_id == target.id,
+            Grant.role_id.in_(subject.role_ids),
+            Grant.permission.in_(given_by),
+        )
+        return {role: Permission(held) for role, held in self._session.execute(query)}
+
+
+def _without_grants(subject: Subject, permission: Permission, target: Object) -> Decision | None:
+    """The decision where neither grants nor ownership are looked at, or None."""
+    what = describe(target)
+    kind = ObjectKind(target.kind)
+    if subject.barred is not None:
+        return Decision(False, permission, what, subject.barred)
+    if target.removed_at is not None:
+        return Decision(False, permission, what, "the object was removed")
+    if kind is ObjectKind.SYSTEM and permission is Permission.VIEW_OBJECT:
+        return Decision(True, permission, what, "every user may see that the system is there")
+    if permission not in APPLIES[kind]:
+        return Decision(False, permission, what, f"{permission} does not exist on a {kind}")
+    return None
+
+
+def _owns(subject: Subject, permission: Permission, target: Object) -> bool:
+    return target.owner_id == subject.user_id and permission in OWNER_HOLDS
+
+
+def _by_ownership(subject: Subject, permission: Permission, target: Object) -> Decision:
+    what = describe(target)
+    if target.owner_id != subject.user_id:
+        reason = f"{subject.user_name} does not own {what}"
+    elif permission not in OWNER_HOLDS:
+        reason = f"{subject.user_name} owns {what}, but owning never gives {permission}"
+    else:
+        reason = f"{subject.user_name} owns {what}"
+    return Decision(_owns(subject, permission, target), permission, what, reason)
+
+
+def _by_role(
+    subject: Subject, permission: Permission, target: Object, role: int, held: Permission | None
+) -> Decision:
+    """The decision of one role, which holds the grant `held`, or none that gives the permission."""
+    name = subject.role_names[role]
+    senior = subject.through.get(role)
+    inherited = f" (through {senior})" if senior else ""
+    what = describe(target)
+    if held is None:
+        return Decision(
+            False, permission, what, f"role {name}{inherited} does not hold {permission}"
+        )
+    includes = "" if held is permission else f", which includes {permission}"
+    reason = f"role {name}{inherited} holds {held} on {what}{includes}"
+    return Decision(True, permission, what, reason, via_role=name)
+
+
+def _visible(subject: Subject) -> Select[Object]:
+    """All live objects on which `decide` would allow VIEW OBJECT."""
+    query = select(Object).where(Object.removed_at.is_(None))
+    if subject.barred is not None:
+        return query.where(false())
+    granted = select(Grant.object_id).where(
+        Grant.permission == Permission.VIEW_OBJECT, Grant.role_id.in_(subject.role_ids)
+    )
+    return query.where(
+        or_(
+            Object.kind == ObjectKind.SYSTEM,
+            Object.owner_id == subject.user_id,
+            Object.id.in_(granted),
+        )
+    )
+
+
+def _gives() -> ColumnElement[bool]:
+    """Which grants give which kinds of category."""
+    return or_(
+        and_(
+            Grant.permission == Permission.READ_TUPLE,
+            CategoryRow.kind.in_(("source", "aggregated")),
+        ),
+        and_(Grant.permission == Permission.READ_AGGREGATE, CategoryRow.kind == "aggregated"),
+    )

@@ -1,0 +1,107 @@
+"""Opening the catalog's database: SQLite in a file, or PostgreSQL by URL."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+
+from catalog.errors import InvalidInput
+from catalog.outage import outages_translated
+
+# Set on the connections of transactions that write.
+WRITING = "catalog_writing"
+_PRIVATE = 0o600
+_POOL: dict[str, Any] = {"pool_size": 10, "max_overflow": 30, "pool_timeout": 10}
+
+
+def open_engine(url: str, lock_timeout_ms: int = 10_000) -> Engine:
+    """An engine for the URL; whoever waits longer than `lock_timeout_ms` for a lock gives up.
+
+    Raises InvalidInput for a URL of another database, Unavailable where a file cannot be opened.
+    """
+    parsed = make_url(url)
+    backend = parsed.get_backend_name()
+    if backend == "sqlite" and parsed.database not in (None, "", ":memory:"):
+        return _open_sqlite(parsed, lock_timeout_ms)
+    if backend in ("postgresql", "postgres"):
+        return _open_postgresql(parsed, lock_timeout_ms)
+    raise InvalidInput("the catalog's URL is sqlite:///<file> or postgresql://...")
+
+
+def for_reading(engine: Engine) -> Engine:
+    """The engine for transactions that read: one snapshot each, and no writing."""
+    if engine.dialect.name == "postgresql":
+        return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    return engine
+
+
+def for_writing(engine: Engine) -> Engine:
+    """The engine for transactions that write.
+
+    On PostgreSQL they are READ COMMITTED, so that what is read after the head's lock was awaited is
+    what the change before left.
+    """
+    return engine.execution_options(**{WRITING: True})
+
+
+def _open_postgresql(url: URL, lock_timeout_ms: int) -> Engine:
+    options = (
+        f"-c lock_timeout={lock_timeout_ms} -c timezone=UTC"
+        # A service that hangs in a change must not hold up all others for ever.
+        " -c idle_in_transaction_session_timeout=60000"
+    )
+    return create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        isolation_level="READ COMMITTED",
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": 5, "options": options},
+        **_POOL,
+    )
+
+
+def _open_sqlite(url: URL, lock_timeout_ms: int) -> Engine:
+    _make_private(Path(url.database or ""))
+    engine = create_engine(url, **_POOL)
+
+    @event.listens_for(engine, "connect")
+    def connect(connection: sqlite3.Connection, _record: object) -> None:
+        # The driver's own BEGIN comes too late and is never IMMEDIATE; `begin` below does it.
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout = {lock_timeout_ms}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        # A revocation that was answered for must survive a power cut.
+        connection.execute("PRAGMA synchronous = FULL")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writing = bool(connection.get_execution_options().get(WRITING))
+        connection.exec_driver_sql(f"PRAGMA query_only = {int(not writing)}")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    with outages_translated():
+        _switch_to_wal(engine)
+    return engine
+
+
+def _make_private(path: Path) -> None:
+    """Make the database file 0600 before SQLite does; -wal and -shm take its mode."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, _PRIVATE))
+        for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+            if file.exists():
+                file.chmod(_PRIVATE)
+    except OSError as error:
+        raise InvalidInput(f"cannot open the catalog {path}: {error.strerror}") from error
+
+
+def _switch_to_wal(engine: Engine) -> None:
+    """The mode stays in the file; readers then never wait for the writer."""
+    raw = engine.raw_connection()
+    try:
+        raw.cursor().execute("PRAGMA journal_mode = WAL")
+    finally:
+        raw.close()

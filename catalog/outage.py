@@ -1,0 +1,46 @@
+"""What a database that is away, locked or full looks like to users: `Unavailable`."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import exc
+
+from catalog.errors import Unavailable
+
+# Primary result codes (the low byte) that tell of the database's state, not of a wrong statement.
+_SQLITE_OUTAGES = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+    }
+)
+
+
+@contextmanager
+def outages_translated() -> Iterator[None]:
+    """Raise Unavailable for a database that cannot be reached or is locked for too long."""
+    try:
+        yield
+    except exc.TimeoutError as error:
+        raise Unavailable("the catalog is busy; try again") from error
+    except exc.DBAPIError as error:
+        if _is_outage(error):
+            raise Unavailable("the catalog cannot be reached or is busy; try again") from error
+        raise
+
+
+def _is_outage(error: exc.DBAPIError) -> bool:
+    if error.connection_invalidated:
+        return True
+    if isinstance(error.orig, sqlite3.Error):
+        code = getattr(error.orig, "sqlite_errorcode", None)
+        return code is not None and code & 0xFF in _SQLITE_OUTAGES
+    return isinstance(error, exc.OperationalError | exc.InterfaceError)

@@ -1,0 +1,74 @@
+"""The role hierarchy: a senior role holds what its juniors hold, transitively (004 §2, RBAC96)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import select
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
+
+from catalog.errors import Conflict
+from catalog.models import Role, Seniority
+
+
+def juniors_of(session: Session, role_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
+    """For each of the roles: itself and all its juniors, transitively. One query.
+
+    A role that does not exist is left out.
+    """
+    return _closure(session, role_ids, Seniority.senior_id, Seniority.junior_id)
+
+
+def seniors_of(session: Session, role_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
+    """For each of the roles: itself and all its seniors: who is touched when its grants change."""
+    return _closure(session, role_ids, Seniority.junior_id, Seniority.senior_id)
+
+
+def _closure(
+    session: Session,
+    role_ids: Iterable[int],
+    near: InstrumentedAttribute[int],
+    far: InstrumentedAttribute[int],
+) -> Mapping[int, frozenset[int]]:
+    wanted = sorted(set(role_ids))
+    if not wanted:
+        return {}
+    start = select(Role.id.label("root"), Role.id.label("member")).where(Role.id.in_(wanted))
+    reached = start.cte("reached", recursive=True)
+    edge = aliased(Seniority)
+    step = select(reached.c.root, getattr(edge, far.key)).join(
+        edge, getattr(edge, near.key) == reached.c.member
+    )
+    # UNION, not UNION ALL: it ends even on a graph with a cycle, should one ever get in.
+    reached = reached.union(step)
+    found: dict[int, set[int]] = {}
+    for root, member in session.execute(select(reached.c.root, reached.c.member)):
+        found.setdefault(root, set()).add(member)
+    return {root: frozenset(members) for root, members in found.items()}
+
+
+def add_junior(session: Session, senior: Role, junior: Role) -> bool:
+    """Put `junior` below `senior`; False where it already stood there.
+
+    Call it inside `Catalog.change`, whose serial order makes the check safe against a second
+    change. Raises Conflict where the hierarchy would get a cycle.
+    """
+    if senior.id in juniors_of(session, [junior.id]).get(junior.id, frozenset({junior.id})):
+        raise Conflict(
+            f"role {junior.name!r} cannot be junior to {senior.name!r}: it is the same or above"
+        )
+    if session.get(Seniority, (senior.id, junior.id)) is not None:
+        return False
+    session.add(Seniority(senior_id=senior.id, junior_id=junior.id))
+    session.flush()
+    return True
+
+
+def remove_junior(session: Session, senior: Role, junior: Role) -> bool:
+    """Take `junior` from below `senior`; False where it did not stand there."""
+    edge = session.get(Seniority, (senior.id, junior.id))
+    if edge is None:
+        return False
+    session.delete(edge)
+    session.flush()
+    return True

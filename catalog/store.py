@@ -1,0 +1,139 @@
+"""The catalog's storage: transactions that read, and changes, each with its audit entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Engine, update
+from sqlalchemy.orm import Session
+
+from catalog import audit
+from catalog.audit import Outcome
+from catalog.decision import Decision
+from catalog.engine import for_reading, for_writing, open_engine
+from catalog.errors import Unavailable
+from catalog.models import AuditHead, Generation
+from catalog.outage import outages_translated
+
+GENERATION_ID = 1
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The time as the catalog stores it: UTC without a zone."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+class Change:
+    """One transaction that changes the catalog: the change and its audit entries, or nothing."""
+
+    def __init__(self, session: Session, head: AuditHead, actor: str, now: datetime) -> None:
+        self.session = session
+        self.actor = actor
+        self.now = now
+        self.entries = 0
+        self._head = head
+
+    def audit(
+        self,
+        action: str,
+        object: str,  # noqa: A002 - the audit log's own word
+        outcome: Outcome | str = Outcome.CHANGED,
+        reason: str = "",
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write an entry. `object` is kind and name. Raises ValueError for a detail with a secret.
+
+        `outcome` is allowed, denied, changed or failed.
+        """
+        fields = {
+            "actor": self.actor,
+            "action": action,
+            "object": object,
+            "outcome": outcome,
+            "reason": reason,
+            "detail": detail or {},
+        }
+        audit.append(self.session, self._head, self.now, fields)
+        self.entries += 1
+
+    def audit_decision(self, action: str, decision: Decision) -> None:
+        """Write the decision as an entry of its own."""
+        outcome = Outcome.ALLOWED if decision.allowed else Outcome.DENIED
+        self.audit(action, decision.object, outcome, decision.reason, decision.as_detail())
+
+    def bump_generation(self) -> None:
+        """Tell the runner that what should run may have changed."""
+        self.session.execute(
+            update(Generation)
+            .where(Generation.id == GENERATION_ID)
+            .values(value=Generation.value + 1)
+        )
+
+
+class Catalog:
+    """The database of one deployment. Safe to share between threads."""
+
+    def __init__(self, url: str, clock: Clock = utc_now, lock_timeout_ms: int = 10_000) -> None:
+        """Open `sqlite:///<file>` or `postgresql://...`; the tables are made by `bootstrap`.
+
+        Raises InvalidInput for an unusable URL, Unavailable where the database is away.
+        """
+        self.clock = clock
+        self.engine: Engine = open_engine(url, lock_timeout_ms)
+        self._reading = for_reading(self.engine)
+        self._writing = for_writing(self.engine)
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A session over one snapshot, which cannot write. Raises Unavailable."""
+        with outages_translated(), Session(self._reading, expire_on_commit=False) as session:
+            yield session
+
+    @contextmanager
+    def change(self, actor: str) -> Iterator[Change]:
+        """A change by `actor` (a user's name, or `audit.PLATFORM`).
+
+        The audit head is locked first, so all changes of all services form one serial history and
+        what the block reads is not changed under it. Committed when the block ends, rolled back
+        when it raises. Raises Unavailable where the lock is not had in time or the database is
+        away, RuntimeError where the block wrote no audit entry. Nothing slow belongs in the block.
+        """
+        with self.bookkeeping() as session:
+            head = session.get(AuditHead, audit.HEAD_ID, with_for_update=True)
+            if head is None:
+                raise Unavailable("the catalog is not initialised; start secadmin first")
+            change = Change(session, head, actor, self.clock())
+            yield change
+            if change.entries == 0:
+                raise RuntimeError("a change without an audit entry")
+
+    def record(
+        self,
+        actor: str,
+        action: str,
+        object: str,  # noqa: A002 - the audit log's own word
+        outcome: Outcome | str,
+        reason: str = "",
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write an audit entry alone, as for a denial, whose change was rolled back."""
+        with self.change(actor) as change:
+            change.audit(action, object, outcome, reason, detail)
+
+    @contextmanager
+    def bookkeeping(self) -> Iterator[Session]:
+        """A transaction without the audit log: for leases and run statuses, and nothing else."""
+        with (
+            outages_translated(),
+            Session(self._writing, expire_on_commit=False) as session,
+            session.begin(),
+        ):
+            yield session
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.engine.dispose()
