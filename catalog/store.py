@@ -27,6 +27,12 @@ def utc_now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
+def bump_generation(session: Session) -> None:
+    """Tell the runner that what should run may have changed."""
+    row = update(Generation).where(Generation.id == GENERATION_ID)
+    session.execute(row.values(value=Generation.value + 1))
+
+
 class Change:
     """One transaction that changes the catalog: the change and its audit entries, or nothing."""
 
@@ -67,11 +73,7 @@ class Change:
 
     def bump_generation(self) -> None:
         """Tell the runner that what should run may have changed."""
-        self.session.execute(
-            update(Generation)
-            .where(Generation.id == GENERATION_ID)
-            .values(value=Generation.value + 1)
-        )
+        bump_generation(self.session)
 
 
 class Catalog:

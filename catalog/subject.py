@@ -57,6 +57,13 @@ def subject_of_session(session: orm.Session, login: Session) -> Subject:
     return _subjects(session, [claim])[0]
 
 
+def subject_of_user(session: orm.Session, user: User) -> Subject:
+    """What the user would be with all of its roles active: for `explain`."""
+    own = select(Membership.role_id).where(Membership.user_id == user.id)
+    claim = _Claim(user, frozenset(session.scalars(own)), None, None)
+    return _subjects(session, [claim])[0]
+
+
 def subject_of_access(session: orm.Session, access: Access) -> Subject:
     """The subject of an access row; see `subjects_of_accesses`."""
     return subjects_of_accesses(session, [access])[0]
