@@ -1,0 +1,1 @@
+"""SecAdmin: the control service of the platform, and its command line."""

@@ -1,0 +1,60 @@
+"""An access as the server tells it once: a Kafka principal, its secret, and what it may reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from catalog.errors import PlatformError
+from secadmin.cli.safe_text import is_safe
+
+# What our own client and the files of `subscribe` use behind the group prefix.
+_GROUP = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The right to read an output or a quarantine, or to write a stream's tuples, as `principal`."""
+
+    kind: str
+    name: str
+    principal: str
+    secret: str = field(repr=False)
+    bootstrap: str
+    ca_pem: str = field(repr=False)
+    group_prefix: str | None = None
+    topic: str | None = None
+    topic_pattern: str | None = None
+
+    @classmethod
+    def of_answer(cls, name: str, answer: Mapping[str, Any]) -> Access:
+        """The access to `name` that the server answered.
+
+        Raises PlatformError for an answer that lacks something, or that holds what would add
+        settings of its own to the files that are written from it.
+        """
+        texts = {key: answer.get(key) for key in cls.__slots__ if key != "name"}
+        needed = ("kind", "principal", "secret", "bootstrap", "ca_pem")
+        if not all(isinstance(texts[key], str) and texts[key] for key in needed):
+            raise PlatformError("the server's answer is not an access; is it an older version?")
+        for key, text in texts.items():
+            usable = text is None or isinstance(text, str)
+            if not usable or (key != "ca_pem" and text and not all(map(is_safe, text))):
+                raise PlatformError(f"the server's answer has an unusable {key}")
+        return cls(name=name, **texts)  # type: ignore[arg-type]  # checked above
+
+    @property
+    def writes(self) -> bool:
+        """Whether this is a sender's access."""
+        return self.group_prefix is None
+
+    @property
+    def group(self) -> str | None:
+        """The consumer group that the files name; any name behind the prefix would do."""
+        return None if self.group_prefix is None else self.group_prefix + _GROUP
+
+    @property
+    def subscription(self) -> str:
+        """What a consumer subscribes to, in librdkafka's words, or what a sender writes to."""
+        return self.topic_pattern or self.topic or ""

@@ -1,0 +1,128 @@
+"""Calls to the HTTP API: JSON in, JSON out, every failure an error that says what to do."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from catalog.errors import NotAuthenticated, PlatformError, Unavailable
+from secadmin.cli.problems import error_of
+
+# A revocation answers when its fence is proven, which takes a while on a troubled cluster.
+_TIMEOUT = httpx.Timeout(180, connect=10)
+
+
+class UntrustedServer(PlatformError):
+    """The server's certificate does not hold against the CA, so nothing was sent."""
+
+    exit_code = 8
+    title = "Untrusted server"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where calls go and how; `ca_name` is for messages, `transport` None is the network."""
+
+    url: httpx.URL
+    verify: ssl.SSLContext
+    ca_name: str
+    through_proxy: bool = True
+    transport: httpx.BaseTransport | None = None
+
+
+class Api:
+    """One server. Path segments are given one by one and quoted here.
+
+    Every call raises a PlatformError: the server's problem document as its class in
+    `catalog.errors`, Unavailable where nothing answers, UntrustedServer for a bad certificate.
+    """
+
+    def __init__(self, connection: Connection, token: str | None = None) -> None:
+        self.connection = connection
+        self._has_token = token is not None
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._client = httpx.Client(
+            base_url=connection.url,
+            verify=connection.verify,
+            transport=connection.transport,
+            timeout=_TIMEOUT,
+            headers=headers,
+            trust_env=connection.through_proxy,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.close()
+
+    def get(self, *segments: str, **query: str | int | None) -> Any:
+        """GET; query parameters that are None are left out."""
+        given = {name: value for name, value in query.items() if value is not None}
+        return self._call("GET", segments, params=given)
+
+    def post(self, *segments: str, body: dict[str, Any] | None = None) -> Any:
+        """POST a JSON object."""
+        return self._call("POST", segments, json={} if body is None else body)
+
+    def put(self, *segments: str, body: dict[str, Any]) -> Any:
+        """PUT a JSON object."""
+        return self._call("PUT", segments, json=body)
+
+    def delete(self, *segments: str) -> Any:
+        """DELETE."""
+        return self._call("DELETE", segments)
+
+    def _call(self, method: str, segments: tuple[str, ...], **content: Any) -> Any:
+        path = "/" + "/".join(quote(segment, safe="") for segment in segments)
+        try:
+            response = self._client.request(method, path, **content)
+        except httpx.HTTPError as error:
+            raise _unreached(error, self.connection) from None
+        if response.status_code == NotAuthenticated.status and self._has_token:
+            raise NotAuthenticated("the session has ended; log in again: secadmin login USER")
+        if not response.is_success:
+            raise error_of(response)
+        if not response.content:
+            return None
+        try:
+            return response.json()
+        except ValueError:
+            raise error_of(response) from None
+
+
+def _unreached(error: httpx.HTTPError, connection: Connection) -> PlatformError:
+    """What to tell when there is no answer at all."""
+    url = str(connection.url).rstrip("/")
+    for cause in _chain(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return UntrustedServer(
+                f"the certificate of {url} does not hold against {connection.ca_name} "
+                f"({cause.verify_message}); name the right CA with --ca FILE or SECADMIN_CA"
+            )
+        if isinstance(cause, ssl.SSLError):
+            return Unavailable(f"{url} does not speak TLS as it should; check --server")
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return Unavailable(
+            f"nothing answers at {url}; start SecAdmin, or name another with --server"
+        )
+    if isinstance(error, httpx.TimeoutException):
+        return Unavailable(f"{url} took too long; what it decided stands, so look before you retry")
+    return Unavailable(f"the connection to {url} broke off; look what was done, then try again")
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,63 @@
+"""Files and folders that hold secrets: their owner's alone from the moment they exist."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from catalog.errors import InvalidInput
+
+_FILE, _FOLDER = 0o600, 0o700
+_OTHERS_WRITE = 0o022
+
+
+def private_folder(path: Path) -> Path:
+    """Make the folder, 0700, or check that the one that is there is safe; returns `path`.
+
+    A folder that was there keeps its mode: it may be somebody's home.
+
+    Raises:
+        InvalidInput: It belongs to somebody else, or others may put files into it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=_FOLDER)
+    except FileExistsError:
+        _check_folder(path)
+    return path
+
+
+def _check_folder(path: Path) -> None:
+    if not path.is_dir():
+        raise InvalidInput(f"{path} is not a folder; name another")
+    status = path.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
+        raise InvalidInput(f"others can write to the folder {path}; close it: chmod 700 {path}")
+
+
+def new_private_folder(path: Path) -> Path:
+    """Make the folder, or take an empty one that is there; 0700 either way; returns `path`.
+
+    Raises:
+        InvalidInput: There is something in it, it is a file, or it belongs to somebody else.
+    """
+    private_folder(path)
+    if any(path.iterdir()):
+        raise InvalidInput(f"the folder {path} is not empty; name a new one")
+    path.chmod(_FOLDER)
+    return path
+
+
+def write_private(path: Path, content: str) -> None:
+    """Write the file with mode 0600, in one step: nobody sees half of it, nobody else any of it."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    # O_EXCL: a link that somebody laid out under this name is never followed.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(content)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

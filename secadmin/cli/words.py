@@ -1,0 +1,107 @@
+"""What people write on the command line, as what the API takes: attributes, grants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.errors import InvalidInput
+from catalog.permission import ObjectKind, Permission
+from catalog.schema import parse_type
+
+_LONGEST = max(len(permission.split()) for permission in Permission)
+
+
+def parse_attribute(text: str) -> dict[str, Any]:
+    """`name:type` or, where it is required, `name:type!`. Raises InvalidInput.
+
+    >>> parse_attribute("price:double!")
+    {'name': 'price', 'type': 'double', 'required': True}
+    """
+    name, separator, written = text.rpartition(":")
+    if not separator or not name.strip():
+        raise InvalidInput(f"{text!r} is not an attribute; write NAME:TYPE, or NAME:TYPE! if required")
+    required = written.rstrip().endswith("!")
+    kind = parse_type(written.rstrip().removesuffix("!"))
+    return {"name": name.strip(), "type": kind.value, "required": required}
+
+
+def parse_schema_file(text: str) -> list[dict[str, Any]]:
+    """The attributes in a JSON file: a list of them, or an object that holds one. InvalidInput."""
+    try:
+        data = json.loads(text)
+        listed = data["attributes"] if isinstance(data, dict) else data
+        return [
+            {
+                "name": str(item["name"]),
+                "type": parse_type(str(item["type"])).value,
+                "required": bool(item.get("required", False)),
+            }
+            for item in listed
+        ]
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"the schema file is not JSON: {error}") from None
+    except (KeyError, TypeError, AttributeError):
+        raise InvalidInput(
+            'the schema file does not fit; write {"attributes": [{"name": "ts", '
+            '"type": "timestamp", "required": true}]}'
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class GrantWords:
+    """Which permissions, on what."""
+
+    permissions: tuple[Permission, ...]
+    kind: ObjectKind
+    name: str
+
+
+def parse_grant(words: Sequence[str]) -> GrantWords:
+    """`PERMISSION... [on] KIND NAME` or `PERMISSION... [on] system`. Raises InvalidInput.
+
+    Permissions may be quoted or not, in any case, with or without commas between them.
+
+    >>> parse_grant(["read", "tuple,", "VIEW_OBJECT", "on", "stream", "in1"]).name
+    'in1'
+    """
+    if len(words) >= 2 and words[-1].lower() == ObjectKind.SYSTEM:
+        # "ADD STREAM system" and "SEND stream system" end alike; only one of them has permissions.
+        try:
+            permissions = parse_permissions(_without_on(words[:-1]))
+            return GrantWords(permissions, ObjectKind.SYSTEM, ObjectKind.SYSTEM.value)
+        except InvalidInput:
+            if words[-2].lower() not in set(ObjectKind):
+                raise
+    if len(words) < 3 or words[-2].lower() not in set(ObjectKind):
+        kinds = ", ".join(ObjectKind)
+        raise InvalidInput(f"say on what: PERMISSION... KIND NAME (kinds: {kinds}), or ... system")
+    permissions = parse_permissions(_without_on(words[:-2]))
+    return GrantWords(permissions, ObjectKind(words[-2].lower()), words[-1])
+
+
+def _without_on(words: Sequence[str]) -> Sequence[str]:
+    return words[:-1] if words and words[-1].lower() == "on" else words
+
+
+def parse_permissions(words: Sequence[str]) -> tuple[Permission, ...]:
+    """All permissions named, in order. No permission is the beginning of another's name."""
+    text = " ".join(words).upper()
+    for separator in ",_-":
+        text = text.replace(separator, " ")
+    left, found = text.split(), []
+    while left:
+        for length in range(_LONGEST, 0, -1):
+            candidate = " ".join(left[:length])
+            if candidate in set(Permission):
+                found.append(Permission(candidate))
+                left = left[length:]
+                break
+        else:
+            known = ", ".join(Permission)
+            raise InvalidInput(f"unknown permission {' '.join(left)[:80]!r}; there are: {known}")
+    if not found:
+        raise InvalidInput(f"name at least one permission of: {', '.join(Permission)}")
+    return tuple(found)
