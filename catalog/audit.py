@@ -23,6 +23,8 @@ GENESIS = "0" * 64
 HEAD_ID = 1
 # Who acts when no user does; no user can have this name.
 PLATFORM = "(platform)"
+# Who acts before anybody has proven to be a user.
+NOBODY = "(nobody)"
 # Keys under which somebody would put a secret; the log is read by people.
 _SECRET_KEYS = frozenset(
     {"password", "secret", "token", "password_hash", "token_hash", "authorization"}

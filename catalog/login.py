@@ -1,0 +1,152 @@
+"""Logging in (authenticator, 004 §2): one answer and one amount of work for all that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session as DatabaseSession
+
+from catalog.audit import NOBODY, Outcome
+from catalog.errors import Denied, NotAuthenticated, PlatformError
+from catalog.models import Membership, Role, Session, User
+from catalog.passwords import Passwords
+from catalog.sessions import new_token, token_hash
+from catalog.store import Catalog, Change
+
+
+@dataclass(frozen=True, slots=True)
+class LoginRules:
+    """How long a session lasts; how many failed logins stop logins, and for how long."""
+
+    lifetime: timedelta = timedelta(hours=8)
+    failures: int = 5
+    stop: timedelta = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A session that was opened. The token is told here and never again."""
+
+    token: str = field(repr=False)
+    session_id: int
+    user: str
+    roles: tuple[str, ...]
+    expires_at: datetime
+    must_change_password: bool
+
+
+def login(
+    catalog: Catalog,
+    passwords: Passwords,
+    name: str,
+    password: str,
+    roles: Sequence[str] | None = None,
+    rules: LoginRules = LoginRules(),
+) -> Login:
+    """Open a session in which the named roles are active (None: all that the user holds).
+
+    Raises NotAuthenticated, in the same words and after the same work, for an unknown or locked
+    user, a wrong password, and while logins are stopped; Denied for a role that is unknown or that
+    the user does not hold. Both are in the audit log.
+    """
+    with catalog.read() as session:
+        user = user_named(session, name)
+        stored = user.password_hash if user else None
+    # Between two transactions: nobody waits for the quarter of a second that this takes.
+    fits = passwords.verify(password, stored)
+    with catalog.change(user.name if user else NOBODY) as change:
+        # A refusal is kept and raised after the commit, or its audit entry would go with it.
+        result = _conclude(change, name, stored if fits else None, roles, rules)
+    if isinstance(result, PlatformError):
+        raise result
+    return result
+
+
+def _conclude(
+    change: Change,
+    name: str,
+    proven: str | None,
+    roles: Sequence[str] | None,
+    rules: LoginRules,
+) -> Login | PlatformError:
+    """Decide over the present state: `proven` is the hash that the password was right for."""
+    user = user_named(change.session, name)
+    # A name that is nobody's is not kept: people type passwords into the wrong field.
+    who = f"user {user.name}" if user else NOBODY
+    why = refusal(user, proven, change.now)
+    if user is None or why is not None:
+        if user is not None:
+            count_failure(user, change.now, rules)
+        change.audit("login", who, Outcome.DENIED, why or "")
+        return NotAuthenticated("the user name or the password is wrong")
+    held = _held_roles(change.session, user)
+    unknown = sorted(set(roles or ()) - held.keys())
+    if unknown:
+        reason = f"the role {unknown[0][:80]!r} is not one that you hold"
+        change.audit("login", who, Outcome.DENIED, reason)
+        return Denied(reason)
+    active = [held[role] for role in sorted(held if roles is None else set(roles))]
+    return _open(change, user, active, rules)
+
+
+def _open(change: Change, user: User, active: list[Role], rules: LoginRules) -> Login:
+    user.failed_logins, user.logins_stopped_until = 0, None
+    token = new_token()
+    row = Session(
+        user_id=user.id,
+        token_hash=token_hash(token),
+        created_at=change.now,
+        expires_at=change.now + rules.lifetime,
+        active_roles=active,
+    )
+    change.session.add(row)
+    change.session.flush()
+    names = tuple(role.name for role in active)
+    change.audit("login", f"user {user.name}", detail={"session": row.id, "roles": list(names)})
+    must_change = user.must_change_password
+    return Login(token, row.id, user.name, names, row.expires_at, must_change)
+
+
+def user_named(session: DatabaseSession, name: str) -> User | None:
+    """The user of that name, or None."""
+    # What no name can hold reaches no database: PostgreSQL refuses NUL with an error of its own.
+    if "\0" in name or not name.isascii():
+        return None
+    return session.scalar(select(User).where(User.name == name))
+
+
+def refusal(user: User | None, proven: str | None, now: datetime) -> str | None:
+    """Why a login fails, for the audit log alone; None where it does not."""
+    if user is None:
+        return "there is no such user"
+    if user.locked:
+        return "the user is locked"
+    if user.logins_stopped_until is not None and now < user.logins_stopped_until:
+        return "logins are stopped after too many failures"
+    if proven is None or user.password_hash != proven:
+        return "the password is wrong"
+    return None
+
+
+def count_failure(user: User, now: datetime, rules: LoginRules) -> None:
+    """Count a failed login; the last one allowed stops logins for a while.
+
+    While they are stopped nothing is counted, or anyone could keep anyone out for ever.
+    """
+    until = user.logins_stopped_until
+    if until is not None:
+        if now < until:
+            return
+        user.failed_logins, user.logins_stopped_until = 0, None
+    user.failed_logins += 1
+    if user.failed_logins >= rules.failures:
+        user.logins_stopped_until = now + rules.stop
+
+
+def _held_roles(session: DatabaseSession, user: User) -> dict[str, Role]:
+    query = select(Role).join(Membership, Membership.role_id == Role.id)
+    rows = session.scalars(query.where(Membership.user_id == user.id))
+    return {role.name: role for role in rows}

@@ -1,0 +1,167 @@
+"""What should run, read from the tables, and what the runner says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import groupby
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, aliased
+
+from catalog.clearance import Clearance
+from catalog.label import PUBLIC, Label
+from catalog.models import (
+    CategoryRow,
+    DeliveryClass,
+    Generation,
+    Object,
+    OutputInput,
+    OutputRow,
+    QueryRow,
+    RunStatus,
+    StreamRow,
+)
+from catalog.plan_check import reach
+from catalog.plan_json import decode, decode_plan
+from catalog.relation import Relation
+from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Run
+from catalog.store import GENERATION_ID
+
+_MESSAGE_LENGTH = 2_000
+
+
+def ingest_run_name(group: int) -> str:
+    """The name of the run that serves a group of streams."""
+    return f"ingest-{group}"
+
+
+def query_run_name(output_id: int) -> str:
+    """The name of the run that computes an output."""
+    return f"query-{output_id}"
+
+
+def generation(session: Session) -> int:
+    """The number of changes so far of what should run."""
+    row = session.get(Generation, GENERATION_ID, populate_existing=True)
+    return row.value if row is not None else 0
+
+
+def wanted_runs(session: Session) -> tuple[Run, ...]:
+    """Everything that should run, in an order that only changes with what should run."""
+    sources = _source_bits(session)
+    return (*_ingest_runs(session, sources), *_query_runs(session, sources))
+
+
+def report_status(
+    session: Session, name: str, state: str, message: str, fingerprint: str, now: datetime
+) -> None:
+    """Note what a run is doing; call it inside `Catalog.bookkeeping`. No message holds data."""
+    status = RunStatus(
+        name=name,
+        state=state,
+        message=message[:_MESSAGE_LENGTH].replace("\0", ""),
+        fingerprint=fingerprint,
+        updated_at=now,
+    )
+    session.merge(status)
+    session.flush()
+
+
+def _source_bits(session: Session) -> Mapping[int, int]:
+    """stream id -> the bit of its source category."""
+    query = select(CategoryRow.stream_id, CategoryRow.bit).where(CategoryRow.kind == "source")
+    return {row.stream_id: row.bit for row in session.execute(query)}
+
+
+def _ingest_runs(session: Session, sources: Mapping[int, int]) -> Iterable[IngestRun]:
+    query = (
+        select(StreamRow)
+        .join(Object, Object.id == StreamRow.object_id)
+        .where(Object.removed_at.is_(None))
+        .order_by(StreamRow.ingest_group, StreamRow.object_id)
+    )
+    for group, rows in groupby(session.scalars(query), key=lambda row: row.ingest_group):
+        streams = tuple(s for row in rows if (s := _ingest_stream(row, sources)) is not None)
+        if streams:
+            yield IngestRun(ingest_run_name(group), streams)
+
+
+def _ingest_stream(row: StreamRow, sources: Mapping[int, int]) -> IngestStream | None:
+    relation = _relation(row.relation)
+    if relation.public:
+        label = PUBLIC
+    elif row.object_id in sources:
+        label = Label.of(sources[row.object_id])
+    else:
+        # Without its category a stream's tuples would be public; so none flows.
+        return None
+    return IngestStream(relation, label, row.max_ahead_ms, row.max_bytes)
+
+
+def _query_runs(session: Session, sources: Mapping[int, int]) -> Iterable[QueryRun]:
+    owner = aliased(Object)
+    query = (
+        select(OutputRow)
+        .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
+        .join(Object, Object.id == OutputRow.object_id)
+        .join(owner, owner.id == OutputRow.query_id)
+        .where(QueryRow.running, Object.removed_at.is_(None), owner.removed_at.is_(None))
+        .order_by(OutputRow.object_id)
+    )
+    classes = _open_classes(session)
+    read = _read_by_others(session)
+    of_sources = Label.of(*sources.values())
+    for row in session.scalars(query):
+        output = _relation(row.relation)
+        plan = decode_plan(row.plan)
+        fed = (_fan_out(cls, output) for cls in classes.get(row.object_id, ()))
+        yield QueryRun(
+            name=query_run_name(row.object_id),
+            plan=plan,
+            output=output,
+            classes=tuple(cls for cls in fed if cls is not None),
+            labelled=row.object_id in read,
+            # Only those in reach, or each new stream would restart every query.
+            sources=Label(of_sources.bits & reach(plan).bits),
+            starting_offsets=row.starting_offsets,
+        )
+
+
+def _open_classes(session: Session) -> Mapping[int, list[DeliveryClass]]:
+    """output id -> its classes whose topic is there and that are not closed."""
+    query = select(DeliveryClass).where(
+        DeliveryClass.opened_at.is_not(None), DeliveryClass.closed_at.is_(None)
+    )
+    found: dict[int, list[DeliveryClass]] = {}
+    for row in session.scalars(query.order_by(DeliveryClass.id)):
+        found.setdefault(row.output_id, []).append(row)
+    return found
+
+
+def _fan_out(row: DeliveryClass, output: Relation) -> FanOutClass | None:
+    """The class as the runner feeds it; None for one that can never hold anything."""
+    label = Label.from_wire(row.clearance)
+    if label is None:
+        return None  # an unreadable clearance covers nothing
+    clearance = Clearance(label.bits).cut_to(output.reach)
+    if clearance.bits == 0 and not output.public:
+        return None
+    return FanOutClass(row.topic, clearance, row.weak)
+
+
+def _read_by_others(session: Session) -> frozenset[int]:
+    """The ids of all relations that a live output's plan reads."""
+    query = (
+        select(OutputInput.relation_id)
+        .join(Object, Object.id == OutputInput.output_id)
+        .where(Object.removed_at.is_(None))
+    )
+    return frozenset(session.scalars(query))
+
+
+def _relation(data: Mapping[str, object]) -> Relation:
+    relation = decode(dict(data))
+    if not isinstance(relation, Relation):
+        raise ValueError("not a stored relation")
+    return relation
