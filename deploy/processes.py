@@ -85,12 +85,12 @@ class ProcessMark:
         """Wait until the process has ended; False if it still runs after `timeout_s` seconds."""
         deadline = time.monotonic() + timeout_s
         while self.alive():
-            # Reap it if it is our child, or it would stay a zombie.
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(self.pid, os.WNOHANG)
             if time.monotonic() > deadline:
                 return False
             time.sleep(POLL_S)
+        # If it was our child it is a zombie until we reap it, and keeps its group in being.
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
         return True
 
 

@@ -133,7 +133,7 @@ def to_toml(table: Table, prefix: str = "") -> str:
 
 def _key(name: str) -> str:
     bare = name.replace("_", "").replace("-", "")
-    return name if bare.isascii() and bare.isalnum() else json.dumps(name, ensure_ascii=False)
+    return name if bare.isascii() and bare.isalnum() else _value(name)
 
 
 def _value(value: "str | int | float | bool") -> str:

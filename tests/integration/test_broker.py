@@ -1,0 +1,319 @@
+"""The embedded broker: nothing but TLS, nobody without a password, nothing without an ACL."""
+
+import contextlib
+import os
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from deploy.broker import BrokerSettings, ClientConfig, EmbeddedBroker
+from deploy.broker_properties import NodeFiles, broker_properties, render
+from deploy.errors import DeployError
+from deploy.ports import LOOPBACK
+from deploy.processes import ProcessMark
+from deploy.runtime import Runtime
+
+
+@pytest.fixture(scope="module")
+def topic(broker: EmbeddedBroker) -> str:
+    """A topic that nobody was given anything on."""
+    _create(broker, "closed")
+    return "closed"
+
+
+def _create(broker: EmbeddedBroker, name: str) -> None:
+    # Kept in a variable: a client that is collected takes its requests with it.
+    client = AdminClient(broker.admin_config())
+    for made in client.create_topics([NewTopic(name, 1, 1)]).values():
+        made.result(timeout=20)
+
+
+def _send(config: ClientConfig, topic: str, value: bytes) -> KafkaError | None:
+    """Send one record, acknowledged by all; returns what went wrong."""
+    outcome: list[KafkaError | None] = []
+    producer = Producer({**config, "acks": "all", "message.timeout.ms": 5_000})
+    producer.produce(topic, value, on_delivery=lambda error, _: outcome.append(error))
+    producer.flush(25)
+    return outcome[0]
+
+
+def _values(config: ClientConfig, topic: str) -> list[bytes | None]:
+    """All that partition 0 of the topic holds."""
+    consumer = Consumer({**config, "group.id": "g", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values: list[bytes | None] = []
+    try:
+        while (record := consumer.poll(20)) is not None:
+            error = record.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                break
+            if error is not None:
+                raise KafkaException(error)
+            values.append(record.value())
+    finally:
+        consumer.close()
+    return values
+
+
+def _errors(config: ClientConfig) -> set[int]:
+    """Codes of the errors that a client met while it could not list topics."""
+    codes: set[int] = set()
+    client = AdminClient({**config, "log_level": 0}, error_cb=lambda error: codes.add(error.code()))
+    deadline = time.monotonic() + 10
+    while not codes and time.monotonic() < deadline:
+        client.poll(0.1)
+    with pytest.raises(KafkaException):
+        client.list_topics(timeout=0.5)
+    return codes
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT"])
+def test_speaks_nothing_without_tls(broker: EmbeddedBroker, protocol: str) -> None:
+    _errors({**broker.admin_config(), "security.protocol": protocol})
+
+
+def test_tls_without_a_log_in_gets_nothing(broker: EmbeddedBroker) -> None:
+    _errors({**broker.admin_config(), "security.protocol": "SSL"})
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_other_mechanisms_are_refused(broker: EmbeddedBroker, mechanism: str) -> None:
+    config = {**broker.admin_config(), "sasl.mechanism": mechanism}
+    assert KafkaError._AUTHENTICATION in _errors(config)
+
+
+@pytest.mark.parametrize("user", ["secadmin", "broker", "nobody"])
+def test_a_wrong_password_is_refused(broker: EmbeddedBroker, user: str) -> None:
+    assert KafkaError._AUTHENTICATION in _errors(broker.client_config(user, "0" * 64))
+
+
+def test_the_passwords_differ(broker: EmbeddedBroker) -> None:
+    crossed = broker.client_config("secadmin", broker.secfilter.password())
+    assert KafkaError._AUTHENTICATION in _errors(crossed)
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_old_tls_is_refused(broker: EmbeddedBroker) -> None:
+    context = ssl.create_default_context(cafile=str(broker.ca_file))
+    context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with socket.create_connection((LOOPBACK, broker.port)) as plain, pytest.raises(ssl.SSLError):
+        context.wrap_socket(plain, server_hostname="localhost")
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_the_certificate_is_of_our_ca(broker: EmbeddedBroker, name: str) -> None:
+    context = ssl.create_default_context(cafile=str(broker.ca_file))
+    with (
+        socket.create_connection((LOOPBACK, broker.port)) as plain,
+        context.wrap_socket(plain, server_hostname=name) as secure,
+    ):
+        assert secure.version() == "TLSv1.3"
+
+
+def test_a_client_that_does_not_know_the_ca_refuses(broker: EmbeddedBroker) -> None:
+    config = broker.admin_config()
+    del config["ssl.ca.location"]
+    assert KafkaError._SSL in _errors(config)
+
+
+def test_both_listeners_are_tls_on_loopback_alone(broker: EmbeddedBroker) -> None:
+    ports = _listening_ports(broker)
+    assert broker.port in ports
+    assert len(ports) == 2
+    for port in ports:
+        context = ssl.create_default_context(cafile=str(broker.ca_file))
+        with (
+            socket.create_connection((LOOPBACK, port)) as plain,
+            context.wrap_socket(plain, server_hostname="localhost"),
+        ):
+            pass
+
+
+def _listening_ports(broker: EmbeddedBroker) -> list[int]:
+    """Ports that the broker's process listens on; all must be on 127.0.0.1."""
+    inodes = set()
+    for link in Path(f"/proc/{broker.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            inodes.add(str(link.readlink()))
+    ports = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                address, port = fields[1].split(":")
+                # 127.0.0.1, as IPv4 or mapped into IPv6.
+                assert address.endswith("0100007F")
+                ports.append(int(port, 16))
+    return ports
+
+
+def test_who_has_no_acl_sees_and_does_nothing(broker: EmbeddedBroker, topic: str) -> None:
+    config = broker.client_config(broker.secfilter.username, broker.secfilter.password())
+    assert topic not in AdminClient(config).list_topics(timeout=10).topics
+    error = _send(config, topic, b"x")
+    assert error is not None
+    assert error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    with pytest.raises(KafkaException) as refused:
+        _values(config, topic)
+    # It has neither READ on the group nor on the topic; the client may learn of either first.
+    assert refused.value.args[0].code() in (
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    )
+    with pytest.raises(KafkaException):
+        client = AdminClient(config)
+        for made in client.create_topics([NewTopic("mine", 1, 1)]).values():
+            made.result(timeout=20)
+
+
+def test_topics_are_not_made_by_using_them(broker: EmbeddedBroker) -> None:
+    error = _send(broker.admin_config(), "never-made", b"x")
+    assert error is not None
+    assert "never-made" not in AdminClient(broker.admin_config()).list_topics(timeout=10).topics
+
+
+def test_a_superuser_writes_and_reads(broker: EmbeddedBroker, topic: str) -> None:
+    assert _send(broker.admin_config(), topic, b"hello") is None
+    assert _values(broker.admin_config(), topic) == [b"hello"]
+
+
+def test_what_holds_secrets_is_private(broker: EmbeddedBroker) -> None:
+    state = broker.settings.state
+    for folder in ("", "secrets", "certificates", "broker", "logs", "run"):
+        assert stat.S_IMODE((state / folder).stat().st_mode) == 0o700, folder
+    secret = [
+        state / "broker" / "server.properties",
+        *(state / "secrets").iterdir(),
+        *(state / "certificates").iterdir(),
+    ]
+    assert {stat.S_IMODE(file.stat().st_mode) for file in secret} == {0o600}
+
+
+def test_the_logs_hold_no_password(broker: EmbeddedBroker) -> None:
+    passwords = [file.read_text() for file in (broker.settings.state / "secrets").iterdir()]
+    for log in (broker.settings.state / "logs").iterdir():
+        text = log.read_text()
+        assert not any(password in text for password in passwords), log
+
+
+@pytest.fixture
+def own(runtime: Runtime, tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    """A broker that the test may stop and kill; not started."""
+    broker = EmbeddedBroker(BrokerSettings(tmp_path, 0, runtime.java, runtime.jars.broker))
+    yield broker
+    broker.stop()
+
+
+def test_data_and_port_outlive_a_stop_and_a_crash(own: EmbeddedBroker) -> None:
+    own.start()
+    address = own.bootstrap
+    _create(own, "kept")
+    assert _send(own.admin_config(), "kept", b"before") is None
+    own.stop()
+    assert own.pid is None
+    own.start()
+    assert _send(own.admin_config(), "kept", b"between") is None
+    own.kill()
+    own.start()
+    assert own.bootstrap == address
+    assert _values(own.admin_config(), "kept") == [b"before", b"between"]
+
+
+def test_no_secret_is_ever_an_argument_or_a_variable(own: EmbeddedBroker) -> None:
+    """Watches every process of the machine while storage is formatted and the broker starts."""
+    secrets = [user.password().encode() for user in (own.secadmin, own.secfilter, own._own)]
+    watch = _ProcessWatch()
+    with watch:
+        own.start()
+    assert watch.seen("kafka.Kafka")
+    assert watch.seen("format.args")
+    for secret in secrets:
+        assert not watch.seen(secret.decode())
+    assert not list(own.settings.state.rglob("*.args"))
+
+
+class _ProcessWatch:
+    """Collects what /proc shows of our descendants' arguments and variables."""
+
+    def __init__(self) -> None:
+        self._texts: set[bytes] = set()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def seen(self, text: str) -> bool:
+        return any(text.encode() in known for known in self._texts)
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.01):
+            for process in Path("/proc").glob("[0-9]*"):
+                for what in ("cmdline", "environ"):
+                    with contextlib.suppress(OSError):
+                        self._texts.add((process / what).read_bytes())
+
+
+def test_a_port_in_use_is_told(runtime: Runtime, tmp_path: Path) -> None:
+    with socket.create_server((LOOPBACK, 0)) as server:
+        port = server.getsockname()[1]
+        settings = BrokerSettings(tmp_path, port, runtime.java, runtime.jars.broker)
+        with pytest.raises(DeployError, match=f"port {port} for the broker is in use: .*--port"):
+            EmbeddedBroker(settings).start()
+
+
+def test_starting_twice_is_told(broker: EmbeddedBroker) -> None:
+    again = EmbeddedBroker(broker.settings)
+    with pytest.raises(DeployError, match=r"broker already runs \(pid \d+\)"):
+        again.start()
+    assert broker.pid is not None
+
+
+def test_a_broker_that_dies_says_why_in_one_line(own: EmbeddedBroker) -> None:
+    own.start()
+    own.stop()
+    meta = own.settings.state / "broker" / "data" / "meta.properties"
+    meta.write_text(meta.read_text().replace("node.id=1", "node.id=7"))
+    with pytest.raises(DeployError, match=r"the broker ended while starting: .*node") as told:
+        own.start()
+    assert "\n" not in str(told.value)
+    assert own.pid is None
+
+
+def test_ends_with_the_process_that_started_it(runtime: Runtime, tmp_path: Path) -> None:
+    code = (
+        "import os, signal; from pathlib import Path\n"
+        "from deploy.broker import BrokerSettings, EmbeddedBroker\n"
+        f"EmbeddedBroker(BrokerSettings(Path({str(tmp_path)!r}), 0, "
+        f"Path({str(runtime.java)!r}), Path({str(runtime.jars.broker)!r}))).start()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ, check=False)
+    assert done.returncode == -signal.SIGKILL
+    mark = ProcessMark.read(tmp_path / "run" / "broker.pid")
+    assert mark is not None
+    assert mark.wait(20)
+
+
+def test_settings_name_no_listener_without_tls(tmp_path: Path) -> None:
+    files = NodeFiles(tmp_path, tmp_path / "store.pem", tmp_path / "ca.pem")
+    text = render(broker_properties(1, 2, files, "pw"))
+    assert "CLIENTS:SASL_SSL,CONTROLLER:SASL_SSL" in text
+    assert "PLAINTEXT" not in text
+    assert "super.users=User:broker;User:secadmin\n" in text

@@ -1,0 +1,119 @@
+"""What `deploy.settings` writes is what `catalog.settings` reads."""
+
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.settings import Settings
+from deploy.certificates import ensure_certificates
+from deploy.credentials import ensure_credentials
+from deploy.errors import DeployError
+from deploy.settings import (
+    Table,
+    local_kafka,
+    local_settings,
+    merged,
+    read_overrides,
+    to_toml,
+    write_settings,
+)
+
+
+def _local(state: Path) -> Table:
+    certificates = ensure_certificates(state / "certificates")
+    accounts = [ensure_credentials(state / "secrets", name) for name in ("secadmin", "secfilter")]
+    kafka = local_kafka("localhost:19092", certificates.ca, *accounts)
+    return {**local_settings(state, certificates, 18443, state / "jars"), "kafka": kafka}
+
+
+def test_the_catalog_reads_what_is_written(tmp_path: Path) -> None:
+    state = tmp_path / 'a "quoted" \\ folder'
+    settings = Settings.load(write_settings(_local(state), state / "settings.toml"))
+    assert settings.catalog_url == f"sqlite:///{state}/catalog.db"
+    assert settings.kafka.bootstrap == "localhost:19092"
+    assert settings.kafka.replication == 1
+    assert settings.kafka.secadmin.username == "secadmin"
+    assert len(settings.kafka.secfilter.password()) == 64
+    assert (settings.secadmin.host, settings.secadmin.port) == ("127.0.0.1", 18443)
+    assert settings.secadmin.certificate_file.exists()
+    assert settings.secadmin.key_file.exists()
+    assert settings.secfilter.jars == state / "jars"
+
+
+def test_secrets_are_private_and_random(tmp_path: Path) -> None:
+    settings = Settings.load(write_settings(_local(tmp_path), tmp_path / "settings.toml"))
+    secret = [
+        tmp_path / "settings.toml",
+        settings.kafka.secadmin.password_file,
+        settings.kafka.secfilter.password_file,
+        settings.secadmin.key_file,
+        settings.secadmin.first_password_file,
+        settings.secfilter.id_key_file,
+    ]
+    assert {stat.S_IMODE(file.stat().st_mode) for file in secret} == {0o600}
+    assert len({file.read_text() for file in secret}) == len(secret)
+    assert len(bytes.fromhex(settings.secfilter.id_key_file.read_text())) == 32
+    assert stat.S_IMODE(settings.secfilter.checkpoints.stat().st_mode) == 0o700
+
+
+def test_secrets_stay_when_written_again(tmp_path: Path) -> None:
+    _local(tmp_path)
+    first = {file: file.read_text() for file in (tmp_path / "secrets").iterdir()}
+    _local(tmp_path)
+    assert {file: file.read_text() for file in (tmp_path / "secrets").iterdir()} == first
+
+
+def test_an_operator_gives_only_what_differs(tmp_path: Path) -> None:
+    file = tmp_path / "elsewhere" / "kafka.toml"
+    file.parent.mkdir()
+    file.write_text(
+        '[catalog]\nurl = "postgresql+psycopg://db/catalog"\n'
+        '[kafka]\nbootstrap = "k1:9093,k2:9093"\nca_file = "ca.pem"\nreplication = 3\n'
+        '[kafka.secadmin]\npassword_file = "/run/secrets/secadmin"\n'
+        '[secfilter]\nmaster = "spark://head:7077"\n'
+        '[secfilter.options]\n"spark.executor.memory" = "4g"\n'
+    )
+    table = merged(_local(tmp_path), read_overrides(file))
+    settings = Settings.load(write_settings(table, tmp_path / "settings.toml"))
+    assert settings.catalog_url == "postgresql+psycopg://db/catalog"
+    assert settings.kafka.bootstrap == "k1:9093,k2:9093"
+    assert settings.kafka.replication == 3
+    assert settings.kafka.ca_file == file.parent / "ca.pem"
+    assert settings.kafka.secadmin.username == "secadmin"
+    assert settings.kafka.secadmin.password_file == Path("/run/secrets/secadmin")
+    assert settings.secfilter.master == "spark://head:7077"
+    assert settings.secfilter.options == {"spark.executor.memory": "4g"}
+    assert settings.secadmin.port == 18443
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "cannot read"), ("[kafka", "not TOML"), ("[catalog]\n", "lack [kafka]")],
+)
+def test_unusable_settings_say_what_is_wrong(
+    tmp_path: Path, content: str | None, words: str
+) -> None:
+    file = tmp_path / "settings.toml"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(DeployError, match=words.replace("[", r"\[")):
+        read_overrides(file)
+
+
+_KEYS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+_VALUES = st.text(st.characters(exclude_categories=["Cs"])) | st.integers() | st.booleans()
+
+
+@given(st.recursive(st.dictionaries(_KEYS, _VALUES), lambda t: st.dictionaries(_KEYS, _VALUES | t)))
+def test_toml_reads_back_as_it_was(table: Table) -> None:
+    assert tomllib.loads(to_toml(table)) == _without_empty(table)
+
+
+def _without_empty(table: Table) -> Table:
+    """A table without entries leaves no trace in the text."""
+    below = {k: _without_empty(v) if isinstance(v, dict) else v for k, v in table.items()}
+    return {name: value for name, value in below.items() if value != {}}
