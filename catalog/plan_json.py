@@ -19,7 +19,7 @@ _CLASSES: dict[str, type] = {
         *(plan.Source, plan.Filter, plan.Project, plan.Union, plan.Aggregate, plan.Join),
         *(plan.Column, plan.Window, plan.Aggregation),
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
-        *(Relation, DeclaredAggregate, Schema, Attribute, Label),
+        *(Relation, DeclaredAggregate, Schema, Attribute),
     )
 }
 
@@ -28,6 +28,9 @@ def encode(value: Any) -> Any:
     """A value of the plan's classes as JSON objects, lists and scalars."""
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, Label):
+        # In words: Python writes no integer of more than 4,300 digits, a label may have more.
+        return {"node": "Label", "words": value.to_wire()}
     if is_dataclass(value) and not isinstance(value, type):
         own = {f.name: encode(getattr(value, f.name)) for f in fields(value)}
         return {"node": type(value).__name__, **own}
@@ -42,12 +45,21 @@ def decode(data: Any) -> Any:
         return tuple(decode(item) for item in data)
     if not isinstance(data, dict):
         return data
-    cls = _CLASSES.get(data.get("node", ""))
-    if cls is None:
+    if data.get("node") == "Label":
+        return _label(data.get("words"))
+    cls = _CLASSES.get(str(data.get("node")))
+    if cls is None or {field.name for field in fields(cls)} != data.keys() - {"node"}:
         raise ValueError("not a stored plan")
     hints = get_type_hints(cls)
     given = {name: value for name, value in data.items() if name != "node"}
     return cls(**{name: _typed(hints[name], decode(value)) for name, value in given.items()})
+
+
+def _label(words: object) -> Label:
+    label = Label.from_wire(words) if isinstance(words, str) else None
+    if label is None:
+        raise ValueError("not a stored label")
+    return label
 
 
 def _typed(hint: Any, value: Any) -> Any:

@@ -71,15 +71,18 @@ def fingerprint(run: Run) -> str:
     if isinstance(run, IngestRun):
         parts: object = [
             run.name,
-            [[encode(s.relation), s.label.bits, s.max_ahead_ms, s.max_bytes] for s in run.streams],
+            [
+                [encode(s.relation), encode(s.label), s.max_ahead_ms, s.max_bytes]
+                for s in run.streams
+            ],
         ]
     else:
         parts = [
             run.name,
             encode(run.plan),
             encode(run.output),
-            sorted([c.topic, c.clearance.bits, c.weak] for c in run.classes),
+            sorted([c.topic, hex(c.clearance.bits), c.weak] for c in run.classes),
             run.labelled,
-            run.sources.bits,
+            encode(run.sources),
         ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
