@@ -57,17 +57,20 @@ def type_of(expression: Expression, schema: Schema) -> Type:
                 raise InvalidInput(f"the constant does not fit the type {declared}", position)
             return declared
         case Call(name, arguments, position):
-            function = SCALAR_FUNCTIONS.get(name)
-            if function is None:
-                raise InvalidInput(f"function {name!r} is not in the allow-list", position)
             types = tuple(type_of(argument, schema) for argument in arguments)
-            result = function.result(types)
-            if result is None:
-                given = ", ".join(types)
-                raise InvalidInput(
-                    f"{function.name} takes {function.takes}, not ({given})", position
-                )
-            return result
+            return call_type(name, types, position)
+
+
+def call_type(name: str, types: tuple[Type, ...], position: Position | None) -> Type:
+    """The type of a function of the allow-list applied to these types. Raises InvalidInput."""
+    function = SCALAR_FUNCTIONS.get(name)
+    if function is None:
+        raise InvalidInput(f"function {name!r} is not in the allow-list", position)
+    result = function.result(types)
+    if result is None:
+        given = ", ".join(types)
+        raise InvalidInput(f"{function.name} takes {function.takes}, not ({given})", position)
+    return result
 
 
 def _literal_fits(value: bool | float | str, declared: Type) -> bool:

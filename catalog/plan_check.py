@@ -43,22 +43,25 @@ def check_plan(plan: Plan) -> Schema:
 
 def output_schema(plan: Plan) -> Schema:
     """The schema of the tuples that a node gives. Raises InvalidInput where the node is wrong."""
+    return node_schema(plan, tuple(output_schema(node) for node in inputs(plan)))
+
+
+def node_schema(plan: Plan, given: tuple[Schema, ...]) -> Schema:
+    """As `output_schema`, where the inputs' schemas are known: builders check each node once."""
     match plan:
         case Source(relation):
             return relation.schema
-        case Filter(node, condition):
-            schema = output_schema(node)
-            _require_condition(condition, schema)
-            return schema
-        case Project(node, columns):
-            schema = output_schema(node)
-            return Schema(tuple(_column(column, schema) for column in columns))
-        case Union(nodes):
-            return _union(tuple(output_schema(node) for node in nodes))
+        case Filter(_, condition):
+            _require_condition(condition, given[0])
+            return given[0]
+        case Project(_, columns):
+            return Schema(tuple(_column(column, given[0]) for column in columns))
+        case Union():
+            return _union(given)
         case Aggregate():
-            return _aggregate(plan)
+            return _aggregate(plan, given[0])
         case Join():
-            return _join(plan)
+            return _join(plan, *given)
 
 
 def event_time(plan: Plan) -> str | None:
@@ -188,9 +191,8 @@ def _require_event_time(node: Plan, what: str) -> str:
     return name
 
 
-def _aggregate(node: Aggregate) -> Schema:
+def _aggregate(node: Aggregate, schema: Schema) -> Schema:
     _refuse_nested_state(node)
-    schema = output_schema(node.input)
     _require_event_time(node.input, "a window")
     check_window(node.window)
     keys = tuple(_column(key, schema) for key in node.keys)
@@ -232,9 +234,8 @@ def _aggregation(aggregation: Aggregation, schema: Schema) -> Attribute:
     return Attribute(aggregation.name, result, required=aggregation.function == "count")
 
 
-def _join(node: Join) -> Schema:
+def _join(node: Join, left: Schema, right: Schema) -> Schema:
     _refuse_nested_state(node)
-    left, right = output_schema(node.left), output_schema(node.right)
     _require_event_time(node.left, "a join")
     _require_event_time(node.right, "a join")
     if not node.equal:

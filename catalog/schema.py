@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from catalog.errors import InvalidInput
+from catalog.errors import InvalidInput, Position
 
 _ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 MAX_ATTRIBUTES = 200
@@ -85,8 +85,15 @@ def check_definition(schema: Schema) -> Schema:
     if not 1 <= len(schema.attributes) <= MAX_ATTRIBUTES:
         raise InvalidInput(f"a schema has 1 to {MAX_ATTRIBUTES} attributes")
     for name in schema.names:
-        if not _ATTRIBUTE.fullmatch(name):
-            raise InvalidInput(
-                f"attribute name {name[:80]!r} is not usable: letters, digits and _, at most 64"
-            )
+        check_attribute_name(name)
     return schema
+
+
+def check_attribute_name(name: str, position: Position | None = None) -> str:
+    """Return an attribute's name if users may give it; else InvalidInput."""
+    if not _ATTRIBUTE.fullmatch(name):
+        raise InvalidInput(
+            f"attribute name {name[:80]!r} is not usable: letters, digits and _, at most 64",
+            position,
+        )
+    return name
