@@ -286,11 +286,15 @@ class RunStatus(Base):
 
 
 class Generation(Base):
-    """One row that counts changes of what should run; the runner looks at it instead of at all."""
+    """One row that counts changes of what should run; the runner looks at it instead of at all.
+
+    `applied` is the value that the runner has made true: what was removed before it is not in use.
+    """
 
     __tablename__ = "generation"
     id: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
     value: Mapped[int] = mapped_column(default=0)
+    applied: Mapped[int] = mapped_column(default=0)
 
 
 class AuditEntry(Base):

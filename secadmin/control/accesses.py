@@ -1,0 +1,128 @@
+"""Accesses: the Kafka principals that are given out for reading and sending."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import select
+
+from catalog.errors import NotFound
+from catalog.models import Access, Object, Role
+from catalog.permission import ObjectKind, Permission
+from catalog.topics import in_topic, out_pattern, quarantine_topic
+from secadmin.control.platform import Platform
+from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND
+from secadmin.control.work import Caller, reading, working
+from secadmin.kafka.acl import group_prefix
+from secadmin.kafka.principals import new_principal_name
+
+_NEEDED = {
+    OUTPUT: (ObjectKind.OUTPUT, Permission.SUBSCRIBE),
+    QUARANTINE: (ObjectKind.STREAM, Permission.READ_TUPLE),
+    SEND: (ObjectKind.STREAM, Permission.SEND),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A new access. The secret is told this once; `topic` is None where a pattern is followed."""
+
+    principal: str
+    secret: str = field(repr=False)
+    kind: str = OUTPUT
+    topic: str | None = None
+    topic_pattern: str | None = None
+    group_prefix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccessView:
+    """An access as its user sees it; `active` tells whether it reaches a topic now."""
+
+    principal: str
+    kind: str
+    name: str
+    keep: bool
+    active: bool
+    created_at: datetime
+
+
+def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -> Given:
+    """Give the caller a principal of its own for an output, a quarantine or for sending.
+
+    Needs SUBSCRIBE on the output, READ TUPLE on the stream, or SEND on it. The principal holds the
+    session's active roles and ends with the session unless `keep`.
+    """
+    object_kind, permission = _NEEDED[kind]
+    principal = new_principal_name(kind)
+    with reading(platform, caller, f"prepare access: {kind}", f"{object_kind} {name}") as view:
+        view.require(permission, view.find(object_kind, name))
+    # A principal without an access, should what follows fail, is swept away by the upkeep.
+    secret = platform.kafka.create_principal(principal)
+    with working(platform, caller, f"access: {kind}", f"{object_kind} {name}") as work:
+        obj = work.find(object_kind, name)
+        work.require(permission, obj)
+        own = select(Role).where(Role.id.in_(work.subject.active_role_ids))
+        access = Access(
+            kind=kind,
+            user_id=work.subject.user_id,
+            session_id=None if keep else work.subject.session_id,
+            object_id=obj.id,
+            principal=principal,
+            created_at=platform.clock(),
+            roles=list(work.session.scalars(own)),
+        )
+        work.session.add(access)
+        work.session.flush()
+        work.settlement.settle_one(access)
+        work.detail.update(principal=principal, keep=keep)
+    if kind == OUTPUT:
+        pattern = out_pattern(name)
+        return Given(principal, secret, kind, None, pattern, group_prefix(principal))
+    prefix = group_prefix(principal) if kind == QUARANTINE else None
+    return Given(
+        principal,
+        secret,
+        kind,
+        (quarantine_topic if kind == QUARANTINE else in_topic)(name),
+        None,
+        prefix,
+    )
+
+
+def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:
+    """The caller's own live accesses, of this session and kept ones."""
+    with reading(platform, caller, "list accesses", f"user {caller.user_name}") as view:
+        own = (
+            select(Access, Object.name)
+            .join(Object, Object.id == Access.object_id)
+            .where(Access.user_id == view.subject.user_id, Access.ended_at.is_(None))
+            .order_by(Access.id)
+        )
+        return [
+            AccessView(
+                principal=access.principal,
+                kind=access.kind,
+                name=name,
+                keep=access.session_id is None,
+                active=access.topic is not None,
+                created_at=access.created_at,
+            )
+            for access, name in view.session.execute(own)
+        ]
+
+
+def end(platform: Platform, caller: Caller, principal: str) -> None:
+    """End one of the caller's own accesses, fenced. Raises NotFound for anything else."""
+    with working(platform, caller, "end access", f"access {principal}") as work:
+        access = work.session.scalar(
+            select(Access).where(
+                Access.principal == principal,
+                Access.user_id == work.subject.user_id,
+                Access.ended_at.is_(None),
+            )
+        )
+        if access is None:
+            raise NotFound(f"no access {principal!r}")
+        work.settlement.end(access)

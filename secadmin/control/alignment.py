@@ -1,0 +1,155 @@
+"""Alignment: Kafka's topics and ACLs become what the catalog says, topic by topic.
+
+Whatever happened before (a crash, Kafka away, two services at once), aligning a topic carries out
+the withdrawals that were decided for it and then lets in whom the catalog lets in. It holds the
+topic's lock and reads the catalog under it, so an older view never overtakes a newer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from sqlalchemy import ColumnElement, and_, or_, select, update
+
+from catalog.errors import PlatformError
+from catalog.models import Access, DeliveryClass, OutputRow, Withdrawal
+from catalog.store import Catalog, bump_generation
+from secadmin.control.settlement import SEND
+
+_PARALLEL = 16
+
+
+class TopicControl(Protocol):
+    """What alignment needs of Kafka."""
+
+    def open_class(self, topic: str, retention_ms: int) -> None:
+        """Create a delivery topic and let the data plane write it, if that is not done."""
+
+    def allow_read(self, principal: str, topic: str) -> None:
+        """Let the principal read the topic, with groups of its own prefix."""
+
+    def allow_write(self, principal: str, topic: str) -> None:
+        """Let the principal write the topic."""
+
+    def withdraw(self, topic: str, principals: frozenset[str]) -> None:
+        """Take the topic from the principals; for readers, fenced when the call returns."""
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Aligns topics; `lock` gives the lock of a topic, across services."""
+
+    catalog: Catalog
+    kafka: TopicControl
+    lock: Callable[[str], AbstractContextManager[None]]
+    clock: Callable[[], datetime]
+
+    def align(self, topics: Iterable[str]) -> None:
+        """Align these topics, several at once. Raises the first failure when all were tried.
+
+        A topic that could not be aligned keeps its withdrawals; `align_pending` tries again.
+        """
+        ordered = sorted(set(topics))
+        if len(ordered) <= 1:
+            for topic in ordered:
+                self._align_one(topic)
+            return
+        with ThreadPoolExecutor(min(_PARALLEL, len(ordered))) as pool:
+            failures = list(pool.map(self._try_one, ordered))
+        for failure in failures:
+            if failure is not None:
+                raise failure
+
+    def align_pending(self) -> None:
+        """Align every topic that has something left to do."""
+        self.align(self._pending())
+
+    def _try_one(self, topic: str) -> PlatformError | None:
+        try:
+            self._align_one(topic)
+        except PlatformError as failure:
+            return failure
+        return None
+
+    def _pending(self) -> set[str]:
+        with self.catalog.read() as session:
+            withdrawn = session.scalars(
+                select(Withdrawal.topic).where(Withdrawal.done_at.is_(None))
+            )
+            lacking = session.scalars(select(Access.topic).where(_lacks_acl()))
+            return {*withdrawn, *(topic for topic in lacking if topic)}
+
+    def _align_one(self, topic: str) -> None:
+        with self.lock(topic):
+            self._withdraw(topic)
+            self._open(topic)
+            self._allow(topic)
+
+    def _withdraw(self, topic: str) -> None:
+        open_ones = (Withdrawal.topic == topic, Withdrawal.done_at.is_(None))
+        with self.catalog.read() as session:
+            rows = session.execute(select(Withdrawal.id, Withdrawal.principal).where(*open_ones))
+            pending = {row.id: row.principal for row in rows}
+        if not pending:
+            return
+        principals = frozenset(pending.values())
+        self.kafka.withdraw(topic, principals)
+        with self.catalog.bookkeeping() as session:
+            session.execute(
+                update(Withdrawal).where(Withdrawal.id.in_(pending)).values(done_at=self.clock())
+            )
+            session.execute(
+                update(Access)
+                .where(Access.principal.in_(principals), Access.allowed_topic == topic)
+                .values(allowed_topic=None)
+            )
+
+    def _open(self, topic: str) -> None:
+        with self.catalog.read() as session:
+            found = session.execute(
+                select(DeliveryClass.id, OutputRow.retention_ms)
+                .join(OutputRow, OutputRow.object_id == DeliveryClass.output_id)
+                .where(
+                    DeliveryClass.topic == topic,
+                    DeliveryClass.opened_at.is_(None),
+                    DeliveryClass.closed_at.is_(None),
+                )
+            ).one_or_none()
+        if found is None:
+            return
+        self.kafka.open_class(topic, found.retention_ms)
+        with self.catalog.bookkeeping() as session:
+            opened = update(DeliveryClass).where(DeliveryClass.id == found.id)
+            session.execute(opened.values(opened_at=self.clock()))
+            bump_generation(session)
+
+    def _allow(self, topic: str) -> None:
+        with self.catalog.read() as session:
+            lacking = [
+                (access.id, access.principal, access.kind)
+                for access in session.scalars(
+                    select(Access).where(Access.topic == topic, _lacks_acl())
+                )
+            ]
+        if not lacking:
+            return
+        for _, principal, kind in lacking:
+            allow = self.kafka.allow_write if kind == SEND else self.kafka.allow_read
+            allow(principal, topic)
+        with self.catalog.bookkeeping() as session:
+            session.execute(
+                update(Access)
+                .where(Access.id.in_([row[0] for row in lacking]))
+                .values(allowed_topic=topic)
+            )
+
+
+def _lacks_acl() -> ColumnElement[bool]:
+    """Live accesses whose topic Kafka was not yet told to let them reach."""
+    told = or_(Access.allowed_topic.is_(None), Access.allowed_topic != Access.topic)
+    return and_(Access.ended_at.is_(None), Access.topic.is_not(None), told)

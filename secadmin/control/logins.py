@@ -1,0 +1,99 @@
+"""Sessions as a caller sees them: login, logout, roles, password, expiry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from catalog import login as catalog_login
+from catalog import sessions
+from catalog.audit import PLATFORM
+from catalog.login import Login
+from catalog.password_change import change_password as change_in_catalog
+from catalog.store import Change
+from secadmin.control.platform import Platform
+from secadmin.control.settlement import Settlement, of_sessions
+from secadmin.control.work import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A session as its user sees it."""
+
+    user: str
+    roles: tuple[str, ...]
+    expires_at: datetime
+    must_change_password: bool
+
+
+def login(platform: Platform, user: str, password: str, roles: Sequence[str] | None) -> Login:
+    """Open a session. Raises NotAuthenticated, Denied; see `catalog.login`."""
+    return catalog_login.login(platform.catalog, platform.passwords, user, password, roles)
+
+
+def whoami(platform: Platform, caller: Caller) -> SessionView:
+    """The caller's own session."""
+    with platform.catalog.read() as session:
+        found = sessions.authenticate(session, caller.token, platform.clock(), allow_one_time=True)
+        roles = tuple(sorted(role.name for role in found.active_roles))
+        user = found.user
+        return SessionView(user.name, roles, found.expires_at, user.must_change_password)
+
+
+def logout(platform: Platform, caller: Caller) -> None:
+    """End the session; its accesses end with it, fenced."""
+    with platform.catalog.change(caller.user_name) as change:
+        own = sessions.authenticate(change.session, caller.token, change.now, allow_one_time=True)
+        sessions.logout(change, own)
+        topics = _settle(change, [own.id])
+    platform.alignment.align(topics)
+
+
+def deactivate_role(platform: Platform, caller: Caller, name: str) -> None:
+    """Deactivate a role in this session; the session's accesses that hold it end, fenced."""
+    with platform.catalog.change(caller.user_name) as change:
+        own = sessions.authenticate(change.session, caller.token, change.now, allow_one_time=True)
+        sessions.deactivate_role(change, own, name)
+        topics = _settle(change, [own.id])
+    platform.alignment.align(topics)
+
+
+def change_password(platform: Platform, caller: Caller, old: str, new: str) -> None:
+    """Change the caller's password, which ends its other sessions, and their accesses, fenced."""
+    change_in_catalog(platform.catalog, platform.passwords, caller.token, old, new)
+    end_leftover_accesses(platform)
+
+
+def end_expired(platform: Platform) -> None:
+    """End the sessions that are over, and their accesses, fenced."""
+    with platform.catalog.read() as session:
+        if not sessions.expired_sessions(session, platform.clock()):
+            return
+    with platform.catalog.change(PLATFORM) as change:
+        over = sessions.expired_sessions(change.session, change.now)
+        for row in over:
+            sessions.end_session(change, row, "expire session")
+        topics = _settle(change, [row.id for row in over])
+        if not over:
+            change.audit("expire session", "nothing left to end")
+    platform.alignment.align(topics)
+
+
+def end_leftover_accesses(platform: Platform) -> None:
+    """End accesses whose session has ended, as a service that stopped in between leaves them."""
+    with platform.catalog.read() as session:
+        if not sessions.ended_with_accesses(session):
+            return
+    with platform.catalog.change(PLATFORM) as change:
+        left = sessions.ended_with_accesses(change.session)
+        topics = _settle(change, [row.id for row in left])
+        change.audit("end accesses", "sessions", detail={"sessions": [row.id for row in left]})
+    platform.alignment.align(topics)
+
+
+def _settle(change: Change, session_ids: Sequence[int]) -> set[str]:
+    change.session.flush()
+    settlement = Settlement(change, change.now)
+    settlement.settle(of_sessions(*session_ids))
+    return settlement.topics

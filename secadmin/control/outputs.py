@@ -1,0 +1,56 @@
+"""Outputs: showing, and the semantics of their delivery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from catalog.models import DeliveryClass, Object, OutputRow
+from catalog.permission import ObjectKind, Permission
+from catalog.plan_json import decode
+from catalog.relation import Relation
+from secadmin.control.platform import Platform
+from secadmin.control.settlement import of_objects
+from secadmin.control.work import Caller, reading, working
+
+
+@dataclass(frozen=True, slots=True)
+class OutputView:
+    """An output as it is shown."""
+
+    query: str
+    relation: Relation
+    weak: bool
+    retention_ms: int
+
+
+def show_output(platform: Platform, caller: Caller, name: str) -> OutputView:
+    """An output's attributes and semantics, for who may view it."""
+    with reading(platform, caller, "show output", f"output {name}") as view:
+        obj = view.find(ObjectKind.OUTPUT, name)
+        row = view.session.get_one(OutputRow, obj.id)
+        query = view.session.get_one(Object, row.query_id)
+        return OutputView(query.name, decode(row.relation), row.weak, row.retention_ms)
+
+
+def set_weak(platform: Platform, caller: Caller, name: str, weak: bool) -> None:
+    """Turn weak semantics (004 §3.2) on or off for one output. Needs CHANGE SYSTEM.
+
+    A class never changes what it holds: all of the output's classes are closed, fenced, and every
+    subscription moves to a new one.
+    """
+    with working(platform, caller, "set semantics", f"output {name}") as work:
+        obj = work.find(ObjectKind.OUTPUT, name)
+        work.require_system(Permission.CHANGE_SYSTEM)
+        row = work.session.get_one(OutputRow, obj.id)
+        work.detail["weak"] = weak
+        if row.weak == weak:
+            return
+        row.weak = weak
+        own = select(DeliveryClass).where(DeliveryClass.output_id == obj.id)
+        for delivery_class in work.session.scalars(own):
+            delivery_class.closed_at = delivery_class.closed_at or platform.clock()
+        work.session.flush()
+        work.settlement.settle(of_objects(obj.id))
+        work.change.bump_generation()

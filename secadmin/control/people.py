@@ -1,0 +1,172 @@
+"""Users and roles. All of it needs CHANGE SYSTEM."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, select
+
+from catalog.errors import Conflict, InvalidInput, NotFound
+from catalog.models import (
+    Access,
+    AccessRole,
+    Grant,
+    Membership,
+    Role,
+    Seniority,
+    Session,
+    SessionRole,
+    User,
+)
+from catalog.names import check_role_name, check_user_name
+from catalog.passwords import one_time_password
+from catalog.permission import Permission
+from catalog.roles import add_junior, remove_junior
+from catalog.sessions import end_session, open_sessions_of
+from secadmin.control.platform import Platform
+from secadmin.control.settlement import of_role, of_user
+from secadmin.control.work import Caller, Work, reading, working
+
+
+def list_users(platform: Platform, caller: Caller) -> list[tuple[str, bool, list[str]]]:
+    """All users: name, locked, roles."""
+    with reading(platform, caller, "list users", "system") as view:
+        view.require_system(Permission.CHANGE_SYSTEM)
+        held: dict[int, list[str]] = {}
+        pairs = select(Membership.user_id, Role.name).join(Role, Role.id == Membership.role_id)
+        for user_id, role in view.session.execute(pairs.order_by(Role.name)):
+            held.setdefault(user_id, []).append(role)
+        users = view.session.scalars(select(User).order_by(User.name))
+        return [(user.name, user.locked, held.get(user.id, [])) for user in users]
+
+
+def add_user(platform: Platform, caller: Caller, name: str, password: str | None) -> str | None:
+    """Add a user. Without a password a one-time password is made and returned.
+
+    A password that somebody else chose is one-time too: the user changes it at the first login.
+    """
+    check_user_name(name)
+    one_time = None if password is not None else one_time_password()
+    # bcrypt takes its time, so it is not done while the catalog is locked.
+    hashed = platform.passwords.hash(password or one_time or "")
+    with working(platform, caller, "add user", f"user {name}") as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        if work.session.scalar(select(User).where(User.name == name)):
+            raise Conflict(f"there is a user {name!r} already")
+        work.session.add(
+            User(
+                name=name,
+                password_hash=hashed,
+                must_change_password=True,
+                created_at=platform.clock(),
+            )
+        )
+    return one_time
+
+
+def set_locked(platform: Platform, caller: Caller, name: str, locked: bool) -> None:
+    """Lock a user, which ends its sessions and accesses, or unlock it, which restores neither."""
+    with working(platform, caller, "lock" if locked else "unlock", f"user {name}") as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        user = work.user(name)
+        user.locked = locked
+        if not locked:
+            user.failed_logins, user.logins_stopped_until = 0, None
+            return
+        for login in open_sessions_of(work.session, user):
+            end_session(work.change, login, "end session", "the user was locked")
+        work.session.flush()
+        work.settlement.settle(of_user(user))
+
+
+def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> None:
+    """Let the user activate the role, from its next login on."""
+    with working(platform, caller, "assign role", f"user {user}: {role}") as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        pair = Membership(user_id=work.user(user).id, role_id=work.role(role).id)
+        work.session.merge(pair)
+
+
+def unassign_role(platform: Platform, caller: Caller, user: str, role: str) -> None:
+    """Take the role from the user: sessions lose it, accesses that hold it end, fenced."""
+    with working(platform, caller, "unassign role", f"user {user}: {role}") as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        holder, taken = work.user(user), work.role(role)
+        pair = work.session.get(Membership, (holder.id, taken.id))
+        if pair is None:
+            raise NotFound(f"user {user!r} does not have the role {role!r}")
+        work.session.delete(pair)
+        logins = select(Session.id).where(Session.user_id == holder.id)
+        work.session.execute(
+            delete(SessionRole).where(
+                SessionRole.role_id == taken.id, SessionRole.session_id.in_(logins)
+            )
+        )
+        work.session.flush()
+        work.settlement.settle(of_user(holder))
+
+
+def list_roles(platform: Platform, caller: Caller) -> list[tuple[str, list[str]]]:
+    """All roles with their direct juniors."""
+    with reading(platform, caller, "list roles", "system") as view:
+        view.require_system(Permission.CHANGE_SYSTEM)
+        roles = {role.id: role.name for role in view.session.scalars(select(Role))}
+        juniors: dict[int, list[str]] = {}
+        for pair in view.session.scalars(select(Seniority)):
+            juniors.setdefault(pair.senior_id, []).append(roles[pair.junior_id])
+        ordered = sorted(roles.items(), key=lambda item: item[1])
+        return [(name, sorted(juniors.get(role_id, []))) for role_id, name in ordered]
+
+
+def add_role(platform: Platform, caller: Caller, name: str) -> None:
+    """Add a role that holds nothing yet."""
+    check_role_name(name)
+    with working(platform, caller, "add role", f"role {name}") as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        if work.session.scalar(select(Role).where(Role.name == name)):
+            raise Conflict(f"there is a role {name!r} already")
+        work.session.add(Role(name=name))
+
+
+def remove_role(platform: Platform, caller: Caller, name: str) -> None:
+    """Remove a role with its grants: sessions lose it, accesses that hold it end, fenced."""
+    with working(platform, caller, "remove role", f"role {name}") as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        role = work.role(name)
+        touched = _with_seniors(work, role)
+        for table, column in (
+            (Grant, Grant.role_id),
+            (Membership, Membership.role_id),
+            (SessionRole, SessionRole.role_id),
+            (Seniority, Seniority.senior_id),
+            (Seniority, Seniority.junior_id),
+        ):
+            work.session.execute(delete(table).where(column == role.id))
+        work.session.flush()
+        # The accesses still name the role here, and end because nobody is a member of it.
+        work.settlement.settle(Access.id.in_(touched))
+        work.session.flush()
+        work.session.execute(delete(AccessRole).where(AccessRole.role_id == role.id))
+        work.session.expire_all()
+        work.session.delete(role)
+
+
+def add_seniority(platform: Platform, caller: Caller, senior: str, junior: str) -> None:
+    """Let the senior role hold what the junior one holds."""
+    with working(platform, caller, "add junior role", f"role {senior}: {junior}") as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        upper, lower = work.role(senior), work.role(junior)
+        add_junior(work.session, upper, lower)
+        work.settlement.settle(of_role(work.change, upper.id))
+
+
+def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: str) -> None:
+    """Take the junior role's rights from the senior one again."""
+    with working(platform, caller, "remove junior role", f"role {senior}: {junior}") as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        upper, lower = work.role(senior), work.role(junior)
+        if not remove_junior(work.session, upper, lower):
+            raise InvalidInput(f"{junior!r} is not a direct junior of {senior!r}")
+        work.settlement.settle(of_role(work.change, upper.id))
+
+
+def _with_seniors(work: Work, role: Role) -> list[int]:
+    return list(work.session.scalars(select(Access.id).where(of_role(work.change, role.id))))

@@ -1,0 +1,47 @@
+"""The parts that every operation works with, put together once at start-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from catalog.passwords import Passwords
+from catalog.store import Catalog
+from secadmin.control.alignment import Alignment, TopicControl
+
+
+class KafkaControl(TopicControl, Protocol):
+    """All that the service does with Kafka."""
+
+    def create_stream_topics(self, stream: str, partitions: int) -> None:
+        """Create in., lab. and quarantine.<stream>; the data plane may use them as it needs."""
+
+    def create_output_topics(self, output: str) -> None:
+        """Create lab.<output>, for queries over it."""
+
+    def delete_topics(self, topics: Sequence[str]) -> None:
+        """Delete topics with the ACLs on them, and wait until they are gone."""
+
+    def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+        """The offsets that the next record of each partition will get."""
+
+    def create_principal(self, name: str) -> str:
+        """Create the SCRAM user and return its new random password."""
+
+    def delete_principal(self, name: str) -> None:
+        """Delete the SCRAM user and its ACLs."""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Catalog, Kafka and what aligns them. `bootstrap` and `ca_pem` go to clients."""
+
+    catalog: Catalog
+    kafka: KafkaControl
+    alignment: Alignment
+    passwords: Passwords
+    bootstrap: str
+    ca_pem: str
+    clock: Callable[[], datetime]

@@ -1,0 +1,295 @@
+"""Standing queries: adding, showing, starting, stopping, removing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import select
+
+from catalog.errors import InvalidInput
+from catalog.models import (
+    DeliveryClass,
+    Object,
+    OutputInput,
+    OutputRow,
+    QueryRow,
+    RunStatus,
+    StreamRow,
+)
+from catalog.names import check_object_name
+from catalog.namespace import Namespace
+from catalog.permission import ObjectKind, Permission
+from catalog.plan import Plan, sources
+from catalog.plan_check import check_plan, event_time, is_public, lateness_ms, reach
+from catalog.plan_json import decode, decode_plan, encode, encode_plan
+from catalog.relation import Relation, RelationKind
+from catalog.schema import Schema
+from catalog.wanted import query_run_name
+from secadmin.control import streams
+from secadmin.control.platform import Platform
+from secadmin.control.settlement import of_objects
+from secadmin.control.work import Caller, Reading, Work, reading, working
+from secadmin.languages import parse_borealis, parse_sql
+
+DAY_MS = 24 * 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDefinition:
+    """A query as it is asked for; `output` names the output of an SQL query."""
+
+    name: str
+    language: str
+    text: str
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryView:
+    """A query as it is shown; `state` and `message` are the runner's, never with data.
+
+    `text` is empty for who may not view all that it names.
+    """
+
+    name: str
+    owner: str
+    language: str
+    text: str
+    running: bool
+    outputs: tuple[str, ...]
+    state: str
+    message: str
+
+
+@dataclass
+class VisibleRelations:
+    """Resolves names in a query text as the caller sees them; notes what was named.
+
+    Needs VIEW OBJECT on a stream and its schema, SUBSCRIBE on an output (recursive, 004 §3.1).
+    """
+
+    view: Reading
+    named: dict[str, Relation] = field(default_factory=dict)
+
+    def relation(self, name: str) -> Relation:
+        """The relation of that name. Raises NotFound, Denied."""
+        if name not in self.named:
+            self.named[name] = self._find(name)
+        return self.named[name]
+
+    def _find(self, name: str) -> Relation:
+        obj = self.view.authorizer.find(self.view.subject, Namespace.RELATION, name)
+        self.view.require(Permission.VIEW_OBJECT, obj)
+        if obj.kind == ObjectKind.STREAM:
+            stream = self.view.session.get_one(StreamRow, obj.id)
+            schema = self.view.session.get_one(Object, stream.schema_id)
+            self.view.require(Permission.VIEW_OBJECT, schema)
+            return decode(stream.relation)  # type: ignore[no-any-return]
+        self.view.require(Permission.SUBSCRIBE, obj)
+        output = self.view.session.get_one(OutputRow, obj.id)
+        return decode(output.relation)  # type: ignore[no-any-return]
+
+
+def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> dict[str, Schema]:
+    """Add a query and start it; returns its outputs with their schemas.
+
+    Needs ADD QUERY, VIEW OBJECT on each stream and schema it names, SUBSCRIBE on each output it
+    reads. The caller owns the query and its outputs. Raises InvalidInput with its place.
+    """
+    check_object_name(wanted.name)
+    target = f"query {wanted.name}"
+    with reading(platform, caller, "prepare query", target) as view:
+        view.require_system(Permission.ADD_QUERY)
+        plans = _parse(view, wanted)
+        view.require_free(Namespace.QUERY, wanted.name)
+        for name in plans:
+            view.require_free(Namespace.RELATION, check_object_name(name))
+    for name in plans:
+        platform.kafka.create_output_topics(name)
+    topics = {relation.topic for plan in plans.values() for relation in sources(plan)}
+    offsets = platform.kafka.end_offsets(sorted(topics))
+    with working(platform, caller, "add query", target) as work:
+        work.require_system(Permission.ADD_QUERY)
+        # What was seen a moment ago may be hidden or gone by now: it is all asked again.
+        if _parse(work, wanted) != plans:
+            raise InvalidInput("what the query reads has changed meanwhile; add it again")
+        _store(platform, work, wanted, plans, offsets)
+    return {name: check_plan(plan) for name, plan in plans.items()}
+
+
+def _parse(view: Reading, wanted: QueryDefinition) -> dict[str, Plan]:
+    relations = VisibleRelations(view)
+    if wanted.language == "sql":
+        plans = {wanted.output or wanted.name: parse_sql(wanted.text, relations)}
+    else:
+        if wanted.output is not None:
+            raise InvalidInput("a Borealis diagram names its outputs itself; leave `output` out")
+        plans = dict(parse_borealis(wanted.text, relations).outputs)
+    view.detail["reads"] = sorted(relations.named)
+    return plans
+
+
+def _store(
+    platform: Platform,
+    work: Work,
+    wanted: QueryDefinition,
+    plans: Mapping[str, Plan],
+    offsets: Mapping[str, Mapping[str, int]],
+) -> None:
+    work.require_free(Namespace.QUERY, wanted.name)
+    query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
+    work.session.add(
+        QueryRow(object_id=query.id, language=wanted.language, text=wanted.text, running=True)
+    )
+    for name, plan in plans.items():
+        work.require_free(Namespace.RELATION, name)
+        output = _new_object(platform, work, ObjectKind.OUTPUT, Namespace.RELATION, name)
+        read = {relation.topic: relation for relation in sources(plan)}
+        work.session.add(
+            OutputRow(
+                object_id=output.id,
+                query_id=query.id,
+                relation=encode(_output_relation(output, plan)),
+                plan=encode_plan(plan),
+                starting_offsets={topic: dict(offsets[topic]) for topic in read},
+                retention_ms=DAY_MS,
+            )
+        )
+        work.session.add_all(
+            OutputInput(output_id=output.id, relation_id=relation.object_id)
+            for relation in read.values()
+        )
+    work.detail["outputs"] = sorted(plans)
+    work.change.bump_generation()
+
+
+def _new_object(
+    platform: Platform, work: Work, kind: ObjectKind, namespace: Namespace, name: str
+) -> Object:
+    obj = Object(
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        owner_id=work.subject.user_id,
+        created_at=platform.clock(),
+    )
+    work.session.add(obj)
+    work.session.flush()
+    return obj
+
+
+def _output_relation(output: Object, plan: Plan) -> Relation:
+    return Relation(
+        object_id=output.id,
+        name=output.name,
+        kind=RelationKind.OUTPUT,
+        schema=check_plan(plan),
+        event_time=event_time(plan),
+        lateness_ms=lateness_ms(plan),
+        reach=reach(plan),
+        public=is_public(plan),
+    )
+
+
+def list_queries(platform: Platform, caller: Caller) -> list[QueryView]:
+    """The queries that the caller may view."""
+    with reading(platform, caller, "list queries", "system") as view:
+        queries = view.authorizer.visible_objects(view.subject, ObjectKind.QUERY)
+        return [_view(view, query) for query in queries]
+
+
+def show_query(platform: Platform, caller: Caller, name: str) -> QueryView:
+    """One query, for who may view it."""
+    with reading(platform, caller, "show query", f"query {name}") as view:
+        return _view(view, view.find(ObjectKind.QUERY, name))
+
+
+def show_plans(platform: Platform, caller: Caller, name: str) -> dict[str, Plan]:
+    """The plans of a query's outputs, for who may view the query and all that it names."""
+    with reading(platform, caller, "show plan", f"query {name}") as view:
+        query = view.find(ObjectKind.QUERY, name)
+        plans = {
+            output.name: decode_plan(view.session.get_one(OutputRow, output.id).plan)
+            for output in outputs_of(view, query)
+        }
+        for plan in plans.values():
+            for relation in sources(plan):
+                view.require(
+                    Permission.VIEW_OBJECT, view.session.get_one(Object, relation.object_id)
+                )
+        return plans
+
+
+def set_running(platform: Platform, caller: Caller, name: str, running: bool) -> None:
+    """Start or stop a query; a started one goes on where it stopped. Needs SET QUERY STATUS."""
+    action = "start query" if running else "stop query"
+    with working(platform, caller, action, f"query {name}") as work:
+        query = work.find(ObjectKind.QUERY, name)
+        work.require(Permission.SET_QUERY_STATUS, query)
+        work.session.get_one(QueryRow, query.id).running = running
+        work.change.bump_generation()
+
+
+def remove_query(platform: Platform, caller: Caller, name: str) -> None:
+    """Remove a query with its outputs: subscriptions end, fenced. Needs CHANGE PERM on it."""
+    with working(platform, caller, "remove query", f"query {name}") as work:
+        query = work.find(ObjectKind.QUERY, name)
+        work.require(Permission.CHANGE_PERM, query)
+        outputs = outputs_of(work, query)
+        ids = [output.id for output in outputs]
+        for output in outputs:
+            streams.require_unread(work, output, besides=frozenset(ids))
+            output.removed_at = platform.clock()
+        query.removed_at = query.gone_at = platform.clock()
+        classes = select(DeliveryClass).where(DeliveryClass.output_id.in_(ids))
+        for delivery_class in work.session.scalars(classes):
+            delivery_class.closed_at = delivery_class.closed_at or platform.clock()
+        work.session.flush()
+        work.settlement.settle(of_objects(*ids))
+        work.change.bump_generation()
+
+
+def outputs_of(view: Reading, query: Object) -> list[Object]:
+    """The live outputs of a query, in the order of their creation."""
+    own = (
+        select(Object)
+        .join(OutputRow, OutputRow.object_id == Object.id)
+        .where(OutputRow.query_id == query.id, Object.removed_at.is_(None))
+    )
+    return list(view.session.scalars(own.order_by(Object.id)))
+
+
+def _view(view: Reading, query: Object) -> QueryView:
+    row = view.session.get_one(QueryRow, query.id)
+    outputs = outputs_of(view, query)
+    names = [query_run_name(output.id) for output in outputs]
+    statuses = list(view.session.scalars(select(RunStatus).where(RunStatus.name.in_(names))))
+    states = {status.state for status in statuses}
+    state = next(
+        (s for s in ("failed", "restarting", "starting", "running") if s in states), "stopped"
+    )
+    if row.running and len(statuses) < len(names):
+        state = "starting"
+    return QueryView(
+        name=query.name,
+        owner=query.owner.name if query.owner else "",
+        language=row.language,
+        text=row.text if _may_view_inputs(view, outputs) else "",
+        running=row.running,
+        outputs=tuple(output.name for output in outputs),
+        state=state,
+        message="; ".join(status.message for status in statuses if status.message),
+    )
+
+
+def _may_view_inputs(view: Reading, outputs: list[Object]) -> bool:
+    reads = (
+        select(Object)
+        .join(OutputInput, OutputInput.relation_id == Object.id)
+        .where(OutputInput.output_id.in_([output.id for output in outputs]))
+    )
+    return all(
+        view.authorizer.decide(view.subject, Permission.VIEW_OBJECT, obj).allowed
+        for obj in view.session.scalars(reads)
+    )

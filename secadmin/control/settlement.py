@@ -1,0 +1,183 @@
+"""Settlement: after a change, every access gets the topic that its rights allow now.
+
+It runs inside the change's transaction, so that the decision, its consequences and the audit entry
+are one. Kafka hears of it afterwards (`secadmin.control.alignment`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+
+from sqlalchemy import ColumnElement, select
+
+from catalog.authorizer import Authorizer
+from catalog.clearance import Clearance
+from catalog.label import Label
+from catalog.models import (
+    Access,
+    AccessRole,
+    DeliveryClass,
+    Membership,
+    Object,
+    OutputRow,
+    Session,
+    SessionRole,
+    StreamRow,
+    User,
+    Withdrawal,
+)
+from catalog.permission import Permission
+from catalog.plan_json import decode
+from catalog.relation import Relation
+from catalog.roles import seniors_of
+from catalog.store import Change
+from catalog.subject import Subject, subject_of_access
+from catalog.topics import in_topic, out_topic, quarantine_topic
+
+OUTPUT, QUARANTINE, SEND = "output", "quarantine", "send"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The topic that an access reaches, and for an output the class that the topic serves."""
+
+    topic: str
+    class_id: int | None = None
+
+
+@dataclass
+class Settlement:
+    """Settles accesses within one change; `topics` collects those that Kafka must be told about."""
+
+    change: Change
+    now: datetime
+    topics: set[str] = field(default_factory=set)
+
+    @cached_property
+    def _authorizer(self) -> Authorizer:
+        return Authorizer(self.change.session)
+
+    def settle(self, which: ColumnElement[bool]) -> None:
+        """Settle the live accesses that `which` selects."""
+        live = select(Access).where(Access.ended_at.is_(None), which)
+        for access in self.change.session.scalars(live.order_by(Access.id)):
+            self.settle_one(access)
+
+    def settle_one(self, access: Access) -> None:
+        """End the access, or move it to the topic that its rights allow now."""
+        if self._has_ended(access):
+            self.end(access)
+        else:
+            self._move(access, self._target(access))
+
+    def end(self, access: Access) -> None:
+        """End the access for good."""
+        self._move(access, None)
+        access.ended_at = self.now
+
+    def _has_ended(self, access: Access) -> bool:
+        """It ends with its session, its user's lock, its object, or the loss of a role it has."""
+        session = self.change.session
+        obj = session.get_one(Object, access.object_id)
+        wanted = {role.id for role in access.roles}
+        of_user = select(Membership.role_id).where(Membership.user_id == access.user_id)
+        if obj.removed_at or access.user.locked or not wanted <= set(session.scalars(of_user)):
+            return True
+        if access.session_id is None:
+            return False
+        login = session.get_one(Session, access.session_id)
+        active = select(SessionRole.role_id).where(SessionRole.session_id == login.id)
+        over = login.ended_at is not None or login.expires_at <= self.now
+        return over or not wanted <= set(session.scalars(active))
+
+    def _target(self, access: Access) -> Target | None:
+        subject = subject_of_access(self.change.session, access)
+        obj = self.change.session.get_one(Object, access.object_id)
+        needed = {
+            OUTPUT: (Permission.VIEW_OBJECT, Permission.SUBSCRIBE),
+            QUARANTINE: (Permission.VIEW_OBJECT, Permission.READ_TUPLE),
+            SEND: (Permission.VIEW_OBJECT, Permission.SEND),
+        }[access.kind]
+        if not all(self._authorizer.decide(subject, right, obj).allowed for right in needed):
+            return None
+        if access.kind == SEND:
+            return Target(in_topic(obj.name))
+        if access.kind == QUARANTINE:
+            return self._quarantine(subject, obj)
+        return self._output(subject, obj)
+
+    def _quarantine(self, subject: Subject, stream: Object) -> Target | None:
+        row = self.change.session.get_one(StreamRow, stream.id)
+        relation: Relation = decode(row.relation)
+        covered = self._authorizer.clearance_of(subject).covers(relation.reach)
+        return Target(quarantine_topic(stream.name)) if covered else None
+
+    def _output(self, subject: Subject, output: Object) -> Target | None:
+        row = self.change.session.get_one(OutputRow, output.id)
+        relation: Relation = decode(row.relation)
+        clearance = self._authorizer.clearance_of(subject, relation.reach)
+        if clearance.bits == 0 and not relation.public:
+            return None
+        found = self._class(output, clearance, row.weak)
+        return Target(found.topic, found.id)
+
+    def _class(self, output: Object, clearance: Clearance, weak: bool) -> DeliveryClass:
+        wire = Label(clearance.bits).to_wire()
+        session = self.change.session
+        found = session.scalar(
+            select(DeliveryClass).where(
+                DeliveryClass.output_id == output.id,
+                DeliveryClass.clearance == wire,
+                DeliveryClass.weak == weak,
+                DeliveryClass.closed_at.is_(None),
+            )
+        )
+        if found is None:
+            name = secrets.token_hex(8)
+            found = DeliveryClass(
+                output_id=output.id,
+                name=name,
+                topic=out_topic(output.name, name),
+                clearance=wire,
+                weak=weak,
+            )
+            session.add(found)
+            session.flush()
+        return found
+
+    def _move(self, access: Access, target: Target | None) -> None:
+        topic = target.topic if target else None
+        access.class_id = target.class_id if target else None
+        if access.topic == topic:
+            return
+        if access.topic is not None:
+            lost = Withdrawal(principal=access.principal, topic=access.topic, decided_at=self.now)
+            self.change.session.add(lost)
+            self.topics.add(access.topic)
+        if topic is not None:
+            self.topics.add(topic)
+        access.topic = topic
+
+
+def of_role(change: Change, role_id: int) -> ColumnElement[bool]:
+    """The accesses that hold the role, directly or through a senior one."""
+    holders = seniors_of(change.session, [role_id]).get(role_id, frozenset())
+    return Access.id.in_(select(AccessRole.access_id).where(AccessRole.role_id.in_(holders)))
+
+
+def of_user(user: User) -> ColumnElement[bool]:
+    """The accesses of a user."""
+    return Access.user_id == user.id
+
+
+def of_objects(*object_ids: int) -> ColumnElement[bool]:
+    """The accesses to these objects."""
+    return Access.object_id.in_(object_ids)
+
+
+def of_sessions(*session_ids: int) -> ColumnElement[bool]:
+    """The accesses that end with these sessions."""
+    return Access.session_id.in_(session_ids)

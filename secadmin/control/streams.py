@@ -1,0 +1,227 @@
+"""Source streams: adding, showing, removing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlalchemy import func, select
+
+from catalog.errors import Conflict, InvalidInput
+from catalog.functions import DECLARABLE_FUNCTIONS
+from catalog.label import Label
+from catalog.models import CategoryRow, Object, OutputInput, SchemaRow, StreamRow
+from catalog.names import check_object_name
+from catalog.namespace import Namespace
+from catalog.permission import ObjectKind, Permission
+from catalog.plan import Window
+from catalog.plan_check import check_window
+from catalog.plan_json import decode, encode
+from catalog.relation import DeclaredAggregate, Relation, RelationKind
+from catalog.schema import Schema, Type
+from secadmin.control.platform import Platform
+from secadmin.control.settlement import of_objects
+from secadmin.control.work import Caller, Reading, Work, reading, working
+
+# Beyond about fifty partitions starting the tasks of a batch takes seconds on a small machine.
+PARTITIONS_A_GROUP = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What an owner declares for READ AGGREGATE; see `DeclaredAggregate`."""
+
+    window_ms: int
+    keys: tuple[str, ...]
+    functions: tuple[str, ...]
+    minimum: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDefinition:
+    """A stream as it is asked for; durations in milliseconds, sizes in bytes."""
+
+    name: str
+    schema: str
+    event_time: str | None
+    lateness_ms: int
+    max_ahead_ms: int
+    max_bytes: int
+    partitions: int
+    public: bool
+    declaration: Declaration | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamView:
+    """A stream as it is shown."""
+
+    schema: str
+    relation: Relation
+    max_ahead_ms: int
+    max_bytes: int
+    partitions: int
+
+
+def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> None:
+    """Add a source stream with its topics.
+
+    Needs ADD STREAM and VIEW OBJECT on the schema; a public stream, whose tuples everybody may see,
+    needs CHANGE SYSTEM too. The stream gets a category of its own, one more for its declared
+    aggregate. Raises InvalidInput, Conflict, Unavailable.
+    """
+    check_object_name(wanted.name)
+    target = f"stream {wanted.name}"
+    # Asked before Kafka is, so that nobody without the right makes a topic.
+    with reading(platform, caller, "prepare stream", target) as view:
+        _check(view, wanted)
+        view.require_free(Namespace.RELATION, wanted.name)
+    platform.kafka.create_stream_topics(wanted.name, wanted.partitions)
+    with working(platform, caller, "add stream", target) as work:
+        schema_object, schema = _check(work, wanted)
+        work.require_free(Namespace.RELATION, wanted.name)
+        obj = Object(
+            kind=ObjectKind.STREAM,
+            namespace=Namespace.RELATION,
+            name=wanted.name,
+            owner_id=work.subject.user_id,
+            created_at=platform.clock(),
+        )
+        work.session.add(obj)
+        work.session.flush()
+        relation = _relation(work, obj, wanted, schema)
+        work.session.add(
+            StreamRow(
+                object_id=obj.id,
+                schema_id=schema_object.id,
+                relation=encode(relation),
+                max_ahead_ms=wanted.max_ahead_ms,
+                max_bytes=wanted.max_bytes,
+                partitions=wanted.partitions,
+                ingest_group=_group(work, wanted.partitions),
+            )
+        )
+        work.change.bump_generation()
+
+
+def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
+    """A stream's definition, for who may view it."""
+    with reading(platform, caller, "show stream", f"stream {name}") as view:
+        obj = view.find(ObjectKind.STREAM, name)
+        row = view.session.get_one(StreamRow, obj.id)
+        schema = view.session.get_one(Object, row.schema_id)
+        return StreamView(
+            schema.name, decode(row.relation), row.max_ahead_ms, row.max_bytes, row.partitions
+        )
+
+
+def remove_stream(platform: Platform, caller: Caller, name: str) -> None:
+    """Remove a stream that no query reads any more, with its topics. Needs CHANGE PERM on it."""
+    with working(platform, caller, "remove stream", f"stream {name}") as work:
+        obj = work.find(ObjectKind.STREAM, name)
+        work.require(Permission.CHANGE_PERM, obj)
+        require_unread(work, obj)
+        obj.removed_at = platform.clock()
+        work.session.flush()
+        work.settlement.settle(of_objects(obj.id))
+        work.change.bump_generation()
+
+
+def require_unread(work: Work, relation: Object, besides: frozenset[int] = frozenset()) -> None:
+    """Raise Conflict while a live output, other than `besides`, reads the relation."""
+    readers = (
+        select(Object.id)
+        .join(OutputInput, OutputInput.output_id == Object.id)
+        .where(
+            OutputInput.relation_id == relation.id,
+            Object.removed_at.is_(None),
+            Object.id.not_in(besides),
+        )
+    )
+    if work.session.scalar(readers.limit(1)) is not None:
+        raise Conflict(f"queries still read {relation.name!r}; they are removed first")
+
+
+def _check(view: Reading, wanted: StreamDefinition) -> tuple[Object, Schema]:
+    view.require_system(Permission.ADD_STREAM)
+    if wanted.public:
+        view.require_system(Permission.CHANGE_SYSTEM)
+    schema_object = view.find(ObjectKind.SCHEMA, wanted.schema)
+    view.require(Permission.VIEW_OBJECT, schema_object)
+    schema: Schema = decode(view.session.get_one(SchemaRow, schema_object.id).definition)
+    _check_event_time(wanted, schema)
+    if wanted.declaration is not None:
+        _check_declaration(wanted, wanted.declaration, schema)
+    return schema_object, schema
+
+
+def _check_event_time(wanted: StreamDefinition, schema: Schema) -> None:
+    if wanted.event_time is None:
+        return
+    attribute = schema.get(wanted.event_time)
+    if attribute is None or attribute.type is not Type.TIMESTAMP or not attribute.required:
+        raise InvalidInput(
+            f"event time {wanted.event_time!r} is not a required timestamp of the schema "
+            f"{wanted.schema!r}"
+        )
+
+
+def _check_declaration(wanted: StreamDefinition, declaration: Declaration, schema: Schema) -> None:
+    if wanted.event_time is None:
+        raise InvalidInput("a declared aggregate has a window, so the stream needs an event time")
+    if wanted.public:
+        raise InvalidInput("a public stream needs no declared aggregate: everybody may read it")
+    check_window(Window(declaration.window_ms, declaration.window_ms))
+    for key in declaration.keys:
+        if schema.get(key) is None:
+            raise InvalidInput(f"the declared key {key!r} is not an attribute of the schema")
+    if len(set(declaration.keys)) != len(declaration.keys):
+        raise InvalidInput("a declared key stands twice")
+    if not set(declaration.functions) <= DECLARABLE_FUNCTIONS:
+        raise InvalidInput(f"functions to declare are {', '.join(sorted(DECLARABLE_FUNCTIONS))}")
+
+
+def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema) -> Relation:
+    """The stream as queries see it, with its new categories. Their order is that of creation."""
+    highest = work.session.scalar(select(func.max(CategoryRow.bit)))
+    source = 0 if highest is None else highest + 1
+    work.session.add(CategoryRow(bit=source, kind="source", stream_id=obj.id))
+    relation = Relation(
+        object_id=obj.id,
+        name=wanted.name,
+        kind=RelationKind.STREAM,
+        schema=schema,
+        event_time=wanted.event_time,
+        lateness_ms=wanted.lateness_ms,
+        reach=Label() if wanted.public else Label.of(source),
+        public=wanted.public,
+    )
+    if wanted.declaration is None:
+        return relation
+    work.session.add(CategoryRow(bit=source + 1, kind="aggregated", stream_id=obj.id))
+    declaration = wanted.declaration
+    return replace(
+        relation,
+        declared=DeclaredAggregate(
+            window_ms=declaration.window_ms,
+            keys=declaration.keys,
+            functions=declaration.functions,
+            minimum=declaration.minimum,
+            source=source,
+            aggregated=source + 1,
+        ),
+    )
+
+
+def _group(work: Work, partitions: int) -> int:
+    """The ingest group with the most streams that still has room, or a new one."""
+    loads = work.session.execute(
+        select(StreamRow.ingest_group, func.sum(StreamRow.partitions))
+        .join(Object, Object.id == StreamRow.object_id)
+        .where(Object.removed_at.is_(None))
+        .group_by(StreamRow.ingest_group)
+    ).all()
+    room = [(load, group) for group, load in loads if load + partitions <= PARTITIONS_A_GROUP]
+    if room:
+        return max(room)[1]
+    highest = work.session.scalar(select(func.max(StreamRow.ingest_group)))
+    return 1 if highest is None else highest + 1

@@ -1,0 +1,155 @@
+"""One operation of one caller: its decisions, its change and its audit entry in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import orm, select
+
+from catalog.audit import Outcome
+from catalog.authorizer import Authorizer
+from catalog.errors import Conflict, Denied, InvalidInput, NotFound
+from catalog.models import Object, Role, User
+from catalog.namespace import SYSTEM_NAME, Namespace, not_found
+from catalog.permission import ObjectKind, Permission
+from catalog.sessions import authenticate
+from catalog.store import Change
+from catalog.subject import Subject, subject_of_session
+from secadmin.control.platform import Platform
+from secadmin.control.settlement import Settlement
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: a session's token, checked anew in each transaction, and its user's name."""
+
+    token: str = field(repr=False)
+    user_name: str
+
+
+@dataclass
+class Reading:
+    """What an operation sees of the catalog; its decisions and `detail` go to the audit log."""
+
+    session: orm.Session
+    subject: Subject
+    authorizer: Authorizer
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    def require(self, permission: Permission, obj: Object) -> None:
+        """Decide, and note it. Raises Denied, or NotFound where `obj` is not to be seen."""
+        self.authorizer.require(self.subject, permission, obj)
+
+    def require_system(self, permission: Permission) -> None:
+        """Require a permission on SYSTEM."""
+        self.require(permission, self.authorizer.system())
+
+    def find(self, kind: ObjectKind, name: str) -> Object:
+        """The live object of that kind and name that the caller may view, else NotFound."""
+        if kind is ObjectKind.SYSTEM:
+            if name != SYSTEM_NAME:
+                raise not_found(kind, name)
+            return self.authorizer.system()
+        return self.authorizer.find(self.subject, kind, name)
+
+    def user(self, name: str) -> User:
+        """The user of that name. Only for callers that hold CHANGE SYSTEM."""
+        found = self.session.scalar(select(User).where(User.name == name))
+        if found is None:
+            raise NotFound(f"there is no user {name!r}")
+        return found
+
+    def role(self, name: str) -> Role:
+        """The role of that name."""
+        found = self.session.scalar(select(Role).where(Role.name == name))
+        if found is None:
+            raise NotFound(f"there is no role {name!r}")
+        return found
+
+    def require_free(self, namespace: Namespace, name: str) -> None:
+        """Raise Conflict where an object, live or with topics that are not gone, has the name."""
+        taken = select(Object).where(
+            Object.namespace == namespace, Object.name == name, Object.gone_at.is_(None)
+        )
+        found = self.session.scalar(taken)
+        if found is not None and found.removed_at is not None:
+            raise Conflict(f"{name!r} is still being removed; try again in some seconds")
+        if found is not None:
+            raise Conflict(f"the name {name!r} is taken; choose another one")
+
+    def reasons(self) -> str:
+        """Why it was allowed, for the audit log."""
+        return "; ".join(decision.reason for decision in self.authorizer.trail)
+
+
+@dataclass
+class Work(Reading):
+    """An operation that changes the catalog."""
+
+    change: Change = field(kw_only=True)
+    settlement: Settlement = field(kw_only=True)
+    outcome: Outcome = field(default=Outcome.CHANGED, kw_only=True)
+
+
+@contextmanager
+def working(platform: Platform, caller: Caller, action: str, target: str) -> Iterator[Work]:
+    """Do an operation: commit it with its audit entry, then bring Kafka in line.
+
+    A refusal is noted in the audit log and nothing else happens. Raises Unavailable when the change
+    stands but Kafka could not be told yet.
+    """
+    with (
+        _noting_refusals(platform, caller, action, target) as trail,
+        platform.catalog.change(caller.user_name) as change,
+    ):
+        login = authenticate(change.session, caller.token, change.now)
+        work = Work(
+            session=change.session,
+            subject=subject_of_session(change.session, login),
+            authorizer=Authorizer(change.session),
+            change=change,
+            settlement=Settlement(change, change.now),
+        )
+        trail.append(work.authorizer)
+        yield work
+        change.audit(action, target, work.outcome, work.reasons(), work.detail)
+    platform.alignment.align(work.settlement.topics)
+
+
+@contextmanager
+def reading(platform: Platform, caller: Caller, action: str, target: str) -> Iterator[Reading]:
+    """Look at the catalog as the caller; the decision is noted in the audit log."""
+    with _noting_refusals(platform, caller, action, target) as trail:
+        with platform.catalog.read() as session:
+            login = authenticate(session, caller.token, platform.clock())
+            view = Reading(session, subject_of_session(session, login), Authorizer(session))
+            trail.append(view.authorizer)
+            yield view
+        platform.catalog.record(
+            caller.user_name, action, target, Outcome.ALLOWED, view.reasons(), view.detail
+        )
+
+
+@contextmanager
+def _noting_refusals(
+    platform: Platform, caller: Caller, action: str, target: str
+) -> Iterator[list[Authorizer]]:
+    """Note why it was refused; the caller's error may say less, the audit log says it all."""
+    used: list[Authorizer] = []
+    try:
+        yield used
+    except (Denied, NotFound, Conflict, InvalidInput) as refusal:
+        decisions = [decision for authorizer in used for decision in authorizer.trail]
+        denied = [decision.reason for decision in decisions if not decision.allowed]
+        refused = isinstance(refusal, Denied | NotFound)
+        platform.catalog.record(
+            caller.user_name,
+            action,
+            target,
+            Outcome.DENIED if refused else Outcome.FAILED,
+            "; ".join(denied) or refusal.detail,
+        )
+        raise

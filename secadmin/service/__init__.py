@@ -1,0 +1,1 @@
+"""SecAdmin's HTTP API: routes, requests, problem documents."""

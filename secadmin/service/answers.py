@@ -1,0 +1,35 @@
+"""Parts of answers that several routes share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from catalog.schema import Schema
+from secadmin.control.accesses import Given
+from secadmin.control.platform import Platform
+
+
+def utc(at: datetime) -> datetime:
+    """A time of the catalog, which stores UTC without a zone, with its zone."""
+    return at.replace(tzinfo=UTC)
+
+
+def attributes_of(schema: Schema) -> list[dict[str, Any]]:
+    """A schema as JSON."""
+    return [{"name": a.name, "type": a.type, "required": a.required} for a in schema.attributes]
+
+
+def access_answer(platform: Platform, given: Given) -> dict[str, Any]:
+    """A new access as JSON: all that a client needs to connect."""
+    answer = {
+        "principal": given.principal,
+        "secret": given.secret,
+        "kind": given.kind,
+        "bootstrap": platform.bootstrap,
+        "ca_pem": platform.ca_pem,
+        "topic": given.topic,
+        "topic_pattern": given.topic_pattern,
+        "group_prefix": given.group_prefix,
+    }
+    return {key: value for key, value in answer.items() if value is not None}

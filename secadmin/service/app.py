@@ -1,0 +1,42 @@
+"""The FastAPI application: routes, errors, and headers of every answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+
+from secadmin.control.platform import Platform
+from secadmin.service.authentication import Authenticated
+from secadmin.service.body_limit import BodyLimit
+from secadmin.service.problems import add_problem_handlers
+from secadmin.service.routes import ROUTERS
+
+
+def create_app(platform: Platform) -> FastAPI:
+    """The service over a platform. Its OpenAPI document is shown to those who are logged in."""
+    app = FastAPI(title="SecAdmin", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.platform = platform
+    add_problem_handlers(app)
+    app.add_middleware(BodyLimit)
+    app.middleware("http")(_add_headers)
+    for router in ROUTERS:
+        app.include_router(router)
+
+    @app.get("/openapi.json", include_in_schema=False)
+    def openapi(caller: Authenticated) -> JSONResponse:
+        return JSONResponse(app.openapi())
+
+    return app
+
+
+async def _add_headers(
+    request: Request, call_next: Callable[[Request], Awaitable[Response]]
+) -> Response:
+    response = await call_next(request)
+    # Answers differ by user and hold secrets: nothing between here and the client keeps them.
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Strict-Transport-Security"] = "max-age=31536000"
+    return response

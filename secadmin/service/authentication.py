@@ -1,0 +1,46 @@
+"""Who asks: the bearer token of a request, turned into a caller."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from catalog.errors import NotAuthenticated
+from catalog.sessions import authenticate
+from secadmin.control.platform import Platform
+from secadmin.control.work import Caller
+
+_bearer = HTTPBearer(auto_error=False)
+
+
+def platform_of(request: Request) -> Platform:
+    """The platform that the app was made with."""
+    return cast(Platform, request.app.state.platform)
+
+
+OnPlatform = Annotated[Platform, Depends(platform_of)]
+Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+
+
+def _authenticate(platform: Platform, credentials: Bearer, allow_one_time: bool) -> Caller:
+    if credentials is None:
+        raise NotAuthenticated("log in first: secadmin login USER")
+    token = credentials.credentials
+    with platform.catalog.read() as session:
+        login = authenticate(session, token, platform.clock(), allow_one_time=allow_one_time)
+        return Caller(token, login.user.name)
+
+
+def _caller(platform: OnPlatform, credentials: Bearer) -> Caller:
+    return _authenticate(platform, credentials, allow_one_time=False)
+
+
+def _new_caller(platform: OnPlatform, credentials: Bearer) -> Caller:
+    return _authenticate(platform, credentials, allow_one_time=True)
+
+
+Authenticated = Annotated[Caller, Depends(_caller)]
+# Only what somebody with a one-time password needs in order to change it.
+AuthenticatedAtAll = Annotated[Caller, Depends(_new_caller)]

@@ -1,0 +1,65 @@
+"""Errors as RFC 9457 problem documents. Nothing of an unexpected error reaches the client."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from catalog.errors import InvalidInput, NotAuthenticated, PlatformError, Unavailable
+
+log = logging.getLogger(__name__)
+_TYPE = "application/problem+json"
+
+
+def problem(status: int, title: str, detail: str, **extra: Any) -> JSONResponse:
+    """A problem document as a response."""
+    body = {"type": "about:blank", "title": title, "status": status, "detail": detail, **extra}
+    return JSONResponse(body, status_code=status, media_type=_TYPE)
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    """Answer every error of the app with a problem document."""
+    app.exception_handler(PlatformError)(_platform)
+    app.exception_handler(RequestValidationError)(_validation)
+    app.exception_handler(HTTPException)(_http)
+    app.exception_handler(Exception)(_unexpected)
+
+
+async def _platform(request: Request, error: PlatformError) -> JSONResponse:
+    extra: dict[str, Any] = {}
+    if isinstance(error, InvalidInput) and error.position is not None:
+        extra = {"line": error.position.line, "column": error.position.column}
+    response = problem(error.status, error.title, error.detail, **extra)
+    if isinstance(error, NotAuthenticated):
+        response.headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, Unavailable):
+        response.headers["Retry-After"] = "2"
+    return response
+
+
+async def _validation(request: Request, error: RequestValidationError) -> JSONResponse:
+    # Only where and what, never the given value: it may be a password.
+    mistakes = [
+        {"where": ".".join(str(part) for part in e["loc"]), "what": e["msg"]}
+        for e in error.errors()
+    ]
+    detail = "; ".join(f"{m['where']}: {m['what']}" for m in mistakes[:5])
+    return problem(422, "Invalid input", detail or "the request is not usable", errors=mistakes)
+
+
+async def _http(request: Request, error: HTTPException) -> JSONResponse:
+    response = problem(error.status_code, "Request failed", str(error.detail))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    log.error(
+        "%s %s failed", request.method, request.scope.get("route", request.url.path), exc_info=error
+    )
+    return problem(500, "Internal error", "something went wrong here; the operator's log has it")

@@ -1,0 +1,124 @@
+"""What requests carry. Unknown fields are refused, lengths bounded before anything looks inside."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from catalog.permission import ObjectKind
+
+Name = Annotated[str, Field(min_length=1, max_length=64)]
+Word = Annotated[str, Field(min_length=1, max_length=80)]
+Secret = Annotated[SecretStr, Field(max_length=1024)]
+HOUR_MS = 3_600_000
+YEAR_MS = 366 * 24 * HOUR_MS
+Duration = Annotated[int, Field(ge=0, le=YEAR_MS)]
+
+
+class Body(BaseModel):
+    """Base of all request bodies."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class LoginBody(Body):
+    """A login; without `roles` all of the user's roles are activated."""
+
+    user: Name
+    password: Secret
+    roles: list[Name] | None = Field(default=None, max_length=1000)
+
+
+class PasswordBody(Body):
+    """A change of one's own password."""
+
+    old: Secret
+    new: Secret
+
+
+class UserBody(Body):
+    """A new user; without a password a one-time one is made."""
+
+    name: Name
+    password: Secret | None = None
+
+
+class NameBody(Body):
+    """A new role."""
+
+    name: Name
+
+
+class RoleBody(Body):
+    """The role that the request is about."""
+
+    role: Name
+
+
+class GrantBody(Body):
+    """Permissions of a role on an object; SYSTEM has the name "system"."""
+
+    role: Name
+    permissions: list[Word] = Field(min_length=1, max_length=20)
+    kind: Annotated[ObjectKind, Field(strict=False)]
+    name: Name = "system"
+
+
+class AttributeBody(Body):
+    """An attribute of a schema."""
+
+    name: Name
+    type: Word
+    required: bool = False
+
+
+class SchemaBody(Body):
+    """A new schema."""
+
+    name: Name
+    attributes: list[AttributeBody] = Field(min_length=1, max_length=200)
+
+
+class DeclaredAggregateBody(Body):
+    """The aggregate through which READ AGGREGATE reads the stream."""
+
+    window_ms: int = Field(ge=1, le=YEAR_MS)
+    keys: list[Name] = Field(default_factory=list, max_length=20)
+    functions: list[Word] = Field(min_length=1, max_length=10)
+    minimum: int = Field(ge=2, le=1_000_000)
+
+
+class StreamBody(Body):
+    """A new source stream; durations in milliseconds, sizes in bytes."""
+
+    name: Name
+    schema_: Name = Field(alias="schema")
+    event_time: Name | None = None
+    lateness_ms: Duration = 0
+    max_ahead_ms: Duration = HOUR_MS
+    max_bytes: int = Field(default=65_536, ge=1, le=900_000)
+    partitions: int = Field(default=1, ge=1, le=64)
+    public: bool = False
+    declared_aggregate: DeclaredAggregateBody | None = None
+
+
+class QueryBody(Body):
+    """A new standing query; `output` names the output of an SQL query."""
+
+    name: Name
+    language: Literal["sql", "borealis"]
+    text: str = Field(min_length=1, max_length=262_144)
+    output: Name | None = None
+
+
+class SemanticsBody(Body):
+    """Strong (default) or weak delivery of an output."""
+
+    weak: bool
+
+
+class AccessBody(Body):
+    """A new access; `keep` lets it outlive the session."""
+
+    keep: bool = False

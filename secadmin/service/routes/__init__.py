@@ -1,0 +1,27 @@
+"""All routes, a file for each thing they are about."""
+
+from secadmin.service.routes import (
+    accesses,
+    grants,
+    inspection,
+    outputs,
+    queries,
+    roles,
+    schemas,
+    sessions,
+    streams,
+    users,
+)
+
+ROUTERS = (
+    sessions.router,
+    users.router,
+    roles.router,
+    grants.router,
+    schemas.router,
+    streams.router,
+    queries.router,
+    outputs.router,
+    accesses.router,
+    inspection.router,
+)

@@ -1,0 +1,27 @@
+"""The caller's own accesses."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter
+
+from secadmin.control import accesses
+from secadmin.service.answers import utc
+from secadmin.service.authentication import Authenticated, OnPlatform
+
+router = APIRouter(prefix="/accesses", tags=["accesses"])
+
+
+@router.get("")
+def list_accesses(platform: OnPlatform, caller: Authenticated) -> list[dict[str, Any]]:
+    """The caller's live accesses."""
+    views = accesses.list_accesses(platform, caller)
+    return [{**asdict(view), "created_at": utc(view.created_at)} for view in views]
+
+
+@router.delete("/{principal}", status_code=204)
+def end_access(platform: OnPlatform, caller: Authenticated, principal: str) -> None:
+    """End one of the caller's accesses."""
+    accesses.end(platform, caller, principal)

@@ -1,0 +1,70 @@
+"""The catalog as one sees it, explanations, the audit log, health."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from catalog.permission import ObjectKind, parse_permission
+from secadmin.control import inspection
+from secadmin.service.answers import utc
+from secadmin.service.authentication import Authenticated, OnPlatform
+
+router = APIRouter(tags=["inspection"])
+
+
+@router.get("/health")
+def health() -> dict[str, str]:
+    """Whether the service serves; it says nothing else to those who are not logged in."""
+    return {"status": "ok"}
+
+
+@router.get("/catalog")
+def view_catalog(
+    platform: OnPlatform, caller: Authenticated, kind: ObjectKind | None = None
+) -> list[dict[str, str]]:
+    """What the caller may view."""
+    rows = inspection.view_catalog(platform, caller, kind)
+    return [{"kind": kind, "name": name, "owner": owner} for kind, name, owner in rows]
+
+
+@router.get("/explain")
+def explain(
+    platform: OnPlatform,
+    caller: Authenticated,
+    permission: str,
+    kind: ObjectKind,
+    name: str = "system",
+    user: str | None = None,
+) -> dict[str, Any]:
+    """Why a user may or may not."""
+    wanted = parse_permission(permission)
+    ways = inspection.explain(platform, caller, user, wanted, kind, name)
+    return {
+        "allowed": any(way.allowed for way in ways),
+        "reasons": [{"allowed": way.allowed, "reason": way.reason} for way in ways],
+    }
+
+
+@router.get("/audit")
+def read_audit(
+    platform: OnPlatform,
+    caller: Authenticated,
+    after: Annotated[int, Query(ge=0, lt=2**63)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> list[dict[str, Any]]:
+    """Audit entries, oldest first."""
+    entries = inspection.read_audit(platform, caller, after, limit)
+    names = ("seq", "actor", "action", "object", "outcome", "reason", "detail")
+    return [
+        {"at": utc(entry.at), **{name: getattr(entry, name) for name in names}} for entry in entries
+    ]
+
+
+@router.get("/audit/verify")
+def verify_audit(platform: OnPlatform, caller: Authenticated) -> dict[str, Any]:
+    """Whether the audit log is whole."""
+    report = inspection.verify_audit(platform, caller)
+    return {**asdict(report), "intact": report.intact}

@@ -1,0 +1,45 @@
+"""Outputs and their subscriptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from secadmin.control import accesses, outputs
+from secadmin.control.settlement import OUTPUT
+from secadmin.service.answers import access_answer, attributes_of
+from secadmin.service.authentication import Authenticated, OnPlatform
+from secadmin.service.requests import AccessBody, SemanticsBody
+
+router = APIRouter(prefix="/outputs", tags=["outputs"])
+
+
+@router.get("/{name}")
+def show_output(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, Any]:
+    """An output's attributes and semantics."""
+    view = outputs.show_output(platform, caller, name)
+    return {
+        "name": name,
+        "query": view.query,
+        "attributes": attributes_of(view.relation.schema),
+        "event_time": view.relation.event_time,
+        "weak": view.weak,
+        "retention_ms": view.retention_ms,
+    }
+
+
+@router.put("/{name}/semantics", status_code=204)
+def set_semantics(
+    platform: OnPlatform, caller: Authenticated, name: str, body: SemanticsBody
+) -> None:
+    """Turn weak semantics on or off."""
+    outputs.set_weak(platform, caller, name, body.weak)
+
+
+@router.post("/{name}/subscriptions", status_code=201)
+def subscribe(
+    platform: OnPlatform, caller: Authenticated, name: str, body: AccessBody
+) -> dict[str, Any]:
+    """Subscribe to the output."""
+    return access_answer(platform, accesses.give(platform, caller, OUTPUT, name, body.keep))

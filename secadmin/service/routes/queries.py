@@ -1,0 +1,76 @@
+"""Standing queries."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter
+
+from catalog.plan_check import check_plan
+from catalog.plan_json import encode_plan
+from secadmin.control import queries
+from secadmin.service.answers import attributes_of
+from secadmin.service.authentication import Authenticated, OnPlatform
+from secadmin.service.requests import QueryBody
+
+router = APIRouter(prefix="/queries", tags=["queries"])
+
+
+@router.post("", status_code=201)
+def add_query(platform: OnPlatform, caller: Authenticated, body: QueryBody) -> dict[str, Any]:
+    """Add a query and start it."""
+    wanted = queries.QueryDefinition(body.name, body.language, body.text, body.output)
+    outputs = queries.add_query(platform, caller, wanted)
+    return {
+        "name": body.name,
+        "outputs": [
+            {"name": name, "attributes": attributes_of(schema)} for name, schema in outputs.items()
+        ],
+    }
+
+
+@router.get("")
+def list_queries(platform: OnPlatform, caller: Authenticated) -> list[dict[str, Any]]:
+    """The queries that the caller may view."""
+    return [asdict(view) for view in queries.list_queries(platform, caller)]
+
+
+@router.get("/{name}")
+def show_query(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, Any]:
+    """One query, with what the runner says of it."""
+    return asdict(queries.show_query(platform, caller, name))
+
+
+@router.get("/{name}/plan")
+def show_plan(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, Any]:
+    """The plans of a query's outputs."""
+    plans = queries.show_plans(platform, caller, name)
+    return {
+        "outputs": [
+            {
+                "name": output,
+                "plan": encode_plan(plan),
+                "attributes": attributes_of(check_plan(plan)),
+            }
+            for output, plan in plans.items()
+        ]
+    }
+
+
+@router.post("/{name}/start", status_code=204)
+def start_query(platform: OnPlatform, caller: Authenticated, name: str) -> None:
+    """Start a stopped query; it goes on where it stopped."""
+    queries.set_running(platform, caller, name, running=True)
+
+
+@router.post("/{name}/stop", status_code=204)
+def stop_query(platform: OnPlatform, caller: Authenticated, name: str) -> None:
+    """Stop a query."""
+    queries.set_running(platform, caller, name, running=False)
+
+
+@router.delete("/{name}", status_code=204)
+def remove_query(platform: OnPlatform, caller: Authenticated, name: str) -> None:
+    """Remove a query with its outputs."""
+    queries.remove_query(platform, caller, name)

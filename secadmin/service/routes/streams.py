@@ -1,0 +1,89 @@
+"""Source streams, with their quarantine and senders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from secadmin.control import accesses, streams
+from secadmin.control.settlement import QUARANTINE, SEND
+from secadmin.service.answers import access_answer, attributes_of
+from secadmin.service.authentication import Authenticated, OnPlatform
+from secadmin.service.requests import AccessBody, DeclaredAggregateBody, StreamBody
+
+router = APIRouter(prefix="/streams", tags=["streams"])
+
+
+@router.post("", status_code=201)
+def add_stream(platform: OnPlatform, caller: Authenticated, body: StreamBody) -> dict[str, str]:
+    """Add a source stream."""
+    wanted = streams.StreamDefinition(
+        name=body.name,
+        schema=body.schema_,
+        event_time=body.event_time,
+        lateness_ms=body.lateness_ms,
+        max_ahead_ms=body.max_ahead_ms,
+        max_bytes=body.max_bytes,
+        partitions=body.partitions,
+        public=body.public,
+        declaration=_declaration(body.declared_aggregate),
+    )
+    streams.add_stream(platform, caller, wanted)
+    return {"name": body.name}
+
+
+@router.get("/{name}")
+def show_stream(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, Any]:
+    """A stream's definition."""
+    view = streams.show_stream(platform, caller, name)
+    relation, declared = view.relation, view.relation.declared
+    return {
+        "name": name,
+        "schema": view.schema,
+        "attributes": attributes_of(relation.schema),
+        "event_time": relation.event_time,
+        "lateness_ms": relation.lateness_ms,
+        "max_ahead_ms": view.max_ahead_ms,
+        "max_bytes": view.max_bytes,
+        "partitions": view.partitions,
+        "public": relation.public,
+        "declared_aggregate": declared
+        and {
+            "window_ms": declared.window_ms,
+            "keys": list(declared.keys),
+            "functions": list(declared.functions),
+            "minimum": declared.minimum,
+        },
+    }
+
+
+@router.delete("/{name}", status_code=204)
+def remove_stream(platform: OnPlatform, caller: Authenticated, name: str) -> None:
+    """Remove a stream that no query reads."""
+    streams.remove_stream(platform, caller, name)
+
+
+@router.post("/{name}/quarantine", status_code=201)
+def read_quarantine(
+    platform: OnPlatform, caller: Authenticated, name: str, body: AccessBody
+) -> dict[str, Any]:
+    """An access to the stream's quarantine."""
+    given = accesses.give(platform, caller, QUARANTINE, name, body.keep)
+    return access_answer(platform, given)
+
+
+@router.post("/{name}/senders", status_code=201)
+def add_sender(
+    platform: OnPlatform, caller: Authenticated, name: str, body: AccessBody
+) -> dict[str, Any]:
+    """An access for sending to the stream."""
+    return access_answer(platform, accesses.give(platform, caller, SEND, name, body.keep))
+
+
+def _declaration(body: DeclaredAggregateBody | None) -> streams.Declaration | None:
+    if body is None:
+        return None
+    return streams.Declaration(
+        body.window_ms, tuple(body.keys), tuple(body.functions), body.minimum
+    )

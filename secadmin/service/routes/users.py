@@ -1,0 +1,52 @@
+"""Users: list, add, lock, roles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from secadmin.control import people
+from secadmin.service.authentication import Authenticated, OnPlatform
+from secadmin.service.requests import RoleBody, UserBody
+
+router = APIRouter(prefix="/users", tags=["users"])
+
+
+@router.get("")
+def list_users(platform: OnPlatform, caller: Authenticated) -> list[dict[str, Any]]:
+    """All users with their roles."""
+    users = people.list_users(platform, caller)
+    return [{"name": name, "locked": locked, "roles": roles} for name, locked, roles in users]
+
+
+@router.post("", status_code=201)
+def add_user(platform: OnPlatform, caller: Authenticated, body: UserBody) -> dict[str, Any]:
+    """Add a user; the one-time password, if one was made, is told this once."""
+    given = body.password.get_secret_value() if body.password else None
+    made = people.add_user(platform, caller, body.name, given)
+    return {"name": body.name} if made is None else {"name": body.name, "password": made}
+
+
+@router.post("/{user}/lock", status_code=204)
+def lock(platform: OnPlatform, caller: Authenticated, user: str) -> None:
+    """Lock a user: its sessions and accesses end."""
+    people.set_locked(platform, caller, user, locked=True)
+
+
+@router.post("/{user}/unlock", status_code=204)
+def unlock(platform: OnPlatform, caller: Authenticated, user: str) -> None:
+    """Let a locked user log in again."""
+    people.set_locked(platform, caller, user, locked=False)
+
+
+@router.post("/{user}/roles", status_code=204)
+def assign_role(platform: OnPlatform, caller: Authenticated, user: str, body: RoleBody) -> None:
+    """Let a user activate a role."""
+    people.assign_role(platform, caller, user, body.role)
+
+
+@router.delete("/{user}/roles/{role}", status_code=204)
+def unassign_role(platform: OnPlatform, caller: Authenticated, user: str, role: str) -> None:
+    """Take a role from a user."""
+    people.unassign_role(platform, caller, user, role)
