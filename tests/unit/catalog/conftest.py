@@ -1,0 +1,87 @@
+"""A catalog for each test: SQLite, and PostgreSQL where SECURE_STREAMS_TEST_POSTGRESQL is a URL."""
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, make_url, text
+
+from catalog.migrations import upgrade
+from catalog.passwords import Passwords
+from catalog.store import Catalog
+from tests.unit.catalog.world import SettableClock, World
+
+POSTGRESQL = "SECURE_STREAMS_TEST_POSTGRESQL"
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with the tables, to be copied."""
+    path = tmp_path_factory.mktemp("catalog") / "migrated.db"
+    catalog = Catalog(f"sqlite:///{path}")
+    upgrade(catalog.engine)
+    with catalog.engine.connect() as connection:
+        connection.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    catalog.close()
+    return path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database without tables."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/catalog.db"
+        return
+    server = os.environ.get(POSTGRESQL)
+    if not server:
+        pytest.skip(f"{POSTGRESQL} names no server")
+    name = f"catalog_{uuid.uuid4().hex}"
+    url = make_url(server).set(drivername="postgresql+psycopg")
+    admin = create_engine(url, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    yield url.set(database=name).render_as_string(hide_password=False)
+    with admin.connect() as connection:
+        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    admin.dispose()
+
+
+@pytest.fixture
+def catalog_url(empty_url: str, migrated_file: Path) -> str:
+    """The URL of a database with tables and nothing in them."""
+    if empty_url.startswith("sqlite"):
+        shutil.copy(migrated_file, make_url(empty_url).database or "")
+    else:
+        catalog = Catalog(empty_url)
+        upgrade(catalog.engine)
+        catalog.close()
+    return empty_url
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    """A clock that stands still until a test moves it."""
+    return SettableClock()
+
+
+@pytest.fixture
+def catalog(catalog_url: str, clock: SettableClock) -> Iterator[Catalog]:
+    """An open catalog with tables and nothing in them."""
+    opened = Catalog(catalog_url, clock=clock)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def world(catalog: Catalog) -> World:
+    """The catalog with the SYSTEM object, to be filled by names."""
+    return World(catalog)
+
+
+@pytest.fixture(scope="session")
+def passwords() -> Passwords:
+    """bcrypt at its lowest cost."""
+    return Passwords(cost=4)
