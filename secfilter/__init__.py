@@ -1,0 +1,1 @@
+"""The data plane: ingest, compiler, fan-out and the runner (a Spark driver)."""

@@ -1,0 +1,54 @@
+"""Names of columns inside Spark, and how an attribute is referred to."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from catalog.errors import InvalidInput
+from catalog.label import Label
+from catalog.schema import Schema, Type
+
+ID = "__id"
+_LABEL = "__label_"
+_RESERVED = re.compile(r"__id|__label_\d+")
+
+SPARK_TYPES: dict[Type, str] = {
+    Type.BOOLEAN: "boolean",
+    Type.BIGINT: "bigint",
+    Type.DOUBLE: "double",
+    Type.STRING: "string",
+    Type.TIMESTAMP: "timestamp",
+}
+
+
+def label_column(index: int) -> str:
+    """The column that holds the 64-bit label word at `index` (0 is the lowest), as BIGINT."""
+    return f"{_LABEL}{index}"
+
+
+def words_of(reach: Label) -> tuple[int, ...]:
+    """The indexes of the label words that tuples within `reach` need; at least one."""
+    return reach.word_indexes() or (0,)
+
+
+def attribute(name: str) -> Column:
+    """The column of an attribute; quoted, because names such as `a.price` hold dots."""
+    return F.col(quoted(name))
+
+
+def quoted(name: str) -> str:
+    """A name as Spark reads it back unchanged."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def check_names(schema: Schema) -> None:
+    """Raise InvalidInput where an attribute has the name of a column of ours.
+
+    A query that could name its own result like a label word would assign the label.
+    """
+    for name in schema.names:
+        if _RESERVED.fullmatch(name):
+            raise InvalidInput(f"the name {name!r} is the platform's own; rename it with AS")

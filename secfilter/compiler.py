@@ -1,0 +1,117 @@
+"""Plan → DataFrame: each node's rule, the label as one more column (004 §3.2, DESIGN the one rule).
+
+Filter and Project copy the label, Union puts labels of one shape together, Join combines both
+sides', Aggregate combines the whole group's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from catalog.plan import Aggregate, Filter, Join, Plan, Project, Source, Union, is_stateful, walk
+from catalog.plan_check import check_plan, output_schema, reach
+from catalog.relation import Relation
+from catalog.schema import Schema
+from secfilter.aggregate import compile_aggregate
+from secfilter.columns import ID, attribute, check_names, label_column, words_of
+from secfilter.expressions import to_column
+from secfilter.join import compile_join
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A plan as a DataFrame: attributes of `schema`, label words `words` (BIGINT), `__id`."""
+
+    frame: DataFrame
+    schema: Schema
+    words: tuple[int, ...]
+
+
+def compile_plan(plan: Plan, source: Callable[[Relation], DataFrame]) -> Compiled:
+    """Compile a plan.
+
+    `source` gives a relation's tuples: its attributes, its label words (those of its reach) and
+    `__id`; it is called once for each Source. Raises InvalidInput for a plan that is not well
+    formed or that uses a name of ours.
+    """
+    check_plan(plan)
+    for node in walk(plan):
+        check_names(output_schema(node))
+    words = words_of(reach(plan))
+    compiler = _Compiler(source, words, is_stateful(plan))
+    return Compiled(compiler.compile(plan), output_schema(plan), words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    source: Callable[[Relation], DataFrame]
+    words: tuple[int, ...]
+    stateful: bool
+
+    def compile(self, node: Plan) -> DataFrame:
+        match node:
+            case Source(relation):
+                return self._source(relation)
+            case Filter(inner, condition):
+                wanted = to_column(condition, output_schema(inner))
+                return self.compile(inner).where(wanted)
+            case Project():
+                return self._project(node)
+            case Union(nodes):
+                return self._union(nodes)
+            case Join():
+                return compile_join(
+                    node, self.compile(node.left), self.compile(node.right), self.words
+                )
+            case Aggregate():
+                return compile_aggregate(node, self.compile(node.input), self.words)
+
+    def _source(self, relation: Relation) -> DataFrame:
+        held = words_of(relation.reach)
+        frame = self.source(relation).select(
+            *_attributes(relation.schema),
+            *(_word_or_none(index, index in held) for index in self.words),
+            F.col(ID),
+        )
+        if self.stateful and relation.event_time is not None:
+            # Before any filter: time goes by all of the relation's tuples.
+            return frame.withWatermark(relation.event_time, f"{relation.lateness_ms} milliseconds")
+        return frame
+
+    def _project(self, node: Project) -> DataFrame:
+        schema = output_schema(node.input)
+        columns = [to_column(c.expression, schema).alias(c.name) for c in node.columns]
+        return self.compile(node.input).select(*columns, *self._carried())
+
+    def _union(self, nodes: tuple[Plan, ...]) -> DataFrame:
+        frames = [self._branch(index, node) for index, node in enumerate(nodes)]
+        result = frames[0]
+        for frame in frames[1:]:
+            result = result.union(frame)
+        return result
+
+    def _branch(self, index: int, node: Plan) -> DataFrame:
+        # One tuple may come through two branches: these are two results.
+        lineage = F.concat(F.lit(f"{index}/"), F.col(ID)).alias(ID)
+        attributes = _attributes(output_schema(node))
+        return self.compile(node).select(*attributes, *self._words(), lineage)
+
+    def _words(self) -> list[Column]:
+        return [F.col(label_column(index)) for index in self.words]
+
+    def _carried(self) -> Iterable[Column]:
+        return (*self._words(), F.col(ID))
+
+
+def _attributes(schema: Schema) -> list[Column]:
+    return [attribute(name) for name in schema.names]
+
+
+def _word_or_none(index: int, held: bool) -> Column:
+    if held:
+        return F.col(label_column(index))
+    return F.lit(0).cast("bigint").alias(label_column(index))

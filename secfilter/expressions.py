@@ -1,0 +1,240 @@
+"""Expressions as Spark columns: one rule for each function of the allow-list, all of them total.
+
+ANSI mode stays on, so that nothing wraps around; each rule uses the form that gives NULL. Doubles
+are finite or NULL: an operation whose result is infinite or not a number has no result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from catalog.errors import InvalidInput
+from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
+from catalog.schema import Schema, Type
+from secfilter.columns import SPARK_TYPES, attribute
+
+Columns = Sequence[Column]
+# How a rule sees a call: its arguments, their types, and the type of the result.
+Rule = Callable[[Columns, Sequence[Type], Type], Column]
+
+_MIN, _MAX = -(2**63), 2**63 - 1
+_SPARK: dict[Type, T.DataType] = {
+    Type.BOOLEAN: T.BooleanType(),
+    Type.BIGINT: T.LongType(),
+    Type.DOUBLE: T.DoubleType(),
+    Type.STRING: T.StringType(),
+    Type.TIMESTAMP: T.TimestampType(),
+}
+
+
+def to_column(expression: Expression, schema: Schema) -> Column:
+    """The Spark column that computes `expression` over tuples of `schema`.
+
+    Raises InvalidInput where the expression does not fit the schema or has no rule here.
+    """
+    match expression:
+        case AttributeRef(name):
+            type_of(expression, schema)
+            return attribute(name)
+        case Literal():
+            type_of(expression, schema)
+            return literal(expression)
+        case Call(function, arguments, position):
+            rule = RULES.get(function)
+            if rule is None:
+                raise InvalidInput(f"function {function!r} cannot be run", position)
+            columns = [to_column(argument, schema) for argument in arguments]
+            types = [type_of(argument, schema) for argument in arguments]
+            return rule(columns, types, type_of(expression, schema))
+
+
+def literal(value: Literal) -> Column:
+    """A constant of its declared type; timestamps are microseconds since 1970 UTC."""
+    spark_type = _SPARK[value.type]
+    if value.value is None:
+        return F.lit(None).cast(spark_type)
+    if value.type is Type.TIMESTAMP:
+        return F.timestamp_micros(F.lit(value.value).cast("bigint"))
+    return F.lit(value.value).cast(spark_type)
+
+
+def finite(value: Column) -> Column:
+    """A double, or NULL where it is infinite or not a number."""
+    return F.when(F.abs(value) <= F.lit(1.7976931348623157e308), value)
+
+
+def _widened(columns: Columns, types: Sequence[Type], to: Type) -> list[Column]:
+    """Numbers as the type of the result; other values as they are."""
+    return [
+        column.cast("double") if to is Type.DOUBLE and type_ is Type.BIGINT else column
+        for column, type_ in zip(columns, types, strict=True)
+    ]
+
+
+def _common(types: Sequence[Type]) -> Type:
+    return Type.DOUBLE if Type.DOUBLE in types else types[0]
+
+
+def _number(result: Column, to: Type) -> Column:
+    return finite(result) if to is Type.DOUBLE else result
+
+
+def _arithmetic(operation: Callable[[Column, Column], Column]) -> Rule:
+    def rule(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+        left, right = _widened(columns, types, to)
+        return _number(operation(left, right), to)
+
+    return rule
+
+
+def _divide(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    left, right = _widened(columns, types, Type.DOUBLE)
+    return finite(F.try_divide(left, right))
+
+
+def _negate(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    if to is Type.DOUBLE:
+        return -columns[0]
+    return F.try_subtract(F.lit(0).cast("bigint"), columns[0])
+
+
+def _abs(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    if to is Type.DOUBLE:
+        return F.abs(columns[0])
+    # Long.MIN has no absolute value of its type.
+    return F.when(columns[0] > F.lit(_MIN).cast("bigint"), F.abs(columns[0]))
+
+
+def _rounded(operation: Callable[[Column], Column]) -> Rule:
+    def rule(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+        if types[0] is Type.BIGINT:
+            return columns[0]
+        return _to_bigint(operation(columns[0]), columns[0])
+
+    return rule
+
+
+def _to_bigint(whole: Column, value: Column) -> Column:
+    """A double whose fraction is gone as BIGINT, NULL outside its range."""
+    # 2^63 itself is a double, the largest BIGINT is not: so the upper bound is open.
+    fits = (value >= F.lit(-(2.0**63))) & (value < F.lit(2.0**63))
+    return F.when(fits, whole.try_cast("bigint"))
+
+
+def _sqrt(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    value = columns[0].cast("double")
+    return F.when(value >= F.lit(0.0), F.sqrt(value))
+
+
+def _comparison(operation: Callable[[Column, Column], Column]) -> Rule:
+    def rule(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+        left, right = _widened(columns, types, _common(types))
+        return operation(left, right)
+
+    return rule
+
+
+def _folded(operation: Callable[[Column, Column], Column]) -> Rule:
+    def rule(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+        result = columns[0]
+        for column in columns[1:]:
+            result = operation(result, column)
+        return result
+
+    return rule
+
+
+def _coalesce(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    return F.coalesce(*_widened(columns, types, to))
+
+
+def _case(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    values = _widened([*columns[1::2], columns[-1]], [*types[1::2], types[-1]], to)
+    conditions = columns[:-1:2]
+    result = F.when(conditions[0], values[0])
+    for condition, value in zip(conditions[1:], values[1:-1], strict=True):
+        result = result.when(condition, value)
+    return result.otherwise(values[-1])
+
+
+def _substring(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    text, start, length = columns
+    # From 1, as SQL counts. Both are cut to what a string can have: the engine takes 32 bits.
+    largest = F.lit(2**31 - 1).cast("bigint")
+    one = F.lit(1).cast("bigint")
+    begin = F.greatest(F.least(start, largest), one)
+    # A start before the text uses up part of the length.
+    end = F.coalesce(F.try_add(start, length), F.when(length > F.lit(0), largest))
+    count = F.least(F.greatest(F.try_subtract(end, begin), F.lit(0).cast("bigint")), largest)
+    known = start.isNotNull() & length.isNotNull()
+    return F.when(known, F.substring(text, begin.try_cast("int"), count.try_cast("int")))
+
+
+def _cast_bigint(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    if types[0] is Type.DOUBLE:
+        return _to_bigint(columns[0], columns[0])
+    return columns[0].try_cast("bigint")
+
+
+def _cast_double(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    return finite(columns[0].try_cast("double"))
+
+
+def _one(operation: Callable[[Column], Column]) -> Rule:
+    return lambda columns, types, to: operation(columns[0])
+
+
+def _all(operation: Callable[..., Column]) -> Rule:
+    return lambda columns, types, to: operation(*columns)
+
+
+def _bigint(operation: Callable[[Column], Column]) -> Rule:
+    return _one(lambda column: operation(column).cast("bigint"))
+
+
+RULES: dict[str, Rule] = {
+    "+": _arithmetic(F.try_add),
+    "-": _arithmetic(F.try_subtract),
+    "*": _arithmetic(F.try_multiply),
+    "%": _arithmetic(F.try_mod),
+    "/": _divide,
+    "negate": _negate,
+    "abs": _abs,
+    "floor": _rounded(F.floor),
+    "ceil": _rounded(F.ceil),
+    "sqrt": _sqrt,
+    "=": _comparison(lambda left, right: left == right),
+    "<>": _comparison(lambda left, right: left != right),
+    "<": _comparison(lambda left, right: left < right),
+    "<=": _comparison(lambda left, right: left <= right),
+    ">": _comparison(lambda left, right: left > right),
+    ">=": _comparison(lambda left, right: left >= right),
+    "and": _folded(lambda left, right: left & right),
+    "or": _folded(lambda left, right: left | right),
+    "not": _one(lambda column: ~column),
+    "is_null": _one(lambda column: column.isNull()),
+    "coalesce": _coalesce,
+    "case": _case,
+    "upper": _one(F.upper),
+    "lower": _one(F.lower),
+    "trim": _one(F.trim),
+    "length": _bigint(F.length),
+    "concat": _all(F.concat),
+    "substring": _substring,
+    # No character escapes (as in SQL without ESCAPE): a pattern that ends in one would be an error.
+    "like": _all(lambda text, pattern: F.like(text, pattern, F.lit("\x1f"))),
+    "year": _bigint(F.year),
+    "month": _bigint(F.month),
+    "day": _bigint(F.dayofmonth),
+    "hour": _bigint(F.hour),
+    "minute": _bigint(F.minute),
+    "second": _bigint(F.second),
+    "cast_bigint": _cast_bigint,
+    "cast_double": _cast_double,
+    "cast_string": _one(lambda column: column.cast("string")),
+}
+assert set(SPARK_TYPES) == set(_SPARK)  # every type of the catalog has one of Spark's

@@ -1,0 +1,120 @@
+"""SecFilter: each result tuple goes to the topics of all classes that may see it (004 §3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from catalog.clearance import Clearance
+from catalog.label import Label
+from catalog.runs import FanOutClass, QueryRun
+from catalog.schema import Schema, Type
+from catalog.topics import ID_HEADER, LABEL_HEADER, ORIGIN_HEADER
+from secfilter.columns import ID, attribute
+from secfilter.compiler import Compiled
+from secfilter.expressions import finite
+from secfilter.lab import encode_label, encode_value, headers, label_word
+
+_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
+_ID_DIGITS = 32
+TOO_LARGE = "too_large"
+# Kafka's default limit of a record is 1 MB, headers and all.
+DEFAULT_MAX_BYTES = 1_000_000
+_TOPIC, _JSON, _LAB, _KEYED, _LABEL = "topic", "__json", "__lab", "__keyed", "__wire"
+
+
+def fan_out(
+    compiled: Compiled, run: QueryRun, id_key: str, max_bytes: int = DEFAULT_MAX_BYTES
+) -> DataFrame:
+    """Records for Kafka's sink: `topic`, `value`, `headers`.
+
+    One record for each class that may see the tuple, and one for lab.<output> where the run is
+    labelled. A tuple larger than `max_bytes` as JSON is delivered to nobody: the broker would
+    refuse it, and with it everything behind it. The observation `too_large` counts these.
+    """
+    words = compiled.words
+    conditions = {c.topic: visible_to(c, words, run.sources) for c in run.classes}
+    seen = reduce(lambda a, b: a | b, conditions.values(), F.lit(False))
+    value = F.when(seen, to_json(compiled.schema))
+    # JSON, label and id are made once for a row, before it is multiplied.
+    made = compiled.frame.select(
+        *(label_word(index) for index in words),
+        F.col(ID),
+        value.alias(_JSON),
+        keyed_id(id_key, run.output.name).alias(_KEYED),
+        encode_label(words).alias(_LABEL),
+        *([encode_value(compiled.schema).alias(_LAB)] if run.labelled else []),
+    )
+    return _delivered(_within(made, max_bytes), run, conditions)
+
+
+def _within(made: DataFrame, max_bytes: int) -> DataFrame:
+    large = F.octet_length(F.col(_JSON)) > F.lit(max_bytes)
+    observed = made.observe(TOO_LARGE, F.count_if(large).alias("withheld"))
+    return observed.where(~F.coalesce(large, F.lit(False)))
+
+
+def _delivered(made: DataFrame, run: QueryRun, conditions: dict[str, Column]) -> DataFrame:
+    topics = [F.when(visible, F.lit(topic)) for topic, visible in conditions.items()]
+    if run.labelled:
+        topics.append(F.lit(run.output.topic))
+    if not topics:
+        topics.append(F.lit(None).cast("string"))
+    spread = made.withColumn(_TOPIC, F.explode(F.array(*topics)))
+    addressed = spread.where(F.col(_TOPIC).isNotNull())
+    wire = (LABEL_HEADER, F.col(_LABEL))
+    value, marks = F.col(_JSON), headers(wire, (ID_HEADER, F.col(_KEYED)))
+    if run.labelled:
+        inside = F.col(_TOPIC) == F.lit(run.output.topic)
+        value = F.when(inside, F.col(_LAB)).otherwise(value)
+        marks = F.when(inside, headers(wire, (ORIGIN_HEADER, F.col(ID)))).otherwise(marks)
+    return addressed.select(F.col(_TOPIC), value.alias("value"), marks.alias("headers"))
+
+
+def visible_to(class_: FanOutClass, words: Sequence[int], sources: Label) -> Column:
+    """Whether the class may see the tuple: label ⊆ clearance, or its weak form; NULL never is."""
+    if class_.weak:
+        return _weakly_visible(class_.clearance, words, sources)
+    return _covered(class_.clearance, words, Label(0))
+
+
+def _covered(clearance: Clearance, words: Sequence[int], but: Label) -> Column:
+    """Whether every category of the label, those in `but` aside, is in the clearance."""
+    held = Label(clearance.bits | but.bits)
+    outside = [_masked(index, ~held.word(index)) for index in words]
+    return reduce(lambda a, b: a & b, [bits == F.lit(0) for bits in outside])
+
+
+def _weakly_visible(clearance: Clearance, words: Sequence[int], sources: Label) -> Column:
+    """Any one source category suffices, every other kind stays ⊆ (004 §3.2, weak semantics)."""
+    readable = Label(clearance.bits & sources.bits)
+    none = [_masked(index, sources.word(index)) == F.lit(0) for index in words]
+    some = [_masked(index, readable.word(index)) != F.lit(0) for index in words]
+    no_source = reduce(lambda a, b: a & b, none)
+    one_source = reduce(lambda a, b: a | b, some)
+    return _covered(clearance, words, sources) & (no_source | one_source)
+
+
+def _masked(index: int, mask: int) -> Column:
+    return label_word(index).bitwiseAND(F.lit(mask).cast("bigint"))
+
+
+def keyed_id(key: str, output: str) -> Column:
+    """A result's id: the same for the same lineage, and telling nothing to who lacks the key."""
+    return F.substring(
+        F.sha2(F.concat(F.lit(f"{key}\x1f{output}\x1f"), F.col(ID)), 256), 1, _ID_DIGITS
+    )
+
+
+def to_json(schema: Schema) -> Column:
+    """The tuple as a JSON object, NULL attributes included."""
+    values = [_json_value(a.name, a.type).alias(a.name) for a in schema.attributes]
+    options = {"ignoreNullFields": "false", "timestampFormat": _TIMESTAMP, "timeZone": "UTC"}
+    return F.to_json(F.struct(*values), options)
+
+
+def _json_value(name: str, type_: Type) -> Column:
+    return finite(attribute(name)) if type_ is Type.DOUBLE else attribute(name)

@@ -1,0 +1,56 @@
+"""Interval join: its result carries the categories of both sides (004 §3.2, strong semantics)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from catalog.plan import Join
+from catalog.plan_check import event_time, output_schema
+from secfilter.columns import ID, attribute, label_column
+from secfilter.expressions import to_column
+
+_RIGHT = "__right"
+
+
+def compile_join(
+    node: Join, left: DataFrame, right: DataFrame, words: tuple[int, ...]
+) -> DataFrame:
+    """Pairs with equal attributes and near event times, as a stream-stream inner join.
+
+    The range on event time, with both sides' watermarks, bounds the state that Spark keeps.
+    """
+    renamed = right.select(
+        *(attribute(name) for name in output_schema(node.right).names),
+        *(F.col(label_column(i)).alias(_right(label_column(i))) for i in words),
+        F.col(ID).alias(_right(ID)),
+    )
+    pairs = left.join(renamed, _matches(node), "inner")
+    if node.condition is not None:
+        pairs = pairs.where(to_column(node.condition, output_schema(node)))
+    return pairs.select(
+        *(attribute(name) for name in output_schema(node).names),
+        *(_combined(label_column(i)) for i in words),
+        F.concat_ws("~", F.col(ID), F.col(_right(ID))).alias(ID),
+    )
+
+
+def _matches(node: Join) -> Column:
+    mine, other = event_time(node.left), event_time(node.right)
+    assert mine is not None and other is not None  # check_plan has refused anything else
+    early = attribute(mine) + F.lit(timedelta(milliseconds=node.lower_ms))
+    late = attribute(mine) + F.lit(timedelta(milliseconds=node.upper_ms))
+    condition = (attribute(other) >= early) & (attribute(other) <= late)
+    for left, right in node.equal:
+        condition = condition & (attribute(left.name) == attribute(right.name))
+    return condition
+
+
+def _right(name: str) -> str:
+    return _RIGHT + name
+
+
+def _combined(word: str) -> Column:
+    return F.col(word).bitwiseOR(F.col(_right(word))).alias(word)

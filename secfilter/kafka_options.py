@@ -1,0 +1,96 @@
+"""Options with which Spark's Kafka source and sink connect as the platform's account."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from catalog.settings import KafkaSettings
+
+_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+_JAAS_FILE = "sasl.jaas.config"
+# What Spark's consumers name their groups with; the ACL on groups goes by this prefix.
+GROUP_PREFIX = "secfilter"
+EARLIEST = -2
+Offsets = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaOptions:
+    """Connection options; none of them holds the password, only the place where it stands."""
+
+    connection: Mapping[str, str]
+
+    def source(self, topics: Sequence[str], starting: Offsets | None = None) -> dict[str, str]:
+        """Options of a streaming source over `topics`.
+
+        `starting` is {topic: {partition: offset}} for all partitions, used when there is no
+        checkpoint yet; without it the topics are read from their beginning.
+        """
+        start = json.dumps(starting, sort_keys=True) if starting else "earliest"
+        return {
+            **self.connection,
+            "subscribe": ",".join(topics),
+            "startingOffsets": start,
+            "includeHeaders": "true",
+            "groupIdPrefix": GROUP_PREFIX,
+            # A gap in a labelled topic is told (the query fails), never skipped.
+            "failOnDataLoss": "true",
+        }
+
+    def sink(self, linger_ms: int = 0) -> dict[str, str]:
+        """Options of a sink; the rows name their topics. `linger_ms` gathers larger batches."""
+        return {
+            **self.connection,
+            # A topic that is missing or forbidden fails the query now, not after a minute.
+            "kafka.max.block.ms": "5000",
+            "kafka.linger.ms": str(linger_ms),
+            # The topics' own limits decide; a client limit of 1 MB would stop the query instead.
+            "kafka.max.request.size": str(64 * 1024 * 1024),
+            "kafka.compression.type": "none",
+        }
+
+
+def kafka_options(settings: KafkaSettings, secrets: Path) -> KafkaOptions:
+    """The options for the account `settings.secfilter`.
+
+    The log-in is written to a private file in the folder `secrets` (0700), which Kafka's client
+    reads itself: it appears in no process argument, plan, checkpoint or log.
+    """
+    secrets.mkdir(parents=True, exist_ok=True, mode=0o700)
+    secrets.chmod(0o700)
+    account = settings.secfilter
+    login = f"{_LOGIN} required username={_quoted(account.username)}"
+    _write_private(secrets / _JAAS_FILE, f"{login} password={_quoted(account.password())};")
+    folder = secrets.resolve()
+    return KafkaOptions(
+        {
+            "kafka.bootstrap.servers": settings.bootstrap,
+            "kafka.security.protocol": "SASL_SSL",
+            "kafka.sasl.mechanism": "SCRAM-SHA-512",
+            "kafka.sasl.jaas.config": f"${{file:{folder}:{_JAAS_FILE}}}",
+            "kafka.config.providers": "file",
+            "kafka.config.providers.file.class": _PROVIDER,
+            "kafka.config.providers.file.param.allowed.paths": str(folder),
+            "kafka.ssl.truststore.type": "PEM",
+            "kafka.ssl.truststore.location": str(settings.ca_file.resolve()),
+        }
+    )
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Replace the file at once: a client may be reading it."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(text)
+    fresh.replace(path)

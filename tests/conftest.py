@@ -1,0 +1,24 @@
+"""What all tests share: one Spark session for the whole run."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from deploy.runtime import ensure_runtime
+from secfilter.session import build_session
+
+_OPTIONS = {
+    "spark.sql.streaming.realTimeMode.minBatchDuration": "200ms",
+    "spark.driver.memory": "2g",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The session as the platform builds it, with the Kafka connector."""
+    os.umask(0o077)
+    session = build_session("local[16]", ensure_runtime().jars.connector, _OPTIONS)
+    yield session
+    session.stop()
