@@ -9,6 +9,9 @@ from catalog.errors import InvalidInput, Position
 from catalog.functions import SCALAR_FUNCTIONS
 from catalog.schema import Schema, Type
 
+# Deep enough for what people write, and far from where recursion ends.
+MAX_DEPTH = 200
+
 
 @dataclass(frozen=True, slots=True)
 class AttributeRef:
@@ -43,8 +46,22 @@ def type_of(expression: Expression, schema: Schema) -> Type:
     """The type of an expression over tuples of `schema`.
 
     Raises InvalidInput, with the place in the text, for an unknown attribute, a function outside
-    the allow-list, or arguments of the wrong number or type.
+    the allow-list, arguments of the wrong number or type, or more than MAX_DEPTH calls in another.
     """
+    _refuse_deep(expression)
+    return _type_of(expression, schema)
+
+
+def _refuse_deep(expression: Expression) -> None:
+    level: tuple[Expression, ...] = (expression,)
+    for _ in range(MAX_DEPTH):
+        level = tuple(part for call in level if isinstance(call, Call) for part in call.arguments)
+        if not level:
+            return
+    raise InvalidInput(f"an expression is at most {MAX_DEPTH} calls deep", expression.position)
+
+
+def _type_of(expression: Expression, schema: Schema) -> Type:
     match expression:
         case AttributeRef(name, position):
             attribute = schema.get(name)
@@ -57,7 +74,7 @@ def type_of(expression: Expression, schema: Schema) -> Type:
                 raise InvalidInput(f"the constant does not fit the type {declared}", position)
             return declared
         case Call(name, arguments, position):
-            types = tuple(type_of(argument, schema) for argument in arguments)
+            types = tuple(_type_of(argument, schema) for argument in arguments)
             return call_type(name, types, position)
 
 

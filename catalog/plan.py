@@ -120,10 +120,15 @@ def inputs(plan: Plan) -> tuple[Plan, ...]:
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
-    """Every node, inputs first."""
-    for node in inputs(plan):
-        yield from walk(node)
-    yield plan
+    """Every node, inputs first. Without recursion: it also counts plans that are too deep."""
+    waiting = [(plan, False)]
+    while waiting:
+        node, ready = waiting.pop()
+        if ready:
+            yield node
+        else:
+            waiting.append((node, True))
+            waiting.extend((below, False) for below in reversed(inputs(node)))
 
 
 def sources(plan: Plan) -> tuple[Relation, ...]:

@@ -5,6 +5,8 @@ Everything here is decided when the query is added, so that no query fails for i
 
 from __future__ import annotations
 
+from itertools import islice
+
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, type_of
 from catalog.functions import AGGREGATE_FUNCTIONS
@@ -30,15 +32,27 @@ from catalog.relation import DeclaredAggregate
 from catalog.schema import Attribute, Schema, Type, check_definition
 
 MAX_NODES = 1_000
+MAX_DEPTH = 200
 MAX_WINDOW_MS = 400 * 24 * 3_600_000
 MAX_OVERLAP = 1_000
 
 
 def check_plan(plan: Plan) -> Schema:
     """Check a whole query and return the schema of its output. Raises InvalidInput."""
-    if sum(1 for _ in walk(plan)) > MAX_NODES:
+    # A diagram in which boxes feed several others can unfold to far more than can be counted.
+    if sum(1 for _ in islice(walk(plan), MAX_NODES + 1)) > MAX_NODES:
         raise InvalidInput(f"a query has at most {MAX_NODES} boxes")
+    _refuse_deep(plan)
     return check_definition(output_schema(plan))
+
+
+def _refuse_deep(plan: Plan) -> None:
+    level: tuple[Plan, ...] = (plan,)
+    for _ in range(MAX_DEPTH):
+        level = tuple(below for node in level for below in inputs(node))
+        if not level:
+            return
+    raise InvalidInput(f"a query has at most {MAX_DEPTH} boxes in a row")
 
 
 def output_schema(plan: Plan) -> Schema:
