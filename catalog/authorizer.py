@@ -169,7 +169,9 @@ def _without_grants(subject: Subject, permission: Permission, target: Object) ->
     if kind is ObjectKind.SYSTEM and permission is Permission.VIEW_OBJECT:
         return Decision(True, permission, what, "every user may see that the system is there")
     if permission not in APPLIES[kind]:
-        return Decision(False, permission, what, f"{permission} does not exist on a {kind}")
+        return Decision(
+            False, permission, what, f"{permission} does not exist on objects of kind {kind}"
+        )
     return None
 
 
