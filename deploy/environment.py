@@ -147,12 +147,29 @@ def ensure_venv() -> None:
             return
         print("making .venv from the pinned packages (once, about a minute)", file=sys.stderr)
         _marker().unlink(missing_ok=True)
-        if not venv_python().exists():
-            venv.create(VENV, clear=True, with_pip=True)
+        if not _usable():
+            _create()
         _pip("-e", ".[dev]")
         _pip("--no-deps", DATA_PACKAGE)
         # Last, so that an interrupted installation is taken up again.
         _marker().write_text(key)
+
+
+def _usable() -> bool:
+    """Whether `.venv` is whole and was made here: its scripts name the folder they were made in."""
+    pip = VENV / "bin" / "pip"
+    return venv_python().exists() and pip.exists() and f"{VENV}/" in pip.read_text()
+
+
+def _create() -> None:
+    try:
+        venv.create(VENV, clear=True, with_pip=True, symlinks=True)
+    except subprocess.CalledProcessError as error:
+        # Debian's python3 comes without ensurepip.
+        raise DeployError(
+            "this Python cannot make an environment with pip: install its venv module "
+            "(Debian: python3-venv) and run the command again"
+        ) from error
 
 
 def _marker() -> Path:
@@ -166,7 +183,7 @@ def _key() -> str:
         digest.update((ROOT / name).read_bytes())
     # An editable installation knows the top-level packages that were there when it was made.
     present = [name for name in PACKAGES if (ROOT / name / "__init__.py").exists()]
-    digest.update(repr((present, ROOT, sys.version_info[:2])).encode())
+    digest.update(repr((present, str(ROOT))).encode())
     return digest.hexdigest()
 
 

@@ -47,7 +47,7 @@ def read_lock(path: Path = LOCK_FILE) -> dict[str, dict[str, str]]:
 
 def write_lock(folders: Mapping[str, Path], path: Path = LOCK_FILE) -> None:
     """Write the list of what `folders` (set -> folder) hold; for a change of version."""
-    lines = ["# set  sha256  jar; made by `python3 -m deploy.jars`, checked at every start"]
+    lines = ["# set sha256 jar; made by `.venv/bin/python -m deploy.lock_jars`"]
     for name in SETS:
         lines += [f"{name} {digest} {jar}" for jar, digest in sorted(hashes(folders[name]).items())]
     path.write_text("\n".join(lines) + "\n")
@@ -100,7 +100,11 @@ def ensure(java: Path, pyspark_jars: Path, cache: Path) -> JarFolders:
 
 def _folder(cache: Path) -> Path:
     """Named after the choice of versions, so that clones with other choices do not share it."""
-    return cache / f"jars-{hashlib.sha256(LOCK_FILE.read_bytes()).hexdigest()[:16]}"
+    return cache / f"jars-{_key()}"
+
+
+def _key() -> str:
+    return hashlib.sha256(repr(read_lock()).encode()).hexdigest()[:16]
 
 
 def verified(cache: Path) -> bool:

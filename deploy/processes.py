@@ -20,6 +20,7 @@ from deploy.files import private_folder, write_private
 POLL_S = 0.05
 KILL_TIMEOUT_S = 10.0
 GROUP_TIMEOUT_S = 5.0
+LOG_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,7 @@ class ManagedProcess:
         self.require_stopped()
         for path in (self.log, self._mark_file):
             private_folder(path.parent)
+        _roll(self.log)
         leash = None if detached else shutil.which("setpriv")
         prefix = [leash, "--pdeathsig", "TERM"] if leash else []
         try:
@@ -192,6 +194,12 @@ class ManagedProcess:
         self._mark_file.unlink(missing_ok=True)
 
 
+def _roll(log: Path) -> None:
+    """Set a long log aside, in place of the one before it, so that two at most are kept."""
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        log.replace(log.with_suffix(".log.1"))
+
+
 def _await_group(group: int) -> None:
     """Wait until what the process had started (a Spark driver's JVM) has ended too; it does so by
     itself when its parent is gone, and is killed if it does not."""
@@ -217,7 +225,8 @@ class LogTail:
         if not self._path.exists():
             return ""
         with self._path.open(errors="replace") as stream:
-            stream.seek(self._from)
+            # Shorter than it was: it has been rolled, and all of it is new.
+            stream.seek(self._from if os.fstat(stream.fileno()).st_size >= self._from else 0)
             return stream.read()
 
 

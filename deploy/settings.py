@@ -85,7 +85,7 @@ def read_overrides(file: Path) -> Table:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DeployError(f"the settings {file} are not TOML: {error}") from error
     if not isinstance(data.get("kafka"), dict):
-        raise DeployError(f"the settings {file} lack [kafka]: see docs for what it holds")
+        raise DeployError(f"the settings {file} lack [kafka]: deploy/README.md says what it holds")
     return _absolute(data, file.resolve().parent)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from catalog.errors import PlatformError
 from catalog.settings import Settings
 from deploy.broker import BrokerSettings, EmbeddedBroker
 from deploy.certificates import ensure_certificates
@@ -72,13 +73,22 @@ class Stack:
         self.state = private_folder(options.state.resolve())
         self.settings_file = self.state / "settings.toml"
         self.broker = None if options.settings else self._embedded()
+        # A free port, once found, is kept: clients know it.
+        self._secadmin_port = options.secadmin_port
         self.secadmin = ManagedProcess("secadmin", self.state)
         self.runner = ManagedProcess("secfilter", self.state)
 
     @property
     def settings(self) -> Settings:
-        """The settings in force, as the platform's parts read them; after `start`."""
-        return Settings.load(self.settings_file)
+        """The settings in force, as the platform's parts read them; after `start`.
+
+        Raises:
+            DeployError: They lack something, or misstate it.
+        """
+        try:
+            return Settings.load(self.settings_file)
+        except PlatformError as error:
+            raise DeployError(str(error)) from error
 
     @property
     def secadmin_url(self) -> str:
@@ -154,8 +164,10 @@ class Stack:
 
     def _write_settings(self) -> None:
         certificates = ensure_certificates(self.state / "certificates")
-        port = self.options.secadmin_port or free_port()
-        table = local_settings(self.state, certificates, port, self.runtime.jars.connector)
+        self._secadmin_port = self._secadmin_port or free_port()
+        table = local_settings(
+            self.state, certificates, self._secadmin_port, self.runtime.jars.connector
+        )
         write_settings(merged(table, self._kafka()), self.settings_file)
 
     def _kafka(self) -> Table:

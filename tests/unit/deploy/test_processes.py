@@ -130,6 +130,19 @@ def test_a_program_that_is_not_there(process: ManagedProcess) -> None:
         process.start(["/nonexistent/program"], detached=True)
 
 
+def test_a_long_log_is_set_aside(process: ManagedProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deploy.processes.LOG_BYTES", 10)
+    process.log.parent.mkdir()
+    process.log.write_text("of an earlier run, and long enough to be set aside")
+    tail = LogTail(process.log)
+    process.start([sys.executable, "-c", "print('new')"])
+    deadline = time.monotonic() + 5
+    while tail.read() != "new\n" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert tail.read() == "new\n"
+    assert process.log.with_suffix(".log.1").read_text().startswith("of an earlier run")
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
