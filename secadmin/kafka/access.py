@@ -1,0 +1,93 @@
+"""Who may reach a topic: letting in, and taking away so that nothing more arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+
+from catalog.errors import Unavailable
+from secadmin.kafka.acl import Acl
+from secadmin.kafka.acls import Acls
+from secadmin.kafka.fence import Fence
+from secadmin.kafka.topics import is_fenced_topic
+
+Lock = Callable[[str], AbstractContextManager[object]]
+"""Gives the lock of a topic, held across all SecAdmins while the block runs."""
+
+_PARALLEL = 16
+
+
+class TopicAccess:
+    """Changes who may reach a topic, one change a topic at a time."""
+
+    def __init__(self, acls: Acls, fence: Fence, lock: Lock) -> None:
+        self._acls = acls
+        self._fence = fence
+        self._lock = lock
+
+    def allow(self, topic: str, acls: Collection[Acl], still: Callable[[], bool]) -> None:
+        """Create these ACLs on the topic if, under the topic's lock, they are `still` wanted.
+
+        A revocation that was decided meanwhile is thus either seen by `still`, or waits for the
+        lock and deletes what was created. Raises Unavailable.
+        """
+        with self._lock(topic):
+            if still():
+                self._acls.grant(acls)
+
+    def withdraw(self, topic: str, principals: Collection[str]) -> None:
+        """Take the topic from the principals: when this returns, nothing more reaches them.
+
+        Their ACLs on the topic are deleted at every broker; a topic that subscribers read is then
+        fenced, also when there was no ACL left (an earlier call may have ended in between).
+
+        Raises:
+            FenceNotProven: A fetch that was let in earlier may still wait. Repeat the call.
+            Unavailable: Kafka cannot be reached. Repeat the call.
+        """
+        with self._lock(topic):
+            self.withdraw_held(topic, principals)
+
+    def withdraw_held(self, topic: str, principals: Collection[str]) -> None:
+        """As `withdraw`, for a caller that holds the topic's lock."""
+        self._acls.revoke_topic(topic, principals)
+        if is_fenced_topic(topic):
+            self._fence.put_up(topic)
+
+    def withdraw_all(self, principals_of: Mapping[str, Collection[str]]) -> None:
+        """Withdraw several topics (topic -> principals), some at once.
+
+        Raises:
+            FenceNotProven, Unavailable: The first failure, after all topics have been tried.
+        """
+        if not principals_of:
+            return
+
+        def attempt(topic: str) -> Unavailable | None:
+            try:
+                self.withdraw(topic, principals_of[topic])
+            except Unavailable as error:
+                return error
+            return None
+
+        with ThreadPoolExecutor(min(_PARALLEL, len(principals_of))) as pool:
+            failures = [error for error in pool.map(attempt, sorted(principals_of)) if error]
+        if failures:
+            raise failures[0]
+
+    def fence_all(self, topics: Collection[str]) -> None:
+        """Fence topics whose ACLs are gone; as `withdraw_all` of nobody."""
+        self.withdraw_all(dict.fromkeys(topics, ()))
+
+    def restore_leftover_settings(self, topics: Collection[str]) -> frozenset[str]:
+        """At start-up: take back the setting of fences that a crash cut off; gives their topics.
+
+        Their withdrawals are not done: they have to be repeated. Raises Unavailable.
+        """
+        left = self._fence.shortened([topic for topic in topics if is_fenced_topic(topic)])
+        for topic in sorted(left):
+            # Under the lock, so that the fence of another SecAdmin is not cut short.
+            with self._lock(topic):
+                self._fence.restore(topic)
+        return left

@@ -1,0 +1,145 @@
+"""ACLs as values. What the platform grants is literal, the group prefix excepted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+_USER = "User:"
+
+
+class Operation(StrEnum):
+    """What an ACL of ours may allow."""
+
+    READ = "READ"
+    WRITE = "WRITE"
+    DESCRIBE = "DESCRIBE"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicAcl:
+    """The principal (without `User:`) may do the operation on that one topic, from any host."""
+
+    principal: str
+    topic: str
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GroupAcl:
+    """The principal may use consumer groups whose names begin with the prefix."""
+
+    principal: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ForeignAcl:
+    """An ACL of a form that the platform never grants; fields as Kafka names them."""
+
+    principal: str
+    host: str
+    resource: str
+    name: str
+    pattern: str
+    operation: str
+    permission: str
+
+
+Acl = TopicAcl | GroupAcl | ForeignAcl
+
+
+def group_prefix(principal: str) -> str:
+    """The prefix of the principal's consumer groups.
+
+    Names of principals hold no dot, so no principal's prefix begins another's.
+    """
+    return f"{principal}."
+
+
+def read_acls(principal: str, topic: str) -> frozenset[Acl]:
+    """What a reader of the topic needs: READ and DESCRIBE on it, READ on its own groups."""
+    return frozenset(
+        {
+            TopicAcl(principal, topic, Operation.READ),
+            TopicAcl(principal, topic, Operation.DESCRIBE),
+            GroupAcl(principal, group_prefix(principal)),
+        }
+    )
+
+
+def write_acls(principal: str, topic: str) -> frozenset[Acl]:
+    """What a writer of the topic needs; it covers idempotent producers (Kafka 3.0 and later)."""
+    return frozenset(
+        {
+            TopicAcl(principal, topic, Operation.WRITE),
+            TopicAcl(principal, topic, Operation.DESCRIBE),
+        }
+    )
+
+
+def platform_acls(principal: str, topic: str) -> frozenset[Acl]:
+    """What the data plane's account needs on one of the platform's topics, by the topic's use.
+
+    It reads `in.*`, reads and writes `lab.*`, and only writes what subscribers read.
+    """
+    acls: frozenset[Acl] = frozenset()
+    if topic.startswith(("in.", "lab.")):
+        acls |= read_acls(principal, topic)
+    if topic.startswith(("lab.", "quarantine.", "out.")):
+        acls |= write_acls(principal, topic)
+    return acls
+
+
+def to_binding(acl: Acl) -> AclBinding:
+    """The ACL as the client library wants it."""
+    if isinstance(acl, TopicAcl):
+        place = (ResourceType.TOPIC, acl.topic, ResourcePatternType.LITERAL)
+        right = (AclOperation[acl.operation], AclPermissionType.ALLOW)
+        return AclBinding(*place, _USER + acl.principal, "*", *right)
+    if isinstance(acl, GroupAcl):
+        place = (ResourceType.GROUP, acl.prefix, ResourcePatternType.PREFIXED)
+        right = (AclOperation.READ, AclPermissionType.ALLOW)
+        return AclBinding(*place, _USER + acl.principal, "*", *right)
+    return AclBinding(
+        ResourceType[acl.resource],
+        acl.name,
+        ResourcePatternType[acl.pattern],
+        acl.principal,
+        acl.host,
+        AclOperation[acl.operation],
+        AclPermissionType[acl.permission],
+    )
+
+
+def from_binding(binding: AclBinding) -> Acl:
+    """The value of what Kafka lists. A ForeignAcl keeps its principal as Kafka writes it."""
+    operation = AclOperation(binding.operation).name
+    candidates: list[Acl] = []
+    if binding.principal.startswith(_USER):
+        principal = binding.principal.removeprefix(_USER)
+        candidates.append(GroupAcl(principal, binding.name))
+        if operation in Operation.__members__:
+            candidates.append(TopicAcl(principal, binding.name, Operation[operation]))
+    for acl in candidates:
+        # One comparison covers every field: whatever differs is foreign. So is `*`, which Kafka
+        # reads as every topic.
+        if binding.name != "*" and to_binding(acl) == binding:
+            return acl
+    return ForeignAcl(
+        binding.principal,
+        binding.host,
+        ResourceType(binding.restype).name,
+        binding.name,
+        ResourcePatternType(binding.resource_pattern_type).name,
+        operation,
+        AclPermissionType(binding.permission_type).name,
+    )

@@ -1,0 +1,49 @@
+"""A filter of ACLs as a value: what is None, or ANY, matches everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AclFilter:
+    """Matches ACLs; `principal` is as Kafka writes it (`User:name`)."""
+
+    resource: ResourceType = ResourceType.ANY
+    name: str | None = None
+    pattern: ResourcePatternType = ResourcePatternType.ANY
+    principal: str | None = None
+    host: str | None = None
+    operation: AclOperation = AclOperation.ANY
+    permission: AclPermissionType = AclPermissionType.ANY
+
+    @classmethod
+    def exactly(cls, binding: AclBinding) -> AclFilter:
+        """The filter that matches this ACL alone."""
+        return cls(
+            ResourceType(binding.restype),
+            binding.name,
+            ResourcePatternType(binding.resource_pattern_type),
+            binding.principal,
+            binding.host,
+            AclOperation(binding.operation),
+            AclPermissionType(binding.permission_type),
+        )
+
+    def for_client(self) -> AclBindingFilter:
+        """The filter as the client library wants it; its annotations do not know of None."""
+        texts: tuple[Any, Any, Any] = (self.name, self.principal, self.host)
+        name, principal, host = texts
+        return AclBindingFilter(
+            self.resource, name, self.pattern, principal, host, self.operation, self.permission
+        )

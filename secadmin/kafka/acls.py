@@ -1,0 +1,123 @@
+"""The cluster's ACLs: granting, deleting (until no broker lists them) and listing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from catalog.errors import Unavailable
+from secadmin.kafka.acl import Acl, from_binding, to_binding
+from secadmin.kafka.acl_filter import AclFilter
+from secadmin.kafka.brokers import live_brokers
+from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, failure_of, finished
+from secadmin.kafka.grouped import Grouped
+from secadmin.kafka.wire.broker_acls import broker_lists
+from secadmin.kafka.wire.connection import network_errors
+from secadmin.kafka.wire.connections import BrokerConnections
+
+APPLIED_TIMEOUT_S = 5.0
+"""Longest wait for the brokers to apply a change that the cluster has committed, in seconds."""
+
+_POLL_S = 0.002
+
+
+class Acls:
+    """The cluster's ACLs, through long-lived administrative clients and a line to each broker."""
+
+    def __init__(self, admins: AdminClients, connections: BrokerConnections) -> None:
+        self._admins = admins
+        self._connections = connections
+        self._creations = Grouped(self._send_creations)
+        self._deletions = Grouped(self._send_deletions)
+
+    def grant(self, acls: Collection[Acl]) -> None:
+        """Create the ACLs that are missing; returns once every broker has them.
+
+        Raises:
+            Unavailable: Kafka cannot be reached, or a broker does not apply them in time.
+        """
+        bindings = [to_binding(acl) for acl in acls]
+        if not bindings:
+            return
+        self._creations.run(bindings)
+        self._wait([AclFilter.exactly(binding) for binding in bindings], listed=True)
+
+    def revoke(self, acls: Collection[Acl]) -> None:
+        """Delete exactly these ACLs, where they exist; returns once no broker lists one.
+
+        A fetch that a broker has parked outlives this: see `secadmin.kafka.fence`.
+
+        Raises:
+            Unavailable: Kafka cannot be reached, or a broker still lists one.
+        """
+        self._delete([AclFilter.exactly(to_binding(acl)) for acl in acls])
+
+    def revoke_topic(self, topic: str, principals: Collection[str]) -> None:
+        """Delete all that lets these principals reach the topic by its name; as `revoke`."""
+        self._delete([_on_topic(topic, f"User:{principal}") for principal in principals])
+
+    def delete_on_topics(self, topics: Collection[str]) -> None:
+        """Delete the ACLs of everyone on these topics, by name; as `revoke`."""
+        self._delete([_on_topic(topic, None) for topic in topics])
+
+    def delete_of_principal(self, principal: str) -> None:
+        """Delete every ACL of the principal, on whatever resource; as `revoke`."""
+        self._delete([AclFilter(principal=f"User:{principal}")])
+
+    def list_all(self) -> frozenset[Acl]:
+        """Every ACL of the cluster, of whatever form. Raises Unavailable."""
+        everything = AclFilter().for_client()
+        future = self._admins.reads.describe_acls(everything, request_timeout=REQUEST_TIMEOUT_S)
+        return frozenset(from_binding(binding) for binding in finished(future, "list the ACLs"))
+
+    def _delete(self, filters: list[AclFilter]) -> None:
+        if not filters:
+            return
+        self._deletions.run(filters)
+        self._wait(filters, listed=False)
+
+    def _send_creations(self, bindings: Sequence[AclBinding]) -> list[Exception | None]:
+        # Each only once: the client refuses a request that names one twice.
+        futures = self._admins.acls.create_acls(
+            list(dict.fromkeys(bindings)), request_timeout=REQUEST_TIMEOUT_S
+        )
+        return [failure_of(futures[binding], "create the ACLs") for binding in bindings]
+
+    def _send_deletions(self, filters: Sequence[AclFilter]) -> list[Exception | None]:
+        wanted = {matching: matching.for_client() for matching in filters}
+        futures = self._admins.acls.delete_acls(
+            list(wanted.values()), request_timeout=REQUEST_TIMEOUT_S
+        )
+        return [failure_of(futures[wanted[each]], "delete the ACLs") for each in filters]
+
+    def _wait(self, filters: list[AclFilter], *, listed: bool) -> None:
+        """Ask every broker itself: the cluster commits a change before its brokers apply it."""
+        deadline = time.monotonic() + APPLIED_TIMEOUT_S
+        for broker, address in live_brokers(self._admins).items():
+            with (
+                network_errors(f"ask broker {broker} for its ACLs"),
+                self._connections.lent(address) as connection,
+            ):
+                for matching in filters:
+                    while broker_lists(connection, matching) is not listed:
+                        if time.monotonic() > deadline:
+                            raise Unavailable(f"broker {broker} does not apply changes of ACLs")
+                        time.sleep(_POLL_S)
+
+
+def _on_topic(topic: str, principal: str | None) -> AclFilter:
+    # Denials stay: an operator's emergency brake is not ours to take away.
+    return AclFilter(
+        resource=ResourceType.TOPIC,
+        name=topic,
+        pattern=ResourcePatternType.LITERAL,
+        principal=principal,
+        permission=AclPermissionType.ALLOW,
+    )

@@ -1,0 +1,149 @@
+"""The cluster as the control service uses it: one object over topics, principals, ACLs and fence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import nullcontext
+from typing import Protocol
+
+from catalog.settings import KafkaSettings
+from catalog.topics import in_topic, lab_topic, quarantine_topic
+from secadmin.kafka.access import Lock, TopicAccess
+from secadmin.kafka.acl import Acl, TopicAcl, platform_acls, read_acls, write_acls
+from secadmin.kafka.acls import Acls
+from secadmin.kafka.connect import admin_client, check_connection
+from secadmin.kafka.fence import Fence
+from secadmin.kafka.fence_writer import FenceWriter
+from secadmin.kafka.principals import Principals
+from secadmin.kafka.reconcile import Reconciler
+from secadmin.kafka.topics import DAY_MS, Topics, TopicSpec
+from secadmin.kafka.wire.connections import BrokerConnections
+
+LABELLED_RETENTION_MS = 7 * DAY_MS
+"""How long a stopped query may stay stopped without missing tuples."""
+QUARANTINE_RETENTION_MS = 30 * DAY_MS
+
+
+class WantedAccess(Protocol):
+    """What the catalog lets in: (principal, topic) pairs, and the data plane's own topics."""
+
+    @property
+    def readers(self) -> Set[tuple[str, str]]: ...
+
+    @property
+    def writers(self) -> Set[tuple[str, str]]: ...
+
+    @property
+    def topics(self) -> Set[str]: ...
+
+
+class Cluster:
+    """All that the service does in Kafka. Safe to share between threads."""
+
+    def __init__(self, settings: KafkaSettings, lock: Lock) -> None:
+        """Connect as SecAdmin. `lock` gives a topic's lock, for reconciliation alone.
+
+        Raises Unavailable while Kafka is away.
+        """
+        self._admin = admin_client(settings)
+        check_connection(self._admin)
+        self._writer = FenceWriter(settings)
+        self._connections = BrokerConnections(settings)
+        self._platform_account = settings.secfilter.username
+        self._topics = Topics(self._admin, settings)
+        self._principals = Principals(self._admin)
+        self._acls = Acls(self._admin, self._connections)
+        fence = Fence(self._admin, self._topics, self._writer, self._connections)
+        # Alignment holds the topic's lock around all it does with it.
+        self._access = TopicAccess(self._acls, fence, lambda topic: nullcontext())
+        self._locked_access = TopicAccess(self._acls, fence, lock)
+        self._reconciler = Reconciler(self._acls, self._topics, self._locked_access)
+        self._principals.ensure_secfilter(settings)
+
+    def close(self) -> None:
+        """Give connections back."""
+        self._writer.close()
+        self._connections.close()
+
+    def create_stream_topics(self, stream: str, partitions: int) -> None:
+        """Create in., lab. and quarantine.<stream>; the data plane may use them as it needs."""
+        self._create(
+            TopicSpec(in_topic(stream), partitions),
+            # The same partitions: a tuple stays in its partition, so its order is kept.
+            TopicSpec(lab_topic(stream), partitions, LABELLED_RETENTION_MS),
+            TopicSpec(quarantine_topic(stream), 1, QUARANTINE_RETENTION_MS),
+        )
+
+    def create_output_topics(self, output: str) -> None:
+        """Create lab.<output>, for queries over it."""
+        self._create(TopicSpec(lab_topic(output), 1, LABELLED_RETENTION_MS))
+
+    def open_class(self, topic: str, retention_ms: int) -> None:
+        """Create a delivery topic and let the data plane write it, if that is not done."""
+        self._create(TopicSpec(topic, 1, retention_ms))
+
+    def delete_topics(self, topics: Sequence[str]) -> None:
+        """Delete topics with the ACLs on them, and wait until they are gone."""
+        self._acls.delete_on_topics(topics)
+        self._topics.delete(topics)
+
+    def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+        """The offsets that the next record of each partition will get."""
+        found = self._topics.end_offsets(topics)
+        return {topic: {str(p): end for p, end in ends.items()} for topic, ends in found.items()}
+
+    def create_principal(self, name: str) -> str:
+        """Create the SCRAM user and return its new random password."""
+        return self._principals.create(name).password
+
+    def principals(self) -> frozenset[str]:
+        """All SCRAM users."""
+        return self._principals.list_names()
+
+    def delete_principal(self, name: str) -> None:
+        """Delete the SCRAM user and all its ACLs."""
+        self._acls.delete_of_principal(name)
+        self._principals.delete(name)
+
+    def allow_read(self, principal: str, topic: str) -> None:
+        """Let the principal read the topic, with groups of its own prefix."""
+        self._acls.grant(read_acls(principal, topic))
+
+    def allow_write(self, principal: str, topic: str) -> None:
+        """Let the principal write the topic."""
+        self._acls.grant(write_acls(principal, topic))
+
+    def withdraw(self, topic: str, principals: frozenset[str]) -> None:
+        """Take the topic from the principals; for readers, fenced when the call returns."""
+        self._access.withdraw(topic, principals)
+
+    def restore_leftovers(self) -> None:
+        """Put back what a service that was killed in the middle of a fence left changed."""
+        self._locked_access.restore_leftover_settings(self._topics.list_names())
+
+    def reconcile(self, wanted: Callable[[], WantedAccess]) -> None:
+        """Take away, fenced, what Kafka allows and the catalog does not; add what is missing.
+
+        `wanted` reads the catalog anew at each call.
+        """
+        existing = self._topics.list_names()
+
+        def acls() -> frozenset[TopicAcl]:
+            now = wanted()
+            found: set[Acl] = set()
+            for principal, topic in now.readers:
+                found |= read_acls(principal, topic)
+            for principal, topic in now.writers:
+                found |= write_acls(principal, topic)
+            for topic in now.topics & existing:
+                found |= platform_acls(self._platform_account, topic)
+            return frozenset(acl for acl in found if isinstance(acl, TopicAcl))
+
+        self._reconciler.reconcile(acls)
+
+    def _create(self, *specs: TopicSpec) -> None:
+        self._topics.create(specs)
+        account = self._platform_account
+        self._acls.grant(
+            frozenset(acl for spec in specs for acl in platform_acls(account, spec.name))
+        )

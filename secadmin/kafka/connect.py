@@ -1,0 +1,114 @@
+"""Clients of the cluster as SecAdmin, and Kafka's failures as errors that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from catalog.errors import Unavailable
+from catalog.settings import KafkaSettings
+
+REQUEST_TIMEOUT_S = 5.0
+"""Longest wait for one administrative request, in seconds."""
+
+_T = TypeVar("_T")
+
+_QUIET: dict[str, Any] = {
+    # Failures reach the caller as errors; the library's own lines on stderr would only repeat them.
+    "log_level": 0,
+    "socket.timeout.ms": int(REQUEST_TIMEOUT_S * 1000),
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 1000,
+}
+_LOGIN_CODES = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
+_RIGHT_CODES = frozenset(
+    {KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AdminClients:
+    """Long-lived administrative clients, logged in as SecAdmin; they connect in the background.
+
+    They are three because a broker takes up one request of a connection at a time, and a change
+    takes it tens of milliseconds: what only reads would wait behind it.
+    """
+
+    reads: AdminClient
+    changes: AdminClient
+    acls: AdminClient
+
+    @classmethod
+    def open(cls, settings: KafkaSettings) -> AdminClients:
+        """Clients of the cluster. Raises OSError when SecAdmin's password file cannot be read."""
+        config = _QUIET | settings.client_config(settings.secadmin)
+        return cls(*(AdminClient(config) for _ in range(3)))
+
+
+def fence_producer(settings: KafkaSettings) -> Producer:
+    """The producer of fence records: every record for itself, acknowledged by all replicas."""
+    own = {"acks": "all", "linger.ms": 0, "message.timeout.ms": int(REQUEST_TIMEOUT_S * 1000)}
+    return Producer(_QUIET | own | settings.client_config(settings.secadmin))
+
+
+def check_connection(admins: AdminClients) -> None:
+    """Return if the cluster answers within `REQUEST_TIMEOUT_S`. Raises Unavailable otherwise."""
+    finished(admins.reads.describe_cluster(request_timeout=REQUEST_TIMEOUT_S), "reach Kafka")
+
+
+def finished(future: Future[_T], purpose: str) -> _T:
+    """The result of an administrative request that was to do `purpose` ("create the topic x").
+
+    Raises:
+        Unavailable: Kafka refused or did not answer within `REQUEST_TIMEOUT_S` (one second more).
+    """
+    try:
+        return future.result(REQUEST_TIMEOUT_S + 1)
+    except KafkaException as error:
+        raise unavailable(error, purpose) from None
+    except FutureTimeoutError:
+        raise Unavailable(f"cannot {purpose}: Kafka did not answer") from None
+
+
+def all_finished(futures: Iterable[Future[_T]], purpose: str) -> list[_T]:
+    """The results of several requests, in order. Raises Unavailable for the first that failed."""
+    return [finished(future, purpose) for future in futures]
+
+
+def failure_of(future: Future[Any], purpose: str, *harmless: int) -> Unavailable | None:
+    """Why a request failed, once it has ended; None if it did not, or with a `harmless` code."""
+    try:
+        future.result(REQUEST_TIMEOUT_S + 1)
+    except KafkaException as error:
+        return None if error_code(error) in harmless else unavailable(error, purpose)
+    except FutureTimeoutError:
+        return Unavailable(f"cannot {purpose}: Kafka did not answer")
+    return None
+
+
+def error_code(error: KafkaException) -> int:
+    """Kafka's code of the failure, to compare with the constants of KafkaError."""
+    return int(_kafka_error(error).code())
+
+
+def unavailable(error: KafkaException, purpose: str) -> Unavailable:
+    """The error to raise for a failure of the client library; never holds data or a secret."""
+    code = error_code(error)
+    if code in _LOGIN_CODES:
+        reason = "Kafka refused SecAdmin's login: check its password file in the settings"
+    elif code in _RIGHT_CODES:
+        reason = "SecAdmin's Kafka account must be a super user of the cluster"
+    else:
+        reason = f"Kafka says {_kafka_error(error).str()}; it is tried again once Kafka is back"
+    return Unavailable(f"cannot {purpose}: {reason}")
+
+
+def _kafka_error(error: KafkaException) -> KafkaError:
+    found = error.args[0]
+    return found if isinstance(found, KafkaError) else KafkaError(KafkaError._FAIL, str(found))

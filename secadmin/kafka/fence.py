@@ -1,0 +1,187 @@
+"""The fence: once it stands, no fetch that was let in earlier gets anything written later.
+
+Kafka checks a fetch when it comes in. One that is parked at the broker is answered later without
+another check, so it outlives the deletion of its ACL. A parked fetch whose offset lies in an older
+segment than the log's end is answered at once, with what lies before the roll; the client's next
+fetch is refused. So the fence rolls the log, and proves it:
+
+1. `segment.ms` is set to 1: a record more than 1 ms newer than the segment's first begins another.
+2. A first fence record is written. It got its offset after the ACL was gone, so no fetch that was
+   let in before asks for a later one.
+3. A fetch of our own for exactly that record is parked at each live replica. It is the hardest of
+   all fetches to release, and it stands behind all others that wait.
+4. Further fence records are written, at least one, until our own fetches have come back: then the
+   log's end lies in a newer segment than the first fence record, at each replica, and so than all
+   that an earlier fetch can have asked for.
+5. The setting is taken back.
+
+An empty segment does not roll, and followers learn of the end of the log one fetch late: that is
+why there are two records at least. They are stamped ahead of the clock and of the newest record,
+because rolling goes by the time of records.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from confluent_kafka import TopicPartition, TopicPartitionInfo
+from confluent_kafka.admin import OffsetSpec
+
+from catalog.errors import Unavailable
+from secadmin.kafka.brokers import live_brokers
+from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, all_finished
+from secadmin.kafka.fence_writer import FenceWriter
+from secadmin.kafka.segment_setting import SegmentSetting
+from secadmin.kafka.topics import Topics
+from secadmin.kafka.wire.connection import BrokerAddress
+from secadmin.kafka.wire.connections import BrokerConnections
+from secadmin.kafka.wire.parked_fetch import FetchPlace, ParkedFetch, ping
+
+_AHEAD_MS = 10
+
+
+class FenceNotProven(Unavailable):
+    """A fetch that was let in earlier may still be waiting; nothing may be written to `topic`."""
+
+    title = "Fence not proven"
+
+    def __init__(self, topic: str, reason: str) -> None:
+        super().__init__(
+            f"the fence of the topic {topic} is not proven ({reason}): "
+            "nothing may be written to it until the revocation has been repeated"
+        )
+        self.topic = topic
+
+
+@dataclass(frozen=True, slots=True)
+class FenceLimits:
+    """How long to try, in seconds: in all, for each further fence record, between attempts."""
+
+    total_s: float = 5.0
+    record_s: float = 0.05
+    pause_s: float = 0.02
+
+
+class Fence:
+    """Puts up fences, one topic a call; several threads may fence different topics.
+
+    Two callers must not fence one topic at the same time: the first to finish would take the
+    setting away from the other. Who calls holds the topic's lock.
+    """
+
+    def __init__(
+        self,
+        admins: AdminClients,
+        topics: Topics,
+        writer: FenceWriter,
+        connections: BrokerConnections,
+        clock: Callable[[], float] = time.time,
+        limits: FenceLimits | None = None,
+    ) -> None:
+        """`clock` gives seconds since 1970; it stamps records, and no limit depends on it."""
+        self._admins = admins
+        self._topics = topics
+        self._writer = writer
+        self._connections = connections
+        self._clock = clock
+        self._limits = limits or FenceLimits()
+        self._setting = SegmentSetting(admins)
+
+    def put_up(self, topic: str) -> None:
+        """Fence the topic; the ACLs must be gone from every broker. No topic, nothing to do.
+
+        Raises:
+            FenceNotProven: Not all own fetches came back within the limits.
+            Unavailable: Kafka cannot be reached, or the setting could not be taken back.
+        """
+        if not self._topics.describe([topic]):
+            return
+        try:
+            self._setting.shorten(topic)
+            self._prove(topic)
+        finally:
+            self._setting.restore(topic)
+
+    def shortened(self, topics: Collection[str]) -> frozenset[str]:
+        """Topics that a fence left with its setting, because the process ended within it."""
+        return self._setting.shortened(topics)
+
+    def restore(self, topic: str) -> None:
+        """Take back the setting of a fence that was never finished. Raises Unavailable."""
+        self._setting.restore(topic)
+
+    def _prove(self, topic: str) -> None:
+        deadline = time.monotonic() + self._limits.total_s
+        while True:
+            try:
+                self._attempt(topic, deadline)
+                return
+            except FenceNotProven:
+                raise
+            except (OSError, ValueError, Unavailable) as error:
+                # A leader moved, a connection broke: begin anew, with fetches for a new record.
+                if time.monotonic() > deadline:
+                    raise FenceNotProven(topic, str(error)) from None
+                time.sleep(self._limits.pause_s)
+
+    def _attempt(self, topic: str, deadline: float) -> None:
+        replicas = self._replicas(topic)
+        first = self._write(topic, replicas)
+        with ExitStack() as stack:
+            parked: list[ParkedFetch] = []
+            for partition, addresses in replicas.items():
+                place = FetchPlace(topic, partition, first[partition])
+                for address in addresses:
+                    connection = stack.enter_context(self._connections.lent(address))
+                    parked.append(ParkedFetch(connection, place))
+            # Requests wait in one line at a broker: when it has answered a later one, it has taken
+            # up our fetches.
+            for address in {address for addresses in replicas.values() for address in addresses}:
+                ping(stack.enter_context(self._connections.lent(address)))
+            while parked:
+                if time.monotonic() > deadline:
+                    raise FenceNotProven(topic, f"{len(parked)} own fetches did not come back")
+                self._write(topic, replicas)
+                parked = self._still_parked(parked)
+
+    def _still_parked(self, parked: Sequence[ParkedFetch]) -> list[ParkedFetch]:
+        until = time.monotonic() + self._limits.record_s
+        return [fetch for fetch in parked if not fetch.came_back(until - time.monotonic())]
+
+    def _replicas(self, topic: str) -> dict[int, list[BrokerAddress]]:
+        """By partition, the live brokers that hold it: a client may fetch from any of them."""
+        description = self._topics.describe([topic]).get(topic)
+        if description is None:
+            raise Unavailable(f"Kafka does not serve the topic {topic}")
+        brokers = live_brokers(self._admins)
+        return {part.id: _addresses(part, brokers) for part in description.partitions}
+
+    def _write(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+        """Write a fence record to each partition; the offsets by partition."""
+        newest = self._newest(topic, partitions)
+        now = int(self._clock() * 1000)
+        stamps = {partition: max(now, newest[partition]) + _AHEAD_MS for partition in partitions}
+        return self._writer.write(topic, stamps)
+
+    def _newest(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+        """The largest timestamp in each partition, in ms; -1 in an empty one."""
+        by_time: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+        request = {TopicPartition(topic, partition): by_time for partition in partitions}
+        futures = self._admins.reads.list_offsets(request, request_timeout=REQUEST_TIMEOUT_S)
+        results = all_finished(futures.values(), f"read the newest time in the topic {topic}")
+        return {
+            place.partition: result.timestamp
+            for place, result in zip(futures, results, strict=True)
+        }
+
+
+def _addresses(
+    partition: TopicPartitionInfo, brokers: dict[int, BrokerAddress]
+) -> list[BrokerAddress]:
+    if partition.leader is None or partition.leader.id not in brokers:
+        raise Unavailable(f"partition {partition.id} has no leader")
+    # What is not alive has closed its connections, and the fetches that waited there with them.
+    return [brokers[node.id] for node in partition.replicas if node.id in brokers]

@@ -1,0 +1,190 @@
+"""Topics: creating them with the settings that their use needs, deleting, listing, end offsets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import NewTopic, OffsetSpec, TopicDescription
+
+from catalog.errors import Conflict, Unavailable
+from catalog.settings import KafkaSettings
+from secadmin.kafka.connect import (
+    REQUEST_TIMEOUT_S,
+    AdminClients,
+    all_finished,
+    error_code,
+    failure_of,
+    unavailable,
+)
+
+DAY_MS = 24 * 60 * 60 * 1000
+SERVED_TIMEOUT_S = 10.0
+"""Longest wait for a created topic to be served, or for a deleted one to be gone, in seconds."""
+
+NAMESPACES = ("in.", "lab.", "quarantine.", "out.")
+_FENCED = ("out.", "quarantine.")
+_POLL_S = 0.01
+_ANY_TIME_MS = 2**63 - 1
+_SENT_BYTES = 1024 * 1024
+# A record grows behind `in`: names of attributes, the reason why it was refused, its headers.
+_GROWN_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic to create. Its name tells its use (`catalog.topics`); retention is in ms."""
+
+    name: str
+    partitions: int = 1
+    retention_ms: int = DAY_MS
+
+
+def is_platform_topic(name: str) -> bool:
+    """Whether the topic is one of ours."""
+    return name.startswith(NAMESPACES)
+
+
+def is_fenced_topic(name: str) -> bool:
+    """Whether subscribers read the topic, so that taking it from one needs the fence."""
+    return name.startswith(_FENCED)
+
+
+def topic_config(spec: TopicSpec, replication: int) -> dict[str, str]:
+    """The settings of the topic; `segment.ms` stays the cluster's own, the fence changes it."""
+    sent = spec.name.startswith("in.")
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": str(spec.retention_ms),
+        "max.message.bytes": str(_SENT_BYTES if sent else _GROWN_BYTES),
+        "min.insync.replicas": str(max(1, replication - 1)),
+        # A sender's clock must not decide how long its records are kept. Elsewhere the writer is
+        # ours, and the fence needs to stamp its records ahead, however far the newest one is.
+        "message.timestamp.type": "LogAppendTime" if sent else "CreateTime",
+        "message.timestamp.after.max.ms": str(_ANY_TIME_MS),
+        "message.timestamp.before.max.ms": str(_ANY_TIME_MS),
+    }
+
+
+class Topics:
+    """The cluster's topics, through long-lived administrative clients."""
+
+    def __init__(self, admins: AdminClients, settings: KafkaSettings) -> None:
+        self._admins = admins
+        self._replication = settings.replication
+
+    def create(self, specs: Iterable[TopicSpec]) -> None:
+        """Create what is missing and return once every topic of `specs` is served.
+
+        Raises:
+            Conflict: One exists with another number of partitions.
+            Unavailable: Kafka cannot be reached, or does not serve one within `SERVED_TIMEOUT_S`.
+        """
+        wanted = {spec.name: spec for spec in specs}
+        if not wanted:
+            return
+        new = [self._new_topic(spec) for spec in wanted.values()]
+        futures = self._admins.changes.create_topics(new, request_timeout=REQUEST_TIMEOUT_S)
+        for name, future in futures.items():
+            there = KafkaError.TOPIC_ALREADY_EXISTS
+            if failure := failure_of(future, f"create the topic {name}", there):
+                raise failure
+        for name, description in self._wait_served(wanted).items():
+            found = len(description.partitions)
+            if found != wanted[name].partitions:
+                raise Conflict(
+                    f"the topic {name} exists with {found} partitions, "
+                    f"not {wanted[name].partitions}: choose another name or number"
+                )
+
+    def delete(self, names: Collection[str]) -> None:
+        """Delete the topics that exist, and return once none is listed. Raises Unavailable."""
+        if not names:
+            return
+        futures = self._admins.changes.delete_topics(list(names), request_timeout=REQUEST_TIMEOUT_S)
+        for name, future in futures.items():
+            gone = KafkaError.UNKNOWN_TOPIC_OR_PART
+            if failure := failure_of(future, f"delete the topic {name}", gone):
+                raise failure
+        self._wait_gone(set(names))
+
+    def list_names(self) -> frozenset[str]:
+        """The names of the platform's topics. Raises Unavailable."""
+        try:
+            found = self._admins.reads.list_topics(timeout=REQUEST_TIMEOUT_S).topics
+        except KafkaException as error:
+            raise unavailable(error, "list the topics") from None
+        return frozenset(name for name in found if is_platform_topic(name))
+
+    def end_offsets(self, names: Collection[str]) -> dict[str, dict[int, int]]:
+        """The next record's offset: {topic: {partition: offset}}. Raises Unavailable."""
+        described = self.describe(names)
+        if missing := set(names) - described.keys():
+            raise Unavailable(f"Kafka does not serve the topic {min(missing)}: try again")
+        request = {
+            TopicPartition(name, partition.id): OffsetSpec.latest()  # type: ignore[no-untyped-call]
+            for name, description in described.items()
+            for partition in description.partitions
+        }
+        ends: dict[str, dict[int, int]] = {name: {} for name in names}
+        if not request:
+            return ends
+        futures = self._admins.reads.list_offsets(request, request_timeout=REQUEST_TIMEOUT_S)
+        results = all_finished(futures.values(), "read the end offsets")
+        for place, result in zip(futures, results, strict=True):
+            ends[place.topic][place.partition] = result.offset
+        return ends
+
+    def describe(self, names: Collection[str]) -> dict[str, TopicDescription]:
+        """Leaders and replicas of each topic that the cluster serves; others are left out."""
+        if not names:
+            return {}
+        futures = self._admins.reads.describe_topics(
+            TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S
+        )
+        found: dict[str, TopicDescription] = {}
+        for name, future in futures.items():
+            try:
+                found[name] = future.result(REQUEST_TIMEOUT_S + 1)
+            except KafkaException as error:
+                if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise unavailable(error, f"describe the topic {name}") from None
+        return found
+
+    def _new_topic(self, spec: TopicSpec) -> NewTopic:
+        config = topic_config(spec, self._replication)
+        return NewTopic(spec.name, spec.partitions, self._replication, config=config)
+
+    def _wait_served(self, names: Collection[str]) -> dict[str, TopicDescription]:
+        deadline = time.monotonic() + SERVED_TIMEOUT_S
+        while True:
+            found = self.describe(names)
+            served = {name for name, topic in found.items() if _has_leaders(topic)}
+            if served == set(names) and self._leaders_answer(names):
+                return found
+            if time.monotonic() > deadline:
+                raise Unavailable("Kafka created the topics but does not serve them yet: try again")
+            time.sleep(_POLL_S)
+
+    def _leaders_answer(self, names: Collection[str]) -> bool:
+        """Whether the leaders know that they lead: the cluster names them a little earlier."""
+        try:
+            self.end_offsets(names)
+        except Unavailable:
+            return False
+        return True
+
+    def _wait_gone(self, names: set[str]) -> None:
+        deadline = time.monotonic() + SERVED_TIMEOUT_S
+        while left := self.describe(names):
+            if time.monotonic() > deadline:
+                raise Unavailable(f"Kafka still lists the deleted topic {min(left)}")
+            time.sleep(_POLL_S)
+
+
+def _has_leaders(topic: TopicDescription) -> bool:
+    return bool(topic.partitions) and all(
+        partition.leader is not None and partition.leader.id >= 0 for partition in topic.partitions
+    )
