@@ -15,7 +15,7 @@ _GROUP = "main"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The right to read an output or a quarantine, or to write a stream's tuples, as `principal`."""
+    """The right to read an output or a quarantine, or to write to a stream, as `principal`."""
 
     kind: str
     name: str

@@ -18,7 +18,7 @@ from secadmin.cli.problems import error_of
 _TIMEOUT = httpx.Timeout(180, connect=10)
 
 
-class UntrustedServer(PlatformError):
+class UntrustedServerError(PlatformError):
     """The server's certificate does not hold against the CA, so nothing was sent."""
 
     exit_code = 8
@@ -40,7 +40,7 @@ class Api:
     """One server. Path segments are given one by one and quoted here.
 
     Every call raises a PlatformError: the server's problem document as its class in
-    `catalog.errors`, Unavailable where nothing answers, UntrustedServer for a bad certificate.
+    `catalog.errors`, Unavailable where nothing answers, UntrustedServerError for a bad certificate.
     """
 
     def __init__(self, connection: Connection, token: str | None = None) -> None:
@@ -107,7 +107,7 @@ def _unreached(error: httpx.HTTPError, connection: Connection) -> PlatformError:
     url = str(connection.url).rstrip("/")
     for cause in _chain(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return UntrustedServer(
+            return UntrustedServerError(
                 f"the certificate of {url} does not hold against {connection.ca_name} "
                 f"({cause.verify_message}); name the right CA with --ca FILE or SECADMIN_CA"
             )

@@ -42,7 +42,9 @@ class Cli:
         saved = self.profile.load()
         named = self.server or (saved.server if saved else None)
         if named is None:
-            raise InvalidInput("no server is named; give --server https://HOST:PORT or SECADMIN_URL")
+            raise InvalidInput(
+                "no server is named; give --server https://HOST:PORT or SECADMIN_URL"
+            )
         url = server_url(named)
         ca = self.ca_file()
         return Connection(

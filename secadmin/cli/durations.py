@@ -35,3 +35,15 @@ def byte_count(text: str) -> int:
     if match is None or match[2] not in _BYTES:
         raise InvalidInput(f"{text!r} is not a size; write 500000, 500kB, 64KiB or 1MB")
     return int(match[1]) * _BYTES[match[2]]
+
+
+def duration_words(length_ms: int) -> str:
+    """Milliseconds in the largest unit that divides them.
+
+    >>> duration_words(90_000), duration_words(-1500)
+    ('90s', '-1500ms')
+    """
+    for unit in ("d", "h", "m", "s"):
+        if length_ms and length_ms % _MS[unit] == 0:
+            return f"{length_ms // _MS[unit]}{unit}"
+    return f"{length_ms}ms" if length_ms else "0s"

@@ -28,7 +28,7 @@ def global_options_first(arguments: list[str]) -> list[str]:
     for argument in left:
         if argument == "--":
             return [*first, *rest, argument, *left]
-        if argument in _FLAGS or argument.partition("=")[0] in _VALUED and "=" in argument:
+        if argument in _FLAGS or argument.startswith(tuple(f"{name}=" for name in _VALUED)):
             first.append(argument)
         elif argument in _VALUED:
             first += [argument, *([value] if (value := next(left, None)) is not None else [])]

@@ -36,6 +36,12 @@ class Screen:
         """The server's answer as JSON, indented."""
         print(json_text(value, indent=2))
 
+    def answered(self, value: Any) -> bool:
+        """With `json`, print the answer and be done; else the command has to say it in words."""
+        if self.json:
+            self.answer(value)
+        return self.json
+
     def record(self, value: Any) -> None:
         """One value a line as JSON."""
         print(json_text(value), flush=True)
@@ -56,16 +62,17 @@ class Screen:
 
     def rows(self, rows: Sequence[Mapping[str, Any]], empty: str) -> None:
         """A table of uniform objects; separated by tabs where the output is no terminal."""
-        if self.json:
-            return self.answer(rows)
+        if self.answered(rows):
+            return
         if not rows:
-            return self.note(empty)
+            self.note(empty)
+            return
         columns = list(dict.fromkeys(name for row in rows for name in row))
         cells = [[cell(row.get(name)) for name in columns] for row in rows]
         if not self._out.is_terminal:
             for line in ([safe_text(name) for name in columns], *cells):
                 print("\t".join(line))
-            return None
+            return
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in columns:
             table.add_column(Text(safe_text(name.replace("_", " "))), overflow="fold")
@@ -75,8 +82,8 @@ class Screen:
 
     def fields(self, value: Mapping[str, Any]) -> None:
         """One object, a line for each field."""
-        if self.json:
-            return self.answer(value)
+        if self.answered(value):
+            return
         shown = {name.replace("_", " "): cell(field) for name, field in value.items()}
         width = max(map(len, shown), default=0)
         for name, text in shown.items():

@@ -22,7 +22,9 @@ def parse_attribute(text: str) -> dict[str, Any]:
     """
     name, separator, written = text.rpartition(":")
     if not separator or not name.strip():
-        raise InvalidInput(f"{text!r} is not an attribute; write NAME:TYPE, or NAME:TYPE! if required")
+        raise InvalidInput(
+            f"{text!r} is not an attribute; write NAME:TYPE, or NAME:TYPE! if required"
+        )
     required = written.rstrip().endswith("!")
     kind = parse_type(written.rstrip().removesuffix("!"))
     return {"name": name.strip(), "type": kind.value, "required": required}

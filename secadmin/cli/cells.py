@@ -1,0 +1,103 @@
+"""CSV cells as the JSON values of a stream's attributes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from catalog.errors import InvalidInput
+from catalog.schema import Schema, Type
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?")
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+Value = bool | int | float | str
+
+
+def convert_cell(text: str, kind: Type) -> Value:
+    """The cell as a value of the type. Raises ValueError that says what was expected.
+
+    >>> convert_cell("2026-01-31 12:00", Type.TIMESTAMP)
+    '2026-01-31T12:00:00.000000Z'
+    """
+    return _READERS[kind](text if kind is Type.STRING else text.strip())
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return _TRUTH[text.lower()]
+    except KeyError:
+        raise ValueError("is not true or false") from None
+
+
+def _bigint(text: str) -> int:
+    # Python's int takes more: underscores, digits of other scripts.
+    if not _WHOLE.fullmatch(text) or len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise ValueError("is not a whole number of 64 bits")
+    return int(text)
+
+
+def _double(text: str) -> float:
+    try:
+        number = math.nan if "_" in text else float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError("is not a finite number")
+    return number
+
+
+def _timestamp(text: str) -> str:
+    try:
+        at = datetime.fromisoformat(text) if _DATE.fullmatch(text) else None
+    except ValueError:
+        at = None
+    if at is None:
+        raise ValueError("is not a time as 2026-01-31T12:00:00Z")
+    # A time without a zone is UTC, as everywhere on the platform.
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+_READERS: Mapping[Type, Callable[[str], Value]] = {
+    Type.BOOLEAN: _boolean,
+    Type.BIGINT: _bigint,
+    Type.DOUBLE: _double,
+    Type.STRING: str,
+    Type.TIMESTAMP: _timestamp,
+}
+
+
+def check_header(header: list[str], schema: Schema) -> None:
+    """Raise InvalidInput where the columns are not attributes, stand twice, or one is missing."""
+    for name in header:
+        if schema.get(name) is None:
+            known = ", ".join(schema.names)
+            raise InvalidInput(f"column {name[:80]!r} is not an attribute; there are: {known}")
+    if len(set(header)) != len(header):
+        raise InvalidInput("a column stands twice in the header")
+    missing = [a.name for a in schema.attributes if a.required and a.name not in header]
+    if missing:
+        raise InvalidInput(f"required attributes have no column: {', '.join(missing)}")
+
+
+def convert_row(cells: list[str], header: list[str], schema: Schema) -> dict[str, Any]:
+    """A row as a tuple; an empty cell is an absent attribute. Raises ValueError that names it."""
+    if len(cells) != len(header):
+        raise ValueError(f"{len(cells)} cells under {len(header)} columns")
+    row: dict[str, Any] = {}
+    for attribute, text in zip(map(schema.get, header), cells, strict=True):
+        if attribute is None:
+            continue  # check_header has refused such a column
+        name = attribute.name
+        if text != "":
+            try:
+                row[name] = convert_cell(text, attribute.type)
+            except ValueError as error:
+                raise ValueError(f"{name}: {text[:40]!r} {error}") from None
+        elif attribute.required:
+            raise ValueError(f"{name} is required and empty")
+    return row

@@ -1,0 +1,119 @@
+"""consume: print what a subscription reaches."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from catalog.permission import ObjectKind
+from secadmin.cli.access import Access
+from secadmin.cli.access_folder import AccessFolder, is_access_folder, read_subscription
+from secadmin.cli.completion import names_of
+from secadmin.cli.context import Cli, cli_of
+from secadmin.cli.following import Follower, Limits
+from secadmin.cli.kafka_errors import open_client
+from secadmin.cli.kafka_settings import librdkafka_settings
+from secadmin.cli.positions import Positions
+from secadmin.cli.safe_text import json_text
+from secadmin.cli.screen import Screen
+
+
+class Begin(StrEnum):
+    """Where reading begins."""
+
+    BEGINNING = "beginning"
+    END = "end"
+
+
+def consume(
+    ctx: typer.Context,
+    source: Annotated[
+        str, typer.Argument(metavar="DIR|OUTPUT", autocompletion=names_of(ObjectKind.OUTPUT))
+    ],
+    most: Annotated[int | None, typer.Option("--max", min=1, help="Stop after so many.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, help="Stop when none came for so many seconds.")
+    ] = None,
+    begin: Annotated[
+        Begin | None, typer.Option("--from", help="Default: where the folder's group stopped.")
+    ] = None,
+    table: Annotated[bool, typer.Option("--table", help="A table, at the end.")] = False,
+) -> None:
+    """Print the records of a subscription, one a line: the JSON value, a tab, the label.
+
+    DIR is what subscribe or quarantine wrote; for an OUTPUT a subscription is made that ends with
+    the command. With --json a line is an object of value, label and id.
+    """
+    cli = cli_of(ctx)
+    with _opened(cli, source) as folder:
+        records = _records(cli, folder, begin, Limits(most, timeout))
+        if table and not cli.screen.json:
+            _table(cli.screen, records)
+            return
+        for record in records:
+            _print(cli.screen, record)
+
+
+@contextmanager
+def _opened(cli: Cli, source: str) -> Iterator[AccessFolder]:
+    """What a folder holds, or a subscription to an output for this run alone."""
+    if is_access_folder(Path(source)) or "/" in source:
+        yield read_subscription(Path(source))
+        return
+    with cli.api() as api:
+        answer = api.post("outputs", source, "subscriptions")
+        try:
+            access = Access.of_answer(source, answer)
+            settings = {**librdkafka_settings(access), "ssl.ca.pem": access.ca_pem}
+            prefix = access.group_prefix or ""
+            yield AccessFolder(
+                access.principal, access.kind, source, access.subscription, prefix, settings
+            )
+        finally:
+            api.delete("accesses", str(answer.get("principal")))
+
+
+def _records(
+    cli: Cli, folder: AccessFolder, begin: Begin | None, limits: Limits
+) -> Iterator[dict[str, Any]]:
+    positions = Positions(from_end=begin is Begin.END) if begin else None
+    follower = Follower(positions, cli.screen.note)
+    # A group of its own leaves the folder's group where it is.
+    own = {"group.id": f"{folder.group_prefix}{secrets.token_hex(8)}", "enable.auto.commit": False}
+    settings = {**folder.settings, "error_cb": follower.on_error, **(own if begin else {})}
+    consumer = open_client(cli.seams.consumer, settings)
+    try:
+        yield from follower.records(consumer, folder.subscription, limits)
+    finally:
+        consumer.close()
+
+
+def _print(screen: Screen, record: dict[str, Any]) -> None:
+    if screen.json:
+        screen.record(record)
+        return
+    marks = [str(record[name]) for name in ("label", "reason") if name in record]
+    # Not through Rich: a line must not be broken, and there may be very many.
+    print(
+        "\t".join([json_text(record["value"]), *(json_text(mark)[1:-1] for mark in marks)]),
+        flush=True,
+    )
+
+
+def _table(screen: Screen, records: Iterator[dict[str, Any]]) -> None:
+    rows = []
+    try:
+        for record in records:
+            value = record["value"]
+            columns = value if isinstance(value, dict) else {"value": value}
+            marks = {k: record[k] for k in ("label", "reason") if k in record}
+            rows.append({**columns, **marks})
+    except KeyboardInterrupt:
+        screen.note("stopped")
+    screen.rows(rows, "no records")

@@ -1,0 +1,80 @@
+"""catalog, explain, audit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from catalog.permission import ObjectKind, parse_permission
+from secadmin.cli.completion import permissions
+from secadmin.cli.context import cli_of
+
+audit = typer.Typer(invoke_without_command=True, help="The audit log.")
+
+
+def catalog(
+    ctx: typer.Context,
+    kind: Annotated[ObjectKind | None, typer.Option("--kind", help="Only this kind.")] = None,
+) -> None:
+    """List what you may view."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        rows = api.get("catalog", kind=kind.value if kind else None)
+    cli.screen.rows(rows, "there is nothing that you may view")
+
+
+def explain(
+    ctx: typer.Context,
+    user: Annotated[str, typer.Argument(metavar="USER")],
+    permission: Annotated[str, typer.Argument(metavar="PERMISSION", autocompletion=permissions)],
+    kind: ObjectKind,
+    name: Annotated[str, typer.Argument(metavar="[NAME]", show_default=False)] = "system",
+) -> None:
+    """Say why a user may or may not do something."""
+    cli = cli_of(ctx)
+    wanted = parse_permission(permission)
+    with cli.api() as api:
+        query = {"user": user, "permission": wanted.value, "kind": kind.value, "name": name}
+        answer: dict[str, Any] = api.get("explain", **query)
+    if cli.screen.answered(answer):
+        return
+    style = "green" if answer["allowed"] else "red"
+    verdict = "allowed" if answer["allowed"] else "not allowed"
+    cli.screen.line(f"{verdict}: {wanted} on {kind} {name} for {user}", style)
+    for reason in answer["reasons"]:
+        mark = "+" if reason["allowed"] else "-"
+        cli.screen.line(f"  {mark} {reason['reason']}")
+
+
+@audit.callback()
+def show(
+    ctx: typer.Context,
+    after: Annotated[
+        int | None, typer.Option("--after", min=0, help="Only entries with a higher number.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, max=1000)] = None,
+) -> None:
+    """Show the audit log, oldest entry first; `audit verify` checks that it is whole."""
+    if ctx.invoked_subcommand is not None:
+        return
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        cli.screen.rows(api.get("audit", after=after, limit=limit), "no such entries")
+
+
+@audit.command()
+def verify(ctx: typer.Context) -> None:
+    """Check that no entry was changed or left out; exit code 1 where one was."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer = api.get("audit", "verify")
+    if cli.screen.json:
+        cli.screen.answer(answer)
+    elif answer["intact"]:
+        cli.screen.line(f"intact: {answer['entries']} entries", "green")
+    else:
+        problem = answer.get("first_problem")
+        cli.screen.line(f"NOT intact: {problem} ({answer['entries']} entries)", "bold red")
+    if not answer["intact"]:
+        raise typer.Exit(1)

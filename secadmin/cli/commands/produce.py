@@ -1,0 +1,103 @@
+"""produce: send a file's tuples to a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from catalog.schema import Attribute, Schema, parse_type
+from secadmin.cli.access import Access
+from secadmin.cli.api import Api
+from secadmin.cli.context import Cli, cli_of
+from secadmin.cli.kafka_errors import open_client
+from secadmin.cli.kafka_settings import librdkafka_settings
+from secadmin.cli.options import StreamName
+from secadmin.cli.screen import Screen
+from secadmin.cli.sending import Sender
+from secadmin.cli.tuple_file import FileFormat, format_of, read_tuples
+from secadmin.cli.upload import Outcome, Upload
+
+_INTERRUPTED = 130
+# A few milliseconds of waiting make batches, and batches make the rate.
+_LINGER_MS = "20"
+
+
+def produce(
+    ctx: typer.Context,
+    stream: StreamName,
+    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False)],
+    file_format: Annotated[
+        FileFormat | None,
+        typer.Option("--format", help="Told by .csv, .json, .jsonl, .ndjson where not given."),
+    ] = None,
+) -> None:
+    """Send a file to a stream: CSV with a header, or a JSON object a line.
+
+    CSV cells become the types of the stream's attributes; an empty cell is an absent attribute.
+    Waits until the brokers have acknowledged all; exit code 1 when a record was not sent.
+    """
+    cli = cli_of(ctx)
+    written = file_format or format_of(file)
+    with cli.api() as api, file.open("rb") as binary:
+        records = read_tuples(binary, written, _schema(api.get("streams", stream)))
+        with _sender_access(api, stream) as access:
+            sender = _sender(cli, access)
+            outcome = Upload(cli.screen, sender, file.stat().st_size).run(records)
+    _report(cli.screen, outcome)
+
+
+def _schema(answer: dict[str, Any]) -> Schema:
+    return Schema(
+        tuple(
+            Attribute(a["name"], parse_type(a["type"]), a.get("required", False))
+            for a in answer["attributes"]
+        )
+    )
+
+
+@contextmanager
+def _sender_access(api: Api, stream: str) -> Iterator[Access]:
+    """An access for this run alone."""
+    answer = api.post("streams", stream, "senders")
+    try:
+        yield Access.of_answer(stream, answer)
+    finally:
+        api.delete("accesses", str(answer.get("principal")))
+
+
+def _sender(cli: Cli, access: Access) -> Sender:
+    sender = Sender(access.topic or "")
+    settings = {
+        **librdkafka_settings(access),
+        "ssl.ca.pem": access.ca_pem,
+        "linger.ms": _LINGER_MS,
+        "error_cb": sender.on_error,
+    }
+    sender.use(open_client(cli.seams.producer, settings))
+    return sender
+
+
+def _report(screen: Screen, outcome: Outcome) -> None:
+    """Say what was sent; ends the command with an exit code when not all was."""
+    acked, seconds = outcome.tally.acked, outcome.seconds
+    if screen.json:
+        counts = {"sent": outcome.tally.sent, "acked": acked, "failed": outcome.lost}
+        screen.answer({**counts, "rejected": outcome.mistakes, "seconds": round(seconds, 3)})
+    else:
+        screen.line(
+            f"{acked:,} acknowledged, {outcome.lost:,} failed, {outcome.mistakes:,} not usable "
+            f"({seconds:.1f} s, {acked / seconds:,.0f}/s)"
+        )
+    for reason, count in outcome.tally.reasons.items():
+        screen.note(f"{count:,} times: {reason}")
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.interrupted:
+        screen.note("stopped before the end of the file")
+        raise typer.Exit(_INTERRUPTED)
+    if outcome.lost or outcome.mistakes:
+        raise typer.Exit(1)

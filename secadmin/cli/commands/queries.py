@@ -1,0 +1,142 @@
+"""query add, list, show, plan, start, stop, remove."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from catalog.errors import InvalidInput
+from secadmin.cli.caret import caret_lines
+from secadmin.cli.context import cli_of
+from secadmin.cli.options import QueryName
+from secadmin.cli.plan_tree import output_tree
+
+app = typer.Typer(no_args_is_help=True, help="Standing queries.")
+
+
+class Language(StrEnum):
+    """The languages of queries."""
+
+    SQL = "sql"
+    BOREALIS = "borealis"
+
+
+class QueryTextError(InvalidInput):
+    """A mistake in a query text; `more` are the lines that show the place."""
+
+    def __init__(self, error: InvalidInput, text: str) -> None:
+        super().__init__(error.detail)
+        self.position = error.position
+        self.more = caret_lines(text, error.position) if error.position else []
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", allow_dash=True)],
+    language: Annotated[
+        Language | None, typer.Option(help="Told by .sql and .xml where not given.")
+    ] = None,
+    output: Annotated[str | None, typer.Option(help="Name of an SQL query's output.")] = None,
+) -> None:
+    """Add a query from a file (- is standard input) and start it."""
+    written = language or _language_of(file)
+    text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    body = {"name": name, "language": written.value, "text": text}
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        try:
+            answer = api.post("queries", body=body | ({"output": output} if output else {}))
+        except InvalidInput as error:
+            raise QueryTextError(error, text) from None
+    if cli.screen.answered(answer):
+        return
+    cli.screen.line(f"added the query {name}")
+    for made in answer["outputs"]:
+        cli.screen.line(f"  output {made['name']} ({_attributes(made['attributes'])})")
+
+
+def _language_of(file: Path) -> Language:
+    match file.suffix.lower():
+        case ".sql":
+            return Language.SQL
+        case ".xml":
+            return Language.BOREALIS
+    raise InvalidInput(f"cannot tell the language of {file}; give --language sql or borealis")
+
+
+def _attributes(attributes: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{attribute['name']} {attribute['type']}" for attribute in attributes)
+
+
+@app.command("list")
+def list_queries(ctx: typer.Context) -> None:
+    """List the queries that you may view."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        rows: list[dict[str, Any]] = api.get("queries")
+    if not cli.screen.json:
+        rows = [{name: value for name, value in row.items() if name != "text"} for row in rows]
+    cli.screen.rows(rows, "there is no query that you may view")
+
+
+@app.command()
+def show(ctx: typer.Context, name: QueryName) -> None:
+    """Show a query, its state and its text."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer: dict[str, Any] = api.get("queries", name)
+    if cli.screen.answered(answer):
+        return
+    text = answer.pop("text", "")
+    cli.screen.fields(answer)
+    if text:
+        cli.screen.text("\n" + text.rstrip("\n"))
+
+
+@app.command()
+def plan(ctx: typer.Context, name: QueryName) -> None:
+    """Show what a query does, as a tree from its outputs down to its streams."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer = api.get("queries", name, "plan")
+    if cli.screen.answered(answer):
+        return
+    for output in answer["outputs"]:
+        try:
+            cli.screen.tree(output_tree(output))
+        except (ValueError, TypeError):
+            cli.screen.note("this version does not know the plan's form; it follows as JSON")
+            cli.screen.answer(output)
+
+
+@app.command()
+def start(ctx: typer.Context, name: QueryName) -> None:
+    """Start a stopped query; it goes on where it stopped."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        api.post("queries", name, "start")
+    cli.screen.line(f"{name} is to run")
+
+
+@app.command()
+def stop(ctx: typer.Context, name: QueryName) -> None:
+    """Stop a query."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        api.post("queries", name, "stop")
+    cli.screen.line(f"{name} is to stop")
+
+
+@app.command()
+def remove(ctx: typer.Context, name: QueryName) -> None:
+    """Remove a query with its outputs."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        api.delete("queries", name)
+    cli.screen.line(f"removed the query {name}")

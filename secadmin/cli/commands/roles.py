@@ -1,0 +1,58 @@
+"""role add, list, remove, junior."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from secadmin.cli.context import cli_of
+
+app = typer.Typer(no_args_is_help=True, help="Roles and their hierarchy.")
+RoleName = Annotated[str, typer.Argument(metavar="ROLE")]
+
+
+@app.command()
+def add(ctx: typer.Context, role: RoleName) -> None:
+    """Add a role that holds nothing yet."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer = api.post("roles", body={"name": role})
+    if cli.screen.answered(answer):
+        return
+    cli.screen.line(f"added the role {role}")
+
+
+@app.command("list")
+def list_roles(ctx: typer.Context) -> None:
+    """List the roles with their juniors."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        cli.screen.rows(api.get("roles"), "no roles")
+
+
+@app.command()
+def remove(ctx: typer.Context, role: RoleName) -> None:
+    """Remove a role with its grants; accesses that were made with it end at once."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        api.delete("roles", role)
+    cli.screen.line(f"removed the role {role}")
+
+
+@app.command()
+def junior(
+    ctx: typer.Context,
+    senior: Annotated[str, typer.Argument(metavar="SENIOR")],
+    role: Annotated[str, typer.Argument(metavar="JUNIOR")],
+    remove: Annotated[bool, typer.Option("--remove", help="Take it back.")] = False,
+) -> None:
+    """Let the senior role hold what the junior one holds."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        if remove:
+            api.delete("roles", senior, "juniors", role)
+        else:
+            api.post("roles", senior, "juniors", body={"role": role})
+    verb = "does not hold" if remove else "holds"
+    cli.screen.line(f"{senior} {verb} what {role} holds")

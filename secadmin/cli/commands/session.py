@@ -1,0 +1,114 @@
+"""login, logout, whoami, passwd, deactivate."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from catalog.errors import NotAuthenticated, PlatformError
+from secadmin.cli.api import Api
+from secadmin.cli.context import Cli, cli_of
+from secadmin.cli.options import PasswordStdin
+from secadmin.cli.passwords import password_line, prompt_password
+from secadmin.cli.profile import SavedSession
+
+
+def login(
+    ctx: typer.Context,
+    user: Annotated[str, typer.Argument(metavar="USER")],
+    role: Annotated[
+        list[str] | None,
+        typer.Option("--role", "-r", help="Activate this role only; can be repeated."),
+    ] = None,
+    password_stdin: PasswordStdin = False,
+) -> None:
+    """Log in, and keep the session for the next commands.
+
+    All of the user's roles are activated unless some are named. The server and its CA are kept too.
+    """
+    cli = cli_of(ctx)
+    connection = cli.connection()
+    ca = cli.ca_file()
+    password = password_line() if password_stdin else prompt_password(f"Password of {user}")
+    body: dict[str, Any] = {"user": user, "password": password}
+    with cli.open_api() as api:
+        answer = api.post("login", body=body | ({"roles": role} if role else {}))
+    _end_former(cli)
+    session = SavedSession(str(connection.url).rstrip("/"), answer["user"], answer["token"])
+    cli.profile.save(session, ca.read_text(encoding="utf-8") if ca else None)
+    shown = {name: value for name, value in answer.items() if name != "token"}
+    if cli.screen.answered(shown):
+        return
+    roles = ", ".join(answer["roles"]) or "no roles"
+    cli.screen.line(f"logged in as {answer['user']} ({roles}) until {answer['expires_at']}")
+    if answer["must_change_password"]:
+        cli.screen.note("this password works once: choose your own now with `secadmin passwd`")
+
+
+def _end_former(cli: Cli) -> None:
+    """A session whose token is forgotten could not be ended any more, nor could its accesses."""
+    try:
+        former = cli.profile.load()
+        if former is not None:
+            with cli.api() as api:
+                api.post("logout")
+            cli.screen.note(f"your former session as {former.user} and its accesses have ended")
+    except PlatformError:
+        return
+
+
+def logout(ctx: typer.Context) -> None:
+    """End the session and all its accesses."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        try:
+            api.post("logout")
+        except NotAuthenticated:
+            cli.screen.note("the session had ended already")
+    cli.profile.forget()
+    cli.screen.line("logged out")
+
+
+def whoami(ctx: typer.Context) -> None:
+    """Show who is logged in, with which roles, until when."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        cli.screen.fields(api.get("whoami"))
+
+
+def passwd(
+    ctx: typer.Context,
+    password_stdin: Annotated[
+        bool,
+        typer.Option("--password-stdin", help="Read the old, then the new password, a line each."),
+    ] = False,
+) -> None:
+    """Change your password."""
+    cli = cli_of(ctx)
+    cli.session()
+    if password_stdin:
+        old, new = password_line("old password"), password_line("new password")
+    else:
+        old = prompt_password("Old password")
+        new = prompt_password("New password", confirm=True)
+    with cli.api() as api:
+        _change(api, old, new)
+    cli.screen.line("password changed; your other sessions have ended")
+
+
+def _change(api: Api, old: str, new: str) -> None:
+    try:
+        api.post("password", body={"old": old, "new": new})
+    except NotAuthenticated:
+        # The same status for an ended session and for a wrong old password.
+        api.get("whoami")
+        raise NotAuthenticated("the old password is not right") from None
+
+
+def deactivate(ctx: typer.Context, role: Annotated[str, typer.Argument(metavar="ROLE")]) -> None:
+    """Deactivate a role in this session; accesses that were made with it end."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        api.delete("whoami", "roles", role)
+    cli.screen.line(f"{role} is not active any more")

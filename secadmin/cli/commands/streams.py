@@ -1,0 +1,115 @@
+"""stream add, show, remove."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from catalog.errors import InvalidInput
+from catalog.permission import ObjectKind
+from secadmin.cli.completion import names_of
+from secadmin.cli.context import cli_of
+from secadmin.cli.durations import byte_count, milliseconds
+from secadmin.cli.options import StreamName
+
+app = typer.Typer(no_args_is_help=True, help="Streams: where tuples come in.")
+_DECLARED = "Declared aggregate"
+
+
+@app.command()
+def add(  # noqa: PLR0913, PLR0917  # an option each
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    schema: Annotated[str, typer.Option(autocompletion=names_of(ObjectKind.SCHEMA))],
+    event_time: Annotated[
+        str | None, typer.Option(help="The timestamp attribute that windows go by.")
+    ] = None,
+    lateness: Annotated[
+        str | None, typer.Option(help="How far a tuple may lag behind the newest, as 5s.")
+    ] = None,
+    max_ahead: Annotated[
+        str | None, typer.Option(help="How far event time may be ahead of the clock, as 1h.")
+    ] = None,
+    max_bytes: Annotated[str | None, typer.Option(help="Largest record, as 64KiB.")] = None,
+    partitions: Annotated[int | None, typer.Option(min=1)] = None,
+    public: Annotated[bool, typer.Option("--public", help="Everybody may see its tuples.")] = False,
+    declare_window: Annotated[
+        str | None, typer.Option(rich_help_panel=_DECLARED, help="Tumbling window, as 1m.")
+    ] = None,
+    declare_key: Annotated[
+        list[str] | None, typer.Option(rich_help_panel=_DECLARED, help="Can be repeated.")
+    ] = None,
+    declare_function: Annotated[
+        list[str] | None,
+        typer.Option(rich_help_panel=_DECLARED, help="count, sum, avg, stddev; repeatable."),
+    ] = None,
+    declare_minimum: Annotated[
+        int | None, typer.Option(rich_help_panel=_DECLARED, min=2, help="Least tuples in a group.")
+    ] = None,
+) -> None:
+    """Add a source stream.
+
+    A declared aggregate is the one through which READ AGGREGATE reads the stream.
+    Example: secadmin stream add in1 --schema trades --event-time ts --lateness 5s
+    """
+    body = {
+        "name": name,
+        "schema": schema,
+        "event_time": event_time,
+        "lateness_ms": milliseconds(lateness) if lateness else None,
+        "max_ahead_ms": milliseconds(max_ahead) if max_ahead else None,
+        "max_bytes": byte_count(max_bytes) if max_bytes else None,
+        "partitions": partitions,
+        "public": public,
+        "declared_aggregate": _declared(
+            declare_window, declare_key, declare_function, declare_minimum
+        ),
+    }
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        given = {key: value for key, value in body.items() if value is not None}
+        answer = api.post("streams", body=given)
+    if cli.screen.answered(answer):
+        return
+    cli.screen.line(f"added the stream {name}")
+
+
+def _declared(
+    window: str | None, keys: list[str] | None, functions: list[str] | None, minimum: int | None
+) -> dict[str, Any] | None:
+    if window is None and not keys and not functions and minimum is None:
+        return None
+    if window is None or not functions or minimum is None:
+        raise InvalidInput(
+            "a declared aggregate needs --declare-window, --declare-function and --declare-minimum"
+        )
+    return {
+        "window_ms": milliseconds(window),
+        "keys": keys or [],
+        "functions": functions,
+        "minimum": minimum,
+    }
+
+
+@app.command()
+def show(ctx: typer.Context, name: StreamName) -> None:
+    """Show a stream's schema and settings."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer: dict[str, Any] = api.get("streams", name)
+    if cli.screen.answered(answer):
+        return
+    attributes = answer.pop("attributes", [])
+    cli.screen.fields(answer)
+    cli.screen.line("")
+    cli.screen.rows(attributes, "no attributes")
+
+
+@app.command()
+def remove(ctx: typer.Context, name: StreamName) -> None:
+    """Remove a stream that no query reads any more."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        api.delete("streams", name)
+    cli.screen.line(f"removed the stream {name}")

@@ -1,0 +1,127 @@
+"""A plain consumer that follows its own moves between topics and leaves fences out."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from catalog.topics import FENCE_HEADER, ID_HEADER, LABEL_HEADER, REASON_HEADER
+from secadmin.cli.kafka_errors import is_ended, kafka_error
+from secadmin.cli.positions import Positions
+
+_POLL_S = 0.2
+# A topic that was taken away, or that is not there yet; another one comes under the pattern.
+_PASSING = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop: after so many records, or when none came for so many seconds."""
+
+    most: int | None = None
+    idle_s: float | None = None
+
+
+class Follower:
+    """Reads what a subscription reaches; `note` is told what happens on the way."""
+
+    def __init__(self, positions: Positions | None, note: Callable[[str], None]) -> None:
+        """`positions` None leaves them to the consumer group."""
+        self._positions = positions
+        self._note = note
+        self._noted = ""
+        self._over: KafkaError | None = None
+
+    def on_error(self, error: KafkaError) -> None:
+        """The consumer's error callback."""
+        if is_ended(error) or error.fatal():
+            self._over = error
+        elif error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._tell("no broker answers; still trying")
+
+    def records(self, consumer: Any, subscription: str, limits: Limits) -> Iterator[dict[str, Any]]:
+        """Each record as JSON: `value`, and `label`, `id` or `reason` where it has them.
+
+        Raises PlatformError when the access has ended.
+        """
+        own = {"on_assign": _starter(self._positions)} if self._positions else {}
+        consumer.subscribe([subscription], **own)
+        count, last = 0, time.monotonic()
+        while limits.most is None or count < limits.most:
+            message = consumer.poll(_POLL_S)
+            if self._over is not None:
+                raise kafka_error(self._over)
+            if message is None:
+                if limits.idle_s is not None and time.monotonic() - last >= limits.idle_s:
+                    return
+                continue
+            record = self._record(message)
+            if record is not None:
+                count, last = count + 1, time.monotonic()
+                yield record
+
+    def _record(self, message: Any) -> dict[str, Any] | None:
+        if (error := message.error()) is not None:
+            self._passing(error)
+            return None
+        if self._positions:
+            self._positions.read(message.topic(), message.partition(), message.offset())
+        self._noted = ""
+        headers = dict(message.headers() or [])
+        if FENCE_HEADER in headers:
+            return None
+        names = (LABEL_HEADER, ID_HEADER, REASON_HEADER)
+        shown = {name: _text(headers[name]) for name in names if name in headers}
+        return {"value": _value(message.value()), **shown}
+
+    def _passing(self, error: KafkaError) -> None:
+        if is_ended(error) or error.fatal():
+            raise kafka_error(error)
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            self._tell("what you may read has changed; following")
+        elif error.code() not in _PASSING:
+            self._tell(f"Kafka: {error.str()}; going on")
+
+    def _tell(self, text: str) -> None:
+        # The client repeats itself while nothing changes.
+        if text != self._noted:
+            self._note(text)
+            self._noted = text
+
+
+def _starter(positions: Positions) -> Callable[[Any, list[Any]], None]:
+    def assign(consumer: Any, assigned: list[Any]) -> None:
+        consumer.assign(positions.starts(assigned, lambda p: _end_of(consumer, p)))
+
+    return assign
+
+
+def _end_of(consumer: Any, partition: Any) -> int:
+    _, end = consumer.get_watermark_offsets(partition, timeout=10)
+    return int(end)
+
+
+def _value(raw: bytes | None) -> Any:
+    if raw is None:
+        return None
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        # A quarantine holds records as they came.
+        return _text(raw)
+
+
+def _text(raw: bytes | str | None) -> str:
+    return raw.decode("utf-8", "backslashreplace") if isinstance(raw, bytes) else raw or ""

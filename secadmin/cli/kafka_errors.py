@@ -1,0 +1,42 @@
+"""What a Kafka client's errors mean to the one who holds an access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from catalog.errors import NotAuthenticated, PlatformError, Unavailable
+from secadmin.cli.api import UntrustedServerError
+
+ENDED = "the access has ended (logout, expiry, a role taken, or unsubscribed); make a new one"
+_LOST = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})
+
+
+def kafka_error(error: KafkaError) -> PlatformError:
+    """The error of the one tree that a client's error amounts to."""
+    code = error.code()
+    if code in {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}:
+        return NotAuthenticated(ENDED)
+    if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return NotAuthenticated(ENDED)
+    if code == KafkaError._SSL:
+        return UntrustedServerError("a broker's certificate does not hold against the access's CA")
+    if code in _LOST:
+        return Unavailable("no Kafka broker answers; is it running?")
+    return PlatformError(f"Kafka: {error.str()}")
+
+
+def is_ended(error: KafkaError) -> bool:
+    """Whether the error says that the access is over for good."""
+    return isinstance(kafka_error(error), NotAuthenticated | UntrustedServerError)
+
+
+def open_client(make: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any:
+    """A Kafka client with the settings. Raises PlatformError where they are not usable."""
+    try:
+        return make(settings)
+    except (KafkaException, ValueError, TypeError) as error:
+        detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        raise PlatformError(f"the Kafka client refuses its settings: {detail}") from None
