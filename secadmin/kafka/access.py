@@ -47,13 +47,9 @@ class TopicAccess:
             Unavailable: Kafka cannot be reached. Repeat the call.
         """
         with self._lock(topic):
-            self.withdraw_held(topic, principals)
-
-    def withdraw_held(self, topic: str, principals: Collection[str]) -> None:
-        """As `withdraw`, for a caller that holds the topic's lock."""
-        self._acls.revoke_topic(topic, principals)
-        if is_fenced_topic(topic):
-            self._fence.put_up(topic)
+            self._acls.revoke_topic(topic, principals)
+            if is_fenced_topic(topic):
+                self._fence.put_up(topic)
 
     def withdraw_all(self, principals_of: Mapping[str, Collection[str]]) -> None:
         """Withdraw several topics (topic -> principals), some at once.

@@ -1,4 +1,4 @@
-"""The cluster as the control service uses it: one object over topics, principals, ACLs and fence."""
+"""The cluster as the control service uses it: topics, principals, ACLs and fence in one object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from catalog.topics import in_topic, lab_topic, quarantine_topic
 from secadmin.kafka.access import Lock, TopicAccess
 from secadmin.kafka.acl import Acl, TopicAcl, platform_acls, read_acls, write_acls
 from secadmin.kafka.acls import Acls
-from secadmin.kafka.connect import admin_client, check_connection
+from secadmin.kafka.connect import AdminClients, check_connection
 from secadmin.kafka.fence import Fence
 from secadmin.kafka.fence_writer import FenceWriter
 from secadmin.kafka.principals import Principals
@@ -45,15 +45,15 @@ class Cluster:
 
         Raises Unavailable while Kafka is away.
         """
-        self._admin = admin_client(settings)
-        check_connection(self._admin)
+        self._admins = AdminClients.open(settings)
+        check_connection(self._admins)
         self._writer = FenceWriter(settings)
         self._connections = BrokerConnections(settings)
         self._platform_account = settings.secfilter.username
-        self._topics = Topics(self._admin, settings)
-        self._principals = Principals(self._admin)
-        self._acls = Acls(self._admin, self._connections)
-        fence = Fence(self._admin, self._topics, self._writer, self._connections)
+        self._topics = Topics(self._admins, settings)
+        self._principals = Principals(self._admins)
+        self._acls = Acls(self._admins, self._connections)
+        fence = Fence(self._admins, self._topics, self._writer, self._connections)
         # Alignment holds the topic's lock around all it does with it.
         self._access = TopicAccess(self._acls, fence, lambda topic: nullcontext())
         self._locked_access = TopicAccess(self._acls, fence, lock)
@@ -126,10 +126,11 @@ class Cluster:
 
         `wanted` reads the catalog anew at each call.
         """
-        existing = self._topics.list_names()
 
         def acls() -> frozenset[TopicAcl]:
             now = wanted()
+            # Listed here, after Kafka's ACLs: those of a topic made meanwhile must not look unwanted.
+            existing = self._topics.list_names()
             found: set[Acl] = set()
             for principal, topic in now.readers:
                 found |= read_acls(principal, topic)
