@@ -1,0 +1,1 @@
+"""Query diagrams in Borealis XML."""

@@ -1,0 +1,1 @@
+Diagram = parse_borealis = None

@@ -1,0 +1,141 @@
+"""Aggregate functions and window edges inside expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from catalog.errors import InvalidInput, Position
+from catalog.functions import AGGREGATE_FUNCTIONS
+from catalog.plan import WINDOW_END, WINDOW_START, Aggregation, Window
+from catalog.schema import Type
+from secadmin.languages.sql.expressions import Reader
+from secadmin.languages.sql.scope import Scope
+from secadmin.languages.sql.windows import EXAMPLE, WINDOW_FUNCTIONS, window
+from secadmin.languages.typed import Typed, attribute, known
+
+_EDGES = {
+    f"{name}_{edge}": f"window_{edge}" for name in WINDOW_FUNCTIONS for edge in ("start", "end")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NoCalls:
+    """The clauses where neither aggregates nor windows stand; `clause` is named in errors."""
+
+    clause: str
+
+    def special(self, node: exp.Anonymous, name: str, reader: Reader) -> Typed | None:
+        """None for a scalar function. Raises InvalidInput for the others."""
+        place = reader.environment.at(node)
+        if name in AGGREGATE_FUNCTIONS:
+            raise InvalidInput(f"{name.upper()} cannot stand in {self.clause}", place)
+        if name in WINDOW_FUNCTIONS:
+            raise InvalidInput(f"{name.upper()} stands in GROUP BY", place)
+        if name in _EDGES:
+            raise InvalidInput(f"{name.upper()} needs GROUP BY {EXAMPLE}", place)
+        return None
+
+    def column(self, name: str, position: Position) -> Typed | None:
+        """None: names are attributes here."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Ungrouped(NoCalls):
+    """The results of a SELECT without GROUP BY."""
+
+    clause: str = "SELECT"
+
+    def special(self, node: exp.Anonymous, name: str, reader: Reader) -> Typed | None:
+        """None for a scalar function. Raises InvalidInput for the others."""
+        if name in AGGREGATE_FUNCTIONS:
+            raise InvalidInput(
+                f"{name.upper()} over all of a stream would never end: add GROUP BY {EXAMPLE}",
+                reader.environment.at(node),
+            )
+        return NoCalls.special(self, node, name, reader)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregates:
+    """Collects the aggregates of a grouped SELECT; each becomes the attribute `agg.<n>`.
+
+    Nothing that a user can name contains a digit after a dot, so these clash with nothing.
+    """
+
+    window: Window
+    event_time: str
+    scope: Scope
+    found: list[Aggregation] = field(default_factory=list)
+
+    def special(self, node: exp.Anonymous, name: str, reader: Reader) -> Typed | None:
+        """The value of an aggregate or a window's edge, None for a scalar function."""
+        place = reader.environment.at(node)
+        if name in _EDGES:
+            self._check_edge(node, name, reader)
+            return attribute(_EDGES[name], Type.TIMESTAMP, place)
+        if name in WINDOW_FUNCTIONS:
+            raise InvalidInput(f"{name.upper()} stands in GROUP BY; here {name.upper()}_START()", place)
+        if name not in AGGREGATE_FUNCTIONS:
+            return None
+        aggregation, kind = _aggregation(node, name, reader)
+        return self._add(aggregation, kind, place)
+
+    def column(self, name: str, position: Position) -> Typed | None:
+        """The window's edge of that name."""
+        if name not in _EDGES.values():
+            return None
+        if self.scope.has(name):
+            raise InvalidInput(
+                f"{name!r} is ambiguous: qualify the attribute, or write TUMBLE_START() or "
+                "TUMBLE_END() for the window",
+                position,
+            )
+        return attribute(name, Type.TIMESTAMP, position)
+
+    def _check_edge(self, node: exp.Anonymous, name: str, reader: Reader) -> None:
+        """TUMBLE_START() or, as other systems write it, with the arguments of GROUP BY again."""
+        if not node.expressions:
+            return
+        again = exp.Anonymous(this=name.rpartition("_")[0], expressions=node.expressions)
+        if window(again, self.event_time, reader.environment) != self.window:
+            place = reader.environment.at(node)
+            raise InvalidInput(f"this is not the window of GROUP BY; write {name.upper()}()", place)
+
+    def _add(self, aggregation: Aggregation, kind: Type, place: Position) -> Typed:
+        for index, other in enumerate(self.found):
+            if (other.function, other.argument) == (aggregation.function, aggregation.argument):
+                return attribute(f"agg.{index}", kind, place)
+        name = f"agg.{len(self.found)}"
+        self.found.append(Aggregation(name, aggregation.function, aggregation.argument))
+        return attribute(name, kind, place)
+
+
+def aggregate_call(node: exp.Expr, reader: Reader) -> tuple[Aggregation, Type]:
+    """The aggregate that a syntax tree is, still without a name. Raises InvalidInput."""
+    name = node.this.lower() if isinstance(node, exp.Anonymous) else ""
+    if name not in AGGREGATE_FUNCTIONS:
+        known_names = ", ".join(AGGREGATE_FUNCTIONS)
+        raise InvalidInput(
+            f"an aggregate function stands here, one of {known_names}", reader.environment.at(node)
+        )
+    return _aggregation(node, name, reader)
+
+
+def _aggregation(node: exp.Expr, name: str, reader: Reader) -> tuple[Aggregation, Type]:
+    reader.environment.only(node, "this", "expressions")
+    place = reader.environment.at(node)
+    arguments = node.expressions
+    if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+        reader.environment.only(arguments[0])
+        return Aggregation("", name, None), Type.BIGINT
+    if len(arguments) != 1:
+        raise InvalidInput(f"{name.upper()} takes one argument", place)
+    inner = Reader(reader.environment, reader.scope, NoCalls("another aggregate"))
+    argument = inner.read(arguments[0])
+    kind = AGGREGATE_FUNCTIONS[name](known(argument))
+    if kind is None:
+        raise InvalidInput(f"{name} does not take a {argument.type}", place)
+    return Aggregation("", name, argument.expression), kind

@@ -1,0 +1,260 @@
+"""From syntax trees to typed expressions: an allow-list of nodes, everything else is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot import exp
+
+from catalog.errors import InvalidInput, Position
+from catalog.schema import Type
+from secadmin.languages.sql import functions, literals
+from secadmin.languages.sql.environment import Environment
+from secadmin.languages.sql.scope import Scope
+from secadmin.languages.sql.syntax import chain
+from secadmin.languages.typed import Typed, call, literal, null
+
+
+class Calls(Protocol):
+    """What calls mean that are no scalar functions: aggregates, and the edges of windows."""
+
+    def special(self, node: exp.Anonymous, name: str, reader: Reader) -> Typed | None:
+        """The value of the call, or None if it is a scalar function's. Raises InvalidInput."""
+        ...
+
+    def column(self, name: str, position: Position) -> Typed | None:
+        """The value of an unqualified name that is no attribute of FROM, or None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads the expressions of one clause."""
+
+    environment: Environment
+    scope: Scope
+    calls: Calls
+
+    def read(self, node: exp.Expr) -> Typed:
+        """The expression that a syntax tree stands for.
+
+        Raises InvalidInput, with its place, for anything that is not in the language.
+        """
+        reading = _READERS.get(type(node))
+        if reading is None:
+            raise self.environment.refused(node)
+        return reading(self, node)
+
+
+def _operands(reader: Reader, node: exp.Expr) -> list[Typed]:
+    reader.environment.only(node, "this", "expression", "typed", "safe")
+    return [reader.read(node.this), reader.read(node.expression)]
+
+
+def _binary(function: str) -> Callable[[Reader, exp.Expr], Typed]:
+    return lambda reader, node: call(
+        function, _operands(reader, node), reader.environment.at(node)
+    )
+
+
+def _chained(function: str) -> Callable[[Reader, exp.Expr], Typed]:
+    def read(reader: Reader, node: exp.Expr) -> Typed:
+        links = chain(node, "safe", place=reader.environment.place)
+        operands = [reader.read(part) for part in links]
+        return call(function, operands, reader.environment.at(node))
+
+    return read
+
+
+def _column(reader: Reader, node: exp.Expr) -> Typed:
+    reader.environment.only(node, "this", "table")
+    name = reader.environment.identifier(node.this)
+    table = node.args.get("table")
+    alias = reader.environment.identifier(table) if table else None
+    place = reader.environment.at(node)
+    special = reader.calls.column(name, place) if alias is None else None
+    return special or reader.scope.resolve(name, alias, place)
+
+
+def _literal(reader: Reader, node: exp.Expr) -> Typed:
+    place = reader.environment.at(node)
+    text = str(node.this)
+    if node.is_string:
+        return literal(text, Type.STRING, place)
+    return literals.number(text, place)
+
+
+def _boolean(reader: Reader, node: exp.Expr) -> Typed:
+    return literal(bool(node.this), Type.BOOLEAN, reader.environment.at(node))
+
+
+def _null(reader: Reader, node: exp.Expr) -> Typed:
+    return null(reader.environment.at(node))
+
+
+def _paren(reader: Reader, node: exp.Expr) -> Typed:
+    reader.environment.only(node, "this")
+    return reader.read(node.this)
+
+
+def _negative(reader: Reader, node: exp.Expr) -> Typed:
+    reader.environment.only(node, "this")
+    place = reader.environment.at(node)
+    if isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return literals.number(str(node.this.this), place, negative=True)
+    return call("negate", [reader.read(node.this)], place)
+
+
+def _not(reader: Reader, node: exp.Expr) -> Typed:
+    reader.environment.only(node, "this")
+    return call("not", [reader.read(node.this)], reader.environment.at(node))
+
+
+def _is_null(reader: Reader, node: exp.Expr) -> Typed:
+    reader.environment.only(node, "this", "expression", "negate")
+    place = reader.environment.at(node)
+    if not isinstance(node.expression, exp.Null):
+        raise InvalidInput("IS takes NULL or NOT NULL; compare with = instead", place)
+    found = call("is_null", [reader.read(node.this)], place)
+    return call("not", [found], place) if node.args.get("negate") else found
+
+
+def _like(reader: Reader, node: exp.Expr) -> Typed:
+    reader.environment.only(node, "this", "expression", "negate")
+    place = reader.environment.at(node)
+    matches = call("like", [reader.read(node.this), reader.read(node.expression)], place)
+    return call("not", [matches], place) if node.args.get("negate") else matches
+
+
+def _between(reader: Reader, node: exp.Expr) -> Typed:
+    reader.environment.only(node, "this", "low", "high")
+    place = reader.environment.at(node)
+    value, low, high = (reader.read(node.args[part]) for part in ("this", "low", "high"))
+    return call("and", [call(">=", [value, low], place), call("<=", [value, high], place)], place)
+
+
+def _in(reader: Reader, node: exp.Expr) -> Typed:
+    reader.environment.only(node, "this", "expressions")
+    place = reader.environment.at(node)
+    value = reader.read(node.this)
+    choices = [call("=", [value, reader.read(item)], place) for item in node.expressions]
+    if not choices:
+        raise InvalidInput("IN takes a list of values", place)
+    return choices[0] if len(choices) == 1 else call("or", choices, place)
+
+
+def _case(reader: Reader, node: exp.Expr) -> Typed:
+    environment = reader.environment
+    if node.args.get("this") is not None:
+        raise InvalidInput(
+            "write CASE WHEN x = 1 THEN ... in place of CASE x WHEN 1 THEN ...",
+            environment.at(node),
+        )
+    environment.only(node, "ifs", "default")
+    parts: list[Typed] = []
+    for arm in node.args["ifs"]:
+        environment.only(arm, "this", "true")
+        parts += [reader.read(arm.this), reader.read(arm.args["true"])]
+    default = node.args.get("default")
+    place = environment.at(node)
+    return call("case", [*parts, reader.read(default) if default else null(place)], place)
+
+
+_CASTS = {
+    exp.DType.BIGINT: Type.BIGINT,
+    exp.DType.INT: Type.BIGINT,
+    exp.DType.DOUBLE: Type.DOUBLE,
+    exp.DType.FLOAT: Type.DOUBLE,
+    exp.DType.TEXT: Type.STRING,
+    exp.DType.VARCHAR: Type.STRING,
+    exp.DType.TIMESTAMP: Type.TIMESTAMP,
+    exp.DType.BOOLEAN: Type.BOOLEAN,
+}
+
+
+def _cast(reader: Reader, node: exp.Expr) -> Typed:
+    environment = reader.environment
+    environment.only(node, "this", "to", "_type")
+    place = environment.at(node)
+    target = node.args["to"]
+    kind = _CASTS.get(target.this)
+    if kind is None or target.expressions:
+        raise InvalidInput("a CAST goes to BIGINT, DOUBLE or STRING", place)
+    environment.only(target, "this", "nested")
+    if kind is Type.TIMESTAMP and isinstance(node.this, exp.Literal) and node.this.is_string:
+        return literals.timestamp(str(node.this.this), place)
+    value = reader.read(node.this)
+    if value.type is None:
+        return literal(None, kind, place)
+    if kind not in {Type.BIGINT, Type.DOUBLE, Type.STRING}:
+        raise InvalidInput("a CAST goes to BIGINT, DOUBLE or STRING", place)
+    return call(f"cast_{kind}", [value], place)
+
+
+def _extract(reader: Reader, node: exp.Expr) -> Typed:
+    reader.environment.only(node, "this", "expression")
+    place = reader.environment.at(node)
+    unit = str(node.this.this).lower() if isinstance(node.this, exp.Var) else ""
+    if unit not in functions.EXTRACTED:
+        known = ", ".join(sorted(functions.EXTRACTED)).upper()
+        raise InvalidInput(f"EXTRACT takes {known}", place)
+    return call(unit, [reader.read(node.expression)], place)
+
+
+def _substring(reader: Reader, node: exp.Expr) -> Typed:
+    reader.environment.only(node, "this", "start", "length")
+    given = [node.args[part] for part in ("this", "start", "length") if node.args.get(part)]
+    arguments = [reader.read(argument) for argument in given]
+    return functions.scalar_call("substring", arguments, reader.environment.at(node))
+
+
+def _call(reader: Reader, node: exp.Expr) -> Typed:
+    assert isinstance(node, exp.Anonymous)  # what the table below says
+    environment = reader.environment
+    environment.only(node, "this", "expressions")
+    place = environment.at(node)
+    if not isinstance(node.this, str):
+        raise InvalidInput("a function's name is written without quotes", place)
+    name = node.this.lower()
+    special = reader.calls.special(node, name, reader)
+    if special is not None:
+        return special
+    if name not in functions.SCALAR:
+        return functions.scalar_call(name, [], place)  # raises, before any argument is read
+    return functions.scalar_call(name, [reader.read(a) for a in node.expressions], place)
+
+
+_READERS: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Typed]] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.Boolean: _boolean,
+    exp.Null: _null,
+    exp.Paren: _paren,
+    exp.Neg: _negative,
+    exp.Not: _not,
+    exp.Is: _is_null,
+    exp.Like: _like,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Case: _case,
+    exp.Cast: _cast,
+    exp.Extract: _extract,
+    exp.Substring: _substring,
+    exp.Anonymous: _call,
+    exp.And: _chained("and"),
+    exp.Or: _chained("or"),
+    exp.DPipe: _chained("concat"),
+    exp.Add: _binary("+"),
+    exp.Sub: _binary("-"),
+    exp.Mul: _binary("*"),
+    exp.Div: _binary("/"),
+    exp.Mod: _binary("%"),
+    exp.EQ: _binary("="),
+    exp.NEQ: _binary("<>"),
+    exp.LT: _binary("<"),
+    exp.LTE: _binary("<="),
+    exp.GT: _binary(">"),
+    exp.GTE: _binary(">="),
+}

@@ -1,0 +1,117 @@
+"""Interval joins: ON a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL ... AND a.ts + INTERVAL ..."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog.errors import InvalidInput, Position
+from catalog.expression import Expression, conjuncts
+from catalog.plan import Join
+from catalog.plan_check import event_time
+from secadmin.languages.building import Built, build
+from secadmin.languages.join_sides import qualified, split_equal
+from secadmin.languages.sql.aggregates import NoCalls
+from secadmin.languages.sql.environment import Environment
+from secadmin.languages.sql.expressions import Reader
+from secadmin.languages.sql.from_clause import Item
+from secadmin.languages.sql.places import Place
+from secadmin.languages.sql.scope import Scope, Table
+from secadmin.languages.sql.syntax import chain
+from secadmin.languages.sql.time_bounds import Bound, Sides, bounds, is_condition_too
+
+
+def join(
+    left: Item, right: Item, on: exp.Expr, environment: Environment
+) -> tuple[Built, Scope]:
+    """The join of two items of FROM, and what a SELECT over it can name. Raises InvalidInput."""
+    _check_aliases(left, right, environment)
+    times = [_event_time(item, environment) for item in (left, right)]
+    both = [
+        qualified(item.built, item.alias, environment.at(item.node)) for item in (left, right)
+    ]
+    scope = Scope(
+        tuple(
+            Table.of(item.alias, item.built.schema, prefix=f"{item.alias}.")
+            for item in (left, right)
+        )
+    )
+    sides = Sides(*_written(left, right, times), environment)
+    found, conditions = _read_on(on, sides, Reader(environment, scope, NoCalls("ON")))
+    place = environment.at(on)
+    lower, upper = _interval(found, left.alias, right.alias, times, place)
+    equal, rest = split_equal(conditions, *both)
+    node = Join(both[0].plan, both[1].plan, equal, lower, upper, rest)
+    return build(node, (both[0], both[1]), place), scope
+
+
+def _check_aliases(left: Item, right: Item, environment: Environment) -> None:
+    for item in (left, right):
+        if not item.alias:
+            raise InvalidInput("in a join each side has a name: add AS", environment.at(item.node))
+    if left.alias == right.alias:
+        raise InvalidInput(
+            f"both sides are called {left.alias!r}; rename one with AS", environment.at(right.node)
+        )
+
+
+def _event_time(item: Item, environment: Environment) -> str:
+    name = event_time(item.built.plan)
+    if name is None:
+        raise InvalidInput(
+            f"a join goes by event time, but {item.alias!r} has none: "
+            "keep the stream's event-time attribute under one name",
+            environment.at(item.node),
+        )
+    return name
+
+
+def _written(left: Item, right: Item, times: list[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Each side's event time qualified, and plain where the other side has no such attribute."""
+    names = []
+    for item, other, time in ((left, right, times[0]), (right, left, times[1])):
+        plain = {time} if other.built.schema.get(time) is None else set()
+        names.append(frozenset({f"{item.alias}.{time}", *plain}))
+    return names[0], names[1]
+
+
+def _read_on(
+    on: exp.Expr, sides: Sides, reader: Reader
+) -> tuple[list[Bound], list[Expression]]:
+    found: list[Bound] = []
+    conditions: list[Expression] = []
+    for part in _parts(on, reader.environment.place):
+        own = bounds(part, sides)
+        found += own
+        equal_times = isinstance(part, exp.EQ) and bool(own) and not part.find(exp.Interval)
+        if not own or equal_times or is_condition_too(part):
+            conditions += conjuncts(reader.read(part).expression)
+    return found, conditions
+
+
+def _parts(node: exp.Expr, place: Place) -> list[exp.Expr]:
+    """The conditions that AND joins, parentheses taken off."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if not isinstance(node, exp.And):
+        return [node]
+    return [inner for part in chain(node, place=place) for inner in _parts(part, place)]
+
+
+def _interval(
+    found: list[Bound], left: str, right: str, times: list[str], place: Position
+) -> tuple[int, int]:
+    lower = [bound.ms for bound in found if bound.lower]
+    upper = [bound.ms for bound in found if not bound.lower]
+    mine, other = f"{left}.{times[0]}", f"{right}.{times[1]}"
+    for given, missing in (
+        (lower, f"{other} >= {mine} - INTERVAL '5' MINUTE"),
+        (upper, f"{other} <= {mine} + INTERVAL '5' MINUTE"),
+    ):
+        if not given:
+            raise InvalidInput(
+                f"this join would keep tuples for ever; bound it in ON, as with AND {missing}",
+                place,
+            )
+    if max(lower) > min(upper):
+        raise InvalidInput("the time bounds of this join leave no time between them", place)
+    return max(lower), min(upper)

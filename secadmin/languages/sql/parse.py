@@ -1,0 +1,96 @@
+"""`parse_sql`: a continuous query in SQL becomes a plan."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog.errors import InvalidInput
+from catalog.expression import AttributeRef
+from catalog.plan import Column, Plan, Project, Union
+from catalog.plan_check import check_plan
+from secadmin.languages.building import Built, build
+from secadmin.languages.resolver import Resolver
+from secadmin.languages.sql.environment import Environment
+from secadmin.languages.sql.select import read_select
+from secadmin.languages.sql.syntax import chain, parse_query
+from secadmin.languages.text import check_text
+
+MAX_BYTES = 64 * 1024
+
+
+def parse_sql(text: str, resolver: Resolver) -> Plan:
+    """The checked plan of one query in the SQL subset of `grammar.md`.
+
+    Every name of a relation goes through the resolver, each time it is used. Raises InvalidInput
+    with line and column for anything that is not in the language or does not fit the schemas,
+    UnknownRelation (one of them) for a name that the resolver does not find, and what else the
+    resolver raises.
+    """
+    lines = check_text(text, MAX_BYTES)
+    environment = Environment(resolver, lines.position)
+    tree = parse_query(text, lines.position)
+    try:
+        built = _read_query(tree, environment)
+        check_plan(built.plan)
+    except RecursionError:
+        raise InvalidInput("the query is nested too deeply; split it in two") from None
+    return built.plan
+
+
+def _read_query(node: exp.Expr, environment: Environment) -> Built:
+    """The plan of SELECT, UNION ALL or either in parentheses, with the WITH before it."""
+    clause = node.args.get("with_")
+    if clause is not None:
+        environment = _read_with(clause, environment)
+        node.set("with_", None)
+    match node:
+        case exp.Select():
+            return read_select(node, environment, _read_query)
+        case exp.Union():
+            return _read_union(node, environment)
+        case exp.Subquery():
+            environment.only(node, "this")
+            return _read_query(node.this, environment)
+        case _:
+            raise InvalidInput("a query starts with SELECT or WITH", environment.at(node))
+
+
+def _read_with(clause: exp.Expr, environment: Environment) -> Environment:
+    environment.only(clause, "expressions")
+    for part in clause.expressions:
+        environment.only(part, "this", "alias")
+        alias = part.args["alias"]
+        environment.only(alias, "this")
+        name = environment.new_name(alias.this)
+        if name in environment.named:
+            raise InvalidInput(f"{name!r} is defined twice", environment.at(alias))
+        environment = environment.naming(name, _read_query(part.this, environment))
+    return environment
+
+
+def _read_union(node: exp.Union, environment: Environment) -> Built:
+    operands = chain(node, place=environment.place)  # `distinct`, where it is set, is refused
+    first, *rest = (_read_query(operand, environment) for operand in operands)
+    branches = [first]
+    for operand, branch in zip(operands[1:], rest, strict=True):
+        branches.append(_renamed(branch, first.schema.names, operand, environment))
+    inputs = tuple(branches)
+    return build(Union(tuple(b.plan for b in inputs)), inputs, environment.at(node))
+
+
+def _renamed(
+    branch: Built, names: tuple[str, ...], node: exp.Expr, environment: Environment
+) -> Built:
+    """The branch under the first one's names, as SQL's UNION goes by position."""
+    own = branch.schema.names
+    place = environment.at(node)
+    if len(own) != len(names):
+        raise InvalidInput(
+            f"this branch of UNION ALL has {len(own)} attributes, the first {len(names)}", place
+        )
+    if own == names:
+        return branch
+    columns = tuple(
+        Column(new, AttributeRef(old, place)) for new, old in zip(names, own, strict=True)
+    )
+    return build(Project(branch.plan, columns), (branch,), place)

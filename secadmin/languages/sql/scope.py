@@ -1,0 +1,65 @@
+"""Which attributes a SELECT can name, and what they are called in the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog.errors import InvalidInput, Position
+from catalog.schema import Schema, Type
+from secadmin.languages.typed import Typed, attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """An attribute: its name in the query and in the plan."""
+
+    name: str
+    inner: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What one item of FROM brings; `alias` is empty for a derived table without one."""
+
+    alias: str
+    fields: tuple[Field, ...]
+
+    @classmethod
+    def of(cls, alias: str, schema: Schema, prefix: str = "") -> Table:
+        """The attributes of a schema, which the plan knows with this prefix."""
+        return cls(alias, tuple(Field(a.name, prefix + a.name, a.type) for a in schema.attributes))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The tables of one FROM clause."""
+
+    tables: tuple[Table, ...]
+
+    def resolve(self, name: str, alias: str | None, position: Position) -> Typed:
+        """The attribute that a name, perhaps qualified, stands for.
+
+        Raises InvalidInput for one that there is not, or not only once.
+        """
+        tables = self.tables if alias is None else (self.table(alias, position),)
+        found = [(t, f) for t in tables for f in t.fields if f.name == name]
+        if not found:
+            known = ", ".join(dict.fromkeys(f.name for table in tables for f in table.fields))
+            raise InvalidInput(f"unknown attribute {name[:80]!r}; there are: {known}", position)
+        if len(found) > 1:
+            choices = " or ".join(f"{table.alias}.{name}" for table, _ in found)
+            raise InvalidInput(f"{name!r} is ambiguous; write {choices}", position)
+        return attribute(found[0][1].inner, found[0][1].type, position)
+
+    def table(self, alias: str, position: Position) -> Table:
+        """The table of that alias. Raises InvalidInput."""
+        for table in self.tables:
+            if table.alias == alias:
+                return table
+        known = ", ".join(table.alias for table in self.tables if table.alias)
+        raise InvalidInput(f"FROM names no {alias[:80]!r}; there are: {known}", position)
+
+    def has(self, name: str) -> bool:
+        """Whether some table has an attribute of that name."""
+        return any(field.name == name for table in self.tables for field in table.fields)

@@ -1,0 +1,160 @@
+"""From a text to a syntax tree in which nothing is left that was not looked at.
+
+The tree is still whatever sqlglot made of it; that every node and argument in it is one that the
+language has is for those who read it, through `only`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sqlglot import exp
+from sqlglot.errors import TokenError
+from sqlglot.tokens import Token, TokenType
+
+from catalog.errors import InvalidInput
+from secadmin.languages.sql.dialect import MAX_SYNTAX_NODES, Misread, Sql
+from secadmin.languages.sql.places import Place, offset, own_offset
+from secadmin.languages.sql.tokens import check_tokens
+
+MAX_TREE_DEPTH = 150
+# Chains of these are read in a loop, so that their length is no depth.
+CHAINED = (exp.And, exp.Or, exp.DPipe, exp.Union)
+_WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER}
+# All that is closed: the rest begins with what is not.
+_CLOSED = re.compile(r"""(?:'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(?!/\*)[^'"])*+""", re.DOTALL)
+_REFUSED_NODES = {
+    exp.Window: "OVER is not part of this language; windows stand in GROUP BY",
+    exp.Subquery: "a query inside an expression is not part of this language; use a join",
+    exp.Select: "a query inside an expression is not part of this language; use a join",
+    exp.Interval: "INTERVAL stands in windows and in the time bound of a join only",
+    exp.Null: "NULL stands where an expression's value does",
+    exp.Alias: "AS stands after a whole item of the SELECT list",
+    exp.Star: "* stands in the SELECT list and in count(*)",
+}
+
+
+def parse_query(text: str, place: Place) -> exp.Expr:
+    """The syntax tree of one statement. Raises InvalidInput."""
+    return _parse(text, place, lambda parser, tokens: parser.parse(tokens, text))
+
+
+def parse_expression(text: str, place: Place) -> exp.Expr:
+    """The syntax tree of an expression that stands alone. Raises InvalidInput."""
+    return _parse(text, place, lambda parser, tokens: parser.parse_condition(tokens, text))
+
+
+def only(node: exp.Expr, *allowed: str, place: Place) -> None:
+    """Raise InvalidInput if a node has an argument that its reader does not know."""
+    for name, value in node.args.items():
+        if name in allowed or value is None or value is False or value == []:
+            continue
+        part = value[0] if isinstance(value, list) else value
+        where = part if isinstance(part, exp.Expr) else node
+        raise InvalidInput(
+            f"this form of {_word(node)} is not part of this language ({name.strip('_')})",
+            place(offset(where)),
+        )
+
+
+def refused(node: exp.Expr, place: Place) -> InvalidInput:
+    """The error for a node that the language does not have at its place."""
+    words = _REFUSED_NODES.get(type(node), f"{_word(node)} is not part of this language here")
+    return InvalidInput(words, place(offset(node)))
+
+
+def chain(node: exp.Expr, *allowed: str, place: Place) -> list[exp.Expr]:
+    """The operands of a chain of one operator, such as a AND b AND c.
+
+    Raises InvalidInput if a link has other arguments than its operands and the allowed ones.
+    """
+    operands: list[exp.Expr] = []
+    rest = [node]
+    while rest:
+        part = rest.pop()
+        if type(part) is type(node):
+            only(part, "this", "expression", *allowed, place=place)
+            rest += [part.expression, part.this]
+        else:
+            operands.append(part)
+    return operands
+
+
+def _word(node: exp.Expr) -> str:
+    return node.key.upper()
+
+
+def _parse(
+    text: str, place: Place, parse: Callable[[Sql.Parser, list[Token]], list[exp.Expr | None]]
+) -> exp.Expr:
+    dialect = Sql()
+    try:
+        tokens = dialect.tokenize(text)
+    except TokenError:
+        raise _unreadable_string(text, place) from None
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    check_tokens(tokens, place)
+    parser = Sql.Parser(dialect=dialect, max_nodes=MAX_SYNTAX_NODES)
+    try:
+        trees = parse(parser, tokens)
+    except Misread as error:
+        raise _misread(error, tokens, place) from None
+    except RecursionError:
+        raise InvalidInput("the query is nested too deeply; use WITH to name a part") from None
+    except Exception as error:  # sqlglot's grammar is large; no text may bring the service down
+        raise InvalidInput("the query cannot be read") from error
+    if len(trees) != 1 or trees[0] is None:
+        raise InvalidInput("there is no query here", place(0))
+    _check_depth(trees[0])
+    _check_complete(trees[0], tokens, place)
+    return trees[0]
+
+
+def _unreadable_string(text: str, place: Place) -> InvalidInput:
+    """Tokens fail only where a quotation or comment is never closed."""
+    opened = _CLOSED.match(text)
+    where = opened.end() if opened else 0
+    return InvalidInput("a quotation or comment that opens here is never closed", place(where))
+
+
+def _misread(error: Misread, tokens: list[Token], place: Place) -> InvalidInput:
+    if error.ended:
+        return InvalidInput("the query ends here, but is not complete", place(error.offset))
+    token = next((t for t in tokens if t.start == error.offset), None)
+    near = f"cannot read the query from {token.text[:40]!r} on" if token else "cannot read this"
+    return InvalidInput(near, place(error.offset))
+
+
+def _check_depth(tree: exp.Expr) -> None:
+    rest = [(tree, 1)]
+    while rest:
+        node, depth = rest.pop()
+        if depth > MAX_TREE_DEPTH:
+            raise InvalidInput("the query is nested too deeply; use WITH to name a part")
+        for child in node.iter_expressions():
+            same = isinstance(child, CHAINED) and type(child) is type(node)
+            rest.append((child, depth if same else depth + 1))
+
+
+def _check_complete(tree: exp.Expr, tokens: list[Token], place: Place) -> None:
+    """Every name and constant of the text stands in the tree, every CASE arm and BETWEEN is whole.
+
+    What sqlglot reads over, nobody would ever look at.
+    """
+    nodes = list(tree.walk())
+    seen = {own_offset(node) for node in nodes}
+    for token in tokens:
+        if token.token_type in _WORDS and token.start not in seen:
+            raise InvalidInput(f"cannot read {token.text[:40]!r} here", place(token.start))
+    counted = {
+        TokenType.THEN: sum(isinstance(node, exp.If) for node in nodes),
+        TokenType.AND: sum(isinstance(node, exp.And | exp.Between) for node in nodes),
+        TokenType.SELECT: sum(isinstance(node, exp.Select) for node in nodes),
+    }
+    for kind, count in counted.items():
+        found = [token for token in tokens if token.token_type == kind]
+        if len(found) != count:
+            where = found[0].start if found else 0
+            raise InvalidInput(f"cannot read the query: {kind.name} missing or too many", place(where))

@@ -1,0 +1,115 @@
+"""The time bound of a join: comparisons of the two sides' event times, shifted by intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from catalog.errors import InvalidInput
+from secadmin.languages.sql.environment import Environment
+from secadmin.languages.sql.windows import interval, written
+
+_MIRRORED = {exp.GTE: exp.LTE, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.LT: exp.GT, exp.EQ: exp.EQ}
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The event times of both sides, as the query can write them."""
+
+    left: frozenset[str]
+    right: frozenset[str]
+    environment: Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The right event time is at least (`lower`) or at most (not `lower`) the left one + `ms`."""
+
+    lower: bool
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One side's event time, shifted."""
+
+    is_left: bool
+    shift_ms: int
+
+
+def bounds(node: exp.Expr, sides: Sides) -> tuple[Bound, ...]:
+    """The bounds that a condition sets, none if it is about something else.
+
+    Raises InvalidInput for a comparison of event times that bounds nothing or not to the
+    millisecond.
+    """
+    found = [_bound(*comparison, sides) for comparison in _comparisons(node)]
+    parts = [bound for each in found for bound in each]
+    if any(not each for each in found):
+        return ()
+    return tuple(parts)
+
+
+def _comparisons(node: exp.Expr) -> Iterator[tuple[type[exp.Expr], exp.Expr, exp.Expr]]:
+    if isinstance(node, exp.Between):
+        yield exp.GTE, node.this, node.args["low"]
+        yield exp.LTE, node.this, node.args["high"]
+    elif type(node) in _MIRRORED:
+        yield type(node), node.this, node.expression
+
+
+def _bound(
+    operator: type[exp.Expr], one: exp.Expr, other: exp.Expr, sides: Sides
+) -> tuple[Bound, ...]:
+    first, second = _moment(one, sides), _moment(other, sides)
+    if first is None or second is None or first.is_left == second.is_left:
+        return ()
+    if first.is_left:
+        operator, first, second = _MIRRORED[operator], second, first
+    shift = second.shift_ms - first.shift_ms
+    if operator in (exp.GT, exp.LT):
+        if shift == 0:
+            # To the microsecond: a bound, and the comparison itself is kept as a condition.
+            return (Bound(operator is exp.GT, 0),)
+        raise InvalidInput(
+            "a join's time bound is inclusive; write >= or <=", sides.environment.at(one)
+        )
+    lower, upper = Bound(lower=True, ms=shift), Bound(lower=False, ms=shift)
+    return {exp.GTE: (lower,), exp.LTE: (upper,)}.get(operator, (lower, upper))
+
+
+def is_condition_too(node: exp.Expr) -> bool:
+    """Whether a condition that sets bounds says more than they do."""
+    return isinstance(node, exp.GT | exp.LT)
+
+
+def _moment(node: exp.Expr, sides: Sides) -> Moment | None:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
+        name = written(node, sides.environment)
+        if name in sides.left:
+            return Moment(is_left=True, shift_ms=0)
+        return Moment(is_left=False, shift_ms=0) if name in sides.right else None
+    if isinstance(node, exp.Add | exp.Sub):
+        return _shifted(node, sides)
+    return None
+
+
+def _shifted(node: exp.Add | exp.Sub, sides: Sides) -> Moment | None:
+    moved, shift = node.this, node.expression
+    if isinstance(node, exp.Add) and isinstance(moved, exp.Interval):
+        moved, shift = shift, moved
+    if not isinstance(shift, exp.Interval):
+        return None
+    moment = _moment(moved, sides)
+    if moment is None:
+        raise InvalidInput(
+            "an interval is added to the event time of a side of the join",
+            sides.environment.at(node),
+        )
+    length = interval(shift, sides.environment)
+    sign = -1 if isinstance(node, exp.Sub) else 1
+    return Moment(moment.is_left, moment.shift_ms + sign * length)

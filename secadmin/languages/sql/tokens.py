@@ -1,0 +1,93 @@
+"""What can be refused by looking at words alone, with the exact place, before any parsing.
+
+sqlglot is lenient (it reads over doubled commas and missing closing parentheses) and recursive (deep
+nesting is a RecursionError), so that is settled here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot.tokens import Token, TokenType
+
+from catalog.errors import InvalidInput
+from secadmin.languages.sql.places import Place
+
+# 20 to 25 of Python's 1,000 frames go into each level.
+MAX_NESTING = 30
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_ONLY_ALL = "as every tuple would have to be kept for ever to know"
+REFUSED = {
+    TokenType.DISTINCT: f"DISTINCT is not possible on a stream, {_ONLY_ALL}; group by a window",
+    TokenType.ORDER_BY: "ORDER BY is not possible: a stream has no end; sort what you receive",
+    TokenType.LIMIT: "LIMIT is not possible: the query runs on; stop it instead",
+    TokenType.OFFSET: "OFFSET is not possible on a stream (a name is written \"offset\")",
+    TokenType.FETCH: "FETCH is not possible: the query runs on; stop it instead",
+    TokenType.EXCEPT: f"EXCEPT is not possible on a stream, {_ONLY_ALL}",
+    TokenType.INTERSECT: f"INTERSECT is not possible on a stream, {_ONLY_ALL}",
+    TokenType.HINT: "hints are not part of this language",
+    TokenType.TABLE_SAMPLE: "TABLESAMPLE is not part of this language",
+    TokenType.QUALIFY: "QUALIFY is not part of this language",
+    TokenType.LATERAL: "LATERAL is not part of this language",
+    TokenType.EXISTS: "EXISTS is not part of this language; use an interval join",
+    TokenType.VALUES: "VALUES is not part of this language; a query reads streams and outputs",
+}
+_OPENERS = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.CASE: TokenType.END}
+_CLOSERS = {closer: opener for opener, closer in _OPENERS.items()}
+# A comma separates two things.
+_NO_COMMA_AFTER = {TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.GROUP_BY}
+_NO_COMMA_BEFORE = {TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM}
+
+
+def check_tokens(tokens: list[Token], place: Place) -> None:
+    """Raise InvalidInput, with its place, for words that no query here has."""
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        fault = _fault(token, following)
+        if fault is not None:
+            raise InvalidInput(fault, place(token.start))
+    _check_nesting(tokens, place)
+
+
+def _fault(token: Token, following: Token | None) -> str | None:
+    kind = token.token_type
+    after = following.token_type if following else None
+    if kind in REFUSED:
+        return REFUSED[kind]
+    if kind == TokenType.SEMICOLON and following:
+        return "one statement only"
+    if kind == TokenType.UNION and after != TokenType.ALL:
+        return f"UNION removes duplicates, which is not possible, {_ONLY_ALL}; write UNION ALL"
+    if kind == TokenType.VAR and not _NAME.fullmatch(token.text):
+        return f"cannot read {token.text[:20]!r}"
+    if kind == TokenType.NUMBER and following and following.start == token.end + 1:
+        glued = after in {TokenType.VAR, TokenType.NUMBER, TokenType.IDENTIFIER}
+        return f"cannot read the number {token.text[:20]!r}" if glued else None
+    return _comma_fault(kind, after)
+
+
+def _comma_fault(kind: TokenType, after: TokenType | None) -> str | None:
+    lonely_after = after == TokenType.COMMA and kind in _NO_COMMA_AFTER
+    lonely_before = kind == TokenType.COMMA and (after is None or after in _NO_COMMA_BEFORE)
+    return "a comma with nothing beside it" if lonely_after or lonely_before else None
+
+
+def _check_nesting(tokens: list[Token], place: Place) -> None:
+    open_: list[Token] = []
+    run = 0
+    for token in tokens:
+        kind = token.token_type
+        run = run + 1 if kind in {TokenType.NOT, TokenType.DASH, TokenType.PLUS} else 0
+        if kind in _OPENERS:
+            open_.append(token)
+        elif kind in _CLOSERS:
+            if not open_ or open_[-1].token_type != _CLOSERS[kind]:
+                raise InvalidInput(f"{token.text!r} closes nothing", place(token.start))
+            open_.pop()
+        if len(open_) + run > MAX_NESTING:
+            raise InvalidInput(
+                f"nested more than {MAX_NESTING} deep; use WITH to name a part",
+                place(token.start),
+            )
+    if open_:
+        raise InvalidInput(f"{open_[-1].text!r} is never closed", place(open_[-1].start))

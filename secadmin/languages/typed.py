@@ -1,0 +1,103 @@
+"""Typed expressions while they are built: NULLs get their type, sizes stay bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from catalog.errors import InvalidInput, Position
+from catalog.expression import AttributeRef, Call, Expression, Literal, call_type
+from catalog.schema import Type
+
+MAX_SIZE = 4_000
+# As with plans, everything that works on expressions is recursive.
+MAX_DEPTH = 50
+
+# Functions whose arguments have one type: a NULL among them has the type of the others.
+_ALIKE = frozenset({"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "coalesce"})
+_OF_TYPE = {
+    **dict.fromkeys(("and", "or", "not"), Type.BOOLEAN),
+    **dict.fromkeys(("concat", "like", "upper", "lower", "trim", "length"), Type.STRING),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """An expression with its type; a bare NULL has the type None until its place gives it one."""
+
+    expression: Expression
+    type: Type | None
+    size: int = 1
+    depth: int = 1
+
+    @property
+    def position(self) -> Position | None:
+        """Where it stands in the text."""
+        return self.expression.position
+
+
+def attribute(name: str, kind: Type, position: Position | None) -> Typed:
+    """An attribute's value."""
+    return Typed(AttributeRef(name, position), kind)
+
+
+def literal(value: bool | int | float | str | None, kind: Type, position: Position | None) -> Typed:
+    """A constant."""
+    return Typed(Literal(value, kind, position), kind)
+
+
+def null(position: Position | None) -> Typed:
+    """NULL, as it is written; the type inside is a placeholder."""
+    return Typed(Literal(None, Type.STRING, position), None)
+
+
+def as_type(value: Typed, kind: Type) -> Typed:
+    """The value, or NULL of that type if it is a bare NULL."""
+    return value if value.type is not None else literal(None, kind, value.position)
+
+
+def known(value: Typed) -> Type:
+    """The value's type. Raises InvalidInput for a bare NULL."""
+    if value.type is None:
+        raise InvalidInput("this NULL has no type; write CAST(NULL AS BIGINT)", value.position)
+    return value.type
+
+
+def call(function: str, arguments: Sequence[Typed], position: Position | None) -> Typed:
+    """A function of the allow-list over arguments.
+
+    Raises InvalidInput where they do not fit it, or the expression gets too large.
+    """
+    given = _with_types(function, arguments)
+    size = 1 + sum(argument.size for argument in given)
+    depth = 1 + max((argument.depth for argument in given), default=0)
+    if size > MAX_SIZE:
+        raise InvalidInput(
+            f"the expression has more than {MAX_SIZE} parts (a BETWEEN or IN repeats its left "
+            "side); compute a part of it in a derived table",
+            position,
+        )
+    if depth > MAX_DEPTH:
+        raise InvalidInput(f"the expression is nested more than {MAX_DEPTH} deep", position)
+    kind = call_type(function, tuple(known(argument) for argument in given), position)
+    return Typed(Call(function, tuple(a.expression for a in given), position), kind, size, depth)
+
+
+def _with_types(function: str, arguments: Sequence[Typed]) -> list[Typed]:
+    if all(argument.type is not None for argument in arguments):
+        return list(arguments)
+    if function == "case":
+        conditions = [as_type(argument, Type.BOOLEAN) for argument in arguments[:-1:2]]
+        values = _alike([*arguments[1:-1:2], arguments[-1]])
+        pairs = zip(conditions, values, strict=False)
+        return [*(part for pair in pairs for part in pair), values[-1]]
+    if function in _ALIKE:
+        return _alike(arguments)
+    if function in _OF_TYPE:
+        return [as_type(argument, _OF_TYPE[function]) for argument in arguments]
+    return list(arguments)
+
+
+def _alike(arguments: Sequence[Typed]) -> list[Typed]:
+    kinds = [argument.type for argument in arguments if argument.type is not None]
+    return [as_type(argument, kinds[0]) for argument in arguments] if kinds else list(arguments)
