@@ -1,1 +1,1 @@
-"""What exists: objects, owners, roles, permissions, categories, labels, plans, and their storage."""
+"""What exists: objects, owners, roles, permissions, labels, plans; and their storage."""

@@ -19,11 +19,11 @@ class Clearance:
         return cls(Label.of(*categories).bits)
 
     def covers(self, label: Label | None) -> bool:
-        """Whether a tuple with this label is visible: label ⊆ clearance. No label is never visible."""
+        """Whether a tuple with this label is visible: label ⊆ clearance. Never without a label."""
         return label is not None and label.bits & ~self.bits == 0
 
     def cut_to(self, reach: Label) -> Clearance:
-        """The part of the clearance that matters where only `reach` can occur: a class's clearance."""
+        """The part of the clearance that matters where only `reach` can occur."""
         return Clearance(self.bits & reach.bits)
 
 

@@ -1,4 +1,4 @@
-"""One error tree. Each error knows its HTTP status and its exit code; its message says what to do."""
+"""One error tree. Each error knows its HTTP status and exit code and says what to do."""
 
 from __future__ import annotations
 

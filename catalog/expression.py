@@ -1,4 +1,4 @@
-"""Expressions over a tuple's attributes, and their types. One tree for every language and engine."""
+"""Expressions over a tuple's attributes, and their types: one tree for every language."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def _signed(word: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The set of categories that went into a tuple. `bits` is non-negative; 0 is the public label."""
+    """The set of categories that went into a tuple. `bits` is non-negative; 0 is public."""
 
     bits: int = 0
 
@@ -48,7 +48,7 @@ class Label:
         return self.bits & ~other.bits == 0
 
     def word(self, index: int) -> int:
-        """The 64-bit word at `index` (0 is the lowest), as the signed integer Spark and the wire use."""
+        """The 64-bit word at `index` (0 is the lowest), signed as in Spark and on the wire."""
         return _signed(self.bits >> (WORD_BITS * index) & _WORD_MASK)
 
     def word_indexes(self) -> tuple[int, ...]:

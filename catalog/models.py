@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import (
     JSON,
@@ -25,7 +25,7 @@ Key = BigInteger().with_variant(Integer, "sqlite")
 class Base(DeclarativeBase):
     """All tables. Times are UTC; on every database they are stored without a zone."""
 
-    type_annotation_map = {
+    type_annotation_map: ClassVar = {
         dict[str, Any]: JSON,
         datetime: DateTime(timezone=False),
         int: BigInteger,
@@ -175,10 +175,10 @@ class QueryRow(Base):
 
 
 class OutputRow(Base):
-    """What a query gives. `relation` and `plan` are encoded; `starting_offsets` say where it begins.
+    """What a query gives. `relation` and `plan` are encoded.
 
-    `starting_offsets` is {topic: {partition: offset}} of the labelled topics at the moment the query
-    was added. `weak` is the semantics at delivery; `retention_ms` that of the delivery topics.
+    `starting_offsets` is {topic: {partition: offset}} of the labelled topics when the query was
+    added. `weak` is the semantics at delivery; `retention_ms` that of the delivery topics.
     """
 
     __tablename__ = "outputs"
@@ -202,8 +202,8 @@ class OutputInput(Base):
 class DeliveryClass(Base):
     """A clearance class of an output: its topic never changes what it holds, its name is random.
 
-    `clearance` is in the label's wire form. A class is fed from when its topic exists (`opened_at`);
-    a closed one is never fed or opened again.
+    `clearance` is in the label's wire form. A class is fed from when its topic exists
+    (`opened_at`); a closed one is never fed or opened again.
     """
 
     __tablename__ = "delivery_classes"
@@ -254,7 +254,8 @@ class Withdrawal(Base):
     """The intent to take a topic from a principal, written in the transaction that decided it.
 
     It is done once the ACL is gone and, for reading, the fence stands. What is not done when the
-    service starts is done before it serves.
+    service starts is done before it serves. While the fence is `unproven` nothing is written to the
+    topic.
     """
 
     __tablename__ = "withdrawals"
@@ -263,6 +264,7 @@ class Withdrawal(Base):
     topic: Mapped[str] = mapped_column(String(160), index=True)
     decided_at: Mapped[datetime]
     done_at: Mapped[datetime | None] = mapped_column(index=True)
+    unproven: Mapped[bool] = mapped_column(default=False)
 
 
 class Lease(Base):

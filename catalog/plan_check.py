@@ -1,6 +1,6 @@
 """What flows along a plan's edges: schemas, event time, reach; and what a plan may not be.
 
-Everything here is decided when the query is added, so that no query fails for its shape at run time.
+All of it is decided when the query is added, so that no query fails for its shape at run time.
 """
 
 from __future__ import annotations

@@ -74,8 +74,7 @@ def _typed(hint: Any, value: Any) -> Any:
 
 def encode_plan(node: plan.Plan) -> dict[str, Any]:
     """The JSON object that stores a plan."""
-    result = encode(node)
-    assert isinstance(result, dict)  # a node is always an object
+    result: dict[str, Any] = encode(node)
     return result
 
 

@@ -36,7 +36,7 @@ class DeclaredAggregate:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A stream or an output as a query sees it. None of this ever changes while the relation exists.
+    """A stream or an output as a query sees it. None of this changes while it exists.
 
     `event_time` names the TIMESTAMP attribute that windows go by, or None; `lateness_ms` is how far
     a tuple may lag behind the newest one (the watermark); `reach` holds every category that a tuple

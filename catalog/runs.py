@@ -1,4 +1,4 @@
-"""What should run in the data plane, as values: the whole contract between catalog and secfilter."""
+"""What should run in the data plane: the whole contract between catalog and secfilter."""
 
 from __future__ import annotations
 

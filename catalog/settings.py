@@ -1,4 +1,4 @@
-"""Where the parts of a deployment are: one TOML file, 0600, that `deploy` writes (or an operator)."""
+"""Where the parts of a deployment are: one TOML file, 0600, by `deploy` or an operator."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import groupby
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session, aliased
 
 from catalog.clearance import Clearance
@@ -21,12 +21,14 @@ from catalog.models import (
     QueryRow,
     RunStatus,
     StreamRow,
+    Withdrawal,
 )
 from catalog.plan_check import reach
 from catalog.plan_json import decode, decode_plan
 from catalog.relation import Relation
-from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Run
+from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Run, fingerprint
 from catalog.store import GENERATION_ID
+from catalog.topics import quarantine_topic
 
 _MESSAGE_LENGTH = 2_000
 
@@ -48,9 +50,34 @@ def generation(session: Session) -> int:
 
 
 def wanted_runs(session: Session) -> tuple[Run, ...]:
-    """Everything that should run, in an order that only changes with what should run."""
+    """Everything that should run, in an order that only changes with what should run.
+
+    A run that writes a topic whose fence is not proven stands still; it misses nothing.
+    """
     sources = _source_bits(session)
-    return (*_ingest_runs(session, sources), *_query_runs(session, sources))
+    unproven = _unproven_topics(session)
+    runs: list[Run] = [*_ingest_runs(session, sources), *_query_runs(session, sources)]
+    return tuple(run for run in runs if not unproven & _delivers_to(run))
+
+
+def report_applied(session: Session, applied: int) -> None:
+    """Note that the runner has made this generation true; call it inside `bookkeeping`."""
+    row = update(Generation).where(Generation.id == GENERATION_ID)
+    session.execute(row.values(applied=applied))
+
+
+def is_fed(session: Session, class_id: int) -> bool:
+    """Whether the runner says that it feeds the class: then nothing that comes is missed."""
+    row = session.get(DeliveryClass, class_id)
+    if row is None:
+        return False
+    name = query_run_name(row.output_id)
+    status = session.get(RunStatus, name, populate_existing=True)
+    if status is None or status.state != "running":
+        return False
+    wanted = next((run for run in wanted_runs(session) if run.name == name), None)
+    fed = isinstance(wanted, QueryRun) and any(c.topic == row.topic for c in wanted.classes)
+    return fed and wanted is not None and status.fingerprint == fingerprint(wanted)
 
 
 def report_status(
@@ -66,6 +93,18 @@ def report_status(
     )
     session.merge(status)
     session.flush()
+
+
+def _unproven_topics(session: Session) -> frozenset[str]:
+    query = select(Withdrawal.topic).where(Withdrawal.done_at.is_(None), Withdrawal.unproven)
+    return frozenset(session.scalars(query))
+
+
+def _delivers_to(run: Run) -> frozenset[str]:
+    """The topics with subscribers that a run writes."""
+    if isinstance(run, IngestRun):
+        return frozenset(quarantine_topic(stream.relation.name) for stream in run.streams)
+    return frozenset(cls.topic for cls in run.classes)
 
 
 def _source_bits(session: Session) -> Mapping[int, int]:

@@ -18,7 +18,7 @@ def upgrade() -> None:
     _queries()
     _deliveries()
     _services()
-    op.execute("INSERT INTO generation (id, value) VALUES (1, 0)")
+    op.execute("INSERT INTO generation (id, value, applied) VALUES (1, 0, 0)")
     head = sa.text("INSERT INTO audit_head (id, seq, hash) VALUES (1, 0, :genesis)")
     op.execute(head.bindparams(genesis=GENESIS))
 
@@ -202,6 +202,7 @@ def _deliveries() -> None:
         sa.Column("topic", sa.String(160), nullable=False),
         sa.Column("decided_at", sa.DateTime, nullable=False),
         sa.Column("done_at", sa.DateTime, nullable=True),
+        sa.Column("unproven", sa.Boolean, nullable=False),
     )
     op.create_index("ix_withdrawals_done_at", "withdrawals", ["done_at"])
     op.create_index("ix_withdrawals_topic", "withdrawals", ["topic"])
@@ -226,6 +227,7 @@ def _services() -> None:
         "generation",
         sa.Column("id", KEY, primary_key=True, autoincrement=False),
         sa.Column("value", sa.BigInteger, nullable=False),
+        sa.Column("applied", sa.BigInteger, nullable=False),
     )
     op.create_table(
         "audit",
