@@ -1,4 +1,4 @@
-"""A catalog for each test: SQLite, and PostgreSQL where SECURE_STREAMS_TEST_POSTGRESQL is a URL."""
+"""A catalog for each test: on SQLite, and on the PostgreSQL server of an environment variable."""
 
 import os
 import shutil
@@ -14,7 +14,9 @@ from catalog.passwords import Passwords
 from catalog.store import Catalog
 from tests.unit.catalog.world import SettableClock, World
 
-POSTGRESQL = "SECURE_STREAMS_TEST_POSTGRESQL"
+# The URL of a server on which databases may be made; each test makes and drops one of its own.
+POSTGRESQL = os.environ.get("SECURE_STREAMS_TEST_POSTGRESQL", "")
+DATABASES = ["sqlite", "postgresql"] if POSTGRESQL else ["sqlite"]
 
 
 @pytest.fixture(scope="session")
@@ -29,17 +31,14 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=DATABASES)
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a database without tables."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/catalog.db"
         return
-    server = os.environ.get(POSTGRESQL)
-    if not server:
-        pytest.skip(f"{POSTGRESQL} names no server")
     name = f"catalog_{uuid.uuid4().hex}"
-    url = make_url(server).set(drivername="postgresql+psycopg")
+    url = make_url(POSTGRESQL).set(drivername="postgresql+psycopg")
     admin = create_engine(url, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.execute(text(f"CREATE DATABASE {name}"))

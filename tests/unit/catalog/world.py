@@ -133,6 +133,9 @@ class World:
         assert found is not None, name
         return found
 
+    def get_role(self, name: str) -> int:
+        return self.get(Role, name).id
+
     def get_object(self, what: str) -> Object:
         kind, name = what.split(" ", 1)
         with self.catalog.read() as session:
