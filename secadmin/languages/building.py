@@ -13,6 +13,7 @@ from catalog.errors import InvalidInput, Position
 from catalog.plan import Plan
 from catalog.plan_check import MAX_NODES, node_schema
 from catalog.schema import MAX_ATTRIBUTES, Schema
+from secadmin.languages.text import placed
 
 # Whatever walks, stores or compiles a plan does so recursively, under Python's limit of 1,000.
 MAX_DEPTH = 140
@@ -45,15 +46,9 @@ def build(plan: Plan, inputs: tuple[Built, ...], position: Position | None) -> B
         raise InvalidInput(
             f"more than {MAX_DEPTH} boxes stand in a row; split the query in two", position
         )
-    try:
+    with placed(position):
         schema = node_schema(plan, tuple(below.schema for below in inputs))
-    except InvalidInput as error:
-        raise _placed(error, position) from None
     # Twice, because a join has the attributes of both its sides.
     if len(schema.attributes) > 2 * MAX_ATTRIBUTES:
         raise InvalidInput(f"a box gives at most {2 * MAX_ATTRIBUTES} attributes", position)
     return Built(plan, schema, nodes, depth)
-
-
-def _placed(error: InvalidInput, position: Position | None) -> InvalidInput:
-    return error if error.position else InvalidInput(error.detail, position)

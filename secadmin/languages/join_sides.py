@@ -23,7 +23,7 @@ def qualified(side: Built, alias: str, position: Position) -> Built:
 def split_equal(
     parts: Iterable[Expression], left: Built, right: Built
 ) -> tuple[Equal, Expression | None]:
-    """What a join compares with = between its sides, (left, right) each, and the other conditions."""
+    """What a join compares with = between its sides, as (left, right), and the other conditions."""
     equal: list[tuple[AttributeRef, AttributeRef]] = []
     rest: list[Expression] = []
     for part in parts:

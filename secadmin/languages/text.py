@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from catalog.errors import InvalidInput, Position
@@ -28,6 +30,17 @@ class Lines:
         """The line and column, from 1, of the character at an offset from 0."""
         line = bisect_right(self.starts, offset)
         return Position(line, offset - self.starts[line - 1] + 1)
+
+
+@contextmanager
+def placed(position: Position | None) -> Iterator[None]:
+    """Give the place to an InvalidInput that has none of its own."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.position is not None:
+            raise
+        raise InvalidInput(error.detail, position) from None
 
 
 def check_text(text: str, max_bytes: int) -> Lines:

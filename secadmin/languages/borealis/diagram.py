@@ -1,1 +1,109 @@
-Diagram = parse_borealis = None
+"""`parse_borealis`: boxes and arcs become one plan for each output."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from catalog.errors import InvalidInput
+from catalog.names import check_object_name
+from catalog.plan import Plan, Source
+from catalog.plan_check import MAX_NODES, check_plan
+from catalog.schema import Schema
+from secadmin.languages.borealis.boxes import run_box
+from secadmin.languages.borealis.document import Arc, Box, Document, read_document
+from secadmin.languages.borealis.tree import parse_tree
+from secadmin.languages.borealis.wiring import check_wiring, cycle
+from secadmin.languages.building import Built, build
+from secadmin.languages.resolver import Resolver, look_up
+from secadmin.languages.text import placed
+
+# All outputs together: each is checked and stored whole.
+MAX_TOTAL_NODES = 10 * MAX_NODES
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """The outputs of a document, (name, plan) in its order; `dict(diagram.outputs)` works."""
+
+    outputs: tuple[tuple[str, Plan], ...]
+
+
+def parse_borealis(text: str, resolver: Resolver) -> Diagram:
+    """The checked plans of a document in the XML of `grammar.md`.
+
+    Every input goes through the resolver. Raises InvalidInput with line and column for anything
+    that is not in the format or does not fit, UnknownRelation (one of them) for an input that the
+    resolver does not find, and what else the resolver raises.
+    """
+    try:
+        return _diagram(read_document(parse_tree(text)), resolver)
+    except RecursionError:
+        raise InvalidInput("an expression is nested too deeply") from None
+
+
+def _diagram(document: Document, resolver: Resolver) -> Diagram:
+    check_wiring(document)
+    streams = {arc.stream: _input(arc, document, resolver) for arc in document.inputs}
+    _run(document, streams)
+    outputs = [_output(arc, document, streams[arc.stream]) for arc in document.outputs]
+    if sum(streams[arc.stream].nodes for arc in document.outputs) > MAX_TOTAL_NODES:
+        raise InvalidInput(
+            f"the outputs have more than {MAX_TOTAL_NODES} boxes together, each counted with all "
+            "that it needs; split the diagram"
+        )
+    for arc, (_, plan) in zip(document.outputs, outputs, strict=True):
+        with placed(arc.position):
+            check_plan(plan)
+    return Diagram(tuple(outputs))
+
+
+def _input(arc: Arc, document: Document, resolver: Resolver) -> Built:
+    source = build(Source(look_up(resolver, arc.stream, arc.position)), (), arc.position)
+    _check_schema(arc, document, source.schema)
+    return source
+
+
+def _output(arc: Arc, document: Document, built: Built) -> tuple[str, Plan]:
+    with placed(arc.position):
+        check_object_name(arc.stream)
+    _check_schema(arc, document, built.schema)
+    return arc.stream, built.plan
+
+
+def _check_schema(arc: Arc, document: Document, real: Schema) -> None:
+    if arc.schema is None:
+        return
+    declared = document.schemas.get(arc.schema)
+    if declared is None:
+        raise InvalidInput(f"there is no <schema name={arc.schema[:80]!r}>", arc.position)
+    if [(a.name, a.type) for a in declared.attributes] != [
+        (a.name, a.type) for a in real.attributes
+    ]:
+        raise InvalidInput(
+            f"schema {arc.schema[:80]!r} differs from stream {arc.stream!r}, which is "
+            + ", ".join(f"{a.name} {a.type}" for a in real.attributes),
+            arc.position,
+        )
+
+
+def _run(document: Document, streams: dict[str, Built]) -> None:
+    """Give each written stream its plan: boxes run when all that they read is there."""
+    waiting = {
+        box.name: len({a.stream for a in box.inputs} - streams.keys()) for box in document.boxes
+    }
+    readers: dict[str, list[Box]] = {}
+    for box in document.boxes:
+        for stream in {arc.stream for arc in box.inputs}:
+            readers.setdefault(stream, []).append(box)
+    ready = deque(box for box in document.boxes if not waiting[box.name])
+    while ready:
+        box = ready.popleft()
+        streams[box.outputs[0].stream] = run_box(box, [streams[a.stream] for a in box.inputs])
+        for reader in readers.get(box.outputs[0].stream, ()):
+            waiting[reader.name] -= 1
+            if not waiting[reader.name]:
+                ready.append(reader)
+    left = [box for box in document.boxes if waiting[box.name]]
+    if left:
+        raise cycle(left)

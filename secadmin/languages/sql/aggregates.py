@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
 from catalog.functions import AGGREGATE_FUNCTIONS
-from catalog.plan import WINDOW_END, WINDOW_START, Aggregation, Window
+from catalog.plan import Aggregation, Window
 from catalog.schema import Type
 from secadmin.languages.sql.expressions import Reader
 from secadmin.languages.sql.scope import Scope
@@ -26,7 +26,7 @@ class NoCalls:
 
     clause: str
 
-    def special(self, node: exp.Anonymous, name: str, reader: Reader) -> Typed | None:
+    def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
         """None for a scalar function. Raises InvalidInput for the others."""
         place = reader.environment.at(node)
         if name in AGGREGATE_FUNCTIONS:
@@ -48,7 +48,7 @@ class Ungrouped(NoCalls):
 
     clause: str = "SELECT"
 
-    def special(self, node: exp.Anonymous, name: str, reader: Reader) -> Typed | None:
+    def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
         """None for a scalar function. Raises InvalidInput for the others."""
         if name in AGGREGATE_FUNCTIONS:
             raise InvalidInput(
@@ -70,14 +70,16 @@ class Aggregates:
     scope: Scope
     found: list[Aggregation] = field(default_factory=list)
 
-    def special(self, node: exp.Anonymous, name: str, reader: Reader) -> Typed | None:
+    def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
         """The value of an aggregate or a window's edge, None for a scalar function."""
         place = reader.environment.at(node)
         if name in _EDGES:
             self._check_edge(node, name, reader)
             return attribute(_EDGES[name], Type.TIMESTAMP, place)
         if name in WINDOW_FUNCTIONS:
-            raise InvalidInput(f"{name.upper()} stands in GROUP BY; here {name.upper()}_START()", place)
+            raise InvalidInput(
+                f"{name.upper()} stands in GROUP BY; here {name.upper()}_START()", place
+            )
         if name not in AGGREGATE_FUNCTIONS:
             return None
         aggregation, kind = _aggregation(node, name, reader)
@@ -95,12 +97,12 @@ class Aggregates:
             )
         return attribute(name, Type.TIMESTAMP, position)
 
-    def _check_edge(self, node: exp.Anonymous, name: str, reader: Reader) -> None:
+    def _check_edge(self, node: exp.Expr, name: str, reader: Reader) -> None:
         """TUMBLE_START() or, as other systems write it, with the arguments of GROUP BY again."""
         if not node.expressions:
             return
         again = exp.Anonymous(this=name.rpartition("_")[0], expressions=node.expressions)
-        if window(again, self.event_time, reader.environment) != self.window:
+        if window(again, self.event_time, reader.environment, reader.scope) != self.window:
             place = reader.environment.at(node)
             raise InvalidInput(f"this is not the window of GROUP BY; write {name.upper()}()", place)
 

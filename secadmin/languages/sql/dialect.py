@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 E = TypeVar("E", bound=exp.Expr)
 MAX_SYNTAX_NODES = 50_000
@@ -57,9 +57,7 @@ class Sql(Dialect):
             TokenType.DASH: lambda self: self.placed(exp.Neg, self._parse_unary),
         }
 
-        def placed(
-            self, kind: type[exp.Expr], operand: Callable[[], exp.Expr | None]
-        ) -> exp.Expr:
+        def placed(self, kind: type[exp.Expr], operand: Callable[[], exp.Expr | None]) -> exp.Expr:
             """A prefix operator's node, which stands where the operator does."""
             start = self._prev
             return self.expression(kind(this=operand()), start)

@@ -20,7 +20,7 @@ from secadmin.languages.typed import Typed, call, literal, null
 class Calls(Protocol):
     """What calls mean that are no scalar functions: aggregates, and the edges of windows."""
 
-    def special(self, node: exp.Anonymous, name: str, reader: Reader) -> Typed | None:
+    def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
         """The value of the call, or None if it is a scalar function's. Raises InvalidInput."""
         ...
 
@@ -54,9 +54,7 @@ def _operands(reader: Reader, node: exp.Expr) -> list[Typed]:
 
 
 def _binary(function: str) -> Callable[[Reader, exp.Expr], Typed]:
-    return lambda reader, node: call(
-        function, _operands(reader, node), reader.environment.at(node)
-    )
+    return lambda reader, node: call(function, _operands(reader, node), reader.environment.at(node))
 
 
 def _chained(function: str) -> Callable[[Reader, exp.Expr], Typed]:
@@ -69,10 +67,7 @@ def _chained(function: str) -> Callable[[Reader, exp.Expr], Typed]:
 
 
 def _column(reader: Reader, node: exp.Expr) -> Typed:
-    reader.environment.only(node, "this", "table")
-    name = reader.environment.identifier(node.this)
-    table = node.args.get("table")
-    alias = reader.environment.identifier(table) if table else None
+    name, alias = reader.environment.column(node)
     place = reader.environment.at(node)
     special = reader.calls.column(name, place) if alias is None else None
     return special or reader.scope.resolve(name, alias, place)
@@ -211,7 +206,6 @@ def _substring(reader: Reader, node: exp.Expr) -> Typed:
 
 
 def _call(reader: Reader, node: exp.Expr) -> Typed:
-    assert isinstance(node, exp.Anonymous)  # what the table below says
     environment = reader.environment
     environment.only(node, "this", "expressions")
     place = environment.at(node)

@@ -10,7 +10,6 @@ from sqlglot import exp
 from catalog.errors import InvalidInput
 from catalog.plan import Source
 from secadmin.languages.building import Built, build
-from secadmin.languages.resolver import look_up
 from secadmin.languages.sql.environment import Environment
 from secadmin.languages.sql.scope import Scope, Table
 
@@ -49,7 +48,7 @@ def _relation(node: exp.Table, environment: Environment) -> Item:
     alias = _alias(node, environment) or name
     if name in environment.named:
         return Item(alias, environment.named[name], node)
-    relation = look_up(environment.resolver, name, place)
+    relation = environment.relation(name, place)
     return Item(alias, build(Source(relation), (), place), node)
 
 

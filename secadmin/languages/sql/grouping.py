@@ -48,7 +48,7 @@ def read_grouping(
             place,
         )
     time = event_time(source.plan)
-    size = window(windows[0], time, environment)
+    size = window(windows[0], time, environment, scope)
     reader = Reader(environment, scope, NoCalls("GROUP BY"))
     keys = [reader.read(item) for item in items if not is_window(item)]
     for key in keys:
@@ -76,9 +76,7 @@ def grouped(
     aggregate = Aggregate(
         source.plan,
         grouping.window,
-        tuple(
-            Column(name, key) for name, key in zip(names.keys, grouping.keys, strict=True)
-        ),
+        tuple(Column(name, key) for name, key in zip(names.keys, grouping.keys, strict=True)),
         tuple(
             Aggregation(name, each.function, each.argument)
             for name, each in zip(names.aggregations, found, strict=True)
@@ -123,7 +121,7 @@ class _Names:
         return name
 
     def rewrite(self, expression: Expression) -> Expression:
-        """The expression over the Aggregate's results. Raises InvalidInput for what has no group."""
+        """The expression over the Aggregate's results. Raises InvalidInput for ungrouped values."""
         for name, key in zip(self.keys, self._keys, strict=True):
             if expression == key:
                 return AttributeRef(name, expression.position)

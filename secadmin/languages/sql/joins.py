@@ -20,15 +20,11 @@ from secadmin.languages.sql.syntax import chain
 from secadmin.languages.sql.time_bounds import Bound, Sides, bounds, is_condition_too
 
 
-def join(
-    left: Item, right: Item, on: exp.Expr, environment: Environment
-) -> tuple[Built, Scope]:
+def join(left: Item, right: Item, on: exp.Expr, environment: Environment) -> tuple[Built, Scope]:
     """The join of two items of FROM, and what a SELECT over it can name. Raises InvalidInput."""
     _check_aliases(left, right, environment)
     times = [_event_time(item, environment) for item in (left, right)]
-    both = [
-        qualified(item.built, item.alias, environment.at(item.node)) for item in (left, right)
-    ]
+    both = [qualified(item.built, item.alias, environment.at(item.node)) for item in (left, right)]
     scope = Scope(
         tuple(
             Table.of(item.alias, item.built.schema, prefix=f"{item.alias}.")
@@ -74,9 +70,7 @@ def _written(left: Item, right: Item, times: list[str]) -> tuple[frozenset[str],
     return names[0], names[1]
 
 
-def _read_on(
-    on: exp.Expr, sides: Sides, reader: Reader
-) -> tuple[list[Bound], list[Expression]]:
+def _read_on(on: exp.Expr, sides: Sides, reader: Reader) -> tuple[list[Bound], list[Expression]]:
     found: list[Bound] = []
     conditions: list[Expression] = []
     for part in _parts(on, reader.environment.place):

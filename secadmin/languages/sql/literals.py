@@ -53,5 +53,7 @@ def timestamp(text: str, position: Position | None) -> Typed:
         micros = int((match[7] or "").ljust(6, "0"))
         moment = datetime(*parts, micros, tzinfo=UTC)  # type: ignore[arg-type,misc]
     except ValueError:
-        raise InvalidInput("write a time as TIMESTAMP '2026-01-31 12:00:00', UTC", position) from None
+        raise InvalidInput(
+            "write a time as TIMESTAMP '2026-01-31 12:00:00', UTC", position
+        ) from None
     return literal((moment - _EPOCH) // timedelta(microseconds=1), Type.TIMESTAMP, position)

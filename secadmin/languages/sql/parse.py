@@ -27,7 +27,7 @@ def parse_sql(text: str, resolver: Resolver) -> Plan:
     resolver raises.
     """
     lines = check_text(text, MAX_BYTES)
-    environment = Environment(resolver, lines.position)
+    environment = Environment(lines.position, resolver)
     tree = parse_query(text, lines.position)
     try:
         built = _read_query(tree, environment)

@@ -36,9 +36,7 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
     return _project(source, columns, environment, node)
 
 
-def _from(
-    node: exp.Select, environment: Environment, read_query: ReadQuery
-) -> tuple[Built, Scope]:
+def _from(node: exp.Select, environment: Environment, read_query: ReadQuery) -> tuple[Built, Scope]:
     clause = node.args.get("from_")
     if clause is None:
         raise InvalidInput("a query reads from a stream or output: add FROM", environment.at(node))
@@ -53,15 +51,24 @@ def _from(
             "of its own over the other one's output",
             environment.at(joins[1]),
         )
-    return join(left, read_item(joins[0].this, environment, read_query), _on(joins[0], environment),
-                environment)
+    return join(
+        left,
+        read_item(joins[0].this, environment, read_query),
+        _on(joins[0], environment),
+        environment,
+    )
 
 
 def _on(node: exp.Expr, environment: Environment) -> exp.Expr:
-    if node.args.get("side") or node.args.get("method") or node.args.get("kind") not in (
-        None,
-        "",
-        "INNER",
+    if (
+        node.args.get("side")
+        or node.args.get("method")
+        or node.args.get("kind")
+        not in (
+            None,
+            "",
+            "INNER",
+        )
     ):
         raise InvalidInput("only inner joins: write JOIN ... ON", environment.at(node))
     on = node.args.get("on")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 from sqlglot.errors import TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import InvalidInput
 from secadmin.languages.sql.dialect import MAX_SYNTAX_NODES, Misread, Sql
@@ -24,7 +24,7 @@ CHAINED = (exp.And, exp.Or, exp.DPipe, exp.Union)
 _WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER}
 # All that is closed: the rest begins with what is not.
 _CLOSED = re.compile(r"""(?:'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(?!/\*)[^'"])*+""", re.DOTALL)
-_REFUSED_NODES = {
+_REFUSED_NODES: dict[type[exp.Expr], str] = {
     exp.Window: "OVER is not part of this language; windows stand in GROUP BY",
     exp.Subquery: "a query inside an expression is not part of this language; use a join",
     exp.Select: "a query inside an expression is not part of this language; use a join",
@@ -157,4 +157,6 @@ def _check_complete(tree: exp.Expr, tokens: list[Token], place: Place) -> None:
         found = [token for token in tokens if token.token_type == kind]
         if len(found) != count:
             where = found[0].start if found else 0
-            raise InvalidInput(f"cannot read the query: {kind.name} missing or too many", place(where))
+            raise InvalidInput(
+                f"cannot read the query: {kind.name} missing or too many", place(where)
+            )

@@ -9,9 +9,15 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput
 from secadmin.languages.sql.environment import Environment
-from secadmin.languages.sql.windows import interval, written
+from secadmin.languages.sql.windows import interval
 
-_MIRRORED = {exp.GTE: exp.LTE, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.LT: exp.GT, exp.EQ: exp.EQ}
+_MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.GTE: exp.LTE,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.LT: exp.GT,
+    exp.EQ: exp.EQ,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,9 @@ def _bound(
             "a join's time bound is inclusive; write >= or <=", sides.environment.at(one)
         )
     lower, upper = Bound(lower=True, ms=shift), Bound(lower=False, ms=shift)
-    return {exp.GTE: (lower,), exp.LTE: (upper,)}.get(operator, (lower, upper))
+    if operator is exp.EQ:
+        return (lower, upper)
+    return (lower,) if operator is exp.GTE else (upper,)
 
 
 def is_condition_too(node: exp.Expr) -> bool:
@@ -89,7 +97,8 @@ def _moment(node: exp.Expr, sides: Sides) -> Moment | None:
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
-        name = written(node, sides.environment)
+        column, alias = sides.environment.column(node)
+        name = f"{alias}.{column}" if alias else column
         if name in sides.left:
             return Moment(is_left=True, shift_ms=0)
         return Moment(is_left=False, shift_ms=0) if name in sides.right else None

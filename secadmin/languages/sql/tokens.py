@@ -1,14 +1,14 @@
 """What can be refused by looking at words alone, with the exact place, before any parsing.
 
-sqlglot is lenient (it reads over doubled commas and missing closing parentheses) and recursive (deep
-nesting is a RecursionError), so that is settled here.
+sqlglot is lenient (it reads over doubled commas and missing closing parentheses) and recursive
+(deep nesting is a RecursionError), so that is settled here.
 """
 
 from __future__ import annotations
 
 import re
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import InvalidInput
 from secadmin.languages.sql.places import Place
@@ -22,7 +22,7 @@ REFUSED = {
     TokenType.DISTINCT: f"DISTINCT is not possible on a stream, {_ONLY_ALL}; group by a window",
     TokenType.ORDER_BY: "ORDER BY is not possible: a stream has no end; sort what you receive",
     TokenType.LIMIT: "LIMIT is not possible: the query runs on; stop it instead",
-    TokenType.OFFSET: "OFFSET is not possible on a stream (a name is written \"offset\")",
+    TokenType.OFFSET: 'OFFSET is not possible on a stream (a name is written "offset")',
     TokenType.FETCH: "FETCH is not possible: the query runs on; stop it instead",
     TokenType.EXCEPT: f"EXCEPT is not possible on a stream, {_ONLY_ALL}",
     TokenType.INTERSECT: f"INTERSECT is not possible on a stream, {_ONLY_ALL}",

@@ -5,10 +5,13 @@ from __future__ import annotations
 from sqlglot import exp
 
 from catalog.errors import InvalidInput
+from catalog.expression import AttributeRef
 from catalog.plan import Window
 from catalog.plan_check import check_window
 from secadmin.languages.duration import interval_ms
 from secadmin.languages.sql.environment import Environment
+from secadmin.languages.sql.scope import Scope
+from secadmin.languages.text import placed
 
 _FORMS = {
     "tumble": "TUMBLE(ts, INTERVAL '1' HOUR)",
@@ -33,11 +36,13 @@ def interval(node: exp.Expr, environment: Environment) -> int:
     return interval_ms(str(node.this.this), str(node.args["unit"].this), place)
 
 
-def window(node: exp.Expr, event_time: str | None, environment: Environment) -> Window:
+def window(
+    node: exp.Expr, event_time: str | None, environment: Environment, scope: Scope
+) -> Window:
     """The window that a call of TUMBLE or HOP over the event time stands for.
 
-    `event_time` is the name, as the query writes it, of the attribute with the input's event time.
-    Raises InvalidInput.
+    `event_time` is the plan's name of the attribute with the input's event time. Raises
+    InvalidInput.
     """
     environment.only(node, "this", "expressions")
     name = str(node.this).lower()
@@ -45,17 +50,17 @@ def window(node: exp.Expr, event_time: str | None, environment: Environment) -> 
     place = environment.at(node)
     if len(arguments) != (2 if name == "tumble" else 3):
         raise InvalidInput(f"write {_FORMS[name]}", place)
-    _check_time(arguments[0], event_time, environment)
+    _check_time(arguments[0], event_time, environment, scope)
     lengths = [interval(argument, environment) for argument in arguments[1:]]
     result = Window(size_ms=lengths[-1], slide_ms=lengths[0])
-    try:
+    with placed(place):
         check_window(result)
-    except InvalidInput as error:
-        raise InvalidInput(error.detail, place) from None
     return result
 
 
-def _check_time(node: exp.Expr, event_time: str | None, environment: Environment) -> None:
+def _check_time(
+    node: exp.Expr, event_time: str | None, environment: Environment, scope: Scope
+) -> None:
     place = environment.at(node)
     if event_time is None:
         raise InvalidInput(
@@ -63,16 +68,8 @@ def _check_time(node: exp.Expr, event_time: str | None, environment: Environment
             "keep the stream's event-time attribute under one name",
             place,
         )
-    if not isinstance(node, exp.Column) or written(node, environment) not in (
-        event_time,
-        event_time.rpartition(".")[2],
-    ):
-        raise InvalidInput(f"a window goes by the event time, which is {event_time}", place)
-
-
-def written(node: exp.Column, environment: Environment) -> str:
-    """A column's name as the query writes it, with its qualifier."""
-    environment.only(node, "this", "table")
-    name = environment.identifier(node.this)
-    table = node.args.get("table")
-    return f"{environment.identifier(table)}.{name}" if table else name
+    if isinstance(node, exp.Column):
+        name, alias = environment.column(node)
+        if scope.resolve(name, alias, place).expression == AttributeRef(event_time):
+            return
+    raise InvalidInput(f"a window goes by the event time, which is {event_time}", place)

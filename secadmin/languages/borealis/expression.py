@@ -1,0 +1,29 @@
+"""Expressions in parameters: the same as in SQL, in one attribute's value."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from catalog.errors import InvalidInput
+from secadmin.languages.borealis.parameters import Parameter
+from secadmin.languages.sql.aggregates import NoCalls
+from secadmin.languages.sql.environment import Environment
+from secadmin.languages.sql.expressions import Reader
+from secadmin.languages.sql.scope import Scope
+from secadmin.languages.sql.syntax import parse_expression
+from secadmin.languages.typed import Typed
+
+
+def read(parameter: Parameter, scope: Scope, where: str) -> Typed:
+    """The value of an expression over a scope. Raises InvalidInput, with its place."""
+    tree, reader = parsed(parameter, scope, where)
+    return reader.read(tree)
+
+
+def parsed(parameter: Parameter, scope: Scope, where: str) -> tuple[exp.Expr, Reader]:
+    """The syntax tree of an expression, and the reader for it. Raises InvalidInput."""
+    if not parameter.text.strip():
+        raise InvalidInput(f"{parameter.name} is empty", parameter.place())
+    place = parameter.value.place
+    tree = parse_expression(parameter.text, place)
+    return tree, Reader(Environment(place), scope, NoCalls(where))

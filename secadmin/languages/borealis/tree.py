@@ -1,0 +1,135 @@
+"""XML as a tree of elements that know their places; nothing of DTDs, entities or the outside.
+
+Attribute values keep, for each character, where it stands in the text: an expression in a `value`
+is an expression in the middle of a line, whatever `&lt;` comes before.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from xml.etree.ElementTree import ParseError  # only the class of error that defusedxml raises
+
+from defusedxml.common import DefusedXmlException  # type: ignore[import-untyped]
+from defusedxml.ElementTree import DefusedXMLParser  # type: ignore[import-untyped]
+
+from catalog.errors import InvalidInput, Position
+from secadmin.languages.text import Lines, check_text
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 8
+_NAMED = re.compile(r"""\s+([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_TAG = re.compile(r"<[^\s/>]+")
+# What stands for one character of a value: a reference, a line's end, or itself.
+_CHARACTER = re.compile(r"&[^;]*;|\r\n|.", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An attribute's value; `starts` are its characters' offsets in the text, and its end."""
+
+    text: str
+    starts: tuple[int, ...]
+    lines: Lines
+
+    def place(self, offset: int = 0) -> Position:
+        """Where a character of the value stands in the text."""
+        return self.lines.position(self.starts[min(offset, len(self.starts) - 1)])
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element with its attributes and children."""
+
+    tag: str
+    attributes: dict[str, Value]
+    position: Position
+    children: list[Element] = field(default_factory=list)
+
+
+def parse_tree(text: str) -> Element:
+    """The root element. Raises InvalidInput, with its place, for what is ill-formed or unsafe."""
+    lines = check_text(text, MAX_BYTES)
+    builder = _Builder(text, lines)
+    parser = DefusedXMLParser(
+        target=builder, forbid_dtd=True, forbid_entities=True, forbid_external=True
+    )
+    builder.expat = parser.parser
+    try:
+        parser.feed(text)
+        return parser.close()  # type: ignore[no-any-return]
+    except ParseError as error:
+        place = lines.position(builder.offset_of(parser.parser.ErrorByteIndex))
+        raise InvalidInput(f"not well-formed XML: {error.msg.partition(':')[0]}", place) from None
+    except DefusedXmlException:
+        raise InvalidInput("document types and entities are not allowed", builder.here()) from None
+    except (ValueError, LookupError):
+        raise InvalidInput("not readable as XML", builder.here()) from None
+
+
+class _Builder:
+    """Collects elements; `expat` tells where the parser stands."""
+
+    def __init__(self, text: str, lines: Lines) -> None:
+        self.expat: object = None
+        self._text = text
+        self._bytes = None if text.isascii() else text.encode()
+        self._lines = lines
+        self._open: list[Element] = []
+        self._root: Element | None = None
+
+    def offset_of(self, byte: int) -> int:
+        """The offset in the text of a byte of its UTF-8 form."""
+        return byte if self._bytes is None else len(self._bytes[:byte].decode(errors="ignore"))
+
+    def here(self) -> Position:
+        """Where the parser stands."""
+        return self._lines.position(self._offset())
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """An element opens."""
+        offset = self._offset()
+        place = self._lines.position(offset)
+        if len(self._open) >= MAX_DEPTH:
+            raise InvalidInput(f"elements are nested more than {MAX_DEPTH} deep", place)
+        raw = self._raw(offset)
+        values = {
+            name: Value(text, raw.get(name, (offset,)), self._lines)
+            for name, text in attributes.items()
+        }
+        element = Element(tag, values, place)
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self._root = element
+        self._open.append(element)
+
+    def end(self, _tag: str) -> None:
+        """An element closes."""
+        self._open.pop()
+
+    def data(self, text: str) -> None:
+        """Text between elements; only white space has a place there."""
+        if text.strip():
+            raise InvalidInput("text between elements; values stand in attributes", self.here())
+
+    def close(self) -> Element:
+        """The root, once the parser has seen the end."""
+        if self._root is None:
+            raise InvalidInput("there is no <borealis> element")
+        return self._root
+
+    def _offset(self) -> int:
+        return self.offset_of(getattr(self.expat, "CurrentByteIndex", 0))
+
+    def _raw(self, offset: int) -> dict[str, tuple[int, ...]]:
+        """The offsets of the characters of each attribute of the tag that opens at `offset`."""
+        found: dict[str, tuple[int, ...]] = {}
+        tag = _TAG.match(self._text, offset)
+        at = tag.end() if tag else offset
+        while match := _NAMED.match(self._text, at):
+            group = 2 if match[2] is not None else 3
+            start, at = match.start(group), match.end()
+            characters = _CHARACTER.finditer(self._text, start, match.end(group))
+            found[match[1]] = (*(c.start() for c in characters), match.end(group))
+        return found
