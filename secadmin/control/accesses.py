@@ -11,6 +11,7 @@ from catalog.errors import NotFound
 from catalog.models import Access, Object, Role
 from catalog.permission import ObjectKind, Permission
 from catalog.topics import in_topic, out_pattern, quarantine_topic
+from catalog.wanted import is_fed
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND
 from secadmin.control.work import Caller, reading, working
@@ -38,13 +39,18 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class AccessView:
-    """An access as its user sees it; `active` tells whether it reaches a topic now."""
+    """An access as its user sees it.
+
+    `active` tells whether it reaches a topic now; `fed` whether results are being delivered there,
+    which for a new class takes a moment.
+    """
 
     principal: str
     kind: str
     name: str
     keep: bool
     active: bool
+    fed: bool
     created_at: datetime
 
 
@@ -107,6 +113,7 @@ def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:
                 name=name,
                 keep=access.session_id is None,
                 active=access.topic is not None,
+                fed=access.class_id is None or is_fed(view.session, access.class_id),
                 created_at=access.created_at,
             )
             for access, name in view.session.execute(own)

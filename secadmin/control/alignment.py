@@ -7,7 +7,7 @@ topic's lock and reads the catalog under it, so an older view never overtakes a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from catalog.errors import PlatformError
 from catalog.models import Access, DeliveryClass, OutputRow, Withdrawal
 from catalog.store import Catalog, bump_generation
 from secadmin.control.settlement import SEND
+from secadmin.kafka.fence import FenceNotProven
 
 _PARALLEL = 16
 
@@ -98,16 +99,29 @@ class Alignment:
         if not pending:
             return
         principals = frozenset(pending.values())
-        self.kafka.withdraw(topic, principals)
+        try:
+            self.kafka.withdraw(topic, principals)
+        except FenceNotProven:
+            self._stop_writing(pending)
+            raise
         with self.catalog.bookkeeping() as session:
-            session.execute(
-                update(Withdrawal).where(Withdrawal.id.in_(pending)).values(done_at=self.clock())
-            )
+            done = update(Withdrawal).where(Withdrawal.id.in_(pending))
+            session.execute(done.values(done_at=self.clock()))
+            # What was not proven stopped the topic's run, which goes on now.
+            bump_generation(session)
             session.execute(
                 update(Access)
                 .where(Access.principal.in_(principals), Access.allowed_topic == topic)
                 .values(allowed_topic=None)
             )
+
+    def _stop_writing(self, pending: Collection[int]) -> None:
+        """Nothing more is written to the topic until its fence is proven: its run stands still."""
+        with self.catalog.bookkeeping() as session:
+            session.execute(
+                update(Withdrawal).where(Withdrawal.id.in_(pending)).values(unproven=True)
+            )
+            bump_generation(session)
 
     def _open(self, topic: str) -> None:
         with self.catalog.read() as session:

@@ -10,6 +10,7 @@ from typing import Protocol
 from catalog.passwords import Passwords
 from catalog.store import Catalog
 from secadmin.control.alignment import Alignment, TopicControl
+from secadmin.control.wanted_access import WantedState
 
 
 class KafkaControl(TopicControl, Protocol):
@@ -29,6 +30,15 @@ class KafkaControl(TopicControl, Protocol):
 
     def create_principal(self, name: str) -> str:
         """Create the SCRAM user and return its new random password."""
+
+    def restore_leftovers(self) -> None:
+        """Put back what a service that was killed in the middle of a fence left changed."""
+
+    def reconcile(self, wanted: Callable[[], WantedState]) -> None:
+        """Take away, fenced, what Kafka allows and the catalog does not; add what is missing."""
+
+    def principals(self) -> frozenset[str]:
+        """All SCRAM users of the cluster."""
 
     def delete_principal(self, name: str) -> None:
         """Delete the SCRAM user and its ACLs."""

@@ -40,6 +40,11 @@ from catalog.topics import in_topic, out_topic, quarantine_topic
 OUTPUT, QUARANTINE, SEND = "output", "quarantine", "send"
 
 
+def is_access_principal(name: str) -> bool:
+    """Whether a Kafka user is one that was given out for an access."""
+    return name.split("-", 1)[0] in {OUTPUT, QUARANTINE, SEND} and "-" in name
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The topic that an access reaches, and for an output the class that the topic serves."""

@@ -1,0 +1,106 @@
+"""A plain Kafka consumer that knows only what `secadmin subscribe` wrote."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+
+from deploy.errors import DeployError
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One record as it arrived."""
+
+    value: dict[str, Any]
+    label: str
+    id: str
+    topic: str
+    offset: int
+
+
+@dataclass
+class Listener:
+    """Consumes in a thread until it is closed; `deliveries` grows, `refusals` counts errors."""
+
+    folder: Path
+    group: str = "listener"
+    overrides: dict[str, Any] = field(default_factory=dict)
+    deliveries: list[Delivery] = field(default_factory=list)
+    refusals: int = 0
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> Listener:
+        """Start to consume, from the beginning of what may be read."""
+        self._thread = threading.Thread(target=self._run, name=f"listen {self.folder.name}")
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Stop to consume."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def wait_for(self, count: int, timeout_s: float = 120.0) -> None:
+        """Wait until at least `count` records have arrived. Raises DeployError after the time."""
+        deadline = time.monotonic() + timeout_s
+        while len(self.deliveries) < count:
+            if time.monotonic() > deadline:
+                raise DeployError(
+                    f"{self.folder.name}: {len(self.deliveries)} of {count} records arrived "
+                    f"in {timeout_s:.0f} s"
+                )
+            time.sleep(0.05)
+
+    def _run(self) -> None:
+        subscription = json.loads((self.folder / "subscription.json").read_text())
+        settings = {
+            **read_settings(self.folder / "librdkafka.conf"),
+            "group.id": subscription["group_prefix"] + self.group,
+            "auto.offset.reset": "earliest",
+            **self.overrides,
+        }
+        consumer = Consumer(settings)
+        consumer.subscribe([subscription.get("topic_pattern") or subscription["topic"]])
+        try:
+            while not self._stop.is_set():
+                self._take(consumer.poll(0.1))
+        finally:
+            consumer.close()
+
+    def _take(self, message: Message | None) -> None:
+        if message is None:
+            return
+        error = message.error()
+        if error is not None:
+            if error.code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise KafkaException(error)
+            self.refusals += 1
+            return
+        headers = dict(message.headers() or [])
+        if "fence" in headers:
+            return
+        self.deliveries.append(
+            Delivery(
+                value=json.loads(message.value() or b""),
+                label=(headers["label"] or b"").decode(),
+                id=(headers["id"] or b"").decode(),
+                topic=message.topic() or "",
+                offset=message.offset() or 0,
+            )
+        )
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings of a file for the librdkafka family: `name=value` lines."""
+    lines = (line.strip() for line in path.read_text().splitlines())
+    pairs = (line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    return {name.strip(): value.strip() for name, value in pairs}

@@ -1,0 +1,108 @@
+"""The control service: `python -m secadmin --settings FILE`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import uvicorn
+
+from catalog.bootstrap import ensure_initialised
+from catalog.errors import PlatformError, Unavailable
+from catalog.leases import lease
+from catalog.passwords import Passwords
+from catalog.settings import Settings
+from catalog.store import Catalog
+from secadmin.control.alignment import Alignment
+from secadmin.control.platform import Platform
+from secadmin.control.upkeep import Upkeep, start_up
+from secadmin.kafka.cluster import Cluster
+from secadmin.service.app import create_app
+
+log = logging.getLogger("secadmin")
+# Longer than any fence takes, so that a lease never ends under a service that is alive.
+TOPIC_LEASE = timedelta(seconds=60)
+START_RETRY_S = 1.0
+
+
+def build_platform(settings: Settings, passwords: Passwords | None = None) -> Platform:
+    """Put the parts together. Raises Unavailable where the database or Kafka is away."""
+    catalog = Catalog(settings.catalog_url)
+    passwords = passwords or Passwords()
+    ensure_initialised(catalog, settings.secadmin.first_password_file, passwords)
+
+    @contextmanager
+    def topic_lock(topic: str) -> Iterator[None]:
+        with lease(catalog, f"topic {topic}", TOPIC_LEASE):
+            yield
+
+    cluster = Cluster(settings.kafka, topic_lock)
+    return Platform(
+        catalog=catalog,
+        kafka=cluster,
+        alignment=Alignment(catalog, cluster, topic_lock, catalog.clock),
+        passwords=passwords,
+        bootstrap=settings.kafka.bootstrap,
+        ca_pem=settings.kafka.ca_file.read_text(),
+        clock=catalog.clock,
+    )
+
+
+def serve(settings: Settings) -> None:
+    """Serve until stopped. What was decided earlier is carried out before the first request."""
+    platform = _patiently_built(settings)
+    upkeep = Upkeep(platform)
+    upkeep.start()
+    where = settings.secadmin
+    try:
+        uvicorn.run(
+            create_app(platform),
+            host=where.host,
+            port=where.port,
+            ssl_certfile=where.certificate_file,
+            ssl_keyfile=where.key_file,
+            # Paths name objects and principals: who did what is the audit log's to tell.
+            access_log=False,
+            server_header=False,
+            log_level="warning",
+            timeout_graceful_shutdown=10,
+        )
+    finally:
+        upkeep.close()
+        platform.catalog.close()
+
+
+def _patiently_built(settings: Settings) -> Platform:
+    """Wait for database and Kafka: they may be starting, too."""
+    while True:
+        try:
+            platform = build_platform(settings)
+            start_up(platform)
+            return platform
+        except Unavailable as failure:
+            log.warning("not serving yet: %s", failure)
+            time.sleep(START_RETRY_S)
+
+
+def main() -> int:
+    """Parse the arguments and serve."""
+    parser = argparse.ArgumentParser(prog="python -m secadmin", description="SecAdmin, the service")
+    parser.add_argument("--settings", type=Path, required=True, help="settings file (TOML)")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        serve(Settings.load(arguments.settings))
+    except PlatformError as failure:
+        print(f"secadmin: {failure}", file=sys.stderr)
+        return failure.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

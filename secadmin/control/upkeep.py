@@ -1,0 +1,113 @@
+"""Upkeep: what happens by time and not by a call.
+
+Expired sessions end; what a call could not tell Kafka is told; topics of removed objects are
+deleted; and once a minute what Kafka allows is compared with what the catalog allows.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlalchemy import select, update
+
+from catalog.errors import PlatformError
+from catalog.models import DeliveryClass, Generation, Object
+from secadmin.control import logins
+from secadmin.control.platform import Platform
+from secadmin.control.settlement import is_access_principal
+from secadmin.control.wanted_access import topics_of, wanted_state
+
+log = logging.getLogger(__name__)
+TICK_S = 0.5
+RECONCILE_TICKS = 120
+
+
+def start_up(platform: Platform) -> None:
+    """Before serving: carry out what an earlier service decided and did not finish.
+
+    Raises Unavailable while Kafka is away: a service that cannot revoke must not serve.
+    """
+    platform.kafka.restore_leftovers()
+    logins.end_leftover_accesses(platform)
+    logins.end_expired(platform)
+    platform.alignment.align_pending()
+    platform.kafka.reconcile(lambda: wanted_state(platform.catalog))
+
+
+@dataclass
+class Upkeep:
+    """The thread that keeps up; `close` ends it."""
+
+    platform: Platform
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+    _orphans: set[str] = field(default_factory=set)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and wait for it."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        ticks = 0
+        while not self._stop.wait(TICK_S):
+            ticks += 1
+            self._try("end sessions", lambda: logins.end_expired(self.platform))
+            self._try("end accesses", lambda: logins.end_leftover_accesses(self.platform))
+            self._try("align Kafka", self.platform.alignment.align_pending)
+            self._try("remove topics", lambda: delete_removed(self.platform))
+            if ticks % RECONCILE_TICKS == 0:
+                self._try("reconcile", self._reconcile)
+
+    def _reconcile(self) -> None:
+        self.platform.kafka.reconcile(lambda: wanted_state(self.platform.catalog))
+        self._sweep_principals()
+
+    def _sweep_principals(self) -> None:
+        """Delete the principals of ended accesses, seen twice so that none is just being made."""
+        found = {name for name in self.platform.kafka.principals() if is_access_principal(name)}
+        orphans = found - wanted_state(self.platform.catalog).principals
+        for name in sorted(orphans & self._orphans):
+            self.platform.kafka.delete_principal(name)
+        self._orphans = orphans - self._orphans
+
+    def _try(self, what: str, step: Callable[[], None]) -> None:
+        """Do a step; a failed one is logged and comes again with the next tick."""
+        try:
+            step()
+        except PlatformError as failure:
+            log.warning("upkeep: %s: %s", what, failure)
+        except Exception:
+            # The thread must outlive what nobody foresaw, or sessions would not expire any more.
+            log.exception("upkeep: %s failed", what)
+
+
+def delete_removed(platform: Platform) -> None:
+    """Delete the topics of removed streams and outputs that the runner no longer uses.
+
+    Only then is an object gone and its name free.
+    """
+    leaving = select(Object).where(Object.removed_at.is_not(None), Object.gone_at.is_(None))
+    with platform.catalog.read() as session:
+        removed = list(session.scalars(leaving))
+        in_step = select(Generation.id).where(Generation.value == Generation.applied)
+        if not removed or session.scalar(in_step) is None:
+            return
+        topics = {obj.id: topics_of(obj) for obj in removed}
+        classes = select(DeliveryClass).where(DeliveryClass.output_id.in_(topics))
+        for delivery_class in session.scalars(classes):
+            topics[delivery_class.output_id].append(delivery_class.topic)
+    for object_id, names in topics.items():
+        platform.kafka.delete_topics(names)
+        with platform.catalog.bookkeeping() as session:
+            gone = update(Object).where(Object.id == object_id)
+            session.execute(gone.values(gone_at=platform.clock()))

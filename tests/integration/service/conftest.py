@@ -1,0 +1,143 @@
+"""The control service over the real broker, called through its ASGI interface."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from catalog.passwords import Passwords
+from catalog.settings import (
+    KafkaAccount,
+    KafkaSettings,
+    SecAdminSettings,
+    SecFilterSettings,
+    Settings,
+)
+from deploy.broker import EmbeddedBroker
+from secadmin.__main__ import build_platform
+from secadmin.control.platform import Platform
+from secadmin.control.upkeep import start_up
+from secadmin.service.app import create_app
+
+PASSWORD = "correct horse battery"
+
+
+@dataclass
+class Api:
+    """Calls to the service as one user."""
+
+    client: TestClient
+    token: str | None = None
+    user: str = ""
+
+    def call(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Call and return the response as it is."""
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        return self.client.request(method, path, headers=headers, **options)
+
+    def get(self, path: str, **params: Any) -> Any:
+        """GET, which must succeed."""
+        return self._json(self.call("GET", path, params=params))
+
+    def post(self, path: str, **body: Any) -> Any:
+        """POST, which must succeed."""
+        return self._json(self.call("POST", path, json=body))
+
+    def put(self, path: str, **body: Any) -> Any:
+        """PUT, which must succeed."""
+        return self._json(self.call("PUT", path, json=body))
+
+    def delete(self, path: str) -> Any:
+        """DELETE, which must succeed."""
+        return self._json(self.call("DELETE", path))
+
+    @staticmethod
+    def _json(response: httpx.Response) -> Any:
+        assert response.is_success, response.text
+        return response.json() if response.content else None
+
+
+@pytest.fixture(scope="session")
+def service_settings(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    folder = tmp_path_factory.mktemp("service")
+    nowhere = Path("/nonexistent")
+    return Settings(
+        catalog_url=f"sqlite:///{folder}/catalog.db",
+        kafka=kafka_settings(broker),
+        secadmin=SecAdminSettings(
+            "127.0.0.1", 0, nowhere, nowhere, nowhere, folder / "first-password"
+        ),
+        secfilter=SecFilterSettings("local[2]", nowhere, folder / "checkpoints", nowhere),
+    )
+
+
+def kafka_settings(broker: EmbeddedBroker) -> KafkaSettings:
+    """Settings for the test's broker."""
+    return KafkaSettings(
+        bootstrap=broker.bootstrap,
+        ca_file=broker.ca_file,
+        secadmin=KafkaAccount(broker.secadmin.username, broker.secadmin.password_file),
+        secfilter=KafkaAccount(broker.secfilter.username, broker.secfilter.password_file),
+    )
+
+
+@pytest.fixture(scope="session")
+def platform(service_settings: Settings) -> Iterator[Platform]:
+    built = build_platform(service_settings, Passwords(cost=4))
+    start_up(built)
+    yield built
+    built.catalog.close()
+
+
+@pytest.fixture(scope="session")
+def anonymous(platform: Platform) -> Iterator[Api]:
+    with TestClient(create_app(platform), raise_server_exceptions=False) as client:
+        yield Api(client)
+
+
+def log_in(anonymous: Api, user: str, password: str, roles: list[str] | None = None) -> Api:
+    """A session of the user."""
+    body = {"user": user, "password": password} | ({"roles": roles} if roles is not None else {})
+    answer = anonymous.post("/login", **body)
+    return Api(anonymous.client, answer["token"], user)
+
+
+@pytest.fixture(scope="session")
+def admin(anonymous: Api, service_settings: Settings) -> Api:
+    one_time = service_settings.secadmin.first_password_file.read_text().strip()
+    first = log_in(anonymous, "admin", one_time)
+    first.post("/password", old=one_time, new=PASSWORD)
+    return log_in(anonymous, "admin", PASSWORD)
+
+
+NewUser = Callable[..., Api]
+
+
+@pytest.fixture
+def new_user(anonymous: Api, admin: Api) -> NewUser:
+    """Makes a user with a fresh name and the roles, and logs it in."""
+
+    def make(*roles: str) -> Api:
+        name = f"u{secrets.token_hex(4)}"
+        one_time = admin.post("/users", name=name)["password"]
+        for role in roles:
+            if role not in {row["name"] for row in admin.get("/roles")}:
+                admin.post("/roles", name=role)
+            admin.post(f"/users/{name}/roles", role=role)
+        log_in(anonymous, name, one_time).post("/password", old=one_time, new=PASSWORD)
+        return log_in(anonymous, name, PASSWORD)
+
+    return make
+
+
+@pytest.fixture
+def fresh() -> Callable[[str], str]:
+    """Names that no other test has."""
+    return lambda prefix: f"{prefix}{secrets.token_hex(4)}"

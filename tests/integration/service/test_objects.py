@@ -1,0 +1,163 @@
+"""Objects, owners and views: what is there, for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.integration.service.conftest import Api, NewUser
+
+Fresh = Callable[[str], str]
+ATTRIBUTES = [
+    {"name": "ts", "type": "timestamp", "required": True},
+    {"name": "symbol", "type": "string"},
+    {"name": "price", "type": "double"},
+]
+
+
+def add_stream(owner: Api, name: str, schema: str, **more: object) -> None:
+    """A stream over a schema of its own."""
+    owner.post("/schemas", name=schema, attributes=ATTRIBUTES)
+    owner.post("/streams", name=name, schema=schema, event_time="ts", **more)
+
+
+def test_a_schema_is_shown_as_it_was_added(admin: Api, fresh: Fresh) -> None:
+    name = fresh("s")
+    admin.post("/schemas", name=name, attributes=ATTRIBUTES)
+    assert [a["name"] for a in admin.get(f"/schemas/{name}")["attributes"]] == [
+        "ts",
+        "symbol",
+        "price",
+    ]
+
+
+def test_hidden_and_absent_are_the_same_answer(admin: Api, new_user: NewUser, fresh: Fresh) -> None:
+    stream, schema = fresh("in"), fresh("s")
+    add_stream(admin, stream, schema)
+    bob = new_user("VIEWER")
+    hidden = bob.call("GET", f"/streams/{stream}")
+    absent = bob.call("GET", f"/streams/{fresh('in')}")
+    assert (hidden.status_code, absent.status_code) == (404, 404)
+    assert hidden.json()["detail"].split("'")[0] == absent.json()["detail"].split("'")[0]
+    assert hidden.headers["content-type"] == "application/problem+json"
+
+
+def test_the_catalog_shows_what_was_granted_and_no_more(
+    admin: Api, new_user: NewUser, fresh: Fresh
+) -> None:
+    stream, schema, role = fresh("in"), fresh("s"), fresh("R")
+    add_stream(admin, stream, schema)
+    bob = new_user(role)
+    assert bob.call("GET", "/catalog").status_code == 403
+    admin.post("/grants", role=role, permissions=["VIEW CATALOG"], kind="system")
+    assert bob.get("/catalog") == []
+    admin.post("/grants", role=role, permissions=["VIEW OBJECT"], kind="stream", name=stream)
+    assert [row["name"] for row in bob.get("/catalog")] == [stream]
+
+
+def test_labels_are_given_in_the_order_of_creation_and_never_again(
+    admin: Api, fresh: Fresh
+) -> None:
+    names = [fresh("in") for _ in range(3)]
+    for name in names[:2]:
+        add_stream(admin, name, fresh("s"))
+    admin.delete(f"/streams/{names[0]}")
+    add_stream(admin, names[2], fresh("s"))
+    queries = [fresh("q") for _ in names[1:]]
+    for query, name in zip(queries, names[1:], strict=True):
+        admin.post("/queries", name=query, language="sql", text=f"SELECT * FROM {name}")
+    reaches = [
+        admin.get(f"/queries/{query}/plan")["outputs"][0]["plan"]["input"]["relation"]["reach"]
+        if "input" in admin.get(f"/queries/{query}/plan")["outputs"][0]["plan"]
+        else admin.get(f"/queries/{query}/plan")["outputs"][0]["plan"]["relation"]["reach"]
+        for query in queries
+    ]
+    assert reaches[0] != reaches[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"event_time": "symbol"}, "not a required timestamp"),
+        ({"schema": "nosuchschema"}, "there is no schema"),
+        ({"partitions": 0}, "partitions"),
+        ({"name": "a.b"}, "not a usable object name"),
+        ({"surprise": 1}, "surprise"),
+        (
+            {
+                "declared_aggregate": {
+                    "window_ms": 1000,
+                    "keys": ["nosuch"],
+                    "functions": ["avg"],
+                    "minimum": 5,
+                }
+            },
+            "not an attribute",
+        ),
+        (
+            {
+                "declared_aggregate": {
+                    "window_ms": 1000,
+                    "keys": [],
+                    "functions": ["max"],
+                    "minimum": 5,
+                }
+            },
+            "functions to declare",
+        ),
+    ],
+)
+def test_a_wrong_stream_is_refused_with_words_that_help(
+    admin: Api, fresh: Fresh, change: dict[str, object], words: str
+) -> None:
+    schema = fresh("s")
+    admin.post("/schemas", name=schema, attributes=ATTRIBUTES)
+    body = {"name": fresh("in"), "schema": schema, "event_time": "ts"} | change
+    response = admin.call("POST", "/streams", json=body)
+    assert response.status_code in (404, 422)
+    assert words in response.json()["detail"]
+
+
+def test_a_name_is_taken_once(admin: Api, fresh: Fresh) -> None:
+    name, schema = fresh("in"), fresh("s")
+    add_stream(admin, name, schema)
+    again = admin.call("POST", "/streams", json={"name": name, "schema": schema})
+    assert again.status_code == 409
+
+
+def test_a_schema_in_use_stays(admin: Api, fresh: Fresh) -> None:
+    name, schema = fresh("in"), fresh("s")
+    add_stream(admin, name, schema)
+    assert admin.call("DELETE", f"/schemas/{schema}").status_code == 409
+
+
+def test_who_adds_a_query_must_view_what_it_names(
+    admin: Api, new_user: NewUser, fresh: Fresh
+) -> None:
+    stream, schema, role = fresh("in"), fresh("s"), fresh("R")
+    add_stream(admin, stream, schema)
+    admin.post("/roles", name=role)
+    bob = new_user(role)
+    body = {"name": fresh("q"), "language": "sql", "text": f"SELECT * FROM {stream}"}
+    assert bob.call("POST", "/queries", json=body).status_code == 403
+    admin.post("/grants", role=role, permissions=["ADD QUERY"], kind="system")
+    unknown = bob.call("POST", "/queries", json=body)
+    assert unknown.status_code == 422
+    assert (unknown.json()["line"], unknown.json()["column"]) == (1, 15)
+    admin.post("/grants", role=role, permissions=["VIEW OBJECT"], kind="stream", name=stream)
+    assert bob.call("POST", "/queries", json=body).status_code == 422, "the schema is hidden yet"
+    admin.post("/grants", role=role, permissions=["VIEW OBJECT"], kind="schema", name=schema)
+    assert bob.post("/queries", **body)["outputs"][0]["name"] == body["name"]
+
+
+def test_a_query_that_others_read_is_not_removed(admin: Api, fresh: Fresh) -> None:
+    stream = fresh("in")
+    add_stream(admin, stream, fresh("s"))
+    first, second = fresh("q"), fresh("q")
+    admin.post("/queries", name=first, language="sql", text=f"SELECT symbol FROM {stream}")
+    admin.post("/queries", name=second, language="sql", text=f"SELECT symbol FROM {first}")
+    assert admin.call("DELETE", f"/queries/{first}").status_code == 409
+    admin.delete(f"/queries/{second}")
+    admin.delete(f"/queries/{first}")
+    assert admin.call("GET", f"/queries/{first}").status_code == 404
