@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
 
 from catalog.errors import InvalidInput
 from catalog.outage import outages_translated
@@ -15,6 +16,7 @@ from catalog.outage import outages_translated
 # Set on the connections of transactions that write.
 WRITING = "catalog_writing"
 _PRIVATE = 0o600
+_URLS = "the catalog's URL is sqlite:///<file> or postgresql://..."
 _POOL: dict[str, Any] = {"pool_size": 10, "max_overflow": 30, "pool_timeout": 10}
 
 
@@ -23,13 +25,16 @@ def open_engine(url: str, lock_timeout_ms: int = 10_000) -> Engine:
 
     Raises InvalidInput for a URL of another database, Unavailable where a file cannot be opened.
     """
-    parsed = make_url(url)
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise InvalidInput(_URLS) from None
     backend = parsed.get_backend_name()
     if backend == "sqlite" and parsed.database not in (None, "", ":memory:"):
         return _open_sqlite(parsed, lock_timeout_ms)
     if backend in ("postgresql", "postgres"):
         return _open_postgresql(parsed, lock_timeout_ms)
-    raise InvalidInput("the catalog's URL is sqlite:///<file> or postgresql://...")
+    raise InvalidInput(_URLS)
 
 
 def for_reading(engine: Engine) -> Engine:

@@ -31,16 +31,16 @@ def outages_translated() -> Iterator[None]:
         yield
     except exc.TimeoutError as error:
         raise Unavailable("the catalog is busy; try again") from error
-    except exc.DBAPIError as error:
+    except (exc.DBAPIError, sqlite3.Error) as error:
         if _is_outage(error):
             raise Unavailable("the catalog cannot be reached or is busy; try again") from error
         raise
 
 
-def _is_outage(error: exc.DBAPIError) -> bool:
-    if error.connection_invalidated:
-        return True
-    if isinstance(error.orig, sqlite3.Error):
-        code = getattr(error.orig, "sqlite_errorcode", None)
+def _is_outage(error: exc.DBAPIError | sqlite3.Error) -> bool:
+    # What the settings of a new connection raise comes without SQLAlchemy's wrapping.
+    cause = error.orig if isinstance(error, exc.DBAPIError) else error
+    if isinstance(cause, sqlite3.Error):
+        code = getattr(cause, "sqlite_errorcode", None)
         return code is not None and code & 0xFF in _SQLITE_OUTAGES
     return isinstance(error, exc.OperationalError | exc.InterfaceError)
