@@ -1,0 +1,122 @@
+"""Checkpoints of runs: a private folder for each, in generations.
+
+Spark's own checkpoint belongs to one set of topics. When that set changes, a new generation starts
+from where the last committed batch of the old one had ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from secfilter.kafka_options import Offsets
+
+_SAFE = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_CURRENT, _START, _SPARK = "current.json", "start.json", "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One generation: Spark's folder, and the offsets from which its first batch starts."""
+
+    folder: Path
+    start: Offsets | None
+
+    @property
+    def spark(self) -> Path:
+        """What Spark is told as the checkpoint's location."""
+        return self.folder / _SPARK
+
+    def begun(self) -> bool:
+        """Whether Spark has written anything here: then the checkpoint says where to go on."""
+        return (self.spark / "metadata").exists()
+
+    def committed(self) -> Offsets:
+        """Where the last committed batch ended; `start` where there is none yet."""
+        batches = _numbers(self.spark / "commits")
+        if not batches:
+            return self.start or {}
+        return _read_offsets(self.spark / "offsets" / str(max(batches)))
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """All checkpoints of one data plane."""
+
+    root: Path
+
+    def current(self, run: str, shape: str) -> Checkpoint | None:
+        """The run's generation if it was made for `shape` (what a checkpoint depends on)."""
+        newest = self._newest(run)
+        if newest is None or newest[1] != shape:
+            return None
+        return _load(newest[0])
+
+    def previous(self, run: str) -> Checkpoint | None:
+        """The run's newest generation, whatever it was made for."""
+        newest = self._newest(run)
+        return None if newest is None else _load(newest[0])
+
+    def renew(self, run: str, shape: str, start: Offsets | None) -> Checkpoint:
+        """Begin a generation that starts at `start`, or at its topics' beginnings."""
+        home = _private(self.root / _folder_name(run))
+        number = max((int(p.name) for p in home.iterdir() if p.name.isdecimal()), default=0) + 1
+        folder = _private(home / str(number))
+        _write(folder / _START, json.dumps(start))
+        # Last and at once: a generation is there with its start, or not at all.
+        _write(home / _CURRENT, json.dumps({"generation": number, "shape": shape}))
+        return _load(folder)
+
+    def _newest(self, run: str) -> tuple[Path, str] | None:
+        home = self.root / _folder_name(run)
+        current = home / _CURRENT
+        if not current.exists():
+            return None
+        data = json.loads(current.read_text())
+        return home / str(data["generation"]), data["shape"]
+
+
+def _folder_name(run: str) -> str:
+    if not _SAFE.fullmatch(run):
+        raise ValueError("a run's name is letters, digits, _ and -")
+    return run
+
+
+def _load(folder: Path) -> Checkpoint:
+    return Checkpoint(folder, json.loads((folder / _START).read_text()))
+
+
+def _numbers(folder: Path) -> list[int]:
+    if not folder.exists():
+        return []
+    return [int(entry.name) for entry in folder.iterdir() if entry.name.isdecimal()]
+
+
+def _read_offsets(file: Path) -> Offsets:
+    """Spark's offset log: a version, metadata, then a line for each source."""
+    _, _, *sources = file.read_text().splitlines()
+    merged: dict[str, dict[str, int]] = {}
+    for line in sources:
+        if line != "-":
+            merged.update(json.loads(line))
+    return merged
+
+
+def _private(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.chmod(0o700)
+    return folder
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace the file at once, and for good: a crash leaves the old or the new one."""
+    fresh = path.with_name(path.name + ".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    fresh.replace(path)

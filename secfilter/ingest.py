@@ -1,0 +1,197 @@
+"""Ingest: records of in.<stream> are checked, labelled and written to lab.<stream> (004 §3.2).
+
+What does not fit the stream's schema goes to quarantine.<stream> as it came, with the reason. One
+Spark query serves a group of streams: each rule is a CASE on the topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from catalog.runs import IngestRun, IngestStream
+from catalog.topics import (
+    LABEL_HEADER,
+    ORIGIN_HEADER,
+    REASON_HEADER,
+    in_topic,
+    lab_topic,
+    quarantine_topic,
+)
+from secfilter import strict_json
+from secfilter.lab import headers
+from secfilter.strict_json import Envelope
+
+# stream -> partition -> the newest offset of in.<stream> that lab.<stream> holds.
+Newest = Mapping[str, Mapping[int, int]]
+_STREAM, _TEXT, _JSON, _SHAPE, _REASON = "__stream", "__text", "__json", "__shape", "__reason"
+_RAW = ("key", "value", "partition", "offset", "timestamp")
+
+
+def in_topics(run: IngestRun) -> list[str]:
+    """The topics that the run reads."""
+    return [in_topic(stream.relation.name) for stream in run.streams]
+
+
+def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
+    """Records for Kafka's sink (`topic`, `key`, `value`, `headers`, `partition`) from Kafka's source.
+
+    `newest` is what lab topics hold already: it is left out, so that a crash puts no tuple into lab
+    twice (quarantine may hold a record again).
+    """
+    envelope = Envelope()
+    read = _parsed(records, run.streams, envelope).select(
+        *_RAW,
+        _STREAM,
+        _TEXT,
+        _SHAPE,
+        *(
+            F.when(_is(i), envelope.tuple_of(F.col(_JSON), s.relation.schema)).alias(_tuple(i))
+            for i, s in enumerate(run.streams)
+        ),
+    )
+    checked = read.select(
+        *_RAW,
+        _STREAM,
+        _reason(run.streams, envelope).alias(_REASON),
+        *(_tuple(index) for index in range(len(run.streams))),
+    )
+    return _addressed(checked.where(~_repeated(run.streams, newest)), run.streams)
+
+
+def _parsed(records: DataFrame, streams: Sequence[IngestStream], envelope: Envelope) -> DataFrame:
+    number = _by_topic({in_topic(s.relation.name): F.lit(i) for i, s in enumerate(streams)})
+    known = records.select(*_RAW, number.alias(_STREAM))
+    # What is too large or not UTF-8 is not even looked at.
+    text = F.when(
+        (F.octet_length("value") <= _each(streams, lambda s: F.lit(s.max_bytes)))
+        & F.is_valid_utf8(F.col("value").cast("string")),
+        F.col("value").cast("string"),
+    )
+    texts = known.select(*_RAW, _STREAM, text.alias(_TEXT))
+    parsed = texts.select(*_RAW, _STREAM, _TEXT, envelope.parse(F.col(_TEXT)).alias(_JSON))
+    return parsed.select("*", F.schema_of_variant(F.col(_JSON)).alias(_SHAPE))
+
+
+def _reason(streams: Sequence[IngestStream], envelope: Envelope) -> Column:
+    """Why a record is refused, in words without data; NULL for a tuple of its stream."""
+    shape, value = F.col(_SHAPE), F.col("value")
+    too_large = F.octet_length(value) > _each(streams, lambda s: F.lit(s.max_bytes))
+    fits = _each(streams, lambda s: envelope.fits(shape, s.relation.schema))
+    # In JSON those characters can only stand escaped.
+    escaped = F.contains(F.col(_TEXT), F.lit("\\u001"))
+    return (
+        F.when(value.isNull(), "there is no value")
+        .when(too_large, "larger than the stream allows")
+        .when(F.col(_TEXT).isNull(), "not UTF-8")
+        .when(shape.isNull() | ~envelope.is_object(shape), "not exactly one JSON object")
+        .when(~fits, "fields or their types are not the schema's")
+        .when(_each_tuple(streams, _unreadable_time), "a timestamp is not ISO 8601 with a zone")
+        .when(_each_tuple(streams, _out_of_range), "a number is out of range")
+        .when(
+            escaped & _each_tuple(streams, _holds_separator),
+            "a string holds the character U+001E or U+001F",
+        )
+        .when(_each_tuple(streams, _no_event_time), "the event time is null")
+        .when(_each_tuple(streams, _too_early), "the event time is too far ahead of the clock")
+    )
+
+
+def _unreadable_time(read: Column, stream: IngestStream) -> Column:
+    return strict_json.unreadable_timestamp(read, stream.relation.schema)
+
+
+def _out_of_range(read: Column, stream: IngestStream) -> Column:
+    return strict_json.out_of_range(read, stream.relation.schema)
+
+
+def _holds_separator(read: Column, stream: IngestStream) -> Column:
+    return strict_json.holds_separator(read, stream.relation.schema)
+
+
+def _no_event_time(read: Column, stream: IngestStream) -> Column:
+    name = stream.relation.event_time
+    return read[name].isNull() if name is not None else F.lit(False)
+
+
+def _too_early(read: Column, stream: IngestStream) -> Column:
+    """Whether the tuple is from the future: it would close every window."""
+    name = stream.relation.event_time
+    if name is None:
+        return F.lit(False)
+    time = F.unix_millis(read[name].try_cast("timestamp"))
+    ahead = time - F.lit(stream.max_ahead_ms)
+    # The engine's "now" is when the batch began; only who is ahead of that is asked of the clock.
+    clock = F.reflect(F.lit("java.lang.System"), F.lit("currentTimeMillis")).try_cast("bigint")
+    return (ahead > F.unix_millis(F.current_timestamp())) & (ahead > clock)
+
+
+def _repeated(streams: Sequence[IngestStream], newest: Newest) -> Column:
+    """Whether a valid record is in its lab topic already."""
+    skipped = F.lit(False)
+    for index, stream in enumerate(streams):
+        for partition, offset in sorted(newest.get(stream.relation.name, {}).items()):
+            here = _is(index) & (F.col("partition") == F.lit(partition))
+            skipped = F.when(here, F.col("offset") <= F.lit(offset)).otherwise(skipped)
+    return F.col(_REASON).isNull() & skipped
+
+
+def _addressed(checked: DataFrame, streams: Sequence[IngestStream]) -> DataFrame:
+    valid = F.col(_REASON).isNull()
+    place = {name: F.col(name).cast("string") for name in ("partition", "offset")}
+    origin = F.concat_ws(":", place["partition"], place["offset"])
+    label = _each(streams, lambda s: F.lit(s.label.to_wire()))
+    refused = headers(
+        (REASON_HEADER, F.col(_REASON)),
+        *place.items(),
+        ("timestamp", F.unix_millis("timestamp").cast("string")),
+    )
+    value = _each_tuple(streams, lambda read, s: strict_json.lab_value(read, s.relation.schema))
+    return checked.select(
+        F.when(valid, _each(streams, lambda s: F.lit(lab_topic(s.relation.name))))
+        .otherwise(_each(streams, lambda s: F.lit(quarantine_topic(s.relation.name))))
+        .alias("topic"),
+        F.when(~valid, F.col("key")).alias("key"),
+        F.when(valid, value.cast("binary")).otherwise(F.col("value")).alias("value"),
+        F.when(valid, headers((LABEL_HEADER, label), (ORIGIN_HEADER, origin)))
+        .otherwise(refused)
+        .alias("headers"),
+        # A lab partition is the in partition, so that its newest origin says what it holds.
+        F.when(valid, F.col("partition")).alias("partition"),
+    )
+
+
+def _is(index: int) -> Column:
+    return F.col(_STREAM) == F.lit(index)
+
+
+def _tuple(index: int) -> str:
+    return f"__tuple_{index}"
+
+
+def _by_topic(values: Mapping[str, Column]) -> Column:
+    (first, value), *others = values.items()
+    result = F.when(F.col("topic") == F.lit(first), value)
+    for topic, other in others:
+        result = result.when(F.col("topic") == F.lit(topic), other)
+    return result
+
+
+def _each(streams: Sequence[IngestStream], rule: Callable[[IngestStream], Column]) -> Column:
+    """The rule of the record's stream."""
+    result = F.when(_is(0), rule(streams[0]))
+    for index, stream in enumerate(streams[1:], start=1):
+        result = result.when(_is(index), rule(stream))
+    return result
+
+
+def _each_tuple(
+    streams: Sequence[IngestStream], rule: Callable[[Column, IngestStream], Column]
+) -> Column:
+    """The rule of the record's stream, over its tuple."""
+    result = F.when(_is(0), rule(F.col(_tuple(0)), streams[0]))
+    for index, stream in enumerate(streams[1:], start=1):
+        result = result.when(_is(index), rule(F.col(_tuple(index)), stream))
+    return result

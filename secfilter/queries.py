@@ -1,0 +1,160 @@
+"""A run as a running Spark query: its sources, its checkpoint, its trigger, and its stop."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from catalog.plan import is_stateful, sources
+from catalog.plan_json import encode
+from catalog.relation import Relation
+from catalog.runs import IngestRun, QueryRun, Run
+from secfilter.checkpoint import Checkpoint, Checkpoints
+from secfilter.compiler import compile_plan
+from secfilter.fanout import fan_out
+from secfilter.ingest import in_topics, ingest
+from secfilter.kafka_options import KafkaOptions, Offsets
+from secfilter.lab import read_lab
+from secfilter.positions import Positions
+
+_STATES = "org.apache.spark.sql.execution.streaming.runtime"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long batches last, in milliseconds.
+
+    The end of a real-time batch is where a query can be restarted without loss or repetition, and
+    what costs latency; so a batch is the longer, the more queries there are, and no two have quite
+    the same length (boundaries that meet stop everything at once).
+    """
+
+    shortest_ms: int = 1_000
+    longest_ms: int = 15_000
+    per_query_ms: int = 200
+    microbatch_ms: int = 100
+
+    def real_time_ms(self, run: str, queries: int) -> int:
+        """The batch length of a run under the real-time trigger, beside `queries` others."""
+        base = min(self.longest_ms, self.shortest_ms + self.per_query_ms * queries)
+        spread = zlib.crc32(run.encode()) % 1_000 / 1_000
+        return max(self.shortest_ms, int(base * (0.75 + spread / 2)))
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """All that a query needs to start."""
+
+    spark: SparkSession
+    kafka: KafkaOptions
+    positions: Positions
+    checkpoints: Checkpoints
+    id_key: str = field(repr=False)
+    pace: Pace = field(default_factory=Pace)
+
+    def start(self, run: Run, others: int = 0) -> StreamingQuery:
+        """Start the run's query where it had ended; returns when it is initialized.
+
+        Raises PlatformError (a plan that cannot be run, Kafka that does not answer) or Spark's own.
+        """
+        checkpoint = self._checkpoint(run)
+        frame = self._frame(run, checkpoint)
+        writer = frame.writeStream.format("kafka").options(**self.kafka.sink())
+        writer = writer.queryName(run.name).option("checkpointLocation", str(checkpoint.spark))
+        if isinstance(run, QueryRun) and is_stateful(run.plan):
+            interval = f"{self.pace.microbatch_ms} milliseconds"
+            return writer.outputMode("append").trigger(processingTime=interval).start()
+        batch = f"{self.pace.real_time_ms(run.name, others)} milliseconds"
+        return writer.outputMode("update").trigger(realTime=batch).start()
+
+    def _checkpoint(self, run: Run) -> Checkpoint:
+        shape = _shape(run)
+        current = self.checkpoints.current(run.name, shape)
+        if current is not None:
+            return current
+        before = self.checkpoints.previous(run.name)
+        known: Offsets = before.committed() if before else _first_offsets(run)
+        return self.checkpoints.renew(
+            run.name, shape, self.positions.starting(_topics(run), known)
+        )
+
+    def _frame(self, run: Run, checkpoint: Checkpoint) -> DataFrame:
+        if isinstance(run, IngestRun):
+            newest = self.positions.newest_origins(s.relation.name for s in run.streams)
+            return ingest(self._records(in_topics(run), checkpoint), run, newest)
+        count = 0
+
+        def source(relation: Relation) -> DataFrame:
+            nonlocal count
+            count += 1
+            records = self._records([relation.topic], checkpoint)
+            return read_lab(records, relation, f"source_{count}")
+
+        return fan_out(compile_plan(run.plan, source), run, self.id_key)
+
+    def _records(self, topics: list[str], checkpoint: Checkpoint) -> DataFrame:
+        # Spark wants offsets of exactly the topics that this source reads.
+        start = {t: p for t, p in (checkpoint.start or {}).items() if t in topics}
+        options = self.kafka.source(topics, start)
+        return self.spark.readStream.format("kafka").options(**options).load()
+
+
+def _topics(run: Run) -> list[str]:
+    if isinstance(run, IngestRun):
+        return in_topics(run)
+    return [relation.topic for relation in sources(run.plan)]
+
+
+def _first_offsets(run: Run) -> Offsets:
+    return {} if isinstance(run, IngestRun) else run.starting_offsets
+
+
+def _shape(run: Run) -> str:
+    """What a checkpoint depends on: of an ingest run its topics, of a query its plan.
+
+    The fan-out stands behind all state, so a query goes on from its checkpoint with other classes.
+    """
+    depends: object = sorted(in_topics(run)) if isinstance(run, IngestRun) else encode(run.plan)
+    return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
+
+
+def request_stop(query: StreamingQuery) -> None:
+    """Let the query end when its batch ends: nothing is lost and nothing comes twice.
+
+    Spark's own stop interrupts the batch, all of which is then done again. Its loop asks for the
+    state between two batches only, so setting that ends it there; `has_ended` tells when.
+    """
+    execution: Any = query._jsq.streamingQuery()
+    execution.state().set(_terminated())
+
+
+def _terminated() -> Any:
+    package: Any = SparkSession.active()._jvm
+    for part in (*_STATES.split("."), "TERMINATED$", "MODULE$"):
+        package = getattr(package, part)
+    return package
+
+
+def has_ended(query: StreamingQuery) -> bool:
+    """Whether the query's thread is through; `isActive` is false before that."""
+    execution: Any = query._jsq.streamingQuery()
+    return not bool(execution.queryExecutionThread().isAlive())
+
+
+def withheld(query: StreamingQuery) -> Mapping[str, int]:
+    """Metric -> tuples that the last batch withheld: without valid label, or too large."""
+    progress = query.lastProgress
+    if progress is None:
+        return {}
+    return {
+        name: int(row["withheld"])
+        for name, row in (progress.observedMetrics or {}).items()
+        if row["withheld"]
+    }

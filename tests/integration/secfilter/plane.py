@@ -1,0 +1,141 @@
+"""What the tests of the data plane do with the real broker: topics, runs, and what comes out."""
+
+import itertools
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql.streaming import StreamingQuery
+
+from catalog.clearance import Clearance
+from catalog.label import Label
+from catalog.plan import Plan
+from catalog.plan_check import is_public, output_schema, reach
+from catalog.plan_check import event_time as event_time_of
+from catalog.relation import Relation, RelationKind
+from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
+from catalog.schema import Attribute, Schema, Type
+from catalog.settings import KafkaAccount, KafkaSettings
+from catalog.topics import in_topic, lab_topic, out_topic, quarantine_topic
+from deploy.broker import EmbeddedBroker
+from secfilter.queries import Engine, has_ended, request_stop
+
+SCHEMA = Schema(
+    (
+        Attribute("at", Type.TIMESTAMP, required=True),
+        Attribute("key", Type.STRING),
+        Attribute("price", Type.BIGINT),
+    )
+)
+_NUMBERS = itertools.count(1)
+
+
+def kafka_settings(broker: EmbeddedBroker) -> KafkaSettings:
+    """The broker as the platform's settings describe it."""
+    return KafkaSettings(
+        bootstrap=broker.bootstrap,
+        ca_file=broker.ca_file,
+        secadmin=KafkaAccount(broker.secadmin.username, broker.secadmin.password_file),
+        secfilter=KafkaAccount(broker.secfilter.username, broker.secfilter.password_file),
+    )
+
+
+@dataclass
+class Plane:
+    """What a test needs of Kafka and of the engine."""
+
+    broker: EmbeddedBroker
+    engine: Engine
+    admin: AdminClient
+    producer: Producer
+    queries: list[StreamingQuery] = field(default_factory=list)
+
+    def topics(self, *names: str, partitions: int = 1) -> None:
+        """Make topics and let the platform's account, no superuser, use them."""
+        for future in self.admin.create_topics([NewTopic(n, partitions, 1) for n in names]).values():
+            future.result()
+
+    def stream(self, bit: int, *, partitions: int = 1) -> IngestStream:
+        """A source stream with its topics."""
+        number = next(_NUMBERS)
+        name = f"s{number}"
+        self.topics(
+            in_topic(name), lab_topic(name), quarantine_topic(name), partitions=partitions
+        )
+        label = Label.of(bit)
+        kind = RelationKind.STREAM
+        relation = Relation(number, name, kind, SCHEMA, "at", 1_000, label)
+        return IngestStream(relation, label, 60_000, 10_000)
+
+    def query(self, plan: Plan, *clearances: Clearance, labelled: bool = False) -> QueryRun:
+        """A run of the plan with a class for each clearance, and its topics."""
+        number = next(_NUMBERS)
+        name, schema = f"o{number}", output_schema(plan)
+        kind = RelationKind.OUTPUT
+        output = Relation(
+            number, name, kind, schema, event_time_of(plan), 1_000, reach(plan), is_public(plan)
+        )
+        classes = tuple(
+            FanOutClass(out_topic(name, f"c{i}"), clearance) for i, clearance in enumerate(clearances)
+        )
+        self.topics(lab_topic(name), *(c.topic for c in classes))
+        return QueryRun(f"query-{number}", plan, output, classes, labelled, reach(plan), {})
+
+    def start(self, run: IngestRun | QueryRun) -> StreamingQuery:
+        """Start a run's query; it is stopped when the test ends."""
+        query = self.engine.start(run)
+        self.queries.append(query)
+        return query
+
+    def send(self, stream: IngestStream, *values: object) -> None:
+        """Write records, bytes as they are and everything else as JSON, and wait for them."""
+        for value in values:
+            data = value if isinstance(value, bytes) else json.dumps(value).encode()
+            self.producer.produce(in_topic(stream.relation.name), data)
+        assert self.producer.flush(10) == 0
+
+    def read(self, topic: str, count: int, timeout_s: float = 30.0) -> list[Message]:
+        """The topic's records, from its beginning: `count` and what else comes within 0.3 s."""
+        consumer = Consumer({**self.broker.admin_config(), "group.id": "test"})
+        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
+        found: list[Message] = []
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            message = consumer.poll(0.3)
+            if message is not None and message.error() is None:
+                found.append(message)
+            elif message is None and len(found) >= count:
+                break
+        consumer.close()
+        return found
+
+
+def end(query: StreamingQuery, timeout_s: float = 20.0) -> float:
+    """Stop at the batch's end; the seconds that it took."""
+    began = time.monotonic()
+    request_stop(query)
+    while not has_ended(query):
+        assert time.monotonic() < began + timeout_s, "the query did not end with its batch"
+        time.sleep(0.02)
+    assert query.exception() is None
+    return time.monotonic() - began
+
+
+def headers(message: Message) -> list[tuple[str, str]]:
+    """A record's headers as text."""
+    return [(key, (value or b"").decode()) for key, value in message.headers() or []]
+
+
+def values(messages: Sequence[Message]) -> list[dict[str, object]]:
+    """The records' JSON objects."""
+    return [json.loads(message.value() or b"null") for message in messages]
+
+
+def tuple_at(second: float, key: str | None = "x", price: int | None = 1) -> dict[str, object]:
+    """A tuple of SCHEMA whose event time is `second` seconds after a fixed time."""
+    text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(1_769_860_800 + int(second)))
+    return {"at": f"{text}.{int(second % 1 * 1000):03d}Z", "key": key, "price": price}

@@ -1,0 +1,148 @@
+"""What ingest lets through and what it refuses, case by case (`ingest_cases.json`)."""
+
+import json
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from catalog.label import Label
+from catalog.relation import Relation, RelationKind
+from catalog.runs import IngestRun, IngestStream
+from catalog.schema import Attribute, Schema, Type
+from secfilter.ingest import ingest
+
+CASES: list[dict[str, Any]] = json.loads(
+    Path(__file__).with_name("ingest_cases.json").read_text(encoding="utf-8")
+)
+SCHEMA = Schema(
+    (
+        Attribute("at", Type.TIMESTAMP),
+        Attribute("n", Type.BIGINT),
+        Attribute("x", Type.DOUBLE),
+        Attribute("s", Type.STRING, required=True),
+        Attribute("b", Type.BOOLEAN),
+    )
+)
+OTHER = Schema((Attribute("id", Type.BIGINT, required=True),))
+KIND = RelationKind.STREAM
+RUN = IngestRun(
+    "ingest-1",
+    (
+        IngestStream(
+            Relation(1, "one", KIND, SCHEMA, "at", 1000, Label.of(0)), Label.of(0), 60_000, 10_000
+        ),
+        IngestStream(
+            Relation(2, "two", KIND, OTHER, None, 0, Label.of(65)), Label.of(65), 60_000, 20
+        ),
+    ),
+)
+Record = tuple[str, bytes | None]
+
+
+def run(
+    spark: SparkSession, records: list[Record], newest: dict[str, dict[int, int]] | None = None
+) -> list[Row]:
+    rows = [(topic, b"k", value, 3, n, 1_700_000_000.5) for n, (topic, value) in enumerate(records)]
+    frame = spark.createDataFrame(
+        rows,
+        "topic string, key binary, value binary, partition int, offset bigint, timestamp double",
+    ).withColumn("timestamp", F.col("timestamp").cast("timestamp"))
+    return list(ingest(frame.coalesce(1), RUN, newest or {}).collect())
+
+
+def headers(row: Row) -> list[tuple[str, str]]:
+    return [(h["key"], bytes(h["value"]).decode()) for h in row["headers"]]
+
+
+@pytest.fixture(scope="module")
+def results(spark: SparkSession) -> dict[str, Row]:
+    """All cases in one go, one of them behind the other: none disturbs its neighbours."""
+    values = [c["json"] if c["json"] is None else c["json"].encode() for c in CASES]
+    rows = run(spark, [("in.one", value) for value in values])
+    return {case["id"]: row for case, row in zip(CASES, rows, strict=True)}
+
+
+@pytest.mark.parametrize("case", CASES, ids=[c["id"] for c in CASES])
+def test_case(case: dict[str, Any], results: dict[str, Row]) -> None:
+    row, place = results[case["id"]], CASES.index(case)
+    if "lab" in case:
+        expected = case["lab"].split("|")
+        got = bytes(row["value"]).decode().replace("\x1e", "-").split("\x1f")
+        assert (row["topic"], got) == ("lab.one", expected)
+        assert headers(row) == [("label", "1"), ("origin", f"3:{place}")]
+        assert (row["key"], row["partition"]) == (None, 3)
+        return
+    assert row["topic"] == "quarantine.one"
+    assert headers(row) == [
+        ("reason", case["reason"]),
+        ("partition", "3"),
+        ("offset", str(place)),
+        ("timestamp", "1700000000500"),
+    ]
+    value = case["json"] if case["json"] is None else case["json"].encode()
+    assert (row["key"], row["value"], row["partition"]) == (b"k", value, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b'{"at":"2026-01-31T12:00:00Z","s":"\xff"}', "not UTF-8"),
+        (b'{"at":"2026-01-31T12:00:00Z","s":"\xed\xa0\x80"}', "not UTF-8"),
+        (b'{"at":"2026-01-31T12:00:00Z","s":"\xc0\x80"}', "not UTF-8"),
+        (b'{"s":"' + b"x" * 10_000 + b'"}', "larger than the stream allows"),
+        (b"[" * 9_000, "not exactly one JSON object"),
+        (b"[" * 900 + b"]" * 900, "not exactly one JSON object"),
+        (b'{"s":' + b'{"a":' * 900 + b"1" + b"}" * 901, "fields or their types"),
+        (b'{"s":"a","n":' + b"9" * 5_000 + b"}", "not exactly one JSON object"),
+    ],
+    ids=["latin-1", "surrogate", "overlong", "large", "open", "deep", "deep objects", "digits"],
+)
+def test_bytes_that_no_text_case_can_hold(
+    spark: SparkSession, value: bytes, reason: str
+) -> None:
+    good = b'{"id":1}'
+    row, neighbour = run(spark, [("in.one", value), ("in.two", good)])
+    assert row["topic"] == "quarantine.one" and row["value"] == value
+    assert headers(row)[0][1].startswith(reason)
+    assert neighbour["topic"] == "lab.two"
+
+
+def test_each_stream_has_its_own_schema_label_and_size(spark: SparkSession) -> None:
+    records: list[Record] = [
+        ("in.two", b'{"id":7}'),
+        ("in.two", b'{"at":"2026-01-31T12:00:00Z","s":"a"}'),
+        ("in.one", b'{"id":7}'),
+        ("in.two", b'{"s":"a"}'),
+    ]
+    rows = run(spark, records)
+    assert [row["topic"] for row in rows] == ["lab.two", *["quarantine.two", "quarantine.one"], "quarantine.two"]
+    assert headers(rows[0]) == [("label", "0,2"), ("origin", "3:0")]
+    assert bytes(rows[0]["value"]) == b"7"
+    assert [headers(row)[0][1].split()[0] for row in rows[1:]] == ["larger", "fields", "fields"]
+
+
+def test_what_lab_holds_is_left_out_but_quarantine_repeats(spark: SparkSession) -> None:
+    records: list[Record] = [("in.two", b'{"id":1}'), ("in.two", b"x"), ("in.two", b'{"id":2}')]
+    rows = run(spark, records, {"two": {3: 1, 4: 99}, "one": {3: 99}})
+    assert [(row["topic"], row["value"]) for row in rows] == [
+        ("quarantine.two", b"x"),
+        ("lab.two", b"2"),
+    ]
+
+
+@cache
+def iso(ahead_s: float) -> bytes:
+    moment = time.time() + ahead_s
+    text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+    return f'{{"at":"{text}","s":"a"}}'.encode()
+
+
+@pytest.mark.parametrize(("ahead_s", "topic"), [(30, "lab.one"), (120, "quarantine.one")])
+def test_event_time_may_be_a_little_ahead(spark: SparkSession, ahead_s: float, topic: str) -> None:
+    (row,) = run(spark, [("in.one", iso(ahead_s))])
+    assert row["topic"] == topic
