@@ -60,5 +60,12 @@ def _read(name: str, symbol: str) -> tuple[Quote, ...]:
 
 def _quote(row: dict[str, str], symbol: str) -> Quote:
     day = datetime.strptime(row["Date"], "%m/%d/%Y")  # noqa: DTZ007 - a date, not a moment
-    prices = (float(row[name]) for name in ("Open", "High", "Low", "Close"))
-    return Quote(f"{day:%Y-%m-%d}T00:00:00Z", symbol, *prices, int(float(row["Volume"])))
+    return Quote(
+        day=f"{day:%Y-%m-%d}T00:00:00Z",
+        symbol=symbol,
+        open=float(row["Open"]),
+        high=float(row["High"]),
+        low=float(row["Low"]),
+        close=float(row["Close"]),
+        volume=int(float(row["Volume"])),
+    )

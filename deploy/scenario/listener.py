@@ -91,8 +91,8 @@ class Listener:
         self.deliveries.append(
             Delivery(
                 value=json.loads(message.value() or b""),
-                label=(headers["label"] or b"").decode(),
-                id=(headers["id"] or b"").decode(),
+                label=_text(headers["label"]),
+                id=_text(headers["id"]),
                 topic=message.topic() or "",
                 offset=message.offset() or 0,
             )
@@ -104,3 +104,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     lines = (line.strip() for line in path.read_text().splitlines())
     pairs = (line.split("=", 1) for line in lines if line and not line.startswith("#"))
     return {name.strip(): value.strip() for name, value in pairs}
+
+
+def _text(header: str | bytes | None) -> str:
+    return header.decode() if isinstance(header, bytes) else header or ""

@@ -106,7 +106,7 @@ class Story:
 
     def revoke_while_sending(self, years: Sequence[int]) -> None:
         """Joe takes in1 from Bob while Ed goes on sending."""
-        sending = threading.Thread(target=lambda: [self.send(year, year) for year in years])
+        sending = threading.Thread(target=self._send_each, args=[years])
         sending.start()
         before = len(self.sent["in2"])
         while len(self.sent["in2"]) == before and sending.is_alive():
@@ -117,6 +117,10 @@ class Story:
         self.fenced_at = self._end_of(self.bobs_topic())
         sending.join()
         self.say(f"While Ed sends on, Joe takes in1 from Bob: the command took {took:.2f} s")
+
+    def _send_each(self, years: Sequence[int]) -> None:
+        for year in years:
+            self.send(year, year)
 
     def restore(self) -> None:
         """Joe grants in1 again, and Bob reads on."""
@@ -144,7 +148,8 @@ class Story:
         kafka = self.stack.settings.kafka
         admin = AdminClient(kafka.client_config(kafka.secadmin))
         place = TopicPartition(topic, 0)
-        return int(admin.list_offsets({place: OffsetSpec.latest()})[place].result().offset)
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        return int(admin.list_offsets({place: latest})[place].result().offset)
 
 
 def _expect(found: Sequence[str], wanted: Sequence[str], what: str) -> None:

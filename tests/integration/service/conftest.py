@@ -40,7 +40,8 @@ class Api:
     def call(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Call and return the response as it is."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        return self.client.request(method, path, headers=headers, **options)
+        response: httpx.Response = self.client.request(method, path, headers=headers, **options)
+        return response
 
     def get(self, path: str, **params: Any) -> Any:
         """GET, which must succeed."""

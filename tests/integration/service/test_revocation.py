@@ -1,0 +1,289 @@
+"""What a call takes away is gone when it has returned, and what it gives is there.
+
+Tuples are written to the delivery topics here as the data plane writes them; the tests of the whole
+way, Spark included, are in `tests/integration/test_scenario.py`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from sqlalchemy import select
+
+from catalog.models import Access, DeliveryClass
+from catalog.settings import Settings
+from secadmin.control.platform import Platform
+from secadmin.kafka.principals import Credentials
+from tests.integration.kafka.clients import (
+    DENIED_TOPIC,
+    parked_reader,
+    reader,
+    secadmin_producer,
+    until,
+    write,
+)
+from tests.integration.service.conftest import PASSWORD, Api, NewUser, log_in
+from tests.integration.service.test_objects import add_stream
+
+RIGHTS = (("VIEW OBJECT", "SUBSCRIBE"), ("VIEW OBJECT", "READ TUPLE"))
+
+
+@dataclass
+class Scene:
+    """An output over a stream, and a subscriber who may read it."""
+
+    admin: Api
+    platform: Platform
+    settings: Settings
+    stream: str
+    output: str
+    role: str
+    bob: Api
+    producer: Producer
+
+    def subscribe(self, keep: bool = False) -> Credentials:
+        """Bob subscribes; the principal's credentials."""
+        given = self.bob.post(f"/outputs/{self.output}/subscriptions", keep=keep)
+        return Credentials(given["principal"], given["secret"])
+
+    def topic(self, principal: str) -> str | None:
+        """The topic that the catalog lets the principal reach."""
+        with self.platform.catalog.read() as session:
+            return session.scalar(select(Access.topic).where(Access.principal == principal))
+
+    def write(self, topic: str, *values: str) -> None:
+        """Write as the data plane does."""
+        write(self.producer, topic, values)
+
+    def grant(self, permission: str, kind: str, name: str) -> None:
+        """Grant to Bob's role."""
+        body = {"role": self.role, "permissions": [permission], "kind": kind, "name": name}
+        self.admin.post("/grants", **body)
+
+    def revoke(self, permission: str, kind: str, name: str) -> None:
+        """Revoke from Bob's role."""
+        body = {"role": self.role, "permissions": [permission], "kind": kind, "name": name}
+        self.admin.post("/revocations", **body)
+
+
+@pytest.fixture
+def scene(
+    admin: Api,
+    platform: Platform,
+    service_settings: Settings,
+    new_user: NewUser,
+    fresh: Callable[[str], str],
+) -> Iterator[Scene]:
+    stream, output, role = fresh("in"), fresh("out"), fresh("R")
+    add_stream(admin, stream, fresh("s"))
+    text = f"SELECT ts, symbol FROM {stream}"
+    admin.post("/queries", name=fresh("q"), language="sql", text=text, output=output)
+    bob = new_user(role)
+    producer = secadmin_producer(service_settings.kafka)
+    made = Scene(admin, platform, service_settings, stream, output, role, bob, producer)
+    for permission in RIGHTS[0]:
+        made.grant(permission, "output", output)
+    for permission in RIGHTS[1]:
+        made.grant(permission, "stream", stream)
+    yield made
+
+
+Taking = Callable[[Scene, str], None]
+
+
+def _revoke_tuples(scene: Scene, principal: str) -> None:
+    scene.revoke("READ TUPLE", "stream", scene.stream)
+
+
+def _revoke_subscribe(scene: Scene, principal: str) -> None:
+    scene.revoke("SUBSCRIBE", "output", scene.output)
+
+
+def _revoke_view(scene: Scene, principal: str) -> None:
+    scene.revoke("VIEW OBJECT", "output", scene.output)
+
+
+def _take_role(scene: Scene, principal: str) -> None:
+    scene.admin.delete(f"/users/{scene.bob.user}/roles/{scene.role}")
+
+
+def _remove_role(scene: Scene, principal: str) -> None:
+    scene.admin.delete(f"/roles/{scene.role}")
+
+
+def _lock(scene: Scene, principal: str) -> None:
+    scene.admin.post(f"/users/{scene.bob.user}/lock")
+
+
+def _log_out(scene: Scene, principal: str) -> None:
+    scene.bob.post("/logout")
+
+
+def _deactivate(scene: Scene, principal: str) -> None:
+    scene.bob.delete(f"/whoami/roles/{scene.role}")
+
+
+def _unsubscribe(scene: Scene, principal: str) -> None:
+    scene.bob.delete(f"/accesses/{principal}")
+
+
+def _turn_weak(scene: Scene, principal: str) -> None:
+    scene.admin.put(f"/outputs/{scene.output}/semantics", weak=True)
+
+
+def _change_password(scene: Scene, principal: str) -> None:
+    other = log_in(Api(scene.bob.client), scene.bob.user, PASSWORD)
+    other.post("/password", old=PASSWORD, new=PASSWORD + " 2")
+
+
+TAKING: tuple[Taking, ...] = (
+    _revoke_tuples,
+    _revoke_subscribe,
+    _revoke_view,
+    _take_role,
+    _remove_role,
+    _lock,
+    _log_out,
+    _deactivate,
+    _unsubscribe,
+    _turn_weak,
+    _change_password,
+)
+
+
+@pytest.mark.parametrize("take", TAKING, ids=lambda take: take.__name__.strip("_"))
+def test_nothing_arrives_after_the_call(scene: Scene, take: Taking) -> None:
+    credentials = scene.subscribe()
+    topic = scene.topic(credentials.username)
+    assert topic is not None
+    kafka = scene.settings.kafka
+    scene.write(topic, "before")
+    with reader(kafka, credentials) as honest:
+        honest.consumer.subscribe([topic])
+        honest.read_until(lambda: honest.values == ["before"], "the first record")
+        with parked_reader(kafka, credentials, topic, 1) as hostile:
+            take(scene, credentials.username)
+            scene.write(topic, "after", "x" * 200_000)
+            hostile.read_until(lambda: DENIED_TOPIC in hostile.errors, "the refusal")
+            honest.read_until(lambda: DENIED_TOPIC in honest.errors, "the refusal")
+            assert hostile.values == []
+    assert honest.values == ["before"]
+
+
+def test_without_the_fence_the_same_client_does_get_it(scene: Scene) -> None:
+    credentials = scene.subscribe()
+    topic = scene.topic(credentials.username)
+    assert topic is not None
+    with parked_reader(scene.settings.kafka, credentials, topic, 1) as hostile:
+        # ACLs and even the user itself are gone from every broker, and it is not enough.
+        scene.platform.kafka.delete_principal(credentials.username)
+        scene.write(topic, "x" * 200_000)
+        hostile.read_until(lambda: hostile.values, "the leak that the fence is there to stop")
+
+
+def test_what_is_granted_again_is_read_on(scene: Scene) -> None:
+    credentials = scene.subscribe()
+    topic = scene.topic(credentials.username)
+    assert topic is not None
+    with reader(scene.settings.kafka, credentials) as bob:
+        bob.consumer.subscribe([rf"^out\.{scene.output}\..*"])
+        scene.write(topic, "1")
+        bob.read_until(lambda: bob.values == ["1"], "the first record")
+        _revoke_tuples(scene, credentials.username)
+        assert scene.topic(credentials.username) is None
+        scene.write(topic, "2")
+        bob.read_until(lambda: DENIED_TOPIC in bob.errors, "the refusal")
+        scene.grant("READ TUPLE", "stream", scene.stream)
+        assert scene.topic(credentials.username) == topic, "equal rights, the same class"
+        bob.read_until(lambda: bob.values == ["1", "2"], "what came meanwhile")
+
+
+def test_a_kept_subscription_outlives_its_session(scene: Scene) -> None:
+    credentials = scene.subscribe(keep=True)
+    topic = scene.topic(credentials.username)
+    assert topic is not None
+    scene.bob.post("/logout")
+    scene.write(topic, "1")
+    with reader(scene.settings.kafka, credentials) as bob:
+        bob.consumer.subscribe([topic])
+        bob.read_until(lambda: bob.values == ["1"], "the record")
+    again = log_in(Api(scene.bob.client), scene.bob.user, PASSWORD)
+    assert [a["keep"] for a in again.get("/accesses")] == [True]
+    scene.admin.delete(f"/users/{scene.bob.user}/roles/{scene.role}")
+    assert again.get("/accesses") == [], "its role was taken"
+
+
+def test_equal_clearances_share_a_class(scene: Scene, new_user: NewUser) -> None:
+    carol = new_user(scene.role)
+    given = carol.post(f"/outputs/{scene.output}/subscriptions")
+    assert scene.topic(given["principal"]) == scene.topic(scene.subscribe().username)
+
+
+def test_weak_delivery_is_for_who_may_change_the_system(scene: Scene) -> None:
+    path = f"/outputs/{scene.output}/semantics"
+    assert scene.bob.call("PUT", path, json={"weak": True}).status_code == 403
+
+
+def test_a_sender_loses_its_topic_at_once(scene: Scene) -> None:
+    scene.grant("SEND", "stream", scene.stream)
+    given = scene.bob.post(f"/streams/{scene.stream}/senders")
+    credentials = Credentials(given["principal"], given["secret"])
+    assert _send(scene, credentials, given["topic"]) is None
+    scene.revoke("SEND", "stream", scene.stream)
+    assert _send(scene, credentials, given["topic"]) == DENIED_TOPIC
+
+
+def _send(scene: Scene, credentials: Credentials, topic: str) -> int | None:
+    kafka = scene.settings.kafka
+    outcome: list[Any] = []
+    producer = Producer(
+        kafka.client_config(kafka.secadmin)
+        | {
+            "sasl.username": credentials.username,
+            "sasl.password": credentials.password,
+            "log_level": 0,
+        }
+    )
+    producer.produce(topic, b"{}", on_delivery=lambda error, _: outcome.append(error))
+    producer.flush(20)
+    return outcome[0].code() if outcome[0] is not None else None
+
+
+def test_the_quarantine_is_for_who_may_read_the_whole_stream(scene: Scene) -> None:
+    given = scene.bob.post(f"/streams/{scene.stream}/quarantine")
+    assert scene.topic(given["principal"]) == f"quarantine.{scene.stream}"
+    _revoke_tuples(scene, given["principal"])
+    assert scene.topic(given["principal"]) is None
+    assert scene.bob.call("POST", f"/streams/{scene.stream}/quarantine", json={}).status_code == 403
+
+
+def test_an_owner_reads_no_data_by_owning(
+    admin: Api, new_user: NewUser, fresh: Callable[[str], str], platform: Platform
+) -> None:
+    stream, schema, role = fresh("in"), fresh("s"), fresh("R")
+    add_stream(admin, stream, schema)
+    al = new_user(role)
+    admin.post("/grants", role=role, permissions=["ADD QUERY"], kind="system")
+    admin.post("/grants", role=role, permissions=["VIEW OBJECT"], kind="stream", name=stream)
+    admin.post("/grants", role=role, permissions=["VIEW OBJECT"], kind="schema", name=schema)
+    output = fresh("q")
+    al.post("/queries", name=output, language="sql", text=f"SELECT symbol FROM {stream}")
+    given = al.post(f"/outputs/{output}/subscriptions")
+    with platform.catalog.read() as session:
+        reached = session.scalar(select(Access.topic).where(Access.principal == given["principal"]))
+    assert reached is None
+
+
+def test_a_class_has_a_name_that_says_nothing(scene: Scene) -> None:
+    topic = scene.topic(scene.subscribe().username)
+    with scene.platform.catalog.read() as session:
+        row = session.scalars(select(DeliveryClass).where(DeliveryClass.topic == topic)).one()
+    assert len(row.name) == 16
+    assert int(row.name, 16) >= 0
+    until(lambda: row.opened_at, "the class to be open")
+    assert secrets.compare_digest(f"out.{scene.output}.{row.name}", row.topic)
