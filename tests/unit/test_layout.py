@@ -1,0 +1,73 @@
+"""The packages' arrows: catalog ← secfilter, catalog ← secadmin, and no others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAY_IMPORT = {
+    "catalog": {"catalog"},
+    "secadmin": {"catalog", "secadmin"},
+    "secfilter": {"catalog", "secfilter"},
+    "deploy": {"catalog", "secadmin", "secfilter", "deploy"},
+}
+# Inside SecAdmin: what is on the left knows nothing of what is not named on its right.
+INSIDE_SECADMIN = {
+    "secadmin.languages": {"secadmin.languages"},
+    "secadmin.kafka": {"secadmin.kafka"},
+    "secadmin.cli": {"secadmin.cli"},
+    "secadmin.control": {"secadmin.control", "secadmin.kafka", "secadmin.languages"},
+    "secadmin.service": {"secadmin.service", "secadmin.control"},
+}
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    """The modules that a file imports, wherever in the file."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: a relative import"
+            yield node.module or ""
+
+
+def ours(module: str) -> bool:
+    """Whether the module is one of the project's packages."""
+    return module.split(".")[0] in {*MAY_IMPORT, "tests"}
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_imports_go_one_way(package: str) -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {module}"
+        for file in (ROOT / package).rglob("*.py")
+        for module in imports_of(file)
+        if ours(module) and module.split(".")[0] not in MAY_IMPORT[package]
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", INSIDE_SECADMIN)
+def test_imports_inside_secadmin_go_one_way(package: str) -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {module}"
+        for file in (ROOT / package.replace(".", "/")).rglob("*.py")
+        for module in imports_of(file)
+        if module.startswith("secadmin.")
+        and ".".join(module.split(".")[:2]) not in INSIDE_SECADMIN[package]
+    ]
+    assert wrong == []
+
+
+def test_the_product_knows_nothing_of_pyspark_outside_the_data_plane() -> None:
+    wrong = [
+        str(file.relative_to(ROOT))
+        for package in ("catalog", "secadmin")
+        for file in (ROOT / package).rglob("*.py")
+        if any(module.split(".")[0] == "pyspark" for module in imports_of(file))
+    ]
+    assert wrong == []
