@@ -51,14 +51,15 @@ def _double(text: str) -> float:
 
 
 def _timestamp(text: str) -> str:
+    wrong = ValueError("is not a time as 2026-01-31T12:00:00Z")
+    if not _DATE.fullmatch(text):
+        raise wrong
     try:
-        at = datetime.fromisoformat(text) if _DATE.fullmatch(text) else None
-    except ValueError:
-        at = None
-    if at is None:
-        raise ValueError("is not a time as 2026-01-31T12:00:00Z")
-    # A time without a zone is UTC, as everywhere on the platform.
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        at = datetime.fromisoformat(text)
+        # A time without a zone is UTC, as everywhere on the platform.
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise wrong from None
     return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 

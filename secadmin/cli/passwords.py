@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from getpass import GetPassWarning
 
 import typer
 
@@ -10,9 +12,17 @@ from catalog.errors import InvalidInput
 
 
 def prompt_password(text: str, confirm: bool = False) -> str:
-    """Ask without echo, on stderr, so that stdout holds nothing but the answer."""
+    """Ask without echo, on stderr, so that stdout holds nothing but the answer.
+
+    Raises InvalidInput where there is no terminal, since the password would be shown.
+    """
     again: bool | str = "Repeat it" if confirm else False
-    return str(typer.prompt(text, hide_input=True, confirmation_prompt=again, err=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GetPassWarning)
+        try:
+            return str(typer.prompt(text, hide_input=True, confirmation_prompt=again, err=True))
+        except GetPassWarning:
+            raise InvalidInput("there is no terminal to ask on; use --password-stdin") from None
 
 
 def password_line(what: str = "password") -> str:

@@ -1,0 +1,103 @@
+"""A producer and a consumer without a broker, with the calls of confluent-kafka's that are used."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaError, TopicPartition
+
+
+@dataclass
+class FakeProducer:
+    """Acknowledges what `refuse` does not; its queue holds `room` records until it is polled."""
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    refuse: Callable[[bytes], KafkaError | None] = lambda _: None
+    room: int = 3
+    written: list[bytes] = field(default_factory=list)
+    waiting: deque[tuple[bytes, Any]] = field(default_factory=deque)
+
+    def produce(self, topic: str, value: bytes, on_delivery: Any) -> None:
+        if len(self.waiting) >= self.room:
+            raise BufferError
+        self.waiting.append((value, on_delivery))
+
+    def poll(self, timeout: float) -> int:
+        if timeout > 0 or len(self.waiting) >= self.room:
+            self._deliver()
+        return 0
+
+    def flush(self, timeout: float) -> int:
+        while self.waiting:
+            self._deliver()
+        return 0
+
+    def purge(self) -> None:
+        self.waiting.clear()
+
+    def _deliver(self) -> None:
+        value, on_delivery = self.waiting.popleft()
+        error = self.refuse(value)
+        if error is None:
+            self.written.append(value)
+        on_delivery(error, None)
+
+
+@dataclass
+class FakeMessage:
+    """A record, or an error in its place."""
+
+    content: bytes | None = None
+    marks: list[tuple[str, bytes]] = field(default_factory=list)
+    failure: KafkaError | None = None
+    at: int = 0
+
+    def error(self) -> KafkaError | None:
+        return self.failure
+
+    def value(self) -> bytes | None:
+        return self.content
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        return self.marks
+
+    def topic(self) -> str:
+        return "out.alerts.c1"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self.at
+
+
+@dataclass
+class FakeConsumer:
+    """Gives the messages one after the other, then nothing; a callable among them is called."""
+
+    messages: deque[Any]
+    settings: dict[str, Any] = field(default_factory=dict)
+    subscribed: list[str] = field(default_factory=list)
+    assigned: list[TopicPartition] = field(default_factory=list)
+    closed: bool = False
+
+    def subscribe(self, topics: list[str], on_assign: Any = None) -> None:
+        self.subscribed = topics
+        if on_assign:
+            on_assign(self, [TopicPartition("out.alerts.c1", 0)])
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self.assigned = partitions
+
+    def get_watermark_offsets(self, partition: TopicPartition, timeout: float) -> tuple[int, int]:
+        return 3, 17
+
+    def poll(self, timeout: float) -> Any:
+        message = self.messages.popleft() if self.messages else None
+        return message() if callable(message) else message
+
+    def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,163 @@
+"""The folder that subscribe writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from catalog.errors import InvalidInput, PlatformError
+from secadmin.cli.access import Access
+from secadmin.cli.access_folder import (
+    principal_in,
+    read_subscription,
+    remove_access_files,
+    write_access_folder,
+)
+from secadmin.cli.kafka_settings import librdkafka_settings, parse_librdkafka_file
+from secadmin.cli.private_files import new_private_folder
+from tests.unit.secadmin.cli.conftest import CA, SECRET
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return new_private_folder(tmp_path / "d")
+
+
+def properties(path: Path) -> dict[str, str]:
+    """A Java properties file as Java reads it, for what these hold."""
+    pairs = (line.split("=", 1) for line in path.read_text().splitlines())
+    unescaped = {k: v.replace("\\\\", "\0").replace("\\n", "\n") for k, v in pairs}
+    return {name: value.replace("\0", "\\") for name, value in unescaped.items()}
+
+
+def test_all_files_are_private(
+    folder: Path, reader: Access, modes: Callable[[Path], dict[str, str]]
+) -> None:
+    write_access_folder(folder, reader)
+    files = ("client.properties", "librdkafka.conf", "ca.pem", "README.txt", "subscription.json")
+    assert modes(folder) == {".": "0o700"} | dict.fromkeys(files, "0o600")
+
+
+def test_the_secret_is_where_clients_need_it_and_nowhere_else(
+    folder: Path, reader: Access
+) -> None:
+    write_access_folder(folder, reader)
+    java = properties(folder / "client.properties")
+    assert 'password="S3cret\\"with\\\\odd=#characters";' in java["sasl.jaas.config"]
+    rdkafka = parse_librdkafka_file((folder / "librdkafka.conf").read_text())
+    assert rdkafka["sasl.password"] == SECRET
+    for name in ("README.txt", "subscription.json", "ca.pem"):
+        assert "S3cret" not in (folder / name).read_text()
+
+
+def test_java_settings(folder: Path, reader: Access) -> None:
+    write_access_folder(folder, reader)
+    java = properties(folder / "client.properties")
+    assert java.pop("sasl.jaas.config").startswith(
+        'org.apache.kafka.common.security.scram.ScramLoginModule required username="output-0a1b" '
+    )
+    assert java == {
+        "bootstrap.servers": "localhost:9093",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": CA.rstrip("\n"),
+        "metadata.max.age.ms": "1000",
+        "group.id": "output-0a1b.main",
+        "group.protocol": "classic",
+        "allow.auto.create.topics": "false",
+        "auto.offset.reset": "earliest",
+    }
+
+
+def test_librdkafka_knows_every_setting(reader: Access, writer: Access) -> None:
+    """The library refuses what it does not know."""
+    Consumer(librdkafka_settings(reader)).close()
+    Producer(librdkafka_settings(writer))
+    assert librdkafka_settings(reader)["topic.metadata.refresh.interval.ms"] == "1000"
+    assert "group.id" not in librdkafka_settings(writer)
+
+
+def test_the_description_tells_what_to_read(folder: Path, reader: Access) -> None:
+    write_access_folder(folder, reader)
+    assert json.loads((folder / "subscription.json").read_text()) == {
+        "kind": "output",
+        "name": "alerts",
+        "principal": "output-0a1b",
+        "bootstrap": "localhost:9093",
+        "group_prefix": "output-0a1b.",
+        "group": "output-0a1b.main",
+        "topic_pattern": r"^out\.alerts\..*",
+    }
+
+
+def test_the_readme_names_the_clients_and_the_fence(folder: Path, reader: Access) -> None:
+    write_access_folder(folder, reader)
+    readme = (folder / "README.txt").read_text()
+    for part in ("kcat -F", "KafkaConsumer", "confluent-kafka", '"fence"', reader.subscription):
+        assert part in readme
+    assert "{" not in readme.replace("{}", "")
+
+
+def test_a_senders_folder(folder: Path, writer: Access) -> None:
+    write_access_folder(folder, writer)
+    assert "in.in1" in (folder / "README.txt").read_text()
+    assert json.loads((folder / "sender.json").read_text())["topic"] == "in.in1"
+    assert principal_in(folder) == "send-0a1b"
+    with pytest.raises(InvalidInput, match="not a folder that subscribe wrote"):
+        read_subscription(folder)
+
+
+def test_a_moved_folder_is_read_with_its_own_ca(folder: Path, reader: Access) -> None:
+    write_access_folder(folder, reader)
+    moved = folder.rename(folder.with_name("moved"))
+    read = read_subscription(moved)
+    assert read.settings["ssl.ca.location"] == str(moved / "ca.pem")
+    assert read.subscription == reader.topic_pattern
+    assert "S3cret" not in repr(read)
+
+
+def test_removal_takes_our_files_and_no_others(folder: Path, reader: Access) -> None:
+    write_access_folder(folder, reader)
+    (folder / "mine.txt").touch()
+    remove_access_files(folder)
+    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+    (folder / "mine.txt").unlink()
+    remove_access_files(folder)
+    assert not folder.exists()
+
+
+ANSWER = {
+    "kind": "output",
+    "principal": "p",
+    "secret": "s",
+    "bootstrap": "localhost:1",
+    "ca_pem": CA,
+    "group_prefix": "p.",
+    "topic_pattern": "^out",
+}
+
+
+def test_an_answer_becomes_an_access() -> None:
+    access = Access.of_answer("alerts", ANSWER)
+    assert (access.name, access.group, access.writes) == ("alerts", "p.main", False)
+    assert "secret" not in repr(access)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"secret": "x\nsecurity.protocol=PLAINTEXT"},
+        {"bootstrap": "a\rb"},
+        {"topic": 3},
+        {"principal": ""},
+        {"ca_pem": None},
+    ],
+)
+def test_an_answer_that_would_add_settings_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(PlatformError):
+        Access.of_answer("alerts", {**ANSWER, **wrong})

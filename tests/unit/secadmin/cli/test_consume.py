@@ -1,0 +1,142 @@
+"""What consume prints, with a consumer that has no broker."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from confluent_kafka import KafkaError
+
+from secadmin.cli.access import Access
+from secadmin.cli.access_folder import write_access_folder
+from secadmin.cli.private_files import new_private_folder
+from tests.unit.secadmin.cli.fake_kafka import FakeConsumer, FakeMessage
+from tests.unit.secadmin.cli.running import Terminal, answering
+
+LABEL, ID = ("label", b"3"), ("id", b"f00")
+FENCE = FakeMessage(None, [("fence", b"")])
+
+
+def record(value: object, at: int = 0) -> FakeMessage:
+    return FakeMessage(json.dumps(value).encode(), [LABEL, ID], at=at)
+
+
+def failure(code: int) -> FakeMessage:
+    return FakeMessage(failure=KafkaError(code))
+
+
+class World:
+    """A folder that subscribe wrote, and a consumer that gives what the test says."""
+
+    def __init__(self, folder: Path, access: Access, *messages: Any) -> None:
+        self.consumer = FakeConsumer(deque(messages))
+        self.calls: list[str] = []
+        self.dir = str(folder / "d")
+        self.access = access
+        write_access_folder(new_private_folder(folder / "d"), access)
+        self.terminal: Terminal = answering(
+            folder / "p", self._answer, consumer=self._open
+        ).with_session()
+
+    def _open(self, settings: dict[str, Any]) -> FakeConsumer:
+        self.consumer.settings = settings
+        return self.consumer
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.calls.append(f"{request.method} {request.url.path}")
+        names = ("kind", "principal", "secret", "bootstrap", "ca_pem", "group_prefix")
+        answer = {name: getattr(self.access, name) for name in (*names, "topic_pattern")}
+        return httpx.Response(200, json=answer)
+
+
+def test_a_line_is_value_and_label_and_fences_are_left_out(tmp_path: Path, reader: Access) -> None:
+    world = World(tmp_path, reader, record({"a": 1, "s": "ü"}), FENCE, None, record({"a": 2}))
+    shown = world.terminal.ok("consume", world.dir, "--max", "2")
+    assert shown == '{"a": 1, "s": "ü"}\t3\n{"a": 2}\t3\n'
+    assert world.consumer.subscribed == [r"^out\.alerts\..*"]
+    assert world.consumer.closed
+
+
+def test_with_json_a_line_is_an_object(tmp_path: Path, reader: Access) -> None:
+    world = World(tmp_path, reader, record({"a": 1}))
+    shown = world.terminal.ok("consume", world.dir, "--max", "1", "--json")
+    assert json.loads(shown) == {"value": {"a": 1}, "label": "3", "id": "f00"}
+
+
+def test_values_cannot_reach_the_terminal_raw(tmp_path: Path, reader: Access) -> None:
+    raw = FakeMessage(b"\xff\x1b[2J\n", [("reason", b"is not\tJSON\x1b")])
+    world = World(tmp_path, reader, record({"s": "\x1b[2J\u202e"}), raw)
+    shown = world.terminal.ok("consume", world.dir, "--max", "2")
+    assert shown.count("\n") == 2
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert shown.endswith("\tis not\\tJSON\\u001b\n")
+
+
+def test_a_table(tmp_path: Path, reader: Access) -> None:
+    world = World(tmp_path, reader, record({"a": 1}), record({"a": None}))
+    shown = world.terminal.ok("consume", world.dir, "--max", "2", "--table")
+    assert shown == "a\tlabel\n1\t3\n\t3\n"
+
+
+def test_a_move_is_followed(tmp_path: Path, reader: Access) -> None:
+    moved = failure(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    world = World(tmp_path, reader, record(1), moved, moved, record(2))
+    result = world.terminal.run("consume", world.dir, "--max", "2")
+    assert (result.exit_code, result.stdout) == (0, "1\t3\n2\t3\n")
+    assert result.stderr.count("has changed; following") == 1
+
+
+def test_an_ended_access_ends_the_command(tmp_path: Path, reader: Access) -> None:
+    world = World(tmp_path, reader, record(1), failure(KafkaError.GROUP_AUTHORIZATION_FAILED))
+    result = world.terminal.run("consume", world.dir)
+    assert (result.exit_code, result.stdout) == (3, "1\t3\n")
+    assert "the access has ended" in result.stderr
+    assert world.consumer.closed
+
+
+def test_a_refused_login_ends_the_command(tmp_path: Path, reader: Access) -> None:
+    world = World(tmp_path, reader)
+    refused = KafkaError(KafkaError._AUTHENTICATION)
+    world.consumer.messages.append(lambda: world.consumer.settings["error_cb"](refused))
+    assert world.terminal.run("consume", world.dir).exit_code == 3
+
+
+def test_it_stops_when_nothing_comes(tmp_path: Path, reader: Access) -> None:
+    world = World(tmp_path, reader, record(1))
+    assert world.terminal.ok("consume", world.dir, "--timeout", "0") == "1\t3\n"
+
+
+def test_a_keyboard_interrupt_is_clean(tmp_path: Path, reader: Access) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    world = World(tmp_path, reader, record(1), interrupt)
+    result = world.terminal.run("consume", "alerts")
+    assert (result.exit_code, result.stdout) == (130, "1\t3\n")
+    assert world.consumer.closed
+    assert world.calls == ["POST /outputs/alerts/subscriptions", "DELETE /accesses/output-0a1b"]
+
+
+@pytest.mark.parametrize(("begin", "offset"), [("end", 17), ("beginning", -2)])
+def test_from_uses_a_group_of_its_own(
+    tmp_path: Path, reader: Access, begin: str, offset: int
+) -> None:
+    world = World(tmp_path, reader, record(1))
+    world.terminal.ok("consume", world.dir, "--from", begin, "--max", "1")
+    group = world.consumer.settings["group.id"]
+    assert group.startswith("output-0a1b.")
+    assert group != "output-0a1b.main"
+    assert [p.offset for p in world.consumer.assigned] == [offset]
+
+
+def test_without_from_the_folders_group_goes_on(tmp_path: Path, reader: Access) -> None:
+    world = World(tmp_path, reader, record(1))
+    world.terminal.ok("consume", world.dir, "--max", "1")
+    assert world.consumer.settings["group.id"] == "output-0a1b.main"
+    assert world.consumer.assigned == []
+    assert world.calls == []

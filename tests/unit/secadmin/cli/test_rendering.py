@@ -1,0 +1,167 @@
+"""How answers look."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+
+from catalog.expression import AttributeRef, Call, Literal
+from catalog.label import Label
+from catalog.plan import Aggregate, Aggregation, Column, Filter, Join, Project, Source, Union, Window
+from catalog.plan_json import encode_plan
+from catalog.relation import Relation, RelationKind
+from catalog.schema import Attribute, Schema, Type
+from tests.unit.secadmin.cli.running import Terminal, answering, problem
+
+HOSTILE = "a\x1b]0;x\x07[bold]b[/bold]:smile:"
+
+
+def server(folder: Path, answer: object, status: int = 200) -> Terminal:
+    """A server that always answers the same."""
+    return answering(folder / "p", lambda _: httpx.Response(status, json=answer)).with_session()
+
+
+def test_a_table_for_pipes_has_tabs(tmp_path: Path) -> None:
+    rows = [{"name": "alice", "locked": False, "roles": ["A", "B"]}]
+    assert server(tmp_path, rows).ok("user", "list") == "name\tlocked\troles\nalice\tno\tA, B\n"
+
+
+def test_a_table_for_people_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    name = "x" * 63
+    shown = server(tmp_path, [{"kind": "stream", "name": name, "owner": "bob"}]).ok("catalog")
+    assert shown.count("x") == 63
+
+
+def test_json_is_the_servers_answer(tmp_path: Path) -> None:
+    rows = [{"name": HOSTILE, "juniors": []}]
+    terminal = server(tmp_path, rows)
+    for arguments in (("--json", "role", "list"), ("role", "list", "--json")):
+        shown = terminal.ok(*arguments)
+        assert json.loads(shown) == rows
+        assert "\x1b" not in shown
+
+
+def test_nothing_to_show_is_said_on_stderr(tmp_path: Path) -> None:
+    result = server(tmp_path, []).run("accesses")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "no accesses" in result.stderr
+
+
+@pytest.mark.parametrize("colour", ["", "1"])
+def test_names_are_shown_as_they_are(
+    tmp_path: Path, colour: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No escape sequence, no markup, no emoji of somebody else's making."""
+    if colour:
+        monkeypatch.setenv("FORCE_COLOR", colour)
+        monkeypatch.setenv("COLUMNS", "200")
+    shown = server(tmp_path, [{"kind": "stream", "name": HOSTILE, "owner": HOSTILE}]).ok("catalog")
+    assert shown.count("a\\x1b]0;x\\x07[bold]b[/bold]:smile:") == 2
+    assert "\x1b]" not in shown
+    fields = server(tmp_path, {"user": HOSTILE, "roles": [HOSTILE]}).ok("whoami")
+    assert fields.count("[bold]b[/bold]:smile:") == 2
+    assert "\x1b]" not in fields
+
+
+def test_an_error_is_shown_as_it_is(tmp_path: Path) -> None:
+    terminal = answering(tmp_path / "p", lambda _: problem(404, HOSTILE)).with_session()
+    assert terminal.run("catalog").stderr == f"error: a\\x1b]0;x\\x07{HOSTILE[7:]}\n"
+
+
+def test_a_mistake_in_a_query_is_pointed_at(tmp_path: Path) -> None:
+    file = tmp_path / "q.sql"
+    file.write_text("SELECT price\nFROM\tin9\n")
+    detail = "line 2, column 6: there is no 'in9'"
+    terminal = answering(tmp_path / "p", lambda _: problem(422, detail, line=2, column=6))
+    result = terminal.with_session().run("query", "add", "q", str(file))
+    assert result.exit_code == 2
+    assert result.stderr == f"error: {detail}\n  2 | FROM in9\n    |      ^\n"
+
+
+def test_the_language_is_told_by_the_extension(tmp_path: Path) -> None:
+    sent = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(json.loads(request.content))
+        attributes = [{"name": "price", "type": "double", "required": False}]
+        return httpx.Response(201, json={"name": "q", "outputs": [{"name": "o", "attributes": attributes}]})
+
+    terminal = answering(tmp_path / "p", answer).with_session()
+    for name in ("q.sql", "q.xml", "q.txt"):
+        (tmp_path / name).write_text("text")
+    assert "output o (price double)" in terminal.ok("query", "add", "q", str(tmp_path / "q.sql"))
+    terminal.ok("query", "add", "q", str(tmp_path / "q.xml"), "--output", "o")
+    terminal.ok("query", "add", "q", "-", "--language", "sql", text="SELECT")
+    assert terminal.run("query", "add", "q", str(tmp_path / "q.txt")).exit_code == 2
+    assert [body["language"] for body in sent] == ["sql", "borealis", "sql"]
+    assert (sent[1]["output"], sent[2]["text"]) == ("o", "SELECT")
+
+
+def _plan() -> object:
+    schema = Schema((Attribute("ts", Type.TIMESTAMP, True), Attribute("price", Type.DOUBLE)))
+    relation = Relation(1, "in1", RelationKind.STREAM, schema, "ts", 5000, Label.of(0))
+    dear = Call(">", (AttributeRef("price"), Literal(5.0, Type.DOUBLE)))
+    known = Call("not", (Call("is_null", (AttributeRef("price"),)),))
+    left = Project(
+        Filter(Source(relation), Call("and", (dear, known))),
+        (Column("ts", AttributeRef("ts")), Column("it's", Literal("it's", Type.STRING))),
+    )
+    joined = Join(
+        Union((left, left)), Source(relation), ((AttributeRef("ts"), AttributeRef("ts")),), 0, 1000
+    )
+    total = Aggregation("total", "sum", AttributeRef("price"))
+    keys = (Column("ts", AttributeRef("ts")),)
+    count = Aggregation("n", "count", None)
+    return encode_plan(Aggregate(joined, Window(60_000, 30_000), keys, (total, count)))
+
+
+def test_a_plan_is_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    attributes = [{"name": "total", "type": "double", "required": False}]
+    answer = {"outputs": [{"name": "o", "plan": _plan(), "attributes": attributes}]}
+    lines = server(tmp_path, answer).ok("query", "plan", "q").splitlines()
+    assert [line.rstrip() for line in lines] == [
+        "output o (total double)",
+        "└── aggregate sum(price) AS total, count(*) AS n by ts, windows of 1m every 30s",
+        "    └── join ts = ts, right's event time 0s to 1s after left's",
+        "        ├── union",
+        "        │   ├── project ts, 'it''s' AS it's",
+        "        │   │   └── filter (price > 5.0) AND (NOT (price IS NULL))",
+        "        │   │       └── stream in1, event time ts, lateness 5s",
+        "        │   └── project ts, 'it''s' AS it's",
+        "        │       └── filter (price > 5.0) AND (NOT (price IS NULL))",
+        "        │           └── stream in1, event time ts, lateness 5s",
+        "        └── stream in1, event time ts, lateness 5s",
+    ]
+
+
+def test_a_plan_of_another_version_is_shown_as_json(tmp_path: Path) -> None:
+    output = {"name": "o", "plan": {"node": "Novelty"}, "attributes": []}
+    result = server(tmp_path, {"outputs": [output]}).run("query", "plan", "q")
+    assert (result.exit_code, json.loads(result.stdout)) == (0, output)
+
+
+@pytest.mark.parametrize(("intact", "code"), [(True, 0), (False, 1)])
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_a_damaged_audit_log_is_an_exit_code(
+    tmp_path: Path, intact: bool, code: int, option: list[str]
+) -> None:
+    answer = {"entries": 7, "intact": intact, "first_problem": "entry 3"}
+    assert server(tmp_path, answer).run("audit", "verify", *option).exit_code == code
+
+
+def test_explanations_list_all_ways(tmp_path: Path) -> None:
+    reasons = [{"allowed": False, "reason": "no role"}, {"allowed": True, "reason": "owner"}]
+    shown = server(tmp_path, {"allowed": True, "reasons": reasons}).ok(
+        "explain", "bob", "view_object", "stream", "in1"
+    )
+    assert shown.splitlines() == [
+        "allowed: VIEW OBJECT on stream in1 for bob",
+        "  - no role",
+        "  + owner",
+    ]
