@@ -26,7 +26,7 @@ from catalog.plan import (
 )
 from catalog.plan_json import decode, decode_plan, encode, encode_plan
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
-from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, fingerprint
+from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Run, fingerprint
 from catalog.schema import Attribute, Schema, Type
 
 names = st.from_regex(r"[a-z]{1,6}", fullmatch=True)
@@ -147,7 +147,7 @@ def _query_run(**changed: Any) -> QueryRun:
 
 
 def test_a_fingerprint_changes_with_what_a_run_depends_on() -> None:
-    runs = [
+    runs: list[Run] = [
         _query_run(),
         _query_run(labelled=True),
         _query_run(classes=()),

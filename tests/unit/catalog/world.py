@@ -26,6 +26,7 @@ from catalog.store import Catalog
 from catalog.subject import Subject, subject_of_session
 
 T = TypeVar("T")
+Named = TypeVar("Named", User, Role)
 START = datetime(2026, 1, 31, 12, 0, 0)  # noqa: DTZ001 - the catalog's times have no zone
 
 
@@ -124,11 +125,11 @@ class World:
             self.add(models.AccessRole(access_id=access.id, role_id=self.role(role).id))
         return access
 
-    def find(self, table: type[T], name: str) -> T | None:
+    def find(self, table: type[Named], name: str) -> Named | None:
         with self.catalog.read() as session:
-            return session.scalar(select(table).where(table.name == name))  # type: ignore[attr-defined]
+            return session.query(table).filter_by(name=name).one_or_none()
 
-    def get(self, table: type[T], name: str) -> T:
+    def get(self, table: type[Named], name: str) -> Named:
         found = self.find(table, name)
         assert found is not None, name
         return found

@@ -1,0 +1,225 @@
+"""What should run, read from the tables."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from catalog.clearance import Clearance
+from catalog.label import PUBLIC, Label
+from catalog.models import (
+    DeliveryClass,
+    Object,
+    OutputInput,
+    OutputRow,
+    QueryRow,
+    RunStatus,
+    StreamRow,
+    Withdrawal,
+)
+from catalog.plan import Plan, Source, Union
+from catalog.plan_check import reach
+from catalog.plan_json import encode, encode_plan
+from catalog.relation import Relation, RelationKind
+from catalog.runs import IngestRun, QueryRun, Run
+from catalog.schema import Attribute, Schema, Type
+from catalog.store import Catalog
+from catalog.wanted import report_status, wanted_runs
+from tests.unit.catalog.world import START, World
+
+SCHEMA = Schema((Attribute("price", Type.DOUBLE),))
+IN1 = Relation(2, "in1", RelationKind.STREAM, SCHEMA, None, 0, Label.of(0))
+
+
+class Filled:
+    """Streams and outputs with their rows, by names."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.schema = world.object("schema s").id
+        self.relations: dict[str, Relation] = {}
+
+    def stream(self, name: str, group: int, *bits: int, public: bool = False) -> Relation:
+        made = self.world.stream(name, *bits)
+        label = Label.of(*bits[:1])
+        relation = replace(IN1, object_id=made.id, name=name, reach=label, public=public)
+        row = StreamRow(
+            object_id=made.id,
+            schema_id=self.schema,
+            relation=encode(relation),
+            max_ahead_ms=60_000,
+            max_bytes=10_000,
+            partitions=1,
+            ingest_group=group,
+        )
+        self.world.add(row)
+        self.relations[name] = relation
+        return relation
+
+    def output(self, name: str, plan: Plan, *reads: str, running: bool = True) -> Relation:
+        query = self.world.object(f"query {name}-query")
+        self.world.add(QueryRow(object_id=query.id, language="sql", text="", running=running))
+        made = self.world.object(f"output {name}")
+        relation = replace(
+            IN1, object_id=made.id, name=name, kind=RelationKind.OUTPUT, reach=reach(plan)
+        )
+        self.world.add(
+            OutputRow(
+                object_id=made.id,
+                query_id=query.id,
+                relation=encode(relation),
+                plan=encode_plan(plan),
+                starting_offsets={"lab.in1": {"0": 7}},
+                retention_ms=1,
+            )
+        )
+        for read in reads:
+            source = self.relations[read].object_id
+            self.world.add(OutputInput(output_id=made.id, relation_id=source))
+        self.relations[name] = relation
+        return relation
+
+    def delivery(self, output: str, name: str, clearance: str, **values: Any) -> DeliveryClass:
+        row = DeliveryClass(
+            output_id=self.relations[output].object_id,
+            name=name,
+            topic=f"out.{output}.{name}",
+            clearance=clearance,
+            **{"weak": False, "opened_at": START, **values},
+        )
+        made: DeliveryClass = self.world.add(row)
+        return made
+
+    def runs(self) -> dict[str, Run]:
+        with self.world.catalog.read() as session:
+            return {run.name: run for run in wanted_runs(session)}
+
+    def query(self, output: str) -> QueryRun:
+        run = self.runs()[f"query-{self.relations[output].object_id}"]
+        assert isinstance(run, QueryRun)
+        return run
+
+    def remove(self, what: str) -> None:
+        self.world.edit(Object, self.world.get_object(what).id, removed_at=START)
+
+
+@pytest.fixture
+def filled(world: World) -> Filled:
+    """Two streams in one group, one in another; an output over one of them."""
+    filled = Filled(world)
+    in1 = filled.stream("in1", 1, 0, 1)
+    filled.stream("in2", 1, 70)
+    filled.stream("in3", 2, 3)
+    filled.output("out1", Source(in1), "in1")
+    return filled
+
+
+def test_nothing_runs_in_an_empty_catalog(world: World) -> None:
+    assert Filled(world).runs() == {}
+
+
+def test_streams_are_grouped(filled: Filled) -> None:
+    runs = filled.runs()
+    first, second = runs["ingest-1"], runs["ingest-2"]
+    assert isinstance(first, IngestRun)
+    assert isinstance(second, IngestRun)
+    assert [(s.relation.name, s.label) for s in first.streams] == [
+        ("in1", Label.of(0)),
+        ("in2", Label.of(70)),
+    ]
+    assert [s.relation for s in second.streams] == [filled.relations["in3"]]
+    assert (first.streams[0].max_ahead_ms, first.streams[0].max_bytes) == (60_000, 10_000)
+
+
+def test_a_public_stream_alone_gets_the_public_label(filled: Filled) -> None:
+    filled.stream("open", 3, public=True)
+    filled.stream("nothing", 4)
+    runs = filled.runs()
+    run = runs["ingest-3"]
+    assert isinstance(run, IngestRun)
+    assert run.streams[0].label == PUBLIC
+    # A stream without its category would be public by accident.
+    assert "ingest-4" not in runs
+
+
+def test_a_removed_stream_is_not_ingested(filled: Filled) -> None:
+    filled.remove("stream in3")
+    assert "ingest-2" not in filled.runs()
+
+
+def test_an_output_is_a_run(filled: Filled) -> None:
+    run = filled.query("out1")
+    assert run.plan == Source(filled.relations["in1"])
+    assert run.output == filled.relations["out1"]
+    assert (run.classes, run.labelled) == ((), False)
+    assert run.sources == Label.of(0)
+    assert run.starting_offsets == {"lab.in1": {"0": 7}}
+
+
+@pytest.mark.parametrize("gone", ["query out1-query", "output out1"])
+def test_a_removed_query_does_not_run(filled: Filled, gone: str) -> None:
+    filled.remove(gone)
+    assert set(filled.runs()) == {"ingest-1", "ingest-2"}
+
+
+def test_a_stopped_query_does_not_run(filled: Filled) -> None:
+    filled.output("out2", Source(filled.relations["in1"]), "in1", running=False)
+    assert set(filled.runs()) == {"ingest-1", "ingest-2", filled.query("out1").name}
+
+
+def test_only_open_classes_are_fed(filled: Filled) -> None:
+    filled.delivery("out1", "open", Label.of(0).to_wire(), weak=True)
+    filled.delivery("out1", "not-yet", Label.of(0).to_wire(), opened_at=None)
+    filled.delivery("out1", "closed", Label.of(0).to_wire(), closed_at=START)
+    (fed,) = filled.query("out1").classes
+    assert (fed.topic, fed.clearance, fed.weak) == ("out.out1.open", Clearance.of(0), True)
+
+
+@pytest.mark.parametrize("clearance", ["0", Label.of(500).to_wire(), "", "garbage"])
+def test_a_class_that_can_hold_nothing_is_left_out(filled: Filled, clearance: str) -> None:
+    filled.delivery("out1", "none", clearance)
+    assert filled.query("out1").classes == ()
+
+
+def test_a_class_without_categories_is_fed_from_a_public_output(filled: Filled) -> None:
+    row = filled.relations["out1"]
+    filled.world.edit(OutputRow, row.object_id, relation=encode(replace(row, public=True)))
+    filled.delivery("out1", "public", "0")
+    assert [cls.topic for cls in filled.query("out1").classes] == ["out.out1.public"]
+
+
+def test_an_output_that_is_read_is_labelled(filled: Filled) -> None:
+    out1 = filled.relations["out1"]
+    filled.output("out2", Source(out1), "out1", running=False)
+    assert filled.query("out1").labelled
+    filled.remove("output out2")
+    assert not filled.query("out1").labelled
+
+
+def test_sources_are_those_in_reach(filled: Filled) -> None:
+    both = Union((Source(filled.relations["in1"]), Source(filled.relations["in2"])))
+    filled.output("out2", both, "in1", "in2")
+    assert filled.query("out2").sources == Label.of(0, 70)
+    before = filled.query("out1")
+    filled.stream("in9", 9, 9)
+    assert filled.query("out1") == before
+
+
+def test_a_run_whose_fence_is_unproven_stands_still(filled: Filled) -> None:
+    filled.delivery("out1", "open", Label.of(0).to_wire())
+    row = Withdrawal(principal="p", topic="out.out1.open", decided_at=START, unproven=True)
+    withdrawal = filled.world.add(row)
+    name = f"query-{filled.relations['out1'].object_id}"
+    assert name not in filled.runs()
+    filled.world.edit(Withdrawal, withdrawal.id, done_at=START)
+    assert name in filled.runs()
+
+
+def test_a_status_is_written_over(filled: Filled, catalog: Catalog) -> None:
+    for state in ("starting", "running"):
+        with catalog.bookkeeping() as session:
+            report_status(session, "query-9", state, "m\0" + "x" * 5_000, "f" * 64, START)
+    with catalog.read() as session:
+        status = session.get(RunStatus, "query-9")
+        assert status is not None
+        assert (status.state, len(status.message)) == ("running", 1_999)
