@@ -56,7 +56,7 @@ def check_text(text: str, max_bytes: int) -> Lines:
     if size > max_bytes:
         raise InvalidInput(f"a query text has at most {max_bytes // 1024} KiB")
     if not text.strip():
-        raise InvalidInput("the query text is empty")
+        raise InvalidInput("the query text is empty", Position(1, 1))
     lines = Lines.of(text)
     if found := _CONTROL.search(text):
         raise InvalidInput("a control character", lines.position(found.start()))

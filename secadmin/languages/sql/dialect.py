@@ -25,7 +25,8 @@ class Misread(ParseError):
     """sqlglot could not go on at this offset of the text; `ended` tells that the text was over."""
 
     def __init__(self, message: str, offset: int, ended: bool) -> None:
-        super().__init__(message)
+        # sqlglot looks into the first of an error's details.
+        super().__init__(message, [{}])
         self.offset = offset
         self.ended = ended
 
@@ -102,6 +103,10 @@ class Sql(Dialect):
             # Set afterwards: sqlglot would read the unit D as DAY and M as MONTH.
             interval.set("unit", exp.Var(this=self._prev.text).update_positions(self._prev))
             return interval
+
+        def reached(self) -> int:
+            """The offset that the parser stands at."""
+            return (self._curr or self._prev).start
 
         def parse_condition(self, raw_tokens: list[Token], text: str) -> list[exp.Expr | None]:
             """Parse an expression that stands alone, as in a Borealis box."""

@@ -13,7 +13,7 @@ from secadmin.languages.resolver import Resolver
 from secadmin.languages.sql.environment import Environment
 from secadmin.languages.sql.select import read_select
 from secadmin.languages.sql.syntax import chain, parse_query
-from secadmin.languages.text import check_text
+from secadmin.languages.text import check_text, placed
 
 MAX_BYTES = 64 * 1024
 
@@ -31,7 +31,8 @@ def parse_sql(text: str, resolver: Resolver) -> Plan:
     tree = parse_query(text, lines.position)
     try:
         built = _read_query(tree, environment)
-        check_plan(built.plan)
+        with placed(environment.at(tree)):
+            check_plan(built.plan)
     except RecursionError:
         raise InvalidInput("the query is nested too deeply; split it in two") from None
     return built.plan

@@ -23,6 +23,8 @@ _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having")
 def read_select(node: exp.Select, environment: Environment, read_query: ReadQuery) -> Built:
     """The plan of one SELECT. Raises InvalidInput, with its place, for whatever is not allowed."""
     environment.only(node, *_CLAUSES)
+    if not node.expressions:
+        raise InvalidInput("SELECT names no results; write * for all", environment.at(node))
     source, scope = _from(node, environment, read_query)
     where = node.args.get("where")
     if where is not None:

@@ -21,7 +21,8 @@ from secadmin.languages.sql.tokens import check_tokens
 MAX_TREE_DEPTH = 150
 # Chains of these are read in a loop, so that their length is no depth.
 CHAINED = (exp.And, exp.Or, exp.DPipe, exp.Union)
-_WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER}
+_CONSTANTS = {TokenType.STRING, TokenType.NUMBER}
+_WORDS = {TokenType.VAR, TokenType.IDENTIFIER, *_CONSTANTS}
 # All that is closed: the rest begins with what is not.
 _CLOSED = re.compile(r"""(?:'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(?!/\*)[^'"])*+""", re.DOTALL)
 _REFUSED_NODES: dict[type[exp.Expr], str] = {
@@ -102,12 +103,14 @@ def _parse(
     except Misread as error:
         raise _misread(error, tokens, place) from None
     except RecursionError:
-        raise InvalidInput("the query is nested too deeply; use WITH to name a part") from None
+        raise InvalidInput(
+            "the query is nested too deeply; use WITH to name a part", place(0)
+        ) from None
     except Exception as error:  # sqlglot's grammar is large; no text may bring the service down
-        raise InvalidInput("the query cannot be read") from error
+        raise InvalidInput("the query cannot be read here", place(parser.reached())) from error
     if len(trees) != 1 or trees[0] is None:
         raise InvalidInput("there is no query here", place(0))
-    _check_depth(trees[0])
+    _check_depth(trees[0], place)
     _check_complete(trees[0], tokens, place)
     return trees[0]
 
@@ -127,12 +130,12 @@ def _misread(error: Misread, tokens: list[Token], place: Place) -> InvalidInput:
     return InvalidInput(near, place(error.offset))
 
 
-def _check_depth(tree: exp.Expr) -> None:
+def _check_depth(tree: exp.Expr, place: Place) -> None:
     rest = [(tree, 1)]
     while rest:
         node, depth = rest.pop()
         if depth > MAX_TREE_DEPTH:
-            raise InvalidInput("the query is nested too deeply; use WITH to name a part")
+            raise InvalidInput("the query is nested too deeply; use WITH to name a part", place(0))
         for child in node.iter_expressions():
             same = isinstance(child, CHAINED) and type(child) is type(node)
             rest.append((child, depth if same else depth + 1))
@@ -145,18 +148,19 @@ def _check_complete(tree: exp.Expr, tokens: list[Token], place: Place) -> None:
     """
     nodes = list(tree.walk())
     seen = {own_offset(node) for node in nodes}
+    constants = {own_offset(node) for node in nodes if isinstance(node, exp.Literal)}
     for token in tokens:
-        if token.token_type in _WORDS and token.start not in seen:
+        known = constants if token.token_type in _CONSTANTS else seen
+        if token.token_type in _WORDS and token.start not in known:
             raise InvalidInput(f"cannot read {token.text[:40]!r} here", place(token.start))
     counted = {
-        TokenType.THEN: sum(isinstance(node, exp.If) for node in nodes),
-        TokenType.AND: sum(isinstance(node, exp.And | exp.Between) for node in nodes),
-        TokenType.SELECT: sum(isinstance(node, exp.Select) for node in nodes),
+        (TokenType.THEN, TokenType.WHEN): sum(isinstance(n, exp.If) for n in nodes),
+        (TokenType.AND, TokenType.BETWEEN): sum(
+            isinstance(n, exp.And | exp.Between) for n in nodes
+        ),
+        (TokenType.SELECT, TokenType.FROM): sum(isinstance(n, exp.Select) for n in nodes),
     }
-    for kind, count in counted.items():
-        found = [token for token in tokens if token.token_type == kind]
-        if len(found) != count:
-            where = found[0].start if found else 0
-            raise InvalidInput(
-                f"cannot read the query: {kind.name} missing or too many", place(where)
-            )
+    for kinds, count in counted.items():
+        if sum(token.token_type == kinds[0] for token in tokens) != count:
+            where = next((token.start for token in tokens if token.token_type in kinds), 0)
+            raise InvalidInput(f"{kinds[0].name} is missing or one too many", place(where))

@@ -33,6 +33,16 @@ REFUSED = {
     TokenType.EXISTS: "EXISTS is not part of this language; use an interval join",
     TokenType.VALUES: "VALUES is not part of this language; a query reads streams and outputs",
 }
+_NAMES_AND_CONSTANTS = {
+    *(TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER),
+}
+_SIGNS = {
+    *(TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT, TokenType.SEMICOLON),
+    *(TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD),
+    *(TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE),
+    *(TokenType.DPIPE, TokenType.DCOLON),
+}
+_KEYWORD = re.compile(r"[A-Za-z_][A-Za-z0-9_ ]*")
 _OPENERS = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.CASE: TokenType.END}
 _CLOSERS = {closer: opener for opener, closer in _OPENERS.items()}
 # A comma separates two things.
@@ -42,11 +52,25 @@ _NO_COMMA_BEFORE = {TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM}
 
 def check_tokens(tokens: list[Token], place: Place) -> None:
     """Raise InvalidInput, with its place, for words that no query here has."""
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        fault = _fault(token, following)
+    if not tokens:
+        raise InvalidInput("there is no query here", place(0))
+    for index, token in enumerate(tokens):
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        before = tokens[index - 1].token_type if index else None
+        fault = _unknown(token) or _fault(token, following) or _misplaced(token, before)
         if fault is not None:
             raise InvalidInput(fault, place(token.start))
     _check_nesting(tokens, place)
+
+
+def _unknown(token: Token) -> str | None:
+    """Signs and quotations that sqlglot knows from elsewhere: |>, ->, [, ?, N'...' and others."""
+    kind = token.token_type
+    if kind in REFUSED or kind in _SIGNS or kind in _NAMES_AND_CONSTANTS:
+        return None
+    quotation = kind.name.endswith("_STRING")
+    known = _KEYWORD.fullmatch(token.text) and not quotation
+    return None if known else f"{token.text[:20]!r} is not part of this language"
 
 
 def _fault(token: Token, following: Token | None) -> str | None:
@@ -64,6 +88,19 @@ def _fault(token: Token, following: Token | None) -> str | None:
         glued = after in {TokenType.VAR, TokenType.NUMBER, TokenType.IDENTIFIER}
         return f"cannot read the number {token.text[:20]!r}" if glued else None
     return _comma_fault(kind, after)
+
+
+def _misplaced(token: Token, before: TokenType | None) -> str | None:
+    """Words that sqlglot reads over, or reads as a query of another kind, where they lead."""
+    starts = before in {None, TokenType.L_PAREN, TokenType.ALL}
+    if token.token_type == TokenType.FROM and starts:
+        return "a query starts with SELECT or WITH"
+    leads = starts or before in {TokenType.SELECT, TokenType.COMMA, TokenType.FROM}
+    if token.token_type == TokenType.ALIAS and leads:
+        return "AS with nothing before it"
+    if token.token_type == TokenType.FOR and before == TokenType.FROM:
+        return "FROM with nothing behind it"
+    return None
 
 
 def _comma_fault(kind: TokenType, after: TokenType | None) -> str | None:
