@@ -35,8 +35,6 @@ _MEANING = {
     # `Price` and `price` are two attributes.
     "spark.sql.caseSensitive": "true",
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
-    # 0.1 + 0.2 of a JSON number is a double, as everywhere else.
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
 }
 
 _STREAMING = {
@@ -46,6 +44,14 @@ _STREAMING = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "4",
     "spark.sql.streaming.stopTimeout": "30s",
+}
+
+# JSON may be nested 1,000 deep, and the engine describes such a value recursively: with the usual
+# 1 MB one record of a sender would end the whole process.
+_STACK = "-Xss16m"
+_STACKS = {
+    "spark.driver.extraJavaOptions": _STACK,
+    "spark.executor.extraJavaOptions": _STACK,
 }
 
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
@@ -65,6 +71,7 @@ def session_options(
         **_CLOSED,
         **_MEANING,
         **_STREAMING,
+        **_STACKS,
         **(_LOOPBACK if local else {}),
         **({"spark.driver.extraClassPath": f"{jars}/*"} if jars and local else {}),
         **({"spark.jars": ",".join(_jars(jars))} if jars and not local else {}),

@@ -96,11 +96,12 @@ def test_case(case: dict[str, Any], results: dict[str, Row]) -> None:
         (b'{"at":"2026-01-31T12:00:00Z","s":"\xc0\x80"}', "not UTF-8"),
         (b'{"s":"' + b"x" * 10_000 + b'"}', "larger than the stream allows"),
         (b"[" * 9_000, "not exactly one JSON object"),
-        (b"[" * 900 + b"]" * 900, "not exactly one JSON object"),
-        (b'{"s":' + b'{"a":' * 900 + b"1" + b"}" * 901, "fields or their types"),
+        (b"[" * 990 + b"]" * 990, "not exactly one JSON object"),
+        (b'{"s":' + b'{"a":' * 990 + b"1" + b"}" * 991, "fields or their types"),
+        (b'{"s":' + b'[{"a":' * 490 + b"1" + b"}]" * 490 + b"}", "fields or their types"),
         (b'{"s":"a","n":' + b"9" * 5_000 + b"}", "not exactly one JSON object"),
     ],
-    ids=["latin-1", "surrogate", "overlong", "large", "open", "deep", "deep objects", "digits"],
+    ids=["latin-1", "surrogate", "overlong", "large", "open", "deep", "deep objects", "deep both", "digits"],
 )
 def test_bytes_that_no_text_case_can_hold(
     spark: SparkSession, value: bytes, reason: str
