@@ -60,6 +60,14 @@ class Listener:
                 )
             time.sleep(0.05)
 
+    def wait_for_refusal(self, timeout_s: float = 60.0) -> None:
+        """Wait until Kafka has refused this consumer. Raises DeployError after the time."""
+        deadline = time.monotonic() + timeout_s
+        while not self.refusals:
+            if time.monotonic() > deadline:
+                raise DeployError(f"{self.group} was not refused in {timeout_s:.0f} s")
+            time.sleep(0.05)
+
     def _run(self) -> None:
         subscription = json.loads((self.folder / "subscription.json").read_text())
         settings = {

@@ -1,0 +1,168 @@
+"""The scenario of seed 004 §4.1 on the whole platform, with plain Kafka consumers and kcat.
+
+What must arrive is computed here, from the input files, in plain Python.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+import os
+import shutil
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import date
+from importlib.util import find_spec
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+
+from deploy.runtime import Runtime
+from deploy.scenario.listener import Delivery
+from deploy.scenario.story import Story
+from deploy.stack import Stack, StackOptions
+
+Result = tuple[str, int, int, int, str]
+FILES = {"1": "sp500", "2": "nasdaq"}
+
+
+def expected(last_day: date, after: date = date.min) -> Counter[Result]:
+    """Weeks (since 1970) with an end in (after, last_day]: start, percent, days, volume, label."""
+    groups = defaultdict(list)
+    package = Path(str(find_spec("arch").origin)).parent  # type: ignore[union-attr]
+    for label, name in FILES.items():
+        with gzip.open(package / "data" / name / f"{name}.csv.gz", "rt") as lines:
+            for row in csv.DictReader(lines):
+                month, number, year = (int(part) for part in row["Date"].split("/"))
+                day = date(year, month, number)
+                week = (day.toordinal() - date(1970, 1, 1).toordinal()) // 7
+                opened, closed = float(row["Open"]), float(row["Close"])
+                percent = math.floor((closed - opened) * 100 / opened)
+                if day <= last_day:
+                    groups[week, percent].append((int(label), int(float(row["Volume"]))))
+    results: Counter[Result] = Counter()
+    for (week, percent), days in groups.items():
+        start = date.fromordinal(date(1970, 1, 1).toordinal() + week * 7)
+        end = date.fromordinal(start.toordinal() + 7)
+        if after < end <= last_day:
+            label = str(max(label for label, _ in days) if len({x for x, _ in days}) == 1 else 3)
+            volume = sum(volume for _, volume in days)
+            results[f"{start}T00:00:00.000000Z", percent, len(days), volume, label] += 1
+    return results
+
+
+def received(deliveries: Iterable[Delivery]) -> Counter[Result]:
+    """What arrived, each id once."""
+    once = {delivery.id: delivery for delivery in deliveries}
+    return Counter(
+        (d.value["window_start"], d.value["percent"], d.value["days"], d.value["volume"], d.label)
+        for d in once.values()
+    )
+
+
+def last_day_sent(story: Story) -> date:
+    """The newest day that both streams have."""
+    return min(date.fromisoformat(quotes[-1].day[:10]) for quotes in story.sent.values())
+
+
+@pytest.fixture(scope="module")
+def story(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """The platform, started as `deploy demo` does it, on free ports."""
+    state = tmp_path_factory.mktemp("scenario")
+    options = StackOptions(state=state, broker_port=0, secadmin_port=0)
+    with Stack(options, runtime) as stack:
+        told = Story(stack, print)
+        try:
+            yield told
+        finally:
+            told.close()
+
+
+def test_the_scenario(story: Story, tmp_path: Path) -> None:
+    story.admit()
+    story.define()
+    story.query()
+    story.send(1999, 2003)
+    before_bob = last_day_sent(story)
+    al = expected(before_bob)
+    assert {label for *_, label in al} == {"1", "2", "3"}
+    story.listeners["al"].wait_for(al.total())
+    assert received(story.listeners["al"].deliveries) == al
+
+    story.share()
+    story.send(2004, 2010)
+    bob = only("1", expected(last_day_sent(story), before_bob))
+    story.listeners["bob"].wait_for(bob.total())
+    assert received(story.listeners["bob"].deliveries) == bob
+    parked = story.listeners["parked"]
+
+    story.revoke_while_sending([2011, 2012, 2013])
+    al = expected(last_day_sent(story))
+    story.listeners["al"].wait_for(al.total())
+    for name in ("bob", "parked"):
+        story.listeners[name].wait_for_refusal()
+        late = [d for d in story.listeners[name].deliveries if d.offset >= story.fenced_at]
+        assert late == [], f"{name} received what was written after the revocation"
+    assert parked.refusals, "the parked consumer was let go"
+
+    story.restore()
+    bob = only("1", expected(last_day_sent(story), before_bob))
+    story.listeners["bob"].wait_for(bob.total())
+    assert received(story.listeners["bob"].deliveries) == bob
+    assert received(story.listeners["al"].deliveries) == al
+    assert by_kcat(story.people["bob"].folder / "out1", tmp_path) == bob
+    assert {d.label for d in story.listeners["bob"].deliveries} == {"1"}
+
+    audit = story.people["joe"].ask("audit", "verify")
+    assert audit["intact"] is True
+
+
+def only(label: str, results: Counter[Result]) -> Counter[Result]:
+    """The results with that label."""
+    return Counter({result: count for result, count in results.items() if result[-1] == label})
+
+
+def by_kcat(folder: Path, scratch: Path) -> Counter[Result]:
+    """What kcat, which knows only what `subscribe` wrote, reads from the beginning."""
+    if shutil.which("kcat") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("kcat is missing: .ci/run installs it")
+        pytest.skip("kcat is not installed")
+    group = json.loads((folder / "subscription.json").read_text())["group_prefix"] + "kcat"
+    topic = json.loads((folder / "subscription.json").read_text())["topic_pattern"]
+    command = ["kcat", "-F", str(folder / "librdkafka.conf"), "-X", "auto.offset.reset=earliest"]
+    done = subprocess.run(
+        [*command, "-G", group, "-e", "-q", "-f", "%h\t%s\n", topic],
+        env={**os.environ, "LD_LIBRARY_PATH": str(newer_librdkafka(scratch))},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    results: Counter[Result] = Counter()
+    seen = set()
+    for line in done.stdout.splitlines():
+        pairs, _, text = line.partition("\t")
+        marks = dict(pair.split("=", 1) for pair in pairs.split(",") if "=" in pair)
+        if "fence" in marks or marks["id"] in seen:
+            continue
+        seen.add(marks["id"])
+        value = json.loads(text)
+        key = (value["window_start"], value["percent"], value["days"], value["volume"])
+        results[(*key, marks["label"])] += 1
+    return results
+
+
+def newer_librdkafka(scratch: Path) -> Path:
+    """A folder with the library of the confluent-kafka wheel, under the name that kcat loads.
+
+    Debian 12's own librdkafka cannot log in with SCRAM to Kafka 4 (mended in 2.6.1).
+    """
+    bundled = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
+    library = next(bundled.glob("librdkafka*.so*"))
+    (scratch / "librdkafka.so.1").symlink_to(library)
+    return scratch
