@@ -42,14 +42,11 @@ def _give(cli: Cli, path: tuple[str, str, str], folder: Path, keep: bool) -> Non
     cli.session()
     # Before the call: the secret is told once, so there must be a place for it.
     new_private_folder(folder)
-    with cli.api() as api:
-        answer = api.post(*path, body={"keep": keep})
-        try:
-            access = Access.of_answer(path[1], answer)
-            write_access_folder(folder, access)
-        except BaseException:
-            api.delete("accesses", str(answer.get("principal")))
-            raise
+    try:
+        access = _written(cli, path, folder, keep)
+    except BaseException:
+        remove_access_files(folder)
+        raise
     shown = {
         "principal": access.principal,
         "kind": access.kind,
@@ -62,6 +59,19 @@ def _give(cli: Cli, path: tuple[str, str, str], folder: Path, keep: bool) -> Non
     cli.screen.line(f"{access.principal}: {access.subscription}")
     how = "secadmin produce" if access.writes else f"secadmin consume {folder}"
     cli.screen.line(f"files in {folder}; {how}, or any Kafka client (see README.txt there)")
+
+
+def _written(cli: Cli, path: tuple[str, str, str], folder: Path, keep: bool) -> Access:
+    """A new access in the folder. One whose secret could not be written is ended again."""
+    with cli.api() as api:
+        answer = api.post(*path, body={"keep": keep})
+        try:
+            access = Access.of_answer(path[1], answer)
+            write_access_folder(folder, access)
+        except BaseException:
+            api.delete("accesses", str(answer.get("principal")))
+            raise
+    return access
 
 
 def accesses(ctx: typer.Context) -> None:

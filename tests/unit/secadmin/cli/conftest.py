@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,8 @@ SECRET = 'S3cret"with\\odd=#characters'
 
 
 @pytest.fixture(autouse=True)
-def open_umask() -> None:
+def open_umask() -> Iterator[None]:
     """Modes must hold whatever the user's umask is."""
-    import os
-
     before = os.umask(0)
     yield
     os.umask(before)

@@ -27,7 +27,13 @@ class Terminal:
     folder: Path
     seams: Seams
 
-    def run(self, *arguments: str, text: str | None = None, server: str = SERVER) -> Result:
+    def run(
+        self,
+        *arguments: str,
+        text: str | None = None,
+        server: str = SERVER,
+        prog_name: str = "secadmin",
+    ) -> Result:
         """Run one command; a crash of the command is a crash of the test."""
         environment = {
             "SECADMIN_CONFIG": str(self.folder),
@@ -35,7 +41,12 @@ class Terminal:
             "SECADMIN_CA": None,
         }
         result = CliRunner(env=environment).invoke(
-            app, list(arguments), input=text, obj=self.seams, catch_exceptions=False
+            app,
+            list(arguments),
+            input=text,
+            obj=self.seams,
+            catch_exceptions=False,
+            prog_name=prog_name,
         )
         assert "Traceback" not in result.output
         return result

@@ -42,9 +42,7 @@ def test_all_files_are_private(
     assert modes(folder) == {".": "0o700"} | dict.fromkeys(files, "0o600")
 
 
-def test_the_secret_is_where_clients_need_it_and_nowhere_else(
-    folder: Path, reader: Access
-) -> None:
+def test_the_secret_is_where_clients_need_it_and_nowhere_else(folder: Path, reader: Access) -> None:
     write_access_folder(folder, reader)
     java = properties(folder / "client.properties")
     assert 'password="S3cret\\"with\\\\odd=#characters";' in java["sasl.jaas.config"]

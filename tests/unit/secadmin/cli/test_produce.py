@@ -115,7 +115,7 @@ def test_a_keyboard_interrupt_waits_for_what_is_sent(tmp_path: Path) -> None:
             world.producer.written.append(value)
             raise KeyboardInterrupt
 
-    world.producer.refuse = refuse  # type: ignore[assignment]
+    world.producer.refuse = refuse
     lines = [f'{{"symbol":"{name}"}}\n' for name in ("first", "second", "third", *"abcdef")]
     result = world.terminal.run("produce", "in1", world.file("a.jsonl", "".join(lines)))
     assert result.exit_code == 130

@@ -10,7 +10,17 @@ import pytest
 
 from catalog.expression import AttributeRef, Call, Literal
 from catalog.label import Label
-from catalog.plan import Aggregate, Aggregation, Column, Filter, Join, Project, Source, Union, Window
+from catalog.plan import (
+    Aggregate,
+    Aggregation,
+    Column,
+    Filter,
+    Join,
+    Project,
+    Source,
+    Union,
+    Window,
+)
 from catalog.plan_json import encode_plan
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
@@ -89,7 +99,9 @@ def test_the_language_is_told_by_the_extension(tmp_path: Path) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         sent.append(json.loads(request.content))
         attributes = [{"name": "price", "type": "double", "required": False}]
-        return httpx.Response(201, json={"name": "q", "outputs": [{"name": "o", "attributes": attributes}]})
+        return httpx.Response(
+            201, json={"name": "q", "outputs": [{"name": "o", "attributes": attributes}]}
+        )
 
     terminal = answering(tmp_path / "p", answer).with_session()
     for name in ("q.sql", "q.xml", "q.txt"):

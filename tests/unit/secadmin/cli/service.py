@@ -1,0 +1,98 @@
+"""The real service on a catalog of its own, with a Kafka that only remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from catalog.bootstrap import ensure_initialised
+from catalog.passwords import Passwords
+from catalog.store import Catalog
+from secadmin.control.alignment import Alignment
+from secadmin.control.platform import Platform
+from secadmin.control.wanted_access import WantedState
+from secadmin.service.app import create_app
+from tests.unit.secadmin.cli.conftest import CA
+from tests.unit.secadmin.cli.running import AsgiServer
+
+
+@dataclass
+class RememberedKafka:
+    """Does what the service asks for at once: rights are (principal, topic)."""
+
+    readers: set[tuple[str, str]] = field(default_factory=set)
+    writers: set[tuple[str, str]] = field(default_factory=set)
+
+    def create_stream_topics(self, stream: str, partitions: int) -> None:
+        pass
+
+    def create_output_topics(self, output: str) -> None:
+        pass
+
+    def delete_topics(self, topics: Sequence[str]) -> None:
+        pass
+
+    def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+        return {topic: {"0": 0} for topic in topics}
+
+    def create_principal(self, name: str) -> str:
+        return f"secret-of-{name}"
+
+    def restore_leftovers(self) -> None:
+        pass
+
+    def reconcile(self, wanted: Callable[[], WantedState]) -> None:
+        pass
+
+    def open_class(self, topic: str, retention_ms: int) -> None:
+        pass
+
+    def allow_read(self, principal: str, topic: str) -> None:
+        self.readers.add((principal, topic))
+
+    def allow_write(self, principal: str, topic: str) -> None:
+        self.writers.add((principal, topic))
+
+    def withdraw(self, topic: str, principals: frozenset[str]) -> None:
+        gone = {(principal, topic) for principal in principals}
+        self.readers -= gone
+        self.writers -= gone
+
+
+@dataclass(frozen=True)
+class Service:
+    """The service as a transport, its Kafka, and the first administrator's password."""
+
+    transport: AsgiServer
+    kafka: RememberedKafka
+    first_password: str
+
+
+@contextmanager
+def running_service(folder: Path) -> Iterator[Service]:
+    """A service in that folder until the block ends."""
+    catalog = Catalog(f"sqlite:///{folder}/catalog.db")
+    passwords = Passwords(cost=4)
+    ensure_initialised(catalog, folder / "first", passwords)
+    kafka = RememberedKafka()
+
+    @contextmanager
+    def unlocked(topic: str) -> Iterator[None]:
+        yield
+
+    platform = Platform(
+        catalog=catalog,
+        kafka=kafka,  # type: ignore[arg-type]  # as much of it as the commands reach
+        alignment=Alignment(catalog, kafka, unlocked, catalog.clock),
+        passwords=passwords,
+        bootstrap="localhost:9093",
+        ca_pem=CA,
+        clock=catalog.clock,
+    )
+    try:
+        first = (folder / "first").read_text().strip()
+        yield Service(AsgiServer(create_app(platform)), kafka, first)
+    finally:
+        catalog.close()
