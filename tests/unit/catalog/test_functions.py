@@ -1,0 +1,115 @@
+"""The allow-list: what each function takes and gives; everything else is refused."""
+
+import pytest
+
+from catalog.errors import InvalidInput
+from catalog.expression import AttributeRef, Call, Literal, attributes_of, conjuncts, type_of
+from catalog.functions import AGGREGATE_FUNCTIONS, DECLARABLE_FUNCTIONS, SCALAR_FUNCTIONS
+from catalog.schema import Attribute, Schema, Type, parse_type
+
+LETTERS = {
+    "b": Type.BOOLEAN,
+    "n": Type.BIGINT,
+    "d": Type.DOUBLE,
+    "s": Type.STRING,
+    "t": Type.TIMESTAMP,
+}
+SCHEMA = Schema(tuple(Attribute(name, kind) for name, kind in LETTERS.items()))
+# function: the arguments it takes -> what it gives; and arguments that it does not take.
+GIVES = {
+    **dict.fromkeys(("+", "-", "*", "%"), ("nn>n nd>d dd>d", "n nnn ns ss bb tt")),
+    "/": ("nn>d dn>d", "n ss tn"),
+    **dict.fromkeys(("negate", "abs"), ("n>n d>d", "s b t nn")),
+    **dict.fromkeys(("floor", "ceil"), ("n>n d>n", "s dd")),
+    "sqrt": ("n>d d>d", "s"),
+    **dict.fromkeys(("=", "<>"), ("nn>b nd>b ss>b bb>b tt>b", "n ns st bn nnn")),
+    **dict.fromkeys(("<", "<=", ">", ">="), ("nn>b nd>b ss>b tt>b", "bb ns n")),
+    **dict.fromkeys(("and", "or"), ("bb>b bbb>b", "b bn nn")),
+    "not": ("b>b", "n bb s"),
+    "is_null": ("b>b n>b d>b s>b t>b", "nn"),
+    "coalesce": ("nn>n nd>d ss>s sss>s tt>t", "n ns bt"),
+    "case": ("bss>s bnd>d bnbnn>n btt>t", "bs ss nss bsn bsbs sbs"),
+    **dict.fromkeys(("upper", "lower", "trim"), ("s>s", "n ss b")),
+    "length": ("s>n", "n"),
+    "concat": ("ss>s sss>s", "s sn nn"),
+    "substring": ("snn>s", "sn snnn nnn sdn"),
+    "like": ("ss>b", "s sn sss"),
+    **dict.fromkeys(("year", "month", "day", "hour", "minute", "second"), ("t>n", "n s tt")),
+    "cast_bigint": ("n>n d>n s>n", "b t nn"),
+    "cast_double": ("n>d d>d s>d", "b t"),
+    "cast_string": ("n>s d>s b>s s>s", "t ss"),
+}
+CASES = [
+    (name, taken.partition(">")[0], LETTERS[taken.partition(">")[2]])
+    for name, (gives, _) in GIVES.items()
+    for taken in gives.split()
+]
+REFUSED = [(name, arguments) for name, (_, wrong) in GIVES.items() for arguments in wrong.split()]
+
+
+def call(name: str, letters: str) -> Call:
+    return Call(name, tuple(AttributeRef(letter) for letter in letters))
+
+
+def test_each_function_of_the_allow_list_has_its_cases() -> None:
+    assert set(GIVES) == set(SCALAR_FUNCTIONS)
+
+
+@pytest.mark.parametrize(("name", "arguments", "result"), CASES)
+def test_takes(name: str, arguments: str, result: Type) -> None:
+    assert type_of(call(name, arguments), SCHEMA) is result
+
+
+@pytest.mark.parametrize(("name", "arguments"), [*REFUSED, *((name, "") for name in GIVES)])
+def test_does_not_take(name: str, arguments: str) -> None:
+    with pytest.raises(InvalidInput, match="takes"):
+        type_of(call(name, arguments), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "name", ["java_method", "reflect", "input_file_name", "current_user", "AND", "sum", ""]
+)
+def test_everything_else_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="not in the allow-list"):
+        type_of(call(name, "s"), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("name", "gives"),
+    [
+        ("count", "bn nn dn sn tn"),
+        ("sum", "nn dd b- s- t-"),
+        ("avg", "nd dd b- s- t-"),
+        ("stddev", "nd dd b- s- t-"),
+        ("min", "nn dd ss tt b-"),
+        ("max", "nn dd ss tt b-"),
+    ],
+)
+def test_aggregates(name: str, gives: str) -> None:
+    for argument, result in (tuple(pair) for pair in gives.split()):
+        expected = None if result == "-" else LETTERS[result]
+        assert AGGREGATE_FUNCTIONS[name](LETTERS[argument]) is expected
+
+
+def test_what_gives_single_values_cannot_be_declared() -> None:
+    assert {"count", "sum", "avg", "stddev"} == DECLARABLE_FUNCTIONS < set(AGGREGATE_FUNCTIONS)
+
+
+def test_null_has_the_type_that_is_declared() -> None:
+    assert {type_of(Literal(None, kind), SCHEMA) for kind in Type} == set(Type)
+
+
+def test_parts_of_a_condition() -> None:
+    a, b, c = call("not", "b"), call("=", "nd"), call("is_null", "t")
+    whole = Call("and", (Call("and", (a, b)), c))
+    assert conjuncts(whole) == (a, b, c)
+    assert conjuncts(Call("or", (a, b))) == (Call("or", (a, b)),)
+    assert [found.name for found in attributes_of(whole)] == ["b", "n", "d", "t"]
+
+
+def test_names_of_types() -> None:
+    assert [parse_type(name) for name in ("BIGINT", " int ", "Text", "float")] == [
+        *(Type.BIGINT, Type.BIGINT, Type.STRING, Type.DOUBLE),
+    ]
+    with pytest.raises(InvalidInput, match="unknown type 'blob'"):
+        parse_type("blob")
