@@ -1,0 +1,1 @@
+"""The oracle: a small interpreter of plans that says what is right, without any engine."""

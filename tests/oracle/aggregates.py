@@ -1,0 +1,39 @@
+"""Each aggregate function on the values of a group that are not NULL."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.oracle.expressions import total
+from tests.oracle.values import Value
+
+
+def aggregate(function: str, values: Sequence[Value]) -> Value:
+    """The result over a group; NULLs do not count, and of nothing only count has a result."""
+    known = [value for value in values if value is not None]
+    if function == "count":
+        return len(known)
+    try:
+        return total(_FUNCTIONS[function](known)) if known else None
+    except OverflowError:
+        return None
+
+
+def _sum(values: list[float]) -> float:
+    return math.fsum(values) if isinstance(values[0], float) else sum(values)
+
+
+def _stddev(values: list[float]) -> float | None:
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+_FUNCTIONS: dict[str, Callable[[list[Any]], Value]] = {
+    "sum": _sum,
+    "avg": lambda values: math.fsum(values) / len(values),
+    "stddev": _stddev,
+    "min": min,
+    "max": max,
+}

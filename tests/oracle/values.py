@@ -1,0 +1,44 @@
+"""What the oracle computes with: plain values, rows of a schema, tuples with their label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from catalog.label import Label
+from catalog.schema import Schema
+
+# A TIMESTAMP is a naive datetime in UTC; None is NULL.
+Value = bool | int | float | str | datetime | None
+
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def timestamp(microseconds: int) -> datetime:
+    """The time that many microseconds after 1970 UTC."""
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
+def microseconds(time: datetime) -> int:
+    """Microseconds since 1970 UTC."""
+    return (time - EPOCH) // _MICROSECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Values under the names and types of a schema: what an expression is evaluated over."""
+
+    schema: Schema
+    values: tuple[Value, ...]
+
+    def __getitem__(self, name: str) -> Value:
+        return self.values[self.schema.names.index(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """A tuple's values, in schema order, and its label; None: there was none that can be read."""
+
+    values: tuple[Value, ...]
+    label: Label | None

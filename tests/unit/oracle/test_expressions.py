@@ -1,0 +1,132 @@
+"""The oracle's functions, worked by hand: one test id a case."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.expression import Call, Literal
+from catalog.functions import SCALAR_FUNCTIONS
+from catalog.schema import Type
+from tests.oracle.expressions import evaluate
+from tests.oracle.scalar import FUNCTIONS
+from tests.oracle.values import Value, microseconds
+from tests.unit.oracle.examples import at, ref, row
+
+_TYPES = {bool: Type.BOOLEAN, int: Type.BIGINT, float: Type.DOUBLE, str: Type.STRING}
+MAX, MIN = 2**63 - 1, -(2**63)
+
+CASES: list[tuple[str, tuple[Value | Type, ...], Value]] = [
+    ("+", (2, 3), 5),
+    ("+", (2, 0.5), 2.5),
+    ("+", (MAX, 1), None),
+    ("+", (Type.BIGINT, 1), None),
+    ("-", (MIN, 1), None),
+    ("*", (MAX, 2), None),
+    ("*", (1e308, 10.0), None),
+    ("%", (7, 3), 1),
+    ("%", (-7, 3), -1),
+    ("%", (7, -3), 1),
+    ("%", (MIN, -1), 0),
+    ("%", (-7.5, 2.0), -1.5),
+    ("%", (7, 0), None),
+    ("%", (7.0, 0.0), None),
+    ("/", (7, 2), 3.5),
+    ("/", (7, 0), None),
+    ("/", (1.0, 0.0), None),
+    ("negate", (MIN,), None),
+    ("negate", (3,), -3),
+    ("abs", (MIN,), None),
+    ("abs", (-2.5,), 2.5),
+    ("floor", (-2.5,), -3),
+    ("floor", (1e300,), None),
+    ("ceil", (-2.5,), -2),
+    ("ceil", (7,), 7),
+    ("sqrt", (9,), 3.0),
+    ("sqrt", (-1.0,), None),
+    ("=", (1, 1.0), True),
+    ("=", (MAX, 9.223372036854775807e18), True),
+    ("=", (Type.BIGINT, Type.BIGINT), None),
+    ("<>", ("a", "A"), True),
+    ("<", ("Z", "a"), True),
+    ("<=", (2, 2), True),
+    (">", ("b", "a"), True),
+    (">=", (1, Type.BIGINT), None),
+    ("and", (True, True, Type.BOOLEAN), None),
+    ("and", (Type.BOOLEAN, False), False),
+    ("or", (Type.BOOLEAN, True), True),
+    ("or", (Type.BOOLEAN, False), None),
+    ("not", (Type.BOOLEAN,), None),
+    ("not", (False,), True),
+    ("is_null", (Type.STRING,), True),
+    ("is_null", ("",), False),
+    ("coalesce", (Type.DOUBLE, 1), 1.0),
+    ("case", (False, 1, Type.BOOLEAN, 2, True, 3, 4), 3),
+    ("case", (Type.BOOLEAN, 1, 2.5), 2.5),
+    ("case", (True, 1, 2.5), 1.0),
+    ("upper", ("aé",), "AÉ"),
+    ("lower", ("AB",), "ab"),
+    ("trim", ("  a b ",), "a b"),
+    ("trim", ("\ta",), "\ta"),
+    ("length", ("añ😀",), 3),
+    ("concat", ("a", "", "b"), "ab"),
+    ("concat", ("a", Type.STRING), None),
+    ("substring", ("streams", 2, 3), "tre"),
+    ("substring", ("abc", 2, 1_000_000_000), "bc"),
+    ("substring", ("abc", 4, 1), ""),
+    ("like", ("ACME", "A%"), True),
+    ("like", ("ACME", "A_"), False),
+    ("like", ("a\nb", "a%b"), True),
+    ("like", ("a.c", "abc"), False),
+    ("cast_bigint", (-2.9,), -2),
+    ("cast_bigint", (1e19,), None),
+    ("cast_bigint", (" 42 ",), 42),
+    ("cast_bigint", ("4x",), None),
+    ("cast_bigint", ("9223372036854775808",), None),
+    ("cast_double", ("1e3",), 1000.0),
+    ("cast_double", ("",), None),
+    ("cast_double", ("1e999",), None),
+    ("cast_double", (2,), 2.0),
+    ("cast_string", (True,), "true"),
+    ("cast_string", (-7,), "-7"),
+    ("cast_string", (7.0,), "7.0"),
+    ("cast_string", (12.25,), "12.25"),
+    ("cast_string", (1.5e-4,), "1.5E-4"),
+    ("cast_string", (12345678.0,), "1.2345678E7"),
+]
+
+
+def _literal(value: Value | Type) -> Literal:
+    if isinstance(value, Type):
+        return Literal(None, value)
+    assert not hasattr(value, "year")
+    return Literal(value, _TYPES[type(value)])
+
+
+@pytest.mark.parametrize(("function", "arguments", "expected"), CASES, ids=str)
+def test_function(function: str, arguments: tuple[Value | Type, ...], expected: Value) -> None:
+    found = evaluate(Call(function, tuple(_literal(a) for a in arguments)), row())
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [("year", 2026), ("month", 1), ("day", 31), ("hour", 23), ("minute", 5), ("second", 59)],
+)
+def test_parts_of_a_time(unit: str, expected: int) -> None:
+    assert evaluate(Call(unit, (ref("ts"),)), row(ts=at(23, 5, 59))) == expected
+
+
+def test_a_constant_time_is_microseconds_since_1970() -> None:
+    noon = at(12)
+    same = Call("=", (ref("ts"), Literal(microseconds(noon), Type.TIMESTAMP)))
+    assert evaluate(same, row(ts=noon)) is True
+
+
+def test_the_oracle_knows_exactly_the_allow_list() -> None:
+    assert set(FUNCTIONS) == set(SCALAR_FUNCTIONS)
+
+
+def test_an_example_for_every_function() -> None:
+    times = {"year", "month", "day", "hour", "minute", "second"}
+    assert {name for name, _, _ in CASES} | times == set(SCALAR_FUNCTIONS)
