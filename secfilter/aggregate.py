@@ -5,8 +5,10 @@ The one exception is the aggregate that the stream's owner declared (aggregate-r
 
 from __future__ import annotations
 
+from typing import cast
+
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 from catalog.expression import type_of
 from catalog.label import WORD_BITS, Label
@@ -32,14 +34,14 @@ def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...])
         _window(node).alias(_WINDOW), *(key.alias(_key(i)) for i, key in enumerate(keys))
     ).agg(
         *(part for i, a in enumerate(node.aggregations) for part in _parts(i, a, schema)),
-        *(F.bit_or(F.col(label_column(index))).alias(label_column(index)) for index in words),
-        F.count(F.lit(1)).alias(_COUNT),
+        *(fn.bit_or(fn.col(label_column(index))).alias(label_column(index)) for index in words),
+        fn.count(fn.lit(1)).alias(_COUNT),
     )
     results = [_result(i, a, schema).alias(a.name) for i, a in enumerate(node.aggregations)]
     return grouped.select(
-        F.col(f"{_WINDOW}.start").alias(WINDOW_START),
-        F.col(f"{_WINDOW}.end").alias(WINDOW_END),
-        *(F.col(_key(i)).alias(key.name) for i, key in enumerate(node.keys)),
+        fn.col(f"{_WINDOW}.start").alias(WINDOW_START),
+        fn.col(f"{_WINDOW}.end").alias(WINDOW_END),
+        *(fn.col(_key(i)).alias(key.name) for i, key in enumerate(node.keys)),
         *results,
         *_labels(words, lowers(node)),
         _lineage(node, schema).alias(ID),
@@ -47,10 +49,9 @@ def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...])
 
 
 def _window(node: Aggregate) -> Column:
-    time = event_time(node.input)
-    assert time is not None  # check_plan has refused anything else
+    time = cast(str, event_time(node.input))  # check_plan has refused an input without
     size, slide = node.window.size_ms, node.window.slide_ms
-    return F.window(attribute(time), f"{size} milliseconds", f"{slide} milliseconds")
+    return fn.window(attribute(time), f"{size} milliseconds", f"{slide} milliseconds")
 
 
 def _key(index: int) -> str:
@@ -64,22 +65,22 @@ def _part(index: int, name: str = "") -> str:
 def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]:
     """What the engine keeps for one aggregation."""
     if aggregation.argument is None:
-        return [F.count(F.lit(1)).alias(_part(index))]
+        return [fn.count(fn.lit(1)).alias(_part(index))]
     value = to_column(aggregation.argument, schema)
     if _is_whole_sum(aggregation, schema):
         # In two halves, so that whether a sum fits does not depend on the order of its tuples.
-        high, low = F.shiftright(value, 32), value.bitwiseAND(F.lit(2**32 - 1))
+        high, low = fn.shiftright(value, 32), value.bitwiseAND(fn.lit(2**32 - 1))
         return [
-            F.try_sum(high).alias(_part(index, "_high")),
-            F.try_sum(low).alias(_part(index, "_low")),
+            fn.try_sum(high).alias(_part(index, "_high")),
+            fn.try_sum(low).alias(_part(index, "_low")),
         ]
     functions = {
-        "count": F.count,
-        "sum": F.sum,
-        "avg": F.avg,
-        "stddev": F.stddev_samp,
-        "min": F.min,
-        "max": F.max,
+        "count": fn.count,
+        "sum": fn.sum,
+        "avg": fn.avg,
+        "stddev": fn.stddev_samp,
+        "min": fn.min,
+        "max": fn.max,
     }
     return [functions[aggregation.function](value).alias(_part(index))]
 
@@ -87,10 +88,10 @@ def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]
 def _result(index: int, aggregation: Aggregation, schema: Schema) -> Column:
     """The aggregation's value from what the engine kept."""
     if _is_whole_sum(aggregation, schema):
-        high = F.col(_part(index, "_high")).cast("decimal(20,0)")
-        low = F.col(_part(index, "_low")).cast("decimal(20,0)")
-        return (high * F.lit(2**32).cast("decimal(10,0)") + low).try_cast("bigint")
-    value = F.col(_part(index))
+        high = fn.col(_part(index, "_high")).cast("decimal(20,0)")
+        low = fn.col(_part(index, "_low")).cast("decimal(20,0)")
+        return (high * fn.lit(2**32).cast("decimal(10,0)") + low).try_cast("bigint")
+    value = fn.col(_part(index))
     return finite(value) if aggregation.function in ("sum", "avg", "stddev") else value
 
 
@@ -104,30 +105,33 @@ def _is_whole_sum(aggregation: Aggregation, schema: Schema) -> bool:
 
 
 def _labels(words: tuple[int, ...], declared: DeclaredAggregate | None) -> list[Column]:
-    plain = {index: F.col(label_column(index)) for index in words}
+    plain = {index: fn.col(label_column(index)) for index in words}
     if declared is None:
         return list(plain.values())
     home, bit = declared.source // WORD_BITS, declared.source % WORD_BITS
-    source = F.lit(Label.of(bit).word(0)).cast("bigint")
-    enough = (F.col(_COUNT) >= F.lit(declared.minimum)) & (
-        plain[home].bitwiseAND(source) != F.lit(0)
+    source = fn.lit(Label.of(bit).word(0)).cast("bigint")
+    enough = (fn.col(_COUNT) >= fn.lit(declared.minimum)) & (
+        plain[home].bitwiseAND(source) != fn.lit(0)
     )
     return [
-        F.when(enough, _lowered(word, index, declared)).otherwise(word).alias(label_column(index))
+        fn.when(enough, _lowered(word, index, declared)).otherwise(word).alias(label_column(index))
         for index, word in plain.items()
     ]
 
 
 def _lowered(word: Column, index: int, declared: DeclaredAggregate) -> Column:
     """The word with the source's category replaced by "source, aggregated"."""
-    removed, added = Label.of(declared.source).word(index), Label.of(declared.aggregated).word(index)
-    kept = word.bitwiseAND(F.lit(~removed).cast("bigint"))
-    return kept.bitwiseOR(F.lit(added).cast("bigint"))
+    removed, added = (
+        Label.of(declared.source).word(index),
+        Label.of(declared.aggregated).word(index),
+    )
+    kept = word.bitwiseAND(fn.lit(~removed).cast("bigint"))
+    return kept.bitwiseOR(fn.lit(added).cast("bigint"))
 
 
 def _lineage(node: Aggregate, schema: Schema) -> Column:
     """Window and keys: the same for every run over the same tuples, late ones or not."""
-    start = F.unix_micros(F.col(f"{_WINDOW}.start")).cast("string")
+    start = fn.unix_micros(fn.col(f"{_WINDOW}.start")).cast("string")
     types = [type_of(key.expression, schema) for key in node.keys]
-    keys = [encode_attribute(F.col(_key(i)), type_) for i, type_ in enumerate(types)]
-    return joined([F.concat(F.lit("w"), start), *keys])
+    keys = [encode_attribute(fn.col(_key(i)), type_) for i, type_ in enumerate(types)]
+    return joined([fn.concat(fn.lit("w"), start), *keys])

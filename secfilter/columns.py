@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 from catalog.errors import InvalidInput
 from catalog.label import Label
@@ -36,7 +36,7 @@ def words_of(reach: Label) -> tuple[int, ...]:
 
 def attribute(name: str) -> Column:
     """The column of an attribute; quoted, because names such as `a.price` hold dots."""
-    return F.col(quoted(name))
+    return fn.col(quoted(name))
 
 
 def quoted(name: str) -> str:

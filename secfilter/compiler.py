@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 from catalog.plan import Aggregate, Filter, Join, Plan, Project, Source, Union, is_stateful, walk
 from catalog.plan_check import check_plan, output_schema, reach
@@ -75,7 +75,7 @@ class _Compiler:
         frame = self.source(relation).select(
             *_attributes(relation.schema),
             *(_word_or_none(index, index in held) for index in self.words),
-            F.col(ID),
+            fn.col(ID),
         )
         if self.stateful and relation.event_time is not None:
             # Before any filter: time goes by all of the relation's tuples.
@@ -96,15 +96,15 @@ class _Compiler:
 
     def _branch(self, index: int, node: Plan) -> DataFrame:
         # One tuple may come through two branches: these are two results.
-        lineage = F.concat(F.lit(f"{index}/"), F.col(ID)).alias(ID)
+        lineage = fn.concat(fn.lit(f"{index}/"), fn.col(ID)).alias(ID)
         attributes = _attributes(output_schema(node))
         return self.compile(node).select(*attributes, *self._words(), lineage)
 
     def _words(self) -> list[Column]:
-        return [F.col(label_column(index)) for index in self.words]
+        return [fn.col(label_column(index)) for index in self.words]
 
     def _carried(self) -> Iterable[Column]:
-        return (*self._words(), F.col(ID))
+        return (*self._words(), fn.col(ID))
 
 
 def _attributes(schema: Schema) -> list[Column]:
@@ -113,5 +113,5 @@ def _attributes(schema: Schema) -> list[Column]:
 
 def _word_or_none(index: int, held: bool) -> Column:
     if held:
-        return F.col(label_column(index))
-    return F.lit(0).cast("bigint").alias(label_column(index))
+        return fn.col(label_column(index))
+    return fn.lit(0).cast("bigint").alias(label_column(index))

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import functions as fn
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
@@ -21,14 +20,7 @@ Columns = Sequence[Column]
 # How a rule sees a call: its arguments, their types, and the type of the result.
 Rule = Callable[[Columns, Sequence[Type], Type], Column]
 
-_MIN, _MAX = -(2**63), 2**63 - 1
-_SPARK: dict[Type, T.DataType] = {
-    Type.BOOLEAN: T.BooleanType(),
-    Type.BIGINT: T.LongType(),
-    Type.DOUBLE: T.DoubleType(),
-    Type.STRING: T.StringType(),
-    Type.TIMESTAMP: T.TimestampType(),
-}
+_MIN = -(2**63)
 
 
 def to_column(expression: Expression, schema: Schema) -> Column:
@@ -54,17 +46,17 @@ def to_column(expression: Expression, schema: Schema) -> Column:
 
 def literal(value: Literal) -> Column:
     """A constant of its declared type; timestamps are microseconds since 1970 UTC."""
-    spark_type = _SPARK[value.type]
+    spark_type = SPARK_TYPES[value.type]
     if value.value is None:
-        return F.lit(None).cast(spark_type)
+        return fn.lit(None).cast(spark_type)
     if value.type is Type.TIMESTAMP:
-        return F.timestamp_micros(F.lit(value.value).cast("bigint"))
-    return F.lit(value.value).cast(spark_type)
+        return fn.timestamp_micros(fn.lit(value.value).cast("bigint"))
+    return fn.lit(value.value).cast(spark_type)
 
 
 def finite(value: Column) -> Column:
     """A double, or NULL where it is infinite or not a number."""
-    return F.when(F.abs(value) <= F.lit(1.7976931348623157e308), value)
+    return fn.when(fn.abs(value) <= fn.lit(1.7976931348623157e308), value)
 
 
 def _widened(columns: Columns, types: Sequence[Type], to: Type) -> list[Column]:
@@ -93,20 +85,20 @@ def _arithmetic(operation: Callable[[Column, Column], Column]) -> Rule:
 
 def _divide(columns: Columns, types: Sequence[Type], to: Type) -> Column:
     left, right = _widened(columns, types, Type.DOUBLE)
-    return finite(F.try_divide(left, right))
+    return finite(fn.try_divide(left, right))
 
 
 def _negate(columns: Columns, types: Sequence[Type], to: Type) -> Column:
     if to is Type.DOUBLE:
         return -columns[0]
-    return F.try_subtract(F.lit(0).cast("bigint"), columns[0])
+    return fn.try_subtract(fn.lit(0).cast("bigint"), columns[0])
 
 
 def _abs(columns: Columns, types: Sequence[Type], to: Type) -> Column:
     if to is Type.DOUBLE:
-        return F.abs(columns[0])
+        return fn.abs(columns[0])
     # Long.MIN has no absolute value of its type.
-    return F.when(columns[0] > F.lit(_MIN).cast("bigint"), F.abs(columns[0]))
+    return fn.when(columns[0] > fn.lit(_MIN).cast("bigint"), fn.abs(columns[0]))
 
 
 def _rounded(operation: Callable[[Column], Column]) -> Rule:
@@ -121,13 +113,13 @@ def _rounded(operation: Callable[[Column], Column]) -> Rule:
 def _to_bigint(whole: Column, value: Column) -> Column:
     """A double whose fraction is gone as BIGINT, NULL outside its range."""
     # 2^63 itself is a double, the largest BIGINT is not: so the upper bound is open.
-    fits = (value >= F.lit(-(2.0**63))) & (value < F.lit(2.0**63))
-    return F.when(fits, whole.try_cast("bigint"))
+    fits = (value >= fn.lit(-(2.0**63))) & (value < fn.lit(2.0**63))
+    return fn.when(fits, whole.try_cast("bigint"))
 
 
 def _sqrt(columns: Columns, types: Sequence[Type], to: Type) -> Column:
     value = columns[0].cast("double")
-    return F.when(value >= F.lit(0.0), F.sqrt(value))
+    return fn.when(value >= fn.lit(0.0), fn.sqrt(value))
 
 
 def _comparison(operation: Callable[[Column, Column], Column]) -> Rule:
@@ -149,13 +141,13 @@ def _folded(operation: Callable[[Column, Column], Column]) -> Rule:
 
 
 def _coalesce(columns: Columns, types: Sequence[Type], to: Type) -> Column:
-    return F.coalesce(*_widened(columns, types, to))
+    return fn.coalesce(*_widened(columns, types, to))
 
 
 def _case(columns: Columns, types: Sequence[Type], to: Type) -> Column:
     values = _widened([*columns[1::2], columns[-1]], [*types[1::2], types[-1]], to)
     conditions = columns[:-1:2]
-    result = F.when(conditions[0], values[0])
+    result = fn.when(conditions[0], values[0])
     for condition, value in zip(conditions[1:], values[1:-1], strict=True):
         result = result.when(condition, value)
     return result.otherwise(values[-1])
@@ -164,14 +156,14 @@ def _case(columns: Columns, types: Sequence[Type], to: Type) -> Column:
 def _substring(columns: Columns, types: Sequence[Type], to: Type) -> Column:
     text, start, length = columns
     # From 1, as SQL counts. Both are cut to what a string can have: the engine takes 32 bits.
-    largest = F.lit(2**31 - 1).cast("bigint")
-    one = F.lit(1).cast("bigint")
-    begin = F.greatest(F.least(start, largest), one)
+    largest = fn.lit(2**31 - 1).cast("bigint")
+    one = fn.lit(1).cast("bigint")
+    begin = fn.greatest(fn.least(start, largest), one)
     # A start before the text uses up part of the length.
-    end = F.coalesce(F.try_add(start, length), F.when(length > F.lit(0), largest))
-    count = F.least(F.greatest(F.try_subtract(end, begin), F.lit(0).cast("bigint")), largest)
+    end = fn.coalesce(fn.try_add(start, length), fn.when(length > fn.lit(0), largest))
+    count = fn.least(fn.greatest(fn.try_subtract(end, begin), fn.lit(0).cast("bigint")), largest)
     known = start.isNotNull() & length.isNotNull()
-    return F.when(known, F.substring(text, begin.try_cast("int"), count.try_cast("int")))
+    return fn.when(known, fn.substring(text, begin.try_cast("int"), count.try_cast("int")))
 
 
 def _cast_bigint(columns: Columns, types: Sequence[Type], to: Type) -> Column:
@@ -197,15 +189,15 @@ def _bigint(operation: Callable[[Column], Column]) -> Rule:
 
 
 RULES: dict[str, Rule] = {
-    "+": _arithmetic(F.try_add),
-    "-": _arithmetic(F.try_subtract),
-    "*": _arithmetic(F.try_multiply),
-    "%": _arithmetic(F.try_mod),
+    "+": _arithmetic(fn.try_add),
+    "-": _arithmetic(fn.try_subtract),
+    "*": _arithmetic(fn.try_multiply),
+    "%": _arithmetic(fn.try_mod),
     "/": _divide,
     "negate": _negate,
     "abs": _abs,
-    "floor": _rounded(F.floor),
-    "ceil": _rounded(F.ceil),
+    "floor": _rounded(fn.floor),
+    "ceil": _rounded(fn.ceil),
     "sqrt": _sqrt,
     "=": _comparison(lambda left, right: left == right),
     "<>": _comparison(lambda left, right: left != right),
@@ -219,22 +211,21 @@ RULES: dict[str, Rule] = {
     "is_null": _one(lambda column: column.isNull()),
     "coalesce": _coalesce,
     "case": _case,
-    "upper": _one(F.upper),
-    "lower": _one(F.lower),
-    "trim": _one(F.trim),
-    "length": _bigint(F.length),
-    "concat": _all(F.concat),
+    "upper": _one(fn.upper),
+    "lower": _one(fn.lower),
+    "trim": _one(fn.trim),
+    "length": _bigint(fn.length),
+    "concat": _all(fn.concat),
     "substring": _substring,
     # No character escapes (as in SQL without ESCAPE): a pattern that ends in one would be an error.
-    "like": _all(lambda text, pattern: F.like(text, pattern, F.lit("\x1f"))),
-    "year": _bigint(F.year),
-    "month": _bigint(F.month),
-    "day": _bigint(F.dayofmonth),
-    "hour": _bigint(F.hour),
-    "minute": _bigint(F.minute),
-    "second": _bigint(F.second),
+    "like": _all(lambda text, pattern: fn.like(text, pattern, fn.lit("\x1f"))),
+    "year": _bigint(fn.year),
+    "month": _bigint(fn.month),
+    "day": _bigint(fn.dayofmonth),
+    "hour": _bigint(fn.hour),
+    "minute": _bigint(fn.minute),
+    "second": _bigint(fn.second),
     "cast_bigint": _cast_bigint,
     "cast_double": _cast_double,
     "cast_string": _one(lambda column: column.cast("string")),
 }
-assert set(SPARK_TYPES) == set(_SPARK)  # every type of the catalog has one of Spark's

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 from catalog.clearance import Clearance
 from catalog.label import Label
@@ -21,8 +21,8 @@ from secfilter.lab import encode_label, encode_value, headers, label_word
 _TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 _ID_DIGITS = 32
 TOO_LARGE = "too_large"
-# Kafka's default limit of a record is 1 MB, headers and all.
-DEFAULT_MAX_BYTES = 1_000_000
+# The platform's topics take 4 MiB, headers and all.
+DEFAULT_MAX_BYTES = 4 * 1024 * 1024 - 64 * 1024
 _TOPIC, _JSON, _LAB, _KEYED, _LABEL = "topic", "__json", "__lab", "__keyed", "__wire"
 
 
@@ -37,41 +37,45 @@ def fan_out(
     """
     words = compiled.words
     conditions = {c.topic: visible_to(c, words, run.sources) for c in run.classes}
-    seen = reduce(lambda a, b: a | b, conditions.values(), F.lit(False))
-    value = F.when(seen, to_json(compiled.schema))
+    seen = reduce(lambda a, b: a | b, conditions.values(), fn.lit(False))
+    value = fn.when(seen, to_json(compiled.schema))
     # JSON, label and id are made once for a row, before it is multiplied.
     made = compiled.frame.select(
         *(label_word(index) for index in words),
-        F.col(ID),
+        fn.col(ID),
         value.alias(_JSON),
         keyed_id(id_key, run.output.name).alias(_KEYED),
         encode_label(words).alias(_LABEL),
         *([encode_value(compiled.schema).alias(_LAB)] if run.labelled else []),
     )
-    return _delivered(_within(made, max_bytes), run, conditions)
+    return _delivered(_within(made, max_bytes, run.labelled), run, conditions)
 
 
-def _within(made: DataFrame, max_bytes: int) -> DataFrame:
-    large = F.octet_length(F.col(_JSON)) > F.lit(max_bytes)
-    observed = made.observe(TOO_LARGE, F.count_if(large).alias("withheld"))
-    return observed.where(~F.coalesce(large, F.lit(False)))
+def _within(made: DataFrame, max_bytes: int, labelled: bool) -> DataFrame:
+    large = fn.octet_length(fn.col(_JSON)) > fn.lit(max_bytes)
+    if labelled:
+        large = fn.coalesce(large, fn.lit(False)) | (
+            fn.octet_length(fn.col(_LAB)) > fn.lit(max_bytes)
+        )
+    observed = made.observe(TOO_LARGE, fn.count_if(large).alias("withheld"))
+    return observed.where(~fn.coalesce(large, fn.lit(False)))
 
 
 def _delivered(made: DataFrame, run: QueryRun, conditions: dict[str, Column]) -> DataFrame:
-    topics = [F.when(visible, F.lit(topic)) for topic, visible in conditions.items()]
+    topics = [fn.when(visible, fn.lit(topic)) for topic, visible in conditions.items()]
     if run.labelled:
-        topics.append(F.lit(run.output.topic))
+        topics.append(fn.lit(run.output.topic))
     if not topics:
-        topics.append(F.lit(None).cast("string"))
-    spread = made.withColumn(_TOPIC, F.explode(F.array(*topics)))
-    addressed = spread.where(F.col(_TOPIC).isNotNull())
-    wire = (LABEL_HEADER, F.col(_LABEL))
-    value, marks = F.col(_JSON), headers(wire, (ID_HEADER, F.col(_KEYED)))
+        topics.append(fn.lit(None).cast("string"))
+    spread = made.withColumn(_TOPIC, fn.explode(fn.array(*topics)))
+    addressed = spread.where(fn.col(_TOPIC).isNotNull())
+    wire = (LABEL_HEADER, fn.col(_LABEL))
+    value, marks = fn.col(_JSON), headers(wire, (ID_HEADER, fn.col(_KEYED)))
     if run.labelled:
-        inside = F.col(_TOPIC) == F.lit(run.output.topic)
-        value = F.when(inside, F.col(_LAB)).otherwise(value)
-        marks = F.when(inside, headers(wire, (ORIGIN_HEADER, F.col(ID)))).otherwise(marks)
-    return addressed.select(F.col(_TOPIC), value.alias("value"), marks.alias("headers"))
+        inside = fn.col(_TOPIC) == fn.lit(run.output.topic)
+        value = fn.when(inside, fn.col(_LAB)).otherwise(value)
+        marks = fn.when(inside, headers(wire, (ORIGIN_HEADER, fn.col(ID)))).otherwise(marks)
+    return addressed.select(fn.col(_TOPIC), value.alias("value"), marks.alias("headers"))
 
 
 def visible_to(class_: FanOutClass, words: Sequence[int], sources: Label) -> Column:
@@ -85,27 +89,27 @@ def _covered(clearance: Clearance, words: Sequence[int], but: Label) -> Column:
     """Whether every category of the label, those in `but` aside, is in the clearance."""
     held = Label(clearance.bits | but.bits)
     outside = [_masked(index, ~held.word(index)) for index in words]
-    return reduce(lambda a, b: a & b, [bits == F.lit(0) for bits in outside])
+    return reduce(lambda a, b: a & b, [bits == fn.lit(0) for bits in outside])
 
 
 def _weakly_visible(clearance: Clearance, words: Sequence[int], sources: Label) -> Column:
     """Any one source category suffices, every other kind stays ⊆ (004 §3.2, weak semantics)."""
     readable = Label(clearance.bits & sources.bits)
-    none = [_masked(index, sources.word(index)) == F.lit(0) for index in words]
-    some = [_masked(index, readable.word(index)) != F.lit(0) for index in words]
+    none = [_masked(index, sources.word(index)) == fn.lit(0) for index in words]
+    some = [_masked(index, readable.word(index)) != fn.lit(0) for index in words]
     no_source = reduce(lambda a, b: a & b, none)
     one_source = reduce(lambda a, b: a | b, some)
     return _covered(clearance, words, sources) & (no_source | one_source)
 
 
 def _masked(index: int, mask: int) -> Column:
-    return label_word(index).bitwiseAND(F.lit(mask).cast("bigint"))
+    return label_word(index).bitwiseAND(fn.lit(mask).cast("bigint"))
 
 
 def keyed_id(key: str, output: str) -> Column:
     """A result's id: the same for the same lineage, and telling nothing to who lacks the key."""
-    return F.substring(
-        F.sha2(F.concat(F.lit(f"{key}\x1f{output}\x1f"), F.col(ID)), 256), 1, _ID_DIGITS
+    return fn.substring(
+        fn.sha2(fn.concat(fn.lit(f"{key}\x1f{output}\x1f"), fn.col(ID)), 256), 1, _ID_DIGITS
     )
 
 
@@ -113,7 +117,7 @@ def to_json(schema: Schema) -> Column:
     """The tuple as a JSON object, NULL attributes included."""
     values = [_json_value(a.name, a.type).alias(a.name) for a in schema.attributes]
     options = {"ignoreNullFields": "false", "timestampFormat": _TIMESTAMP, "timeZone": "UTC"}
-    return F.to_json(F.struct(*values), options)
+    return fn.to_json(fn.struct(*values), options)
 
 
 def _json_value(name: str, type_: Type) -> Column:

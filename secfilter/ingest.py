@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 from catalog.runs import IngestRun, IngestStream
 from catalog.topics import (
@@ -36,7 +36,9 @@ def in_topics(run: IngestRun) -> list[str]:
 
 
 def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
-    """Records for Kafka's sink (`topic`, `key`, `value`, `headers`, `partition`) from Kafka's source.
+    """Records for Kafka's sink from those of its source.
+
+    The result has `topic`, `key`, `value`, `headers` and `partition`.
 
     `newest` is what lab topics hold already: it is left out, so that a crash puts no tuple into lab
     twice (quarantine may hold a record again).
@@ -48,7 +50,7 @@ def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
         _TEXT,
         _SHAPE,
         *(
-            F.when(_is(i), envelope.tuple_of(F.col(_JSON), s.relation.schema)).alias(_tuple(i))
+            fn.when(_is(i), envelope.tuple_of(fn.col(_JSON), s.relation.schema)).alias(_tuple(i))
             for i, s in enumerate(run.streams)
         ),
     )
@@ -62,30 +64,30 @@ def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
 
 
 def _parsed(records: DataFrame, streams: Sequence[IngestStream], envelope: Envelope) -> DataFrame:
-    number = _by_topic({in_topic(s.relation.name): F.lit(i) for i, s in enumerate(streams)})
+    number = _by_topic({in_topic(s.relation.name): fn.lit(i) for i, s in enumerate(streams)})
     known = records.select(*_RAW, number.alias(_STREAM))
     # What is too large or not UTF-8 is not even looked at.
-    text = F.when(
-        (F.octet_length("value") <= _each(streams, lambda s: F.lit(s.max_bytes)))
-        & F.is_valid_utf8(F.col("value").cast("string")),
-        F.col("value").cast("string"),
+    text = fn.when(
+        (fn.octet_length("value") <= _each(streams, lambda s: fn.lit(s.max_bytes)))
+        & fn.is_valid_utf8(fn.col("value").cast("string")),
+        fn.col("value").cast("string"),
     )
     texts = known.select(*_RAW, _STREAM, text.alias(_TEXT))
-    parsed = texts.select(*_RAW, _STREAM, _TEXT, envelope.parse(F.col(_TEXT)).alias(_JSON))
-    return parsed.select("*", F.schema_of_variant(F.col(_JSON)).alias(_SHAPE))
+    parsed = texts.select(*_RAW, _STREAM, _TEXT, envelope.parse(fn.col(_TEXT)).alias(_JSON))
+    return parsed.select("*", fn.schema_of_variant(fn.col(_JSON)).alias(_SHAPE))
 
 
 def _reason(streams: Sequence[IngestStream], envelope: Envelope) -> Column:
     """Why a record is refused, in words without data; NULL for a tuple of its stream."""
-    shape, value = F.col(_SHAPE), F.col("value")
-    too_large = F.octet_length(value) > _each(streams, lambda s: F.lit(s.max_bytes))
+    shape, value = fn.col(_SHAPE), fn.col("value")
+    too_large = fn.octet_length(value) > _each(streams, lambda s: fn.lit(s.max_bytes))
     fits = _each(streams, lambda s: envelope.fits(shape, s.relation.schema))
     # In JSON those characters can only stand escaped.
-    escaped = F.contains(F.col(_TEXT), F.lit("\\u001"))
+    escaped = fn.contains(fn.col(_TEXT), fn.lit("\\u001"))
     return (
-        F.when(value.isNull(), "there is no value")
+        fn.when(value.isNull(), "there is no value")
         .when(too_large, "larger than the stream allows")
-        .when(F.col(_TEXT).isNull(), "not UTF-8")
+        .when(fn.col(_TEXT).isNull(), "not UTF-8")
         .when(shape.isNull() | ~envelope.is_object(shape), "not exactly one JSON object")
         .when(~fits, "fields or their types are not the schema's")
         .when(_each_tuple(streams, _unreadable_time), "a timestamp is not ISO 8601 with a zone")
@@ -113,58 +115,58 @@ def _holds_separator(read: Column, stream: IngestStream) -> Column:
 
 def _no_event_time(read: Column, stream: IngestStream) -> Column:
     name = stream.relation.event_time
-    return read[name].isNull() if name is not None else F.lit(False)
+    return read[name].isNull() if name is not None else fn.lit(False)
 
 
 def _too_early(read: Column, stream: IngestStream) -> Column:
     """Whether the tuple is from the future: it would close every window."""
     name = stream.relation.event_time
     if name is None:
-        return F.lit(False)
-    time = F.unix_millis(read[name].try_cast("timestamp"))
-    ahead = time - F.lit(stream.max_ahead_ms)
+        return fn.lit(False)
+    time = fn.unix_millis(read[name].try_cast("timestamp"))
+    ahead = time - fn.lit(stream.max_ahead_ms)
     # The engine's "now" is when the batch began; only who is ahead of that is asked of the clock.
-    clock = F.reflect(F.lit("java.lang.System"), F.lit("currentTimeMillis")).try_cast("bigint")
-    return (ahead > F.unix_millis(F.current_timestamp())) & (ahead > clock)
+    clock = fn.reflect(fn.lit("java.lang.System"), fn.lit("currentTimeMillis")).try_cast("bigint")
+    return (ahead > fn.unix_millis(fn.current_timestamp())) & (ahead > clock)
 
 
 def _repeated(streams: Sequence[IngestStream], newest: Newest) -> Column:
     """Whether a valid record is in its lab topic already."""
-    skipped = F.lit(False)
+    skipped = fn.lit(False)
     for index, stream in enumerate(streams):
         for partition, offset in sorted(newest.get(stream.relation.name, {}).items()):
-            here = _is(index) & (F.col("partition") == F.lit(partition))
-            skipped = F.when(here, F.col("offset") <= F.lit(offset)).otherwise(skipped)
-    return F.col(_REASON).isNull() & skipped
+            here = _is(index) & (fn.col("partition") == fn.lit(partition))
+            skipped = fn.when(here, fn.col("offset") <= fn.lit(offset)).otherwise(skipped)
+    return fn.col(_REASON).isNull() & skipped
 
 
 def _addressed(checked: DataFrame, streams: Sequence[IngestStream]) -> DataFrame:
-    valid = F.col(_REASON).isNull()
-    place = {name: F.col(name).cast("string") for name in ("partition", "offset")}
-    origin = F.concat_ws(":", place["partition"], place["offset"])
-    label = _each(streams, lambda s: F.lit(s.label.to_wire()))
+    valid = fn.col(_REASON).isNull()
+    place = {name: fn.col(name).cast("string") for name in ("partition", "offset")}
+    origin = fn.concat_ws(":", place["partition"], place["offset"])
+    label = _each(streams, lambda s: fn.lit(s.label.to_wire()))
     refused = headers(
-        (REASON_HEADER, F.col(_REASON)),
+        (REASON_HEADER, fn.col(_REASON)),
         *place.items(),
-        ("timestamp", F.unix_millis("timestamp").cast("string")),
+        ("timestamp", fn.unix_millis("timestamp").cast("string")),
     )
     value = _each_tuple(streams, lambda read, s: strict_json.lab_value(read, s.relation.schema))
     return checked.select(
-        F.when(valid, _each(streams, lambda s: F.lit(lab_topic(s.relation.name))))
-        .otherwise(_each(streams, lambda s: F.lit(quarantine_topic(s.relation.name))))
+        fn.when(valid, _each(streams, lambda s: fn.lit(lab_topic(s.relation.name))))
+        .otherwise(_each(streams, lambda s: fn.lit(quarantine_topic(s.relation.name))))
         .alias("topic"),
-        F.when(~valid, F.col("key")).alias("key"),
-        F.when(valid, value.cast("binary")).otherwise(F.col("value")).alias("value"),
-        F.when(valid, headers((LABEL_HEADER, label), (ORIGIN_HEADER, origin)))
+        fn.when(~valid, fn.col("key")).alias("key"),
+        fn.when(valid, value.cast("binary")).otherwise(fn.col("value")).alias("value"),
+        fn.when(valid, headers((LABEL_HEADER, label), (ORIGIN_HEADER, origin)))
         .otherwise(refused)
         .alias("headers"),
         # A lab partition is the in partition, so that its newest origin says what it holds.
-        F.when(valid, F.col("partition")).alias("partition"),
+        fn.when(valid, fn.col("partition")).alias("partition"),
     )
 
 
 def _is(index: int) -> Column:
-    return F.col(_STREAM) == F.lit(index)
+    return fn.col(_STREAM) == fn.lit(index)
 
 
 def _tuple(index: int) -> str:
@@ -173,15 +175,15 @@ def _tuple(index: int) -> str:
 
 def _by_topic(values: Mapping[str, Column]) -> Column:
     (first, value), *others = values.items()
-    result = F.when(F.col("topic") == F.lit(first), value)
+    result = fn.when(fn.col("topic") == fn.lit(first), value)
     for topic, other in others:
-        result = result.when(F.col("topic") == F.lit(topic), other)
+        result = result.when(fn.col("topic") == fn.lit(topic), other)
     return result
 
 
 def _each(streams: Sequence[IngestStream], rule: Callable[[IngestStream], Column]) -> Column:
     """The rule of the record's stream."""
-    result = F.when(_is(0), rule(streams[0]))
+    result = fn.when(_is(0), rule(streams[0]))
     for index, stream in enumerate(streams[1:], start=1):
         result = result.when(_is(index), rule(stream))
     return result
@@ -191,7 +193,7 @@ def _each_tuple(
     streams: Sequence[IngestStream], rule: Callable[[Column, IngestStream], Column]
 ) -> Column:
     """The rule of the record's stream, over its tuple."""
-    result = F.when(_is(0), rule(F.col(_tuple(0)), streams[0]))
+    result = fn.when(_is(0), rule(fn.col(_tuple(0)), streams[0]))
     for index, stream in enumerate(streams[1:], start=1):
-        result = result.when(_is(index), rule(F.col(_tuple(index)), stream))
+        result = result.when(_is(index), rule(fn.col(_tuple(index)), stream))
     return result

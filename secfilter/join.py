@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import cast
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 from catalog.plan import Join
 from catalog.plan_check import event_time, output_schema
@@ -24,8 +25,8 @@ def compile_join(
     """
     renamed = right.select(
         *(attribute(name) for name in output_schema(node.right).names),
-        *(F.col(label_column(i)).alias(_right(label_column(i))) for i in words),
-        F.col(ID).alias(_right(ID)),
+        *(fn.col(label_column(i)).alias(_right(label_column(i))) for i in words),
+        fn.col(ID).alias(_right(ID)),
     )
     pairs = left.join(renamed, _matches(node), "inner")
     if node.condition is not None:
@@ -33,15 +34,15 @@ def compile_join(
     return pairs.select(
         *(attribute(name) for name in output_schema(node).names),
         *(_combined(label_column(i)) for i in words),
-        F.concat_ws("~", F.col(ID), F.col(_right(ID))).alias(ID),
+        fn.concat_ws("~", fn.col(ID), fn.col(_right(ID))).alias(ID),
     )
 
 
 def _matches(node: Join) -> Column:
-    mine, other = event_time(node.left), event_time(node.right)
-    assert mine is not None and other is not None  # check_plan has refused anything else
-    early = attribute(mine) + F.lit(timedelta(milliseconds=node.lower_ms))
-    late = attribute(mine) + F.lit(timedelta(milliseconds=node.upper_ms))
+    # check_plan has refused inputs without event time.
+    mine, other = cast(str, event_time(node.left)), cast(str, event_time(node.right))
+    early = attribute(mine) + fn.lit(timedelta(milliseconds=node.lower_ms))
+    late = attribute(mine) + fn.lit(timedelta(milliseconds=node.upper_ms))
     condition = (attribute(other) >= early) & (attribute(other) <= late)
     for left, right in node.equal:
         condition = condition & (attribute(left.name) == attribute(right.name))
@@ -53,4 +54,4 @@ def _right(name: str) -> str:
 
 
 def _combined(word: str) -> Column:
-    return F.col(word).bitwiseOR(F.col(_right(word))).alias(word)
+    return fn.col(word).bitwiseOR(fn.col(_right(word))).alias(word)

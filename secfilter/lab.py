@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 from catalog.label import Label
 from catalog.relation import Relation, RelationKind
@@ -29,13 +29,13 @@ def encode_value(schema: Schema) -> Column:
 
 def joined(texts: Sequence[Column]) -> Column:
     """The record's value from each attribute's text (`encode_attribute`)."""
-    return F.concat_ws(SEPARATOR, *texts)
+    return fn.concat_ws(SEPARATOR, *texts)
 
 
 def encode_attribute(value: Column, type_: Type) -> Column:
     """One attribute as text, never NULL."""
-    text = F.unix_micros(value) if type_ is Type.TIMESTAMP else value
-    return F.coalesce(text.cast("string"), F.lit(NULL_MARK))
+    text = fn.unix_micros(value) if type_ is Type.TIMESTAMP else value
+    return fn.coalesce(text.cast("string"), fn.lit(NULL_MARK))
 
 
 def decode_value(value: Column, schema: Schema) -> list[Column]:
@@ -43,8 +43,8 @@ def decode_value(value: Column, schema: Schema) -> list[Column]:
     if len(schema.attributes) == 1:
         texts = [value]
     else:
-        parts = F.split(value, SEPARATOR, -1)
-        texts = [F.get(parts, F.lit(index)) for index in range(len(schema.attributes))]
+        parts = fn.split(value, SEPARATOR, -1)
+        texts = [fn.get(parts, fn.lit(index)) for index in range(len(schema.attributes))]
     pairs = zip(texts, schema.attributes, strict=True)
     return [_decode_attribute(text, a).alias(a.name) for text, a in pairs]
 
@@ -52,39 +52,40 @@ def decode_value(value: Column, schema: Schema) -> list[Column]:
 def _decode_attribute(text: Column, target: Attribute) -> Column:
     match target.type:
         case Type.STRING:
-            return F.when(text != F.lit(NULL_MARK), text)
+            return fn.when(text != fn.lit(NULL_MARK), text)
         case Type.TIMESTAMP:
-            return F.timestamp_micros(text.try_cast("bigint"))
+            return fn.timestamp_micros(text.try_cast("bigint"))
         case Type.BOOLEAN | Type.BIGINT | Type.DOUBLE:
             return text.try_cast(str(target.type))
 
 
 def header_text(headers: Column, index: int, key: str) -> Column:
     """The text of the header at `index`, NULL where there is none or it has another key."""
-    header = F.get(headers, F.lit(index))
-    return F.when(header["key"] == F.lit(key), header["value"].cast("string"))
+    header = fn.get(headers, fn.lit(index))
+    return fn.when(header["key"] == fn.lit(key), header["value"].cast("string"))
 
 
 def headers(*pairs: tuple[str, Column]) -> Column:
     """A record's headers, in this order, from their keys and texts."""
     made = [
-        F.struct(F.lit(key).alias("key"), text.cast("binary").alias("value")) for key, text in pairs
+        fn.struct(fn.lit(key).alias("key"), text.cast("binary").alias("value"))
+        for key, text in pairs
     ]
-    return F.array(*made).cast(HEADERS_TYPE)
+    return fn.array(*made).cast(HEADERS_TYPE)
 
 
 def encode_label(words: Sequence[int]) -> Column:
     """The label in wire form from its word columns: all words up to the highest, lowest first."""
     texts = [
-        label_word(index).cast("string") if index in words else F.lit("0")
+        label_word(index).cast("string") if index in words else fn.lit("0")
         for index in range(max(words) + 1)
     ]
-    return texts[0] if len(texts) == 1 else F.concat_ws(",", *texts)
+    return texts[0] if len(texts) == 1 else fn.concat_ws(",", *texts)
 
 
 def label_word(index: int) -> Column:
     """The label word at `index` of a tuple inside Spark."""
-    return F.col(label_column(index))
+    return fn.col(label_column(index))
 
 
 def decode_label(text: Column, relation: Relation) -> dict[int, Column]:
@@ -95,16 +96,16 @@ def decode_label(text: Column, relation: Relation) -> dict[int, Column]:
     count = max(words_of(relation.reach)) + 1
     if count == 1:
         return {0: _word(text)}
-    parts = F.split(text, ",", -1)
-    short = F.when(F.size(parts) <= count, F.get(parts, F.lit(0)))
-    texts = [short, *(F.coalesce(F.get(parts, F.lit(i)), F.lit("0")) for i in range(1, count))]
+    parts = fn.split(text, ",", -1)
+    short = fn.when(fn.size(parts) <= count, fn.get(parts, fn.lit(0)))
+    texts = [short, *(fn.coalesce(fn.get(parts, fn.lit(i)), fn.lit("0")) for i in range(1, count))]
     return {index: _word(part) for index, part in enumerate(texts)}
 
 
 def _word(text: Column) -> Column:
     word = text.try_cast("bigint")
     # The cast forgives spaces and a plus sign; a label is read exactly or not at all.
-    return F.when(word.cast("string") == text, word)
+    return fn.when(word.cast("string") == text, word)
 
 
 def is_valid(words: dict[int, Column], relation: Relation) -> Column:
@@ -115,18 +116,18 @@ def is_valid(words: dict[int, Column], relation: Relation) -> Column:
     plain_public = relation.public and relation.kind is RelationKind.STREAM
     allowed = Label(0) if plain_public else relation.reach
     within = [
-        word.bitwiseAND(F.lit(~allowed.word(index)).cast("bigint")) == F.lit(0)
+        word.bitwiseAND(fn.lit(~allowed.word(index)).cast("bigint")) == fn.lit(0)
         for index, word in words.items()
     ]
     conditions = within if relation.public else [*within, _any_bit(words)]
-    return F.coalesce(_all_of(conditions), F.lit(False))
+    return fn.coalesce(_all_of(conditions), fn.lit(False))
 
 
 def _any_bit(words: dict[int, Column]) -> Column:
     together = words[0]
     for index in range(1, len(words)):
         together = together.bitwiseOR(words[index])
-    return together != F.lit(0)
+    return together != fn.lit(0)
 
 
 def _all_of(conditions: Sequence[Column]) -> Column:
@@ -143,26 +144,26 @@ def read_lab(records: DataFrame, relation: Relation, metric: str | None = None) 
     lineage `__id`. Records without a valid label stop here; with `metric` the column `withheld` of
     the observation of that name counts them.
     """
-    words = decode_label(header_text(F.col("headers"), 0, LABEL_HEADER), relation)
+    words = decode_label(header_text(fn.col("headers"), 0, LABEL_HEADER), relation)
     read = records.select(
-        F.col("value").cast("string").alias("__value"),
+        fn.col("value").cast("string").alias("__value"),
         _lineage(relation).alias(ID),
         *(word.alias(label_column(index)) for index, word in words.items()),
     )
     checked = read.withColumn(_VALID, is_valid({i: label_word(i) for i in words}, relation))
     if metric is not None:
-        checked = checked.observe(metric, F.count_if(~F.col(_VALID)).alias("withheld"))
-    kept = checked.where(F.col(_VALID))
+        checked = checked.observe(metric, fn.count_if(~fn.col(_VALID)).alias("withheld"))
+    kept = checked.where(fn.col(_VALID))
     return kept.select(
-        *decode_value(F.col("__value"), relation.schema),
+        *decode_value(fn.col("__value"), relation.schema),
         *(label_word(index) for index in words_of(relation.reach)),
-        F.col(ID),
+        fn.col(ID),
     )
 
 
 def _lineage(relation: Relation) -> Column:
-    place = F.concat_ws(":", F.col("partition").cast("string"), F.col("offset").cast("string"))
+    place = fn.concat_ws(":", fn.col("partition").cast("string"), fn.col("offset").cast("string"))
     if relation.kind is RelationKind.OUTPUT:
         # An output's record may stand there again after a crash, with the lineage it had before.
-        place = F.coalesce(header_text(F.col("headers"), 1, ORIGIN_HEADER), place)
-    return F.concat(F.lit(f"{relation.object_id}:"), place)
+        place = fn.coalesce(header_text(fn.col("headers"), 1, ORIGIN_HEADER), place)
+    return fn.concat(fn.lit(f"{relation.object_id}:"), place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
@@ -106,9 +106,7 @@ def _newest_in(consumer: Consumer, place: TopicPartition, low: int, high: int) -
     return None
 
 
-def _records(
-    consumer: Consumer, place: TopicPartition, begin: int, end: int
-) -> Iterator[Message]:
+def _records(consumer: Consumer, place: TopicPartition, begin: int, end: int) -> Iterator[Message]:
     """The records from `begin` up to `end`, or as many as are still there."""
     consumer.assign([TopicPartition(place.topic, place.partition, begin)])
     deadline = time.monotonic() + _TIMEOUT_S
@@ -129,8 +127,8 @@ def _records(
 
 
 def _origin(message: Message, partition: int) -> int | None:
-    """The in offset in the record's header `origin`, if it came from the partition of that number."""
-    for key, value in message.headers() or []:
+    """The in offset in the header `origin`, if the record came from that in partition."""
+    for key, value in cast("list[tuple[str, bytes | None]]", message.headers() or []):
         if key == ORIGIN_HEADER and isinstance(value, bytes):
             source, _, offset = value.decode("ascii", "replace").partition(":")
             if source == str(partition) and offset.isdecimal():

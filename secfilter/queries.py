@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.plan import is_stateful, sources
 from catalog.plan_json import encode
@@ -18,7 +19,7 @@ from catalog.relation import Relation
 from catalog.runs import IngestRun, QueryRun, Run
 from secfilter.checkpoint import Checkpoint, Checkpoints
 from secfilter.compiler import compile_plan
-from secfilter.fanout import fan_out
+from secfilter.fanout import TOO_LARGE, fan_out
 from secfilter.ingest import in_topics, ingest
 from secfilter.kafka_options import KafkaOptions, Offsets
 from secfilter.lab import read_lab
@@ -37,7 +38,7 @@ class Pace:
     """
 
     shortest_ms: int = 1_000
-    longest_ms: int = 15_000
+    longest_ms: int = 10_000
     per_query_ms: int = 200
     microbatch_ms: int = 100
 
@@ -66,13 +67,13 @@ class Engine:
         """
         checkpoint = self._checkpoint(run)
         frame = self._frame(run, checkpoint)
-        writer = frame.writeStream.format("kafka").options(**self.kafka.sink())
+        writer: Any = frame.writeStream.format("kafka").options(**self.kafka.sink())
         writer = writer.queryName(run.name).option("checkpointLocation", str(checkpoint.spark))
         if isinstance(run, QueryRun) and is_stateful(run.plan):
             interval = f"{self.pace.microbatch_ms} milliseconds"
-            return writer.outputMode("append").trigger(processingTime=interval).start()
+            return _started(writer.outputMode("append").trigger(processingTime=interval))
         batch = f"{self.pace.real_time_ms(run.name, others)} milliseconds"
-        return writer.outputMode("update").trigger(realTime=batch).start()
+        return _started(writer.outputMode("update").trigger(realTime=batch))
 
     def _checkpoint(self, run: Run) -> Checkpoint:
         shape = _shape(run)
@@ -81,9 +82,7 @@ class Engine:
             return current
         before = self.checkpoints.previous(run.name)
         known: Offsets = before.committed() if before else _first_offsets(run)
-        return self.checkpoints.renew(
-            run.name, shape, self.positions.starting(_topics(run), known)
-        )
+        return self.checkpoints.renew(run.name, shape, self.positions.starting(_topics(run), known))
 
     def _frame(self, run: Run, checkpoint: Checkpoint) -> DataFrame:
         if isinstance(run, IngestRun):
@@ -104,6 +103,14 @@ class Engine:
         start = {t: p for t, p in (checkpoint.start or {}).items() if t in topics}
         options = self.kafka.source(topics, start)
         return self.spark.readStream.format("kafka").options(**options).load()
+
+
+def _started(writer: Any) -> StreamingQuery:
+    # The writer is untyped here: its stubs do not know the real-time trigger.
+    query = writer.start()
+    if not isinstance(query, StreamingQuery):
+        raise TypeError("a sink that is no query")
+    return query
 
 
 def _topics(run: Run) -> list[str]:
@@ -148,13 +155,49 @@ def has_ended(query: StreamingQuery) -> bool:
     return not bool(execution.queryExecutionThread().isAlive())
 
 
-def withheld(query: StreamingQuery) -> Mapping[str, int]:
-    """Metric -> tuples that the last batch withheld: without valid label, or too large."""
-    progress = query.lastProgress
-    if progress is None:
-        return {}
-    return {
-        name: int(row["withheld"])
-        for name, row in (progress.observedMetrics or {}).items()
-        if row["withheld"]
-    }
+class RunningQuery:
+    """A query as supervision sees it."""
+
+    def __init__(self, query: StreamingQuery) -> None:
+        self._query = query
+        self._counts: Counter[str] = Counter()
+        self._counted = -1
+
+    def ended(self) -> bool:
+        """Whether it is through, for whatever reason."""
+        return has_ended(self._query)
+
+    def failure(self) -> BaseException | None:
+        """Why it ended, None if it was stopped."""
+        failed: Any = self._query._jsq.exception()
+        return None if failed.isEmpty() else QueryFailed(failed.get())
+
+    def request_stop(self) -> None:
+        """Let it end with its batch."""
+        request_stop(self._query)
+
+    def stop(self) -> None:
+        """End it now, inside its batch."""
+        self._query.stop()
+
+    def withheld(self) -> str:
+        """How many tuples had no valid label or were too large since this start; or nothing."""
+        for progress in self._query.recentProgress:
+            if progress.batchId > self._counted:
+                self._counted = progress.batchId
+                self._add(progress.observedMetrics or {})
+        return "; ".join(f"{count} {what}" for what, count in sorted(self._counts.items()))
+
+    def _add(self, metrics: Mapping[str, Any]) -> None:
+        for name, row in metrics.items():
+            if row["withheld"]:
+                what = "too large to deliver" if name == TOO_LARGE else "without a valid label"
+                self._counts[what] += row["withheld"]
+
+
+class QueryFailed(Exception):
+    """A query's exception in the JVM; its text stays there."""
+
+    def __init__(self, java_exception: Any) -> None:
+        super().__init__("the query failed")
+        self.java_exception = java_exception

@@ -42,7 +42,7 @@ _STREAMING = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": "500ms",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.streaming.numRecentProgressUpdates": "4",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.streaming.stopTimeout": "30s",
 }
 

@@ -13,7 +13,7 @@ import secrets
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 from catalog.schema import Attribute, Schema, Type
 from secfilter.columns import SPARK_TYPES, quoted
@@ -47,13 +47,11 @@ class Envelope:
     def parse(self, text: Column) -> Column:
         """The record inside its envelope as a VARIANT; NULL where that is not JSON."""
         opened, closed = f'{{"{_BODY}":', f',"{self.nonce}":1}}'
-        return F.try_parse_json(F.concat(F.lit(opened), text, F.lit(closed)))
+        return fn.try_parse_json(fn.concat(fn.lit(opened), text, fn.lit(closed)))
 
     def fits(self, shape: Column, schema: Schema) -> Column:
         """Whether `shape` (`schema_of_variant` of `parse`) is a tuple of `schema`."""
-        return shape.rlike(
-            rf"\AOBJECT<{_BODY}: OBJECT<{_fields(schema)}>, {self.nonce}: BIGINT>\z"
-        )
+        return shape.rlike(rf"\AOBJECT<{_BODY}: OBJECT<{_fields(schema)}>, {self.nonce}: BIGINT>\z")
 
     def is_object(self, shape: Column) -> Column:
         """Whether exactly one JSON object was in the envelope."""
@@ -81,7 +79,7 @@ def _field(attribute: Attribute) -> str:
 
 def timestamp(text: Column) -> Column:
     """An ISO 8601 date and time with its zone, to the microsecond; NULL for anything else."""
-    return F.when(text.rlike(_ISO_8601), text.try_cast("timestamp"))
+    return fn.when(text.rlike(_ISO_8601), text.try_cast("timestamp"))
 
 
 def unreadable_timestamp(read: Column, schema: Schema) -> Column:
@@ -99,9 +97,9 @@ def out_of_range(read: Column, schema: Schema) -> Column:
 def holds_separator(read: Column, schema: Schema) -> Column:
     """Whether a string of the tuple `read` holds what separates fields in lab.*."""
     strings = [read[a.name] for a in schema.attributes if a.type is Type.STRING]
-    marks = (F.lit(NULL_MARK), F.lit(SEPARATOR))
-    found = [F.contains(text, mark) for text in strings for mark in marks]
-    return _any([F.coalesce(one, F.lit(False)) for one in found])
+    marks = (fn.lit(NULL_MARK), fn.lit(SEPARATOR))
+    found = [fn.contains(text, mark) for text in strings for mark in marks]
+    return _any([fn.coalesce(one, fn.lit(False)) for one in found])
 
 
 def lab_value(read: Column, schema: Schema) -> Column:
@@ -116,7 +114,7 @@ def _value(read: Column, attribute: Attribute) -> Column:
 
 
 def _any(conditions: list[Column]) -> Column:
-    result = F.lit(False)
+    result = fn.lit(False)
     for condition in conditions:
         result = result | condition
     return result

@@ -31,7 +31,6 @@ def rights(broker: EmbeddedBroker) -> None:
     """What SecAdmin gives the platform's account, here by prefix."""
     account = f"User:{broker.secfilter.username}"
     wanted = [(ResourceType.TOPIC, p, o) for p in _PREFIXES for o in _operations(p)]
-    wanted.append((ResourceType.GROUP, "secfilter", AclOperation.READ))
     acls = [
         AclBinding(kind, name, ResourcePatternType.PREFIXED, account, "*", operation, _ALLOW)
         for kind, name, operation in wanted

@@ -5,16 +5,17 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.plan import Plan
-from catalog.plan_check import is_public, output_schema, reach
 from catalog.plan_check import event_time as event_time_of
+from catalog.plan_check import is_public, output_schema, reach
 from catalog.relation import Relation, RelationKind
 from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
 from catalog.schema import Attribute, Schema, Type
@@ -54,17 +55,16 @@ class Plane:
     queries: list[StreamingQuery] = field(default_factory=list)
 
     def topics(self, *names: str, partitions: int = 1) -> None:
-        """Make topics and let the platform's account, no superuser, use them."""
-        for future in self.admin.create_topics([NewTopic(n, partitions, 1) for n in names]).values():
+        """Make topics."""
+        made = self.admin.create_topics([NewTopic(n, partitions, 1) for n in names])
+        for future in made.values():
             future.result()
 
     def stream(self, bit: int, *, partitions: int = 1) -> IngestStream:
         """A source stream with its topics."""
         number = next(_NUMBERS)
         name = f"s{number}"
-        self.topics(
-            in_topic(name), lab_topic(name), quarantine_topic(name), partitions=partitions
-        )
+        self.topics(in_topic(name), lab_topic(name), quarantine_topic(name), partitions=partitions)
         label = Label.of(bit)
         kind = RelationKind.STREAM
         relation = Relation(number, name, kind, SCHEMA, "at", 1_000, label)
@@ -78,9 +78,7 @@ class Plane:
         output = Relation(
             number, name, kind, schema, event_time_of(plan), 1_000, reach(plan), is_public(plan)
         )
-        classes = tuple(
-            FanOutClass(out_topic(name, f"c{i}"), clearance) for i, clearance in enumerate(clearances)
-        )
+        classes = tuple(FanOutClass(out_topic(name, f"c{i}"), c) for i, c in enumerate(clearances))
         self.topics(lab_topic(name), *(c.topic for c in classes))
         return QueryRun(f"query-{number}", plan, output, classes, labelled, reach(plan), {})
 
@@ -127,7 +125,8 @@ def end(query: StreamingQuery, timeout_s: float = 20.0) -> float:
 
 def headers(message: Message) -> list[tuple[str, str]]:
     """A record's headers as text."""
-    return [(key, (value or b"").decode()) for key, value in message.headers() or []]
+    pairs = cast("list[tuple[str, bytes]]", message.headers() or [])
+    return [(key, value.decode()) for key, value in pairs]
 
 
 def values(messages: Sequence[Message]) -> list[dict[str, object]]:

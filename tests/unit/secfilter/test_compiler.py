@@ -127,7 +127,8 @@ def join(lower: int, upper: int) -> Join:
 
 
 def named(plan: Plan) -> Project:
-    return Project(plan, (Column("l", AttributeRef("a.price")), Column("r", AttributeRef("b.price"))))
+    left, right = AttributeRef("a.price"), AttributeRef("b.price")
+    return Project(plan, (Column("l", left), Column("r", right)))
 
 
 def test_join_combines_the_labels(spark: SparkSession) -> None:
@@ -240,7 +241,6 @@ def test_a_name_of_ours_is_refused(spark: SparkSession) -> None:
 
 def test_names_differ_by_case_and_hold_anything(spark: SparkSession) -> None:
     odd = tuple(Column(n, AttributeRef("price")) for n in ("P", "p", "a.`b", "x y"))
-    plan = Project(
-        Project(Source(A), odd), tuple(Column(f"c{i}", AttributeRef(c.name)) for i, c in enumerate(odd))
-    )
+    plain = tuple(Column(f"c{i}", AttributeRef(c.name)) for i, c in enumerate(odd))
+    plan = Project(Project(Source(A), odd), plain)
     assert [row[:4] for row in run(spark, plan)] == [(5, 5, 5, 5), (7, 7, 7, 7)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 from catalog.label import Label
 from catalog.relation import Relation, RelationKind
@@ -51,7 +51,7 @@ def run(
     frame = spark.createDataFrame(
         rows,
         "topic string, key binary, value binary, partition int, offset bigint, timestamp double",
-    ).withColumn("timestamp", F.col("timestamp").cast("timestamp"))
+    ).withColumn("timestamp", fn.col("timestamp").cast("timestamp"))
     return list(ingest(frame.coalesce(1), RUN, newest or {}).collect())
 
 
@@ -101,11 +101,12 @@ def test_case(case: dict[str, Any], results: dict[str, Row]) -> None:
         (b'{"s":' + b'[{"a":' * 490 + b"1" + b"}]" * 490 + b"}", "fields or their types"),
         (b'{"s":"a","n":' + b"9" * 5_000 + b"}", "not exactly one JSON object"),
     ],
-    ids=["latin-1", "surrogate", "overlong", "large", "open", "deep", "deep objects", "deep both", "digits"],
+    ids=[
+        *("latin-1", "surrogate", "overlong", "large", "open"),
+        *("deep", "deep objects", "deep both", "digits"),
+    ],
 )
-def test_bytes_that_no_text_case_can_hold(
-    spark: SparkSession, value: bytes, reason: str
-) -> None:
+def test_bytes_that_no_text_case_can_hold(spark: SparkSession, value: bytes, reason: str) -> None:
     good = b'{"id":1}'
     row, neighbour = run(spark, [("in.one", value), ("in.two", good)])
     assert row["topic"] == "quarantine.one" and row["value"] == value
@@ -121,7 +122,8 @@ def test_each_stream_has_its_own_schema_label_and_size(spark: SparkSession) -> N
         ("in.two", b'{"s":"a"}'),
     ]
     rows = run(spark, records)
-    assert [row["topic"] for row in rows] == ["lab.two", *["quarantine.two", "quarantine.one"], "quarantine.two"]
+    kinds = ["lab.two", "quarantine.two", "quarantine.one", "quarantine.two"]
+    assert [row["topic"] for row in rows] == kinds
     assert headers(rows[0]) == [("label", "0,2"), ("origin", "3:0")]
     assert bytes(rows[0]["value"]) == b"7"
     assert [headers(row)[0][1].split()[0] for row in rows[1:]] == ["larger", "fields", "fields"]

@@ -1,0 +1,117 @@
+"""The runner's process: `python -m secfilter --settings FILE`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from catalog.errors import PlatformError
+from catalog.runs import Run
+from catalog.settings import Settings
+from catalog.store import Catalog
+from catalog.wanted import generation, report_status, wanted_runs
+from secfilter.checkpoint import Checkpoints
+from secfilter.kafka_options import kafka_options
+from secfilter.lock import lock_engine, runner_lock
+from secfilter.positions import Positions
+from secfilter.queries import Engine, Pace, RunningQuery
+from secfilter.runner import Runner
+from secfilter.session import build_session
+
+READY_FILE = "SECFILTER_READY_FILE"
+# Settings of ours among the options; all others are Spark's.
+_OWN = "secfilter."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until SIGTERM or SIGINT; the exit code."""
+    parser = argparse.ArgumentParser(prog="secfilter", description="The data plane's runner.")
+    parser.add_argument("--settings", type=Path, required=True, metavar="FILE")
+    given = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    # Checkpoints and state hold data: Spark's process inherits this.
+    os.umask(0o077)
+    try:
+        settings = Settings.load(given.settings)
+        with runner_lock(settings.secfilter.checkpoints):
+            _serve(settings)
+    except PlatformError as error:
+        print(f"secfilter: {error.detail}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _serve(settings: Settings) -> None:
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    own = settings.secfilter
+    spark_options = {k: v for k, v in own.options.items() if not k.startswith(_OWN)}
+    spark = build_session(own.master, own.jars, spark_options)
+    try:
+        held = lock_engine(spark, own.checkpoints)
+        engine = Engine(
+            spark=spark,
+            kafka=kafka_options(settings.kafka, own.checkpoints / ".kafka"),
+            positions=Positions(settings.kafka.client_config(settings.kafka.secfilter)),
+            checkpoints=Checkpoints(own.checkpoints),
+            id_key=own.id_key_file.read_text().strip(),
+            pace=_pace(own.options),
+        )
+        catalog = Catalog(settings.catalog_url)
+        runner = Runner(
+            _wanted_by(catalog),
+            _report_to(catalog),
+            lambda run, others: RunningQuery(engine.start(run, others)),
+        )
+        _tell_ready()
+        runner.run(stop)
+        del held
+    finally:
+        spark.stop()
+
+
+def _pace(options: Mapping[str, str]) -> Pace:
+    """Options such as `secfilter.shortest_ms = "500"`."""
+    own = {k.removeprefix(_OWN): int(v) for k, v in options.items() if k.startswith(_OWN)}
+    return Pace(**own)
+
+
+def _wanted_by(catalog: Catalog) -> Callable[[], Sequence[Run]]:
+    """What the catalog wants; read anew only when its generation has changed."""
+    seen: int | None = None
+    runs: Sequence[Run] = ()
+
+    def wanted() -> Sequence[Run]:
+        nonlocal seen, runs
+        with catalog.read() as session:
+            now = generation(session)
+            if now != seen:
+                runs, seen = wanted_runs(session), now
+        return runs
+
+    return wanted
+
+
+def _report_to(catalog: Catalog) -> Callable[[str, str, str, str], None]:
+    def report(name: str, state: str, message: str, fingerprint: str) -> None:
+        with catalog.bookkeeping() as session:
+            report_status(session, name, state, message, fingerprint, catalog.clock())
+
+    return report
+
+
+def _tell_ready() -> None:
+    file = os.environ.get(READY_FILE)
+    if file:
+        Path(file).touch(mode=0o600)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""What is said of a query that failed: which kind of error, never a value.
+
+An error's text may quote the tuple that it happened on, also one that a reader may not see. So only
+the names of conditions and classes are told, which are the engine's, not the data's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_NAME = re.compile(r"[A-Za-z0-9_.$]{1,120}")
+_DEPTH = 12
+_MEANINGS = {
+    "TopicAuthorizationException": "Kafka does not let the platform use a topic",
+    "GroupAuthorizationException": "Kafka does not let the platform use its consumer group",
+    "UnknownTopicOrPartitionException": "a topic is not there",
+    "OffsetOutOfRangeException": "a topic has lost records that were not read yet",
+    "RecordTooLargeException": "a topic refuses a record for its size",
+    "SaslAuthenticationException": "Kafka does not accept the platform's log-in",
+    "TimeoutException": "Kafka did not answer in time, or a topic is not there",
+}
+
+
+def describe(error: BaseException) -> str:
+    """A failure in words: what it means where that is known, and the names of its causes."""
+    names = _names(error)
+    meaning = next((_MEANINGS[name] for name in reversed(names) if name in _MEANINGS), None)
+    return ": ".join(part for part in (meaning, " / ".join(names)) if part)
+
+
+def _names(error: BaseException) -> list[str]:
+    """The condition and the class names of all causes, outermost first."""
+    found = [name for name in (_condition(error),) if name]
+    thrown: Any = _java(error)
+    if thrown is None:
+        return [*found, type(error).__name__]
+    for _ in range(_DEPTH):
+        if thrown is None:
+            break
+        found.append(str(thrown.getClass().getSimpleName()))
+        thrown = thrown.getCause()
+    unique = dict.fromkeys(name for name in found if _NAME.fullmatch(name))
+    return list(unique)
+
+
+def _condition(error: BaseException) -> str | None:
+    getter = getattr(error, "getCondition", None)
+    try:
+        return str(getter()) if getter is not None and getter() else None
+    except Exception:  # the engine is gone with its answer
+        return None
+
+
+def _java(error: BaseException) -> Any:
+    """The exception of the JVM behind Python's, if there is one."""
+    thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    inner = getattr(thrown, "java_exception", None)
+    return inner if inner is not None else thrown

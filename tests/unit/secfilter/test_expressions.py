@@ -1,0 +1,265 @@
+"""Expressions are total, and mean what plain arithmetic says; extreme values first."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from catalog.errors import InvalidInput
+from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
+from catalog.functions import SCALAR_FUNCTIONS
+from catalog.schema import Attribute, Schema, Type
+from secfilter.columns import SPARK_TYPES
+from secfilter.expressions import RULES, to_column
+
+I, D, S, B, T = Type.BIGINT, Type.DOUBLE, Type.STRING, Type.BOOLEAN, Type.TIMESTAMP
+LOW, HIGH = -(2**63), 2**63 - 1
+SCHEMA = Schema(
+    tuple(Attribute(f"{t.value}.{n}", t) for t in (I, D, S, B, T) for n in ("a", "b", "c"))
+)
+LARGEST = 1.7976931348623157e308
+EXTREMES: dict[Type, list[Any]] = {
+    I: [None, LOW, LOW + 1, -(2**31) - 1, -1, 0, 1, 2, 2**31, 2**53 + 1, HIGH - 1, HIGH],
+    D: [None, -LARGEST, -(2.0**63), -1.5, -0.0, 0.0, 5e-324, 1.0, 2.0**63, 1e300, LARGEST],
+    S: [
+        None,
+        "",
+        " ",
+        "a",
+        "A%",
+        "_",
+        "\\",
+        "a\\",
+        "%\\%",
+        "[",
+        "é",
+        "😀x",
+        " 12 ",
+        "1e999",
+        "NaN",
+    ],
+    B: [None, True, False],
+    T: [None, LOW, -1, 0, 1_769_860_800_123_456, HIGH],
+}
+SIGNATURES: list[tuple[str, tuple[Type, ...]]] = [
+    (name, types)
+    for name in SCALAR_FUNCTIONS
+    for count in (1, 2, 3)
+    for types in (
+        [(a,) for a in SPARK_TYPES]
+        if count == 1
+        else [(a, b) for a in SPARK_TYPES for b in SPARK_TYPES]
+        if count == 2
+        else [(S, I, I), (B, I, D), (B, S, S), (B, T, T), (B, B, B)]
+    )
+    if SCALAR_FUNCTIONS[name].result(types) is not None
+]
+
+
+def test_every_allowed_function_has_a_rule_and_no_other() -> None:
+    assert set(RULES) == set(SCALAR_FUNCTIONS)
+    assert {name for name, _ in SIGNATURES} == set(SCALAR_FUNCTIONS)
+
+
+def test_an_unknown_function_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="cannot be run"):
+        to_column(Call("reflect", ()), SCHEMA)
+
+
+Evaluate = Callable[[list[Expression], list[dict[str, Any]]], list[list[Any]]]
+
+
+@pytest.fixture(scope="module")
+def evaluate(spark: SparkSession) -> Evaluate:
+    """Values of expressions over tuples, computed by Spark; timestamps as microseconds."""
+    raw = ", ".join(
+        f"`{a.name}` {'bigint' if a.type is T else SPARK_TYPES[a.type]}" for a in SCHEMA.attributes
+    )
+
+    def run(expressions: list[Expression], rows: list[dict[str, Any]]) -> list[list[Any]]:
+        data = [tuple(row.get(a.name) for a in SCHEMA.attributes) for row in rows]
+        frame = spark.createDataFrame(data, raw).coalesce(1)
+        typed = frame.selectExpr(
+            *(
+                f"timestamp_micros(`{a.name}`) AS `{a.name}`" if a.type is T else f"`{a.name}`"
+                for a in SCHEMA.attributes
+            )
+        )
+        columns = []
+        for n, expression in enumerate(expressions):
+            column = to_column(expression, SCHEMA)
+            text = column.cast("string") if type_of(expression, SCHEMA) is T else column
+            columns.append(text.alias(f"r{n}"))
+        return [list(row) for row in typed.select(*columns).collect()]
+
+    return run
+
+
+def refs(types: tuple[Type, ...]) -> tuple[AttributeRef, ...]:
+    return tuple(AttributeRef(f"{t.value}.{n}") for t, n in zip(types, "abc", strict=False))
+
+
+@pytest.mark.parametrize("name", sorted(SCALAR_FUNCTIONS))
+def test_no_value_raises(evaluate: Evaluate, name: str) -> None:
+    """Every signature of the function over all pairs of extreme values, in generated code."""
+    expressions: list[Expression] = [
+        Call(name, refs(types)) for function, types in SIGNATURES if function == name
+    ]
+    rows = [
+        {
+            f"{t.value}.{n}": EXTREMES[t][(i if n == "a" else j) % len(EXTREMES[t])]
+            for t in SPARK_TYPES
+            for n in "abc"
+        }
+        for i in range(15)
+        for j in range(15)
+    ]
+    results = evaluate(expressions, rows)
+    assert len(results) == len(rows)
+    for row in results:
+        for value in row:
+            assert not isinstance(value, float) or math.isfinite(value)
+
+
+integers = st.one_of(
+    st.sampled_from([v for v in EXTREMES[I] if v is not None]), st.integers(LOW, HIGH)
+)
+doubles = st.one_of(
+    st.sampled_from([v for v in EXTREMES[D] if v is not None]),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+
+
+def whole(value: int) -> int | None:
+    return value if LOW <= value <= HIGH else None
+
+
+def finite(compute: Callable[[], float]) -> float | None:
+    try:
+        value = compute()
+    except (OverflowError, ZeroDivisionError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def plain_integers(a: int, b: int) -> dict[str, Any]:
+    return {
+        "+": whole(a + b),
+        "-": whole(a - b),
+        "*": whole(a * b),
+        "/": finite(lambda: float(a) / float(b)),
+        "%": None
+        if b == 0
+        else int(math.copysign(abs(a) % abs(b), a))
+        if abs(a) < 2**53
+        else (abs(a) % abs(b)) * (1 if a > 0 else -1),
+        "<": a < b,
+        ">=": a >= b,
+        "=": a == b,
+        "<>": a != b,
+    }
+
+
+def plain_doubles(a: float, b: float) -> dict[str, Any]:
+    return {
+        "+": finite(lambda: a + b),
+        "-": finite(lambda: a - b),
+        "*": finite(lambda: a * b),
+        "/": finite(lambda: a / b),
+        "%": finite(lambda: math.fmod(a, b)),
+        "<": a < b,
+        "<=": a <= b,
+        "=": a == b,
+    }
+
+
+def plain_one_integer(a: int) -> dict[str, Any]:
+    return {
+        "negate": whole(-a),
+        "abs": whole(abs(a)),
+        "floor": a,
+        "ceil": a,
+        "sqrt": math.sqrt(a) if a >= 0 else None,
+        "cast_double": float(a),
+        "cast_string": str(a),
+        "is_null": False,
+    }
+
+
+def plain_one_double(a: float) -> dict[str, Any]:
+    return {
+        "negate": -a,
+        "abs": abs(a),
+        "floor": whole(math.floor(a)),
+        "ceil": whole(math.ceil(a)),
+        "sqrt": math.sqrt(a) if a >= 0 else None,
+        "cast_bigint": whole(math.trunc(a)),
+    }
+
+
+@settings(
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(pairs=st.lists(st.tuples(integers, integers, doubles, doubles), min_size=150, max_size=200))
+def test_numbers_agree_with_plain_arithmetic(
+    evaluate: Evaluate, pairs: list[tuple[int, int, float, float]]
+) -> None:
+    rows = [{"bigint.a": a, "bigint.b": b, "double.a": c, "double.b": d} for a, b, c, d in pairs]
+    cases = [((I, I), plain_integers(0, 1)), ((D, D), plain_doubles(0, 1))]
+    cases += [((I,), plain_one_integer(0)), ((D,), plain_one_double(0))]
+    expressions: list[Expression] = [
+        Call(name, refs(types)) for types, table in cases for name in table
+    ]
+    for (a, b, c, d), got in zip(pairs, evaluate(expressions, rows), strict=True):
+        tables = (plain_integers(a, b), plain_doubles(c, d))
+        tables += (plain_one_integer(a), plain_one_double(c))
+        expected = [value for table in tables for value in table.values()]
+        assert got == expected, (a, b, c, d)
+
+
+def text(value: str) -> Literal:
+    return Literal(value, S)
+
+
+def number(value: int) -> Literal:
+    return Literal(value, I)
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (Call("substring", (text("abcdef"), number(2), number(3))), "bcd"),
+        (Call("substring", (text("abcdef"), number(-1), number(3))), "a"),
+        (Call("substring", (text("abcdef"), number(0), number(1))), ""),
+        (Call("substring", (text("abcdef"), number(2), number(-3))), ""),
+        (Call("substring", (text("abcdef"), number(2), number(HIGH))), "bcdef"),
+        (Call("substring", (text("a😀c"), number(2), number(1))), "😀"),
+        (Call("like", (text("a\\b"), text("a\\_"))), True),
+        (Call("like", (text("axb"), text("a%\\"))), False),
+        (Call("like", (text("a\nb"), text("a%b"))), True),
+        (Call("like", (text("a.b"), text("a_b"))), True),
+        (Call("cast_bigint", (text("1.5"),)), None),
+        (Call("cast_bigint", (text("9223372036854775808"),)), None),
+        (Call("cast_double", (text("Infinity"),)), None),
+        (Call("cast_string", (Literal(True, B),)), "true"),
+        (Call("cast_string", (Literal(1e10, D),)), "1.0E10"),
+        (Call("and", (Literal(None, B), Literal(False, B))), False),
+        (Call("or", (Literal(None, B), Literal(False, B))), None),
+        (Call("coalesce", (Literal(None, I), Literal(1.5, D))), 1.5),
+        (
+            Call(
+                "case", (Literal(None, B), number(1), Literal(True, B), number(2), Literal(0.5, D))
+            ),
+            2.0,
+        ),
+        (Call("year", (Literal(0, T),)), 1970),
+        (Call("second", (Literal(61_999_999, T),)), 1),
+        (Call("%", (number(-7), number(3))), -1),
+    ],
+)
+def test_meaning(evaluate: Evaluate, expression: Expression, expected: Any) -> None:
+    assert evaluate([expression], [{}]) == [[expected]]
