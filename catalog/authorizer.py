@@ -85,6 +85,9 @@ class Authorizer:
 
         Raises NotFound: one query and one answer, whether the object is absent or hidden.
         """
+        if not name.isascii() or "\0" in name:
+            # No object has such a name, and not every database takes it.
+            raise not_found(place, name)
         query = _visible(subject).where(Object.name == name)
         if isinstance(place, Namespace):
             query = query.where(Object.namespace == place)

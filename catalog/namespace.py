@@ -41,4 +41,4 @@ def not_found(place: ObjectKind | Namespace, name: str) -> NotFound:
     them a hidden x is.
     """
     namespace = place if isinstance(place, Namespace) else namespace_of(place)
-    return NotFound(f"there is no {_WORDS.get(namespace, namespace.value)} {name[:80]!r}")
+    return NotFound(f"there is no {_WORDS.get(namespace, namespace.value)} {name[:80]!a}")

@@ -122,6 +122,15 @@ def test_hidden_and_absent_cost_the_same_queries(filled: World, catalog: Catalog
     assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize("name", ["", "a\0", "\ud800", "ä", "x" * 100_000, "' OR 1=1 --", "%"])
+def test_what_no_object_can_be_called_is_not_found(filled: World, name: str) -> None:
+    login = filled.session("al", "R")
+    with pytest.raises(NotFound) as refusal:
+        filled.ask(login, lambda a, s: a.find(s, Namespace.RELATION, name))
+    assert len(str(refusal.value)) < 200
+    assert str(refusal.value).isprintable()
+
+
 def test_a_name_is_free_again_only_for_the_living(filled: World) -> None:
     old = filled.get_object("stream old")
     filled.edit(Object, old.id, gone_at=START)
