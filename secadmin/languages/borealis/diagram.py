@@ -50,7 +50,8 @@ def _diagram(document: Document, resolver: Resolver) -> Diagram:
     if sum(streams[arc.stream].nodes for arc in document.outputs) > MAX_TOTAL_NODES:
         raise InvalidInput(
             f"the outputs have more than {MAX_TOTAL_NODES} boxes together, each counted with all "
-            "that it needs; split the diagram"
+            "that it needs; split the diagram",
+            document.position,
         )
     for arc, (_, plan) in zip(document.outputs, outputs, strict=True):
         with placed(arc.position):

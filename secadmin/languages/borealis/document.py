@@ -50,6 +50,7 @@ class Document:
     outputs: tuple[Arc, ...]
     schemas: dict[str, Schema]
     boxes: tuple[Box, ...]
+    position: Position
 
 
 def read_document(root: Element) -> Document:
@@ -74,6 +75,7 @@ def read_document(root: Element) -> Document:
         tuple(_arc(element, optional="schema") for element in parts["output"]),
         schemas,
         tuple(boxes),
+        root.position,
     )
 
 

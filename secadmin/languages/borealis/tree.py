@@ -60,7 +60,8 @@ def parse_tree(text: str) -> Element:
         return parser.close()  # type: ignore[no-any-return]
     except ParseError as error:
         place = lines.position(builder.offset_of(parser.parser.ErrorByteIndex))
-        raise InvalidInput(f"not well-formed XML: {error.msg.partition(':')[0]}", place) from None
+        fault = str(error).partition(":")[0]
+        raise InvalidInput(f"not well-formed XML: {fault}", place) from None
     except DefusedXmlException:
         raise InvalidInput("document types and entities are not allowed", builder.here()) from None
     except (ValueError, LookupError):

@@ -10,12 +10,12 @@ from secadmin.languages.borealis.document import Arc, Box, Document
 def check_wiring(document: Document) -> None:
     """Raise InvalidInput, with its place, for arcs that lead nowhere or come from two places."""
     if len(document.boxes) > MAX_NODES:
-        raise InvalidInput(f"a diagram has at most {MAX_NODES} boxes")
+        raise InvalidInput(f"a diagram has at most {MAX_NODES} boxes", document.position)
     for box in document.boxes:
         if not box.inputs or len(box.outputs) != 1:
             raise InvalidInput(f"box {box.name!r} needs inputs and one output", box.position)
     if not document.outputs:
-        raise InvalidInput("the diagram has no <output>")
+        raise InvalidInput("the diagram has no <output>", document.position)
     written = _written(document)
     _check_once(document.outputs, "output")
     for box in document.boxes:

@@ -20,6 +20,14 @@ _EDGES = {
 }
 
 
+def edge_marker(name: str) -> str:
+    """What a window's edge is called until the groups are there.
+
+    The input may have an attribute `window_start` of its own, and group by it.
+    """
+    return f"{name}()"
+
+
 @dataclass(frozen=True, slots=True)
 class NoCalls:
     """The clauses where neither aggregates nor windows stand; `clause` is named in errors."""
@@ -75,7 +83,7 @@ class Aggregates:
         place = reader.environment.at(node)
         if name in _EDGES:
             self._check_edge(node, name, reader)
-            return attribute(_EDGES[name], Type.TIMESTAMP, place)
+            return attribute(edge_marker(_EDGES[name]), Type.TIMESTAMP, place)
         if name in WINDOW_FUNCTIONS:
             raise InvalidInput(
                 f"{name.upper()} stands in GROUP BY; here {name.upper()}_START()", place
@@ -95,7 +103,7 @@ class Aggregates:
                 "TUMBLE_END() for the window",
                 position,
             )
-        return attribute(name, Type.TIMESTAMP, position)
+        return attribute(edge_marker(name), Type.TIMESTAMP, position)
 
     def _check_edge(self, node: exp.Expr, name: str, reader: Reader) -> None:
         """TUMBLE_START() or, as other systems write it, with the arguments of GROUP BY again."""

@@ -12,7 +12,7 @@ from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.plan import WINDOW_END, WINDOW_START, Aggregate, Aggregation, Column, Filter, Window
 from catalog.plan_check import event_time
 from secadmin.languages.building import Built, build
-from secadmin.languages.sql.aggregates import Aggregates, NoCalls
+from secadmin.languages.sql.aggregates import Aggregates, NoCalls, edge_marker
 from secadmin.languages.sql.environment import Environment
 from secadmin.languages.sql.expressions import Reader
 from secadmin.languages.sql.scope import Scope
@@ -109,7 +109,7 @@ class _Names:
         self.aggregations = [
             self._pick(AttributeRef(each.name), "", each.name, wanted) for each in found
         ]
-        own = (*_EDGES, *(each.name for each in found))
+        own = (*(edge_marker(edge) for edge in _EDGES), *(each.name for each in found))
         self._known = dict(zip(own, (*_EDGES, *self.aggregations), strict=True))
 
     def _pick(

@@ -58,7 +58,9 @@ class Scope:
             if table.alias == alias:
                 return table
         known = ", ".join(table.alias for table in self.tables if table.alias)
-        raise InvalidInput(f"FROM names no {alias[:80]!r}; there are: {known}", position)
+        raise InvalidInput(
+            f"no relation is called {alias[:80]!r} here; there are: {known}", position
+        )
 
     def has(self, name: str) -> bool:
         """Whether some table has an attribute of that name."""

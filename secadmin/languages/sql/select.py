@@ -6,9 +6,9 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef
-from catalog.plan import Column, Filter, Project
+from catalog.plan import WINDOW_END, WINDOW_START, Column, Filter, Project
 from secadmin.languages.building import Built, build
-from secadmin.languages.sql.aggregates import NoCalls, Ungrouped
+from secadmin.languages.sql.aggregates import NoCalls, Ungrouped, edge_marker
 from secadmin.languages.sql.environment import Environment
 from secadmin.languages.sql.expressions import Reader
 from secadmin.languages.sql.from_clause import ReadQuery, read_item
@@ -158,8 +158,11 @@ def _own_name(node: exp.Expr, value: Typed) -> str | None:
     if isinstance(node, exp.Column):
         return str(node.this.this)
     # TUMBLE_START() is called what it is.
-    edge = isinstance(value.expression, AttributeRef) and "." not in value.expression.name
-    return value.expression.name if edge and isinstance(value.expression, AttributeRef) else None
+    edges = {edge_marker(edge): edge for edge in (WINDOW_START, WINDOW_END)}
+    match value.expression:
+        case AttributeRef(name):
+            return edges.get(name)
+    return None
 
 
 def _project(

@@ -25,6 +25,13 @@ _CONSTANTS = {TokenType.STRING, TokenType.NUMBER}
 _WORDS = {TokenType.VAR, TokenType.IDENTIFIER, *_CONSTANTS}
 # All that is closed: the rest begins with what is not.
 _CLOSED = re.compile(r"""(?:'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(?!/\*)[^'"])*+""", re.DOTALL)
+_NODE_WORDS = {
+    "anonymous": "a function call",
+    "tablealias": "an alias",
+    "table": "a relation's name",
+    "regexplike": "RLIKE",
+    "tuple": "a list in parentheses",
+}
 _REFUSED_NODES: dict[type[exp.Expr], str] = {
     exp.Window: "OVER is not part of this language; windows stand in GROUP BY",
     exp.Subquery: "a query inside an expression is not part of this language; use a join",
@@ -83,7 +90,7 @@ def chain(node: exp.Expr, *allowed: str, place: Place) -> list[exp.Expr]:
 
 
 def _word(node: exp.Expr) -> str:
-    return node.key.upper()
+    return _NODE_WORDS.get(node.key, node.key.upper())
 
 
 def _parse(

@@ -1,0 +1,99 @@
+"""Naughty strings, SQL injection and XML bombs that others collected, in every place."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import pytest
+
+from catalog.errors import InvalidInput
+from catalog.expression import Literal
+from catalog.plan import Project
+from secadmin.languages import parse_borealis, parse_sql
+from tests.unit.secadmin.languages.streams import Streams
+
+VECTORS = Path(__file__).parents[5] / "shared" / "vectors" / "bad-inputs"
+DIAGRAM = Path(__file__).with_name("diagram.xml").read_text()
+pytestmark = pytest.mark.skipif(
+    not VECTORS.is_dir(), reason="the shared test vectors are not beside the repository"
+)
+
+
+def _strings() -> list[str]:
+    found: list[str] = json.loads((VECTORS / "blns.json").read_text())
+    for path in sorted(VECTORS.glob("sqli_*.txt")):
+        found += path.read_text(errors="replace").splitlines()
+    return found
+
+
+def test_as_sql() -> None:
+    for text in _strings():
+        with pytest.raises(InvalidInput):
+            parse_sql(text, Streams())
+
+
+def test_behind_a_query() -> None:
+    for text in _strings():
+        with suppress(InvalidInput):
+            parse_sql(f"SELECT price FROM trades WHERE symbol = {text}", Streams())
+            parse_sql(f"SELECT price FROM trades WHERE symbol = '{text}'", Streams())
+
+
+def test_as_a_constant() -> None:
+    for text in _strings():
+        quoted = text.replace("'", "''")
+        try:
+            plan = parse_sql(f"SELECT '{quoted}' AS x FROM trades", Streams())
+        except InvalidInput as error:
+            assert "control character" in str(error) or "surrogate" in str(error)
+            continue
+        assert isinstance(plan, Project)
+        constant = plan.columns[0].expression
+        assert isinstance(constant, Literal)
+        assert constant.value == text
+
+
+def test_as_a_name() -> None:
+    for text in _strings():
+        quoted = text.replace('"', '""')
+        for query in (
+            f'SELECT "{quoted}" FROM trades',
+            f'SELECT price AS "{quoted}" FROM trades',
+            f'SELECT price FROM "{quoted}"',
+        ):
+            try:
+                plan = parse_sql(query, Streams())
+            except InvalidInput:
+                continue
+            assert isinstance(plan, Project)
+            assert plan.columns[0].name.isidentifier()
+
+
+def test_in_a_diagram() -> None:
+    for text in _strings():
+        for place in (
+            "\"volume &gt; 1000 and symbol != 'TEST'\"",
+            '"mean"',
+            '"shout"',
+            '"matched"',
+        ):
+            with suppress(InvalidInput):
+                parse_borealis(DIAGRAM.replace(place, quoteattr(text)), Streams())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [path.name for path in sorted(VECTORS.glob("*.xml")) if "simple" not in path.name],
+)
+def test_bombs_and_external_entities(name: str) -> None:
+    with pytest.raises(InvalidInput, match="document types and entities"):
+        parse_borealis((VECTORS / name).read_text(), Streams())
+
+
+@pytest.mark.parametrize("name", ["defusedxml_simple.xml", "defusedxml_simple-ns.xml"])
+def test_harmless_xml_is_read_and_is_no_diagram(name: str) -> None:
+    with pytest.raises(InvalidInput, match=r"is a <borealis> element|text between elements"):
+        parse_borealis((VECTORS / name).read_text(), Streams())

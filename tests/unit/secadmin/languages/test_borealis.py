@@ -1,0 +1,146 @@
+"""Borealis XML becomes plans; what is wrong with a diagram is told with its place."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.errors import InvalidInput
+from catalog.plan_check import check_plan
+from catalog.plan_json import decode_plan, encode_plan
+from secadmin.languages import UnknownRelation, parse_borealis
+from tests.unit.secadmin.languages.shorthand import show
+from tests.unit.secadmin.languages.streams import Streams
+
+DIAGRAM = Path(__file__).with_name("diagram.xml").read_text()
+_LARGE = "filter(trades, (and (> volume 1000) (<> symbol 'TEST')))"
+TRADE = (
+    '<schema name="Trade"><field name="ts" type="timestamp"/><field name="symbol" type="string"/>'
+    '<field name="price" type="double"/><field name="volume" type="int"/></schema>'
+)
+
+
+def _errors() -> list[Any]:
+    cases = json.loads(Path(__file__).with_name("borealis_errors.json").read_text())
+    return [pytest.param(case, id=case["id"]) for case in cases]
+
+
+def _diagram(boxes: str, output: str) -> str:
+    return (
+        f'<borealis><input stream="trades" schema="Trade"/><output stream="{output}"/>{TRADE}'
+        f'<query name="q">{boxes}</query></borealis>'
+    )
+
+
+def test_plans() -> None:
+    outputs = dict(parse_borealis(DIAGRAM, Streams()).outputs)
+    assert {name: show(plan) for name, plan in outputs.items()} == {
+        "means": f"aggregate(union({_LARGE}, trades), 3600000/600000, "
+        "[symbol=symbol, volume=volume], mean=avg(price), n=count(*))",
+        "pairs": f"project(project(join(project({_LARGE}, "
+        "left.ts=ts, left.symbol=symbol, left.price=price, left.volume=volume), "
+        "project(quotes, right.at=at, right.symbol=symbol, right.bid=bid, right.open=open), "
+        "left.symbol=right.symbol, -30000..300000, (< left.price right.bid)), "
+        "symbol=left.symbol, gain=(- right.bid left.price)), symbol=(upper symbol))",
+    }
+    for plan in outputs.values():
+        check_plan(plan)
+
+
+@pytest.mark.parametrize("case", _errors())
+def test_error(case: dict[str, Any]) -> None:
+    text = DIAGRAM
+    for old, new in case["replace"]:
+        assert old in text
+        text = text.replace(old, new)
+    with pytest.raises(InvalidInput) as caught:
+        parse_borealis(text, Streams())
+    assert str(caught.value) == case["error"]
+    assert caught.value.position is not None
+
+
+def test_places_after_characters_of_several_bytes() -> None:
+    text = DIAGRAM.replace("'TEST'", "'\U0001f600&amp;' and \u00fcber = 1")
+    line = next(line for line in text.splitlines() if "\u00fcber" in line)
+    with pytest.raises(InvalidInput, match="cannot read") as caught:
+        parse_borealis(text, Streams())
+    assert caught.value.position is not None
+    assert caught.value.position.column == line.index("\u00fcber") + 1
+
+
+def test_unknown_input() -> None:
+    with pytest.raises(UnknownRelation, match="no stream or output 'nowhere'"):
+        parse_borealis(DIAGRAM.replace('"quotes"', '"nowhere"'), Streams())
+
+
+def _chain(kind: str, parameters: str, count: int, *, also: str = "") -> str:
+    names = ["trades", *(f"s{i}" for i in range(count))]
+    boxes = "".join(
+        f'<box name="b{i}" type="{kind}"><in stream="{names[i]}"/>'
+        f"{also.replace('BEFORE', names[i])}"
+        f'<out stream="{names[i + 1]}"/>{parameters}</box>'
+        for i in range(count)
+    )
+    return _diagram(boxes, names[-1])
+
+
+CHAINS = {
+    "filters": _chain("filter", '<parameter name="expression.0" value="price &gt; 1"/>', 128),
+    "unions": _chain("union", "", 128, also='<in stream="trades"/>'),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_128_boxes_in_a_row(name: str) -> None:
+    start = time.process_time()
+    (_, plan), *_ = parse_borealis(CHAINS[name], Streams()).outputs
+    assert time.process_time() - start < 1
+    assert decode_plan(json.loads(json.dumps(encode_plan(plan)))) == plan
+
+
+def test_128_boxes_of_which_each_is_an_output() -> None:
+    outputs = "".join(f'<output stream="s{i}"/>' for i in range(127))
+    text = CHAINS["filters"].replace("<output", f"{outputs}<output", 1)
+    start = time.process_time()
+    assert len(parse_borealis(text, Streams()).outputs) == 128
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (_chain("union", "", 128, also='<in stream="BEFORE"/>'), "more than 1000 boxes"),
+        (_chain("filter", '<parameter name="expression.0" value="TRUE"/>', 500), "140 boxes"),
+        (_chain("filter", '<parameter name="expression.0" value="TRUE"/>', 1_001), "1000 boxes"),
+        (" " * 300_000, "at most 256 KiB"),
+        ("<a>" * 20_000, "nested more than 8 deep"),
+        (
+            _chain("map", f'<parameter name="expression.0" value="{"(" * 99}"/>', 1),
+            "output-field-name.0",
+        ),
+        (
+            _chain("filter", f'<parameter name="expression.0" value="{"(" * 99}"/>', 1),
+            "nested more than 30 deep",
+        ),
+    ],
+    ids=["doubling", "row", "boxes", "long", "elements", "missing", "parentheses"],
+)
+def test_limits(text: str, words: str) -> None:
+    start = time.process_time()
+    with pytest.raises(InvalidInput, match=words):
+        parse_borealis(text, Streams())
+    assert time.process_time() - start < 2
+
+
+def test_figure_5_of_the_paper_lacks_the_parameter_s_name() -> None:
+    text = _diagram(
+        '<box name="myBox" type="aggregate"><input stream="trades"/><output stream="output"/>'
+        "<parameter /></box>",
+        "output",
+    )
+    with pytest.raises(InvalidInput, match="<parameter> needs an attribute 'name'"):
+        parse_borealis(text, Streams())

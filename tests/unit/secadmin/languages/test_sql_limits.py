@@ -1,0 +1,74 @@
+"""No text is too large or too deep to be answered, quickly, with a plan or InvalidInput."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from catalog.errors import InvalidInput
+from catalog.plan_json import decode_plan, encode_plan
+from secadmin.languages import parse_sql
+from tests.unit.secadmin.languages.streams import Streams
+
+_DOUBLING = "".join(
+    f", a{i} AS (SELECT * FROM a{i - 1} UNION ALL SELECT * FROM a{i - 1})" for i in range(1, 600)
+)
+LARGE = {
+    "parentheses": "SELECT " + "(" * 30_000 + "1" + ")" * 30_000 + " AS x FROM trades",
+    "sum": "SELECT 1" + "+1" * 29_000 + " AS x FROM trades",
+    "conditions": "SELECT * FROM trades WHERE TRUE" + " AND TRUE" * 6_000,
+    "list": f"SELECT * FROM trades WHERE volume IN ({','.join('1' * 9_000)})",
+    "equations": "SELECT 1" + " = 1" * 12_000 + " AS x FROM trades",
+    "dots": "SELECT a" + ".a" * 29_000 + " AS x FROM trades",
+    "casts": "SELECT 1" + "::bigint" * 7_000 + " AS x FROM trades",
+    "nulls": "SELECT 1" + " IS NULL" * 7_000 + " AS x FROM trades",
+    "not": "SELECT " + "NOT " * 15_000 + "TRUE AS x FROM trades",
+    "minus": "SELECT " + "- " * 29_000 + "1 AS x FROM trades",
+    "columns": f"SELECT {','.join(f'price AS p{i}' for i in range(4_000))} FROM trades",
+    "union": "SELECT * FROM trades" + " UNION ALL SELECT * FROM trades" * 1_800,
+    "doubling": f"WITH a0 AS (SELECT * FROM trades){_DOUBLING} SELECT * FROM a599",
+    "joins": "SELECT * FROM trades" + " JOIN trades ON 1=1" * 2_800,
+    "open joins": "SELECT * FROM trades" + " JOIN trades" * 4_500,
+    "intervals": "SELECT " + "INTERVAL " * 7_000,
+    "quotes": "'" * 60_001,
+    "comments": "SELECT " + "/*" * 29_000,
+    "digits": f"SELECT {'9' * 60_000} AS x FROM trades",
+    "lines": "\n" * 60_000 + "x",
+    "repeated operand": "SELECT "
+    + "CASE WHEN " * 28
+    + "price"
+    + " BETWEEN 1 AND 2 THEN 1 ELSE 2 END" * 28
+    + " AS x FROM trades",
+    "too long": "SELECT price FROM trades" + " " * 65_536,
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_refused_quickly(name: str) -> None:
+    start = time.process_time()
+    with pytest.raises(InvalidInput):
+        parse_sql(LARGE[name], Streams())
+    assert time.process_time() - start < 10  # 0.2 s each; a hang is what must not be
+
+
+ALLOWED = {
+    "parentheses": "SELECT " + "(" * 30 + "1" + ")" * 30 + " AS x FROM trades",
+    "calls": "SELECT " + "abs(" * 30 + "price" + ")" * 30 + " AS x FROM trades",
+    "cases": "SELECT " + "CASE WHEN TRUE THEN " * 30 + "1" + " END" * 30 + " AS x FROM trades",
+    "derived tables": "SELECT price + 1 AS price FROM ("
+    + "SELECT price + 1 AS price FROM (" * 28
+    + "SELECT price FROM trades"
+    + ")" * 29,
+    "conditions": "SELECT * FROM trades WHERE price > 1" + " AND price > 1" * 900,
+    "list": f"SELECT * FROM trades WHERE volume IN ({','.join('1' * 1_300)})",
+    "union": "SELECT * FROM trades" + " UNION ALL SELECT * FROM trades" * 900,
+    "sum": "SELECT 1" + " + price" * 49 + " AS x FROM trades",
+}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_within_the_limits_a_plan_can_be_stored(name: str) -> None:
+    plan = parse_sql(ALLOWED[name], Streams())
+    assert decode_plan(json.loads(json.dumps(encode_plan(plan)))) == plan
