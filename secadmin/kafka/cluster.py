@@ -129,7 +129,7 @@ class Cluster:
 
         def acls() -> frozenset[TopicAcl]:
             now = wanted()
-            # Listed here, after Kafka's ACLs: those of a topic made meanwhile must not look unwanted.
+            # Listed after Kafka's ACLs: those of a topic made meanwhile must not look unwanted.
             existing = self._topics.list_names()
             found: set[Acl] = set()
             for principal, topic in now.readers:

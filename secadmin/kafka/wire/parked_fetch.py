@@ -107,5 +107,3 @@ def _check(answer: Reader, place: FetchPlace) -> None:
     # Throttled, redirected and failed fetches come back at once, and empty.
     if error or elsewhere or not answer.octets():
         raise ValueError(f"the broker did not serve the fetch (error {error})")
-
-

@@ -1,0 +1,95 @@
+"""SecAdmin's parts for Kafka, on the test session's broker."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from threading import Lock
+
+import pytest
+
+from catalog.settings import KafkaAccount, KafkaSettings
+from deploy.broker import EmbeddedBroker
+from secadmin.kafka.access import TopicAccess
+from secadmin.kafka.acl import read_acls, write_acls
+from secadmin.kafka.acls import Acls
+from secadmin.kafka.connect import AdminClients
+from secadmin.kafka.fence import Fence
+from secadmin.kafka.fence_writer import FenceWriter
+from secadmin.kafka.principals import Credentials, Principals, new_principal_name
+from secadmin.kafka.topics import Topics, TopicSpec
+from secadmin.kafka.wire.connections import BrokerConnections
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What SecAdmin does in Kafka."""
+
+    settings: KafkaSettings
+    admins: AdminClients
+    connections: BrokerConnections
+    writer: FenceWriter
+    topics: Topics
+    principals: Principals
+    acls: Acls
+    fence: Fence
+    access: TopicAccess
+
+    def new_topic(self, prefix: str = "out.o", partitions: int = 1) -> str:
+        """A topic with a name of its own."""
+        name = f"{prefix}{secrets.token_hex(6)}.{secrets.token_hex(4)}"
+        self.topics.create([TopicSpec(name, partitions)])
+        return name
+
+    def new_reader(self, topic: str) -> Credentials:
+        """A principal that may read the topic."""
+        credentials = self.principals.create(new_principal_name("output"))
+        self.acls.grant(read_acls(credentials.username, topic))
+        return credentials
+
+    def new_writer(self, topic: str) -> Credentials:
+        """A principal that may write the topic."""
+        credentials = self.principals.create(new_principal_name("send"))
+        self.acls.grant(write_acls(credentials.username, topic))
+        return credentials
+
+
+@pytest.fixture(scope="session")
+def settings(broker: EmbeddedBroker) -> KafkaSettings:
+    secadmin, secfilter = (
+        KafkaAccount(account.username, account.password_file)
+        for account in (broker.secadmin, broker.secfilter)
+    )
+    return KafkaSettings(broker.bootstrap, broker.ca_file, secadmin, secfilter)
+
+
+@pytest.fixture(scope="session")
+def new_parts(settings: KafkaSettings) -> Iterator[Callable[[], Parts]]:
+    """Makes the parts anew, as a SecAdmin that starts does."""
+    made: list[Parts] = []
+
+    def make() -> Parts:
+        locks: dict[str, Lock] = defaultdict(Lock)
+        admins, connections = AdminClients.open(settings), BrokerConnections(settings)
+        topics, acls = Topics(admins, settings), Acls(admins, connections)
+        writer = FenceWriter(settings)
+        fence = Fence(admins, topics, writer, connections)
+        access = TopicAccess(acls, fence, lambda topic: locks[topic])
+        principals = Principals(admins)
+        parts = Parts(
+            settings, admins, connections, writer, topics, principals, acls, fence, access
+        )
+        made.append(parts)
+        return parts
+
+    yield make
+    for parts in made:
+        parts.writer.close()
+        parts.connections.close()
+
+
+@pytest.fixture(scope="session")
+def parts(new_parts: Callable[[], Parts]) -> Parts:
+    return new_parts()

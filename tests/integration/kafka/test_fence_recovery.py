@@ -1,0 +1,81 @@
+"""The fence leaves nothing behind, and says so when it cannot be proven."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from secadmin.kafka.fence import Fence, FenceLimits, FenceNotProven
+from secadmin.kafka.segment_setting import SegmentSetting
+from tests.integration.kafka.clients import parked_reader, secadmin_producer, write
+from tests.integration.kafka.conftest import Parts
+
+
+def _shortened(parts: Parts, topic: str) -> bool:
+    return topic in SegmentSetting(parts.admins).shortened([topic])
+
+
+def test_the_setting_is_taken_back(parts: Parts) -> None:
+    topic = parts.new_topic()
+    parts.access.withdraw(topic, [])
+    assert not _shortened(parts, topic)
+
+
+def test_not_proven_fails_loudly_and_still_takes_the_setting_back(parts: Parts) -> None:
+    topic = parts.new_topic()
+    no_time = FenceLimits(total_s=0)
+    fence = Fence(parts.admins, parts.topics, parts.writer, parts.connections, limits=no_time)
+    with pytest.raises(FenceNotProven) as caught:
+        fence.put_up(topic)
+    assert caught.value.topic == topic
+    assert caught.value.status == 503
+    assert not _shortened(parts, topic)
+
+
+def test_a_clock_that_is_behind(parts: Parts) -> None:
+    """Stamps follow the newest record where the clock does not reach it."""
+    topic = parts.new_topic()
+    write(secadmin_producer(parts.settings), topic, ["earlier"])
+
+    def clock() -> float:
+        return time.time() - 3600
+
+    Fence(parts.admins, parts.topics, parts.writer, parts.connections, clock).put_up(topic)
+
+
+@pytest.mark.parametrize("records", [0, 1])
+def test_a_crash_within_the_fence(
+    parts: Parts, new_parts: Callable[[], Parts], records: int
+) -> None:
+    """The next start takes the setting back; the withdrawal, repeated, holds."""
+    topic = parts.new_topic()
+    credentials = parts.new_reader(topic)
+    with parked_reader(parts.settings, credentials, topic, 1) as hostile:
+        parts.acls.revoke_topic(topic, [credentials.username])
+        SegmentSetting(parts.admins).shorten(topic)
+        for _ in range(records):
+            parts.writer.write(topic, {0: int(time.time() * 1000) + 10})
+
+        started = new_parts()
+        assert topic in started.access.restore_leftover_settings(started.topics.list_names())
+        assert not _shortened(started, topic)
+        started.access.withdraw(topic, [credentials.username])
+        write(secadmin_producer(parts.settings), topic, ["later", "f" * 200_000])
+        hostile.read_until_refused()
+    assert hostile.values == []
+
+
+def test_a_topic_that_is_gone_needs_no_fence(parts: Parts) -> None:
+    parts.access.withdraw("out.never.made", ["output-nobody"])
+
+
+def test_connections_are_used_again(parts: Parts) -> None:
+    """A warm connection that the broker or a failure closed is replaced without a word."""
+    topic = parts.new_topic()
+    parts.access.withdraw(topic, [])
+    for connections in parts.connections._idle.values():
+        for connection in connections:
+            connection._socket.shutdown(2)
+    parts.access.withdraw(topic, [])

@@ -1,0 +1,47 @@
+"""Which answers to a parked fetch prove that the log rolled."""
+
+from __future__ import annotations
+
+import pytest
+
+from secadmin.kafka.wire.encoding import Reader, int16, int32, int64, octets, string
+from secadmin.kafka.wire.parked_fetch import FetchPlace, _check
+
+PLACE = FetchPlace("out.o.a", 2, 7)
+
+
+def _answer(
+    throttled: int = 0,
+    error: int = 0,
+    partition: int = 2,
+    partition_error: int = 0,
+    elsewhere: int = -1,
+    records: bytes = b"a record",
+) -> Reader:
+    head = int32(throttled) + int16(error) + int32(0) + int32(1) + string("out.o.a") + int32(1)
+    offsets = int64(8) * 3
+    aborted = int32(1) + int64(1) + int64(2)
+    part = int32(partition) + int16(partition_error) + offsets + aborted + int32(elsewhere)
+    return Reader(head + part + octets(records))
+
+
+def test_a_record_of_the_place_is_proof() -> None:
+    _check(_answer(), PLACE)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        _answer(throttled=1),
+        _answer(error=1),
+        _answer(partition=0),
+        _answer(partition_error=29),
+        _answer(elsewhere=3),
+        _answer(records=b""),
+        Reader(b""),
+    ],
+    ids=["throttled", "error", "other partition", "denied", "redirected", "empty", "cut off"],
+)
+def test_everything_else_is_none(answer: Reader) -> None:
+    with pytest.raises(ValueError, match="the (broker|answer)"):
+        _check(answer, PLACE)

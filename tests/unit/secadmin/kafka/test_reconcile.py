@@ -1,0 +1,84 @@
+"""What reconciliation takes away, fences and adds, as a pure function."""
+
+from __future__ import annotations
+
+import pytest
+
+from secadmin.kafka.acl import (
+    Acl,
+    ForeignAcl,
+    GroupAcl,
+    Operation,
+    TopicAcl,
+    read_acls,
+    write_acls,
+)
+from secadmin.kafka.reconcile import compare
+
+TOPICS = {"in.s", "lab.s", "quarantine.s", "out.o.a", "out.o.b"}
+READ_A = TopicAcl("p", "out.o.a", Operation.READ)
+
+
+def _foreign(name: str, pattern: str = "LITERAL", **other: str) -> ForeignAcl:
+    fields = {"resource": "TOPIC", "operation": "READ", "permission": "ALLOW"} | other
+    return ForeignAcl("User:p", "*", name=name, pattern=pattern, **fields)
+
+
+def test_nothing_to_do() -> None:
+    found = read_acls("p", "out.o.a")
+    wanted = {acl for acl in found if isinstance(acl, TopicAcl)}
+    difference = compare(wanted, found, TOPICS)
+    assert (difference.remove, difference.fence, difference.add) == (set(), set(), set())
+
+
+def test_readers_get_their_group() -> None:
+    assert compare({READ_A}, set(), TOPICS).add == {READ_A, GroupAcl("p", "p.")}
+
+
+def test_a_move_from_one_class_to_another() -> None:
+    wanted = {acl for acl in read_acls("p", "out.o.b") if isinstance(acl, TopicAcl)}
+    difference = compare(wanted, read_acls("p", "out.o.a"), TOPICS)
+    assert difference.fence == {"out.o.a"}
+    assert difference.remove == {READ_A, TopicAcl("p", "out.o.a", Operation.DESCRIBE)}
+    assert difference.add == wanted
+
+
+@pytest.mark.parametrize(
+    ("acl", "fenced"),
+    [
+        (READ_A, {"out.o.a"}),
+        (TopicAcl("p", "quarantine.s", Operation.READ), {"quarantine.s"}),
+        (TopicAcl("p", "lab.s", Operation.READ), set()),
+        (TopicAcl("p", "out.o.a", Operation.DESCRIBE), set()),
+        (TopicAcl("p", "out.gone.a", Operation.READ), set()),
+        (*write_acls("p", "in.s") - {TopicAcl("p", "in.s", Operation.DESCRIBE)}, set()),
+        (GroupAcl("p", "p."), set()),
+        (_foreign("*"), {"out.o.a", "out.o.b", "quarantine.s"}),
+        (_foreign("out.", "PREFIXED"), {"out.o.a", "out.o.b"}),
+        (_foreign("o", "PREFIXED"), {"out.o.a", "out.o.b"}),
+        (_foreign("out.later.", "PREFIXED"), set()),
+        (_foreign("out.o.a", operation="ALL"), {"out.o.a"}),
+        (_foreign("out.o.a", operation="ALTER_CONFIGS"), set()),
+    ],
+    ids=str,
+)
+def test_what_is_not_wanted_goes(acl: Acl, fenced: set[str]) -> None:
+    difference = compare(set(), {acl}, TOPICS)
+    assert difference.remove == {acl}
+    assert difference.fence == fenced
+
+
+@pytest.mark.parametrize(
+    "acl",
+    [
+        TopicAcl("p", "others", Operation.READ),
+        GroupAcl("p", "others"),
+        _foreign("others."),
+        _foreign("others.", "PREFIXED"),
+        _foreign("*", permission="DENY"),
+        _foreign("kafka-cluster", resource="BROKER"),
+    ],
+    ids=str,
+)
+def test_what_is_not_ours_stays(acl: Acl) -> None:
+    assert compare(set(), {acl}, TOPICS).remove == set()
