@@ -56,7 +56,7 @@ class ParkedFetch:
             return False
         if time.monotonic() - self._sent >= PARKED_S:
             raise ValueError("the broker kept the fetch for its whole time")
-        _check(answer, self._place)
+        require_proof(answer, self._place)
         return True
 
 
@@ -89,7 +89,8 @@ def _request(place: FetchPlace) -> bytes:
     )
 
 
-def _check(answer: Reader, place: FetchPlace) -> None:
+def require_proof(answer: Reader, place: FetchPlace) -> None:
+    """Return if the answer to a parked fetch holds records of its place. Raises ValueError."""
     throttled_ms, error = answer.int32(), answer.int16()
     answer.int32()
     if error or throttled_ms or answer.int32() != 1:

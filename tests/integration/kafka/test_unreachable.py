@@ -23,8 +23,16 @@ from secadmin.kafka.topics import Topics, TopicSpec
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection
 from secadmin.kafka.wire.connections import BrokerConnections
 
-
 Call = Callable[[AdminClients, KafkaSettings], object]
+
+
+def _acls(admins: AdminClients, to: KafkaSettings) -> Acls:
+    return Acls(admins, BrokerConnections(to))
+
+
+def _put_up(admins: AdminClients, to: KafkaSettings) -> None:
+    Fence(admins, Topics(admins, to), FenceWriter(to), BrokerConnections(to)).put_up("out.x.y")
+
 
 _CALLS: dict[str, Call] = {
     "check": lambda admins, _: check_connection(admins),
@@ -37,17 +45,9 @@ _CALLS: dict[str, Call] = {
     "grant": lambda admins, to: _acls(admins, to).grant(read_acls("x", "out.x.y")),
     "revoke": lambda admins, to: _acls(admins, to).revoke_topic("out.x.y", ["x"]),
     "list ACLs": lambda admins, to: _acls(admins, to).list_all(),
-    "fence": lambda admins, to: _put_up(admins, to),
+    "fence": _put_up,
     "write a fence": lambda _, to: FenceWriter(to).write("out.x.y", {0: 0}),
 }
-
-
-def _acls(admins: AdminClients, to: KafkaSettings) -> Acls:
-    return Acls(admins, BrokerConnections(to))
-
-
-def _put_up(admins: AdminClients, to: KafkaSettings) -> None:
-    Fence(admins, Topics(admins, to), FenceWriter(to), BrokerConnections(to)).put_up("out.x.y")
 
 
 @dataclasses.dataclass(frozen=True)

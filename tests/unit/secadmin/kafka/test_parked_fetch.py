@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from secadmin.kafka.wire.encoding import Reader, int16, int32, int64, octets, string
-from secadmin.kafka.wire.parked_fetch import FetchPlace, _check
+from secadmin.kafka.wire.parked_fetch import FetchPlace, require_proof
 
 PLACE = FetchPlace("out.o.a", 2, 7)
 
@@ -26,7 +26,7 @@ def _answer(
 
 
 def test_a_record_of_the_place_is_proof() -> None:
-    _check(_answer(), PLACE)
+    require_proof(_answer(), PLACE)
 
 
 @pytest.mark.parametrize(
@@ -43,5 +43,5 @@ def test_a_record_of_the_place_is_proof() -> None:
     ids=["throttled", "error", "other partition", "denied", "redirected", "empty", "cut off"],
 )
 def test_everything_else_is_none(answer: Reader) -> None:
-    with pytest.raises(ValueError, match="the (broker|answer)"):
-        _check(answer, PLACE)
+    with pytest.raises(ValueError, match=r"^the (broker|answer)"):
+        require_proof(answer, PLACE)

@@ -13,7 +13,7 @@ from secadmin.kafka.acl import (
     read_acls,
     write_acls,
 )
-from secadmin.kafka.reconcile import compare
+from secadmin.kafka.reconcile import Difference, compare
 
 TOPICS = {"in.s", "lab.s", "quarantine.s", "out.o.a", "out.o.b"}
 READ_A = TopicAcl("p", "out.o.a", Operation.READ)
@@ -28,7 +28,7 @@ def test_nothing_to_do() -> None:
     found = read_acls("p", "out.o.a")
     wanted = {acl for acl in found if isinstance(acl, TopicAcl)}
     difference = compare(wanted, found, TOPICS)
-    assert (difference.remove, difference.fence, difference.add) == (set(), set(), set())
+    assert difference == Difference(frozenset(), frozenset(), frozenset())
 
 
 def test_readers_get_their_group() -> None:
