@@ -221,9 +221,8 @@ class EmbeddedBroker:
         The passwords go through an argument file of the java launcher (0600, gone afterwards):
         arguments of a process can be read by everyone on the machine.
         """
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         arguments = [*self._java(), "kafka.tools.StorageTool", "format", "--standalone"]
-        arguments += ["--cluster-id", cluster, "--config", str(self._properties)]
+        arguments += ["--cluster-id", _cluster_id(), "--config", str(self._properties)]
         for user in (self._own, self.secadmin, self.secfilter):
             scram = f"{SCRAM}=[name={user.username},password={user.password()}]"
             arguments += ["--add-scram", scram]
@@ -274,6 +273,13 @@ class EmbeddedBroker:
 
 class _PortTakenError(DeployError):
     """Somebody else bound the port first."""
+
+
+def _cluster_id() -> str:
+    """A random id in Kafka's form: 16 bytes in base64, not starting with a dash (an option)."""
+    while (text := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return text
 
 
 def _quoted(argument: str) -> str:

@@ -68,3 +68,45 @@ def test_down_stops_what_another_command_left(runtime: Runtime, tmp_path: Path) 
     assert pid is not None
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def _command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "deploy", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _of(state: Path) -> list[str]:
+    """Command lines of the processes that have to do with `state`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (process / "cmdline").read_text().replace("\0", " ")
+            folder = str((process / "cwd").readlink())
+        except OSError:
+            continue
+        if str(state) in line or folder.startswith(str(state)):
+            found.append(line)
+    return found
+
+
+def test_up_then_down_with_all_parts(tmp_path: Path) -> None:
+    state = ("--state", str(tmp_path))
+    ports = ("--port", str(free_port()), "--secadmin-port", str(free_port()))
+    try:
+        up = _command("up", *state, *ports)
+        assert up.returncode == 0, up.stderr
+        assert "The platform is up." in up.stdout
+        assert sorted(_running(tmp_path)) == sorted(NAMES)
+        again = _command("up", *state, *ports)
+        assert again.returncode == 1
+        assert "already runs" in again.stderr.splitlines()[-1]
+        assert sorted(_running(tmp_path)) == sorted(NAMES)
+    finally:
+        down = _command("down", *state)
+    assert down.stdout == "stopped: secfilter, secadmin, broker\n"
+    assert _of(tmp_path) == []
