@@ -19,6 +19,7 @@ _NO_EPOCH, _NO_START = -1, -1
 _READ_UNCOMMITTED = 0
 _NO_SESSION, _NO_SESSION_EPOCH = 0, -1
 _NO_REPLICA = -1
+_AGAIN_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,7 @@ class ParkedFetch:
         """Send the fetch."""
         self._connection = connection
         self._place = place
-        self._sent = time.monotonic()
-        connection.send(_FETCH, _VERSION, _request(place))
+        self._send()
 
     def came_back(self, timeout_s: float) -> bool:
         """Wait for the answer; whether it came, and shows that a newer segment released it.
@@ -51,13 +51,20 @@ class ParkedFetch:
         Raises:
             OSError, ValueError: The connection failed, or the fetch came back for another reason.
         """
-        answer = self._connection.receive(timeout_s)
-        if answer is None:
-            return False
-        if time.monotonic() - self._sent >= PARKED_S:
-            raise ValueError("the broker kept the fetch for its whole time")
-        require_proof(answer, self._place)
-        return True
+        deadline = time.monotonic() + timeout_s
+        while (answer := self._connection.receive(deadline - time.monotonic())) is not None:
+            if time.monotonic() - self._sent >= PARKED_S:
+                raise ValueError("the broker kept the fetch for its whole time")
+            if holds_records(answer, self._place):
+                return True
+            # A follower that does not know yet that the record is committed answers with nothing.
+            time.sleep(_AGAIN_S)
+            self._send()
+        return False
+
+    def _send(self) -> None:
+        self._sent = time.monotonic()
+        self._connection.send(_FETCH, _VERSION, _request(self._place))
 
 
 def ping(connection: BrokerConnection) -> None:
@@ -89,8 +96,12 @@ def _request(place: FetchPlace) -> bytes:
     )
 
 
-def require_proof(answer: Reader, place: FetchPlace) -> None:
-    """Return if the answer to a parked fetch holds records of its place. Raises ValueError."""
+def holds_records(answer: Reader, place: FetchPlace) -> bool:
+    """Whether the answer to a fetch holds records of its place.
+
+    Raises:
+        ValueError: It is an error, throttled, or sends the client elsewhere.
+    """
     throttled_ms, error = answer.int32(), answer.int16()
     answer.int32()
     if error or throttled_ms or answer.int32() != 1:
@@ -104,7 +115,6 @@ def require_proof(answer: Reader, place: FetchPlace) -> None:
     for _ in range(max(0, answer.int32())):
         answer.int64()
         answer.int64()
-    elsewhere = answer.int32() != _NO_REPLICA
-    # Throttled, redirected and failed fetches come back at once, and empty.
-    if error or elsewhere or not answer.octets():
+    if error or answer.int32() != _NO_REPLICA:
         raise ValueError(f"the broker did not serve the fetch (error {error})")
+    return bool(answer.octets())

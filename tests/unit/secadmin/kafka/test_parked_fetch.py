@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from secadmin.kafka.wire.encoding import Reader, int16, int32, int64, octets, string
-from secadmin.kafka.wire.parked_fetch import FetchPlace, require_proof
+from secadmin.kafka.wire.parked_fetch import FetchPlace, holds_records
 
 PLACE = FetchPlace("out.o.a", 2, 7)
 
@@ -26,7 +26,11 @@ def _answer(
 
 
 def test_a_record_of_the_place_is_proof() -> None:
-    require_proof(_answer(), PLACE)
+    assert holds_records(_answer(), PLACE)
+
+
+def test_no_record_is_no_proof_and_asked_again() -> None:
+    assert not holds_records(_answer(records=b""), PLACE)
 
 
 @pytest.mark.parametrize(
@@ -37,11 +41,10 @@ def test_a_record_of_the_place_is_proof() -> None:
         _answer(partition=0),
         _answer(partition_error=29),
         _answer(elsewhere=3),
-        _answer(records=b""),
         Reader(b""),
     ],
-    ids=["throttled", "error", "other partition", "denied", "redirected", "empty", "cut off"],
+    ids=["throttled", "error", "other partition", "denied", "redirected", "cut off"],
 )
-def test_everything_else_is_none(answer: Reader) -> None:
+def test_everything_else_is_an_error(answer: Reader) -> None:
     with pytest.raises(ValueError, match=r"^the (broker|answer)"):
-        require_proof(answer, PLACE)
+        holds_records(answer, PLACE)
