@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+
 _NAME = re.compile(r"[A-Za-z0-9_.$]{1,120}")
 _DEPTH = 12
 _MEANINGS = {
@@ -55,5 +57,5 @@ def _condition(error: BaseException) -> str | None:
 def _java(error: BaseException) -> Any:
     """The exception of the JVM behind Python's, if there is one."""
     thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    inner = getattr(thrown, "java_exception", None)
-    return inner if inner is not None else thrown
+    # An object of the JVM seems to have every attribute: only Python's own wrapper is unwrapped.
+    return thrown.java_exception if isinstance(thrown, Py4JJavaError) else thrown

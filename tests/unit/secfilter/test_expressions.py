@@ -16,14 +16,14 @@ from catalog.schema import Attribute, Schema, Type
 from secfilter.columns import SPARK_TYPES
 from secfilter.expressions import RULES, to_column
 
-I, D, S, B, T = Type.BIGINT, Type.DOUBLE, Type.STRING, Type.BOOLEAN, Type.TIMESTAMP
+N, D, S, B, T = Type.BIGINT, Type.DOUBLE, Type.STRING, Type.BOOLEAN, Type.TIMESTAMP
 LOW, HIGH = -(2**63), 2**63 - 1
 SCHEMA = Schema(
-    tuple(Attribute(f"{t.value}.{n}", t) for t in (I, D, S, B, T) for n in ("a", "b", "c"))
+    tuple(Attribute(f"{t.value}.{n}", t) for t in (N, D, S, B, T) for n in ("a", "b", "c"))
 )
 LARGEST = 1.7976931348623157e308
 EXTREMES: dict[Type, list[Any]] = {
-    I: [None, LOW, LOW + 1, -(2**31) - 1, -1, 0, 1, 2, 2**31, 2**53 + 1, HIGH - 1, HIGH],
+    N: [None, LOW, LOW + 1, -(2**31) - 1, -1, 0, 1, 2, 2**31, 2**53 + 1, HIGH - 1, HIGH],
     D: [None, -LARGEST, -(2.0**63), -1.5, -0.0, 0.0, 5e-324, 1.0, 2.0**63, 1e300, LARGEST],
     S: [
         None,
@@ -54,7 +54,7 @@ SIGNATURES: list[tuple[str, tuple[Type, ...]]] = [
         if count == 1
         else [(a, b) for a in SPARK_TYPES for b in SPARK_TYPES]
         if count == 2
-        else [(S, I, I), (B, I, D), (B, S, S), (B, T, T), (B, B, B)]
+        else [(S, N, N), (B, N, D), (B, S, S), (B, T, T), (B, B, B)]
     )
     if SCALAR_FUNCTIONS[name].result(types) is not None
 ]
@@ -126,7 +126,7 @@ def test_no_value_raises(evaluate: Evaluate, name: str) -> None:
 
 
 integers = st.one_of(
-    st.sampled_from([v for v in EXTREMES[I] if v is not None]), st.integers(LOW, HIGH)
+    st.sampled_from([v for v in EXTREMES[N] if v is not None]), st.integers(LOW, HIGH)
 )
 doubles = st.one_of(
     st.sampled_from([v for v in EXTREMES[D] if v is not None]),
@@ -209,14 +209,17 @@ def test_numbers_agree_with_plain_arithmetic(
     evaluate: Evaluate, pairs: list[tuple[int, int, float, float]]
 ) -> None:
     rows = [{"bigint.a": a, "bigint.b": b, "double.a": c, "double.b": d} for a, b, c, d in pairs]
-    cases = [((I, I), plain_integers(0, 1)), ((D, D), plain_doubles(0, 1))]
-    cases += [((I,), plain_one_integer(0)), ((D,), plain_one_double(0))]
+    cases: list[tuple[tuple[Type, ...], dict[str, Any]]] = [
+        ((N, N), plain_integers(0, 1)),
+        ((D, D), plain_doubles(0, 1)),
+    ]
+    cases += [((N,), plain_one_integer(0)), ((D,), plain_one_double(0))]
     expressions: list[Expression] = [
         Call(name, refs(types)) for types, table in cases for name in table
     ]
     for (a, b, c, d), got in zip(pairs, evaluate(expressions, rows), strict=True):
-        tables = (plain_integers(a, b), plain_doubles(c, d))
-        tables += (plain_one_integer(a), plain_one_double(c))
+        tables = [plain_integers(a, b), plain_doubles(c, d)]
+        tables += [plain_one_integer(a), plain_one_double(c)]
         expected = [value for table in tables for value in table.values()]
         assert got == expected, (a, b, c, d)
 
@@ -226,7 +229,7 @@ def text(value: str) -> Literal:
 
 
 def number(value: int) -> Literal:
-    return Literal(value, I)
+    return Literal(value, N)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +252,7 @@ def number(value: int) -> Literal:
         (Call("cast_string", (Literal(1e10, D),)), "1.0E10"),
         (Call("and", (Literal(None, B), Literal(False, B))), False),
         (Call("or", (Literal(None, B), Literal(False, B))), None),
-        (Call("coalesce", (Literal(None, I), Literal(1.5, D))), 1.5),
+        (Call("coalesce", (Literal(None, N), Literal(1.5, D))), 1.5),
         (
             Call(
                 "case", (Literal(None, B), number(1), Literal(True, B), number(2), Literal(0.5, D))

@@ -1,0 +1,207 @@
+"""Windows, joins and restarts through the real broker: what is delivered, and how often."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer
+
+from catalog.clearance import Clearance
+from catalog.expression import AttributeRef, Literal
+from catalog.plan import (
+    Aggregate,
+    Aggregation,
+    Column,
+    Filter,
+    Join,
+    Project,
+    Source,
+    Union,
+    Window,
+)
+from catalog.runs import FanOutClass, IngestRun, QueryRun
+from catalog.schema import Type
+from tests.integration.secfilter.plane import Plane, end, headers, tuple_at, values
+
+Until = Callable[[Callable[[], bool]], None]
+
+
+def sums(*inputs: Source) -> Aggregate:
+    both = inputs[0] if len(inputs) == 1 else Union(inputs)
+    counted = (
+        Aggregation("total", "sum", AttributeRef("price")),
+        Aggregation("n", "count", None),
+    )
+    return Aggregate(both, Window(10_000, 10_000), (Column("key", AttributeRef("key")),), counted)
+
+
+def test_a_window_is_delivered_once_with_all_its_labels(plane: Plane) -> None:
+    one, two = plane.stream(0), plane.stream(1)
+    plan = sums(Source(one.relation), Source(two.relation))
+    run = plane.query(plan, Clearance.of(0), Clearance.of(0, 1))
+    plane.start(IngestRun("ingest-1", (one, two)))
+    query = plane.start(run)
+    plane.send(one, tuple_at(1, "x", 1), tuple_at(2, None, 5))
+    plane.send(two, tuple_at(3, "x", 2))
+    # Each stream's watermark has to pass the window's end: the slower one decides.
+    plane.send(one, tuple_at(30, "later", 0))
+    plane.send(two, tuple_at(30, "later", 0))
+    topic = run.classes[1].topic
+    assert sorted(values(plane.read(topic, 2)), key=repr) == [
+        {**WINDOW, "key": "x", "total": 3, "n": 2},
+        {**WINDOW, "key": None, "total": 5, "n": 1},
+    ]
+    assert [v["key"] for v in values(plane.read(run.classes[0].topic, 1))] == [None]
+    end(query)
+    plane.start(run)
+    plane.send(one, tuple_at(4, "x", 100), tuple_at(60, "later", 0))
+    plane.send(two, tuple_at(60, "later", 0))
+    later = plane.read(topic, 3)
+    assert [v["key"] for v in values(later)].count("x") == 1
+    assert values(later)[-1]["n"] == 2
+
+
+WINDOW = {
+    "window_start": "2026-01-31T12:00:00.000000Z",
+    "window_end": "2026-01-31T12:00:10.000000Z",
+}
+
+
+def test_an_interval_join_pairs_and_combines(plane: Plane, until: Until) -> None:
+    one, two = plane.stream(0), plane.stream(1)
+    sides = [
+        Project(
+            Source(stream.relation),
+            tuple(Column(f"{name}.{a}", AttributeRef(a)) for a in ("at", "key", "price")),
+        )
+        for name, stream in (("l", one), ("r", two))
+    ]
+    equal = ((AttributeRef("l.key"), AttributeRef("r.key")),)
+    joined = Join(sides[0], sides[1], equal, -1_000, 2_000)
+    shown = (("key", "l.key"), ("left_price", "l.price"), ("right_price", "r.price"))
+    plan = Project(joined, tuple(Column(n, AttributeRef(a)) for n, a in shown))
+    run = plane.query(plan, Clearance.of(0, 1), Clearance.of(0))
+    plane.start(IngestRun("ingest-1", (one, two)))
+    query = plane.start(run)
+    plane.send(one, tuple_at(5, "x", 1), tuple_at(5, "y", 2), tuple_at(5, None, 3))
+    plane.send(two, tuple_at(4, "x", 10), tuple_at(7, "x", 20), tuple_at(7.001, "x", 30))
+    plane.send(two, tuple_at(5, None, 40))
+    got = values(plane.read(run.classes[0].topic, 2))
+    assert {v["right_price"] for v in got} == {10, 20} and len(got) == 2
+    assert plane.read(run.classes[1].topic, 0, timeout_s=1) == []
+
+    def kept() -> int:
+        progress = query.lastProgress
+        return sum(s.numRowsTotal for s in progress.stateOperators) if progress else 0
+
+    until(lambda: kept() > 0)
+    plane.send(one, tuple_at(100, "z", 1))
+    plane.send(two, tuple_at(100, "z", 1))
+    until(lambda: kept() <= 2)
+
+
+class Feed:
+    """Sends numbered tuples until told to stop."""
+
+    def __init__(self, plane: Plane, topic: str) -> None:
+        self._producer = Producer({**plane.broker.admin_config(), "linger.ms": 1})
+        self._topic, self._stop = topic, threading.Event()
+        self.count = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.003):
+            record = f'{{"at":"2026-01-31T12:00:00Z","key":"x","price":{self.count}}}'
+            self._producer.produce(self._topic, record.encode())
+            self._producer.poll(0)
+            self.count += 1
+
+    def end(self) -> int:
+        """Stop; how many were sent."""
+        self._stop.set()
+        self._thread.join()
+        self._producer.flush(10)
+        return self.count
+
+
+def test_planned_restarts_lose_and_repeat_nothing(plane: Plane) -> None:
+    stream = plane.stream(0)
+    run = plane.query(Filter(Source(stream.relation), Literal(True, Type.BOOLEAN)), Clearance.of(0))
+    fed_more = QueryRun(
+        run.name, run.plan, run.output, (*run.classes, plane_class(plane)), True, run.sources, {}
+    )
+    ingest_run = IngestRun("ingest-1", (stream,))
+    ingest, query = plane.start(ingest_run), plane.start(run)
+    feed = Feed(plane, f"in.{stream.relation.name}")
+    for _ in range(3):
+        time.sleep(1.3)
+        end(query)
+        query = plane.start(fed_more)
+        end(ingest)
+        ingest = plane.start(ingest_run)
+    sent = feed.end()
+    prices = [v["price"] for v in values(plane.read(run.classes[0].topic, sent))]
+    assert sorted(prices, key=str) == sorted(range(sent), key=str)
+    assert prices == list(range(sent))
+
+
+def plane_class(plane: Plane) -> FanOutClass:
+    name = f"out.extra.{time.monotonic_ns()}"
+    plane.topics(name)
+    return FanOutClass(name, Clearance.of(0))
+
+
+def test_a_stop_inside_a_batch_puts_nothing_into_lab_twice(plane: Plane) -> None:
+    stream = plane.stream(0, partitions=2)
+    run = IngestRun("ingest-1", (stream,))
+    query = plane.start(run)
+    feed = Feed(plane, f"in.{stream.relation.name}")
+    for _ in range(3):
+        time.sleep(1.3)
+        query.stop()
+        time.sleep(0.3)
+        query = plane.start(run)
+    sent = feed.end()
+    lab = plane.read(f"lab.{stream.relation.name}", sent)
+    assert sorted(int((m.value() or b"").split(b"\x1f")[2]) for m in lab) == list(range(sent))
+    for message in lab:
+        assert headers(message)[1][1].split(":")[0] == str(message.partition())
+
+
+def test_streams_join_and_leave_a_group(plane: Plane) -> None:
+    one, two, three = (plane.stream(bit) for bit in range(3))
+    query = plane.start(IngestRun("ingest-1", (one, two)))
+    plane.send(one, tuple_at(1))
+    plane.send(two, tuple_at(1))
+    assert len(plane.read(f"lab.{one.relation.name}", 1)) == 1
+    end(query)
+    plane.send(three, tuple_at(1))
+    query = plane.start(IngestRun("ingest-1", (two, three)))
+    plane.send(two, tuple_at(2))
+    assert len(plane.read(f"lab.{two.relation.name}", 2)) == 2
+    assert len(plane.read(f"lab.{three.relation.name}", 1)) == 1
+    end(query)
+    plane.send(one, tuple_at(2))
+    plane.start(IngestRun("ingest-1", (one, two, three)))
+    assert len(plane.read(f"lab.{one.relation.name}", 2)) == 2
+
+
+@pytest.mark.parametrize(
+    "label", [None, b"", b"x", b"0", b"2", b"3", b" 1", b"+1", b"1,0", b"1,1", b"\xff"]
+)
+def test_a_record_without_valid_label_stops_at_source(plane: Plane, label: bytes | None) -> None:
+    stream = plane.stream(0)
+    run = plane.query(Source(stream.relation), Clearance.of(0, 1, 64))
+    query = plane.start(run)
+    topic, value = stream.relation.topic, b"0\x1fx\x1f1"
+    own = [("label", label)] if label is not None else []
+    plane.producer.produce(topic, value, headers=[*own])
+    plane.producer.produce(topic, value, headers=[("x", b"1"), ("label", b"1")])
+    plane.producer.produce(topic, b"0\x1fx\x1f2", headers=[("label", b"1")])
+    plane.producer.flush(10)
+    assert [v["price"] for v in values(plane.read(run.classes[0].topic, 1))] == [2]
+    end(query)
+    seen = [p.observedMetrics["source_1"]["withheld"] for p in query.recentProgress]
+    assert sum(seen) == 2

@@ -1,0 +1,146 @@
+"""Who gets a result: all classes whose clearance covers its label, and nobody else."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as fn
+
+from catalog.clearance import Clearance, covers_weakly
+from catalog.label import PUBLIC, Label
+from catalog.plan import Source
+from catalog.relation import Relation, RelationKind
+from catalog.runs import FanOutClass, QueryRun
+from catalog.schema import Attribute, Schema, Type
+from secfilter.columns import SPARK_TYPES, label_column
+from secfilter.compiler import Compiled
+from secfilter.fanout import fan_out
+
+SCHEMA = Schema(
+    (
+        Attribute("s", Type.STRING),
+        Attribute("n", Type.BIGINT),
+        Attribute("x", Type.DOUBLE),
+        Attribute("b", Type.BOOLEAN),
+        Attribute("t", Type.TIMESTAMP),
+    )
+)
+REACH = Label.of(0, 1, 63, 64, 130)
+OUTPUT = Relation(7, "o", RelationKind.OUTPUT, SCHEMA, None, 0, REACH)
+WORDS = (0, 1, 2)
+KEY = "00" * 32
+
+
+def run_of(*classes: FanOutClass, labelled: bool = False, sources: Label = PUBLIC) -> QueryRun:
+    return QueryRun("q", Source(OUTPUT), OUTPUT, classes, labelled, sources, {})
+
+
+def delivered(
+    spark: SparkSession, run: QueryRun, rows: list[tuple[Any, ...]], max_bytes: int = 1000
+) -> list[Row]:
+    """Rows are attributes (time in µs), label (None for no words), lineage."""
+    types = [f"{a.name} {SPARK_TYPES[a.type]}" for a in SCHEMA.attributes[:-1]] + ["t bigint"]
+    types += [f"{label_column(i)} bigint" for i in WORDS] + ["__id string"]
+    data = [
+        (*values, *(None if label is None else label.word(i) for i in WORDS), lineage)
+        for *values, label, lineage in rows
+    ]
+    frame = spark.createDataFrame(data, ", ".join(types)).coalesce(1)
+    typed = frame.withColumn("t", fn.timestamp_micros("t"))
+    return list(fan_out(Compiled(typed, SCHEMA, WORDS), run, KEY, max_bytes).collect())
+
+
+def headers(row: Row) -> dict[str, str]:
+    return {h["key"]: bytes(h["value"]).decode() for h in row["headers"]}
+
+
+VALUES = ("a", 1, 1.5, True, 1)
+
+
+def test_value_and_headers(spark: SparkSession) -> None:
+    run = run_of(FanOutClass("out.o.a", Clearance.of(0, 64)))
+    (row,) = delivered(spark, run, [('é"\n', None, None, False, -1, Label.of(0, 64), "1:0:0")])
+    assert row["value"] == (
+        '{"s":"é\\"\\n","n":null,"x":null,"b":false,"t":"1969-12-31T23:59:59.999999Z"}'
+    )
+    assert list(headers(row)) == ["label", "id"] and headers(row)["label"] == "1,1,0"
+    assert len(headers(row)["id"]) == 32
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_double_that_is_not_finite_is_null(spark: SparkSession, value: float) -> None:
+    run = run_of(FanOutClass("out.o.a", Clearance.of(0)))
+    (row,) = delivered(spark, run, [("a", 1, value, True, 1, Label.of(0), "1:0:0")])
+    assert json.loads(row["value"])["x"] is None
+
+
+@pytest.mark.parametrize("micros", [-(2**63), 2**63 - 1])
+def test_no_timestamp_fails(spark: SparkSession, micros: int) -> None:
+    run = run_of(FanOutClass("out.o.a", Clearance.of(0)), labelled=True)
+    assert len(delivered(spark, run, [("a", 1, 1.0, True, micros, Label.of(0), "i")])) == 2
+
+
+def test_ids_depend_on_lineage_and_output_alone(spark: SparkSession) -> None:
+    run = run_of(FanOutClass("a", Clearance.of(0)), FanOutClass("b", Clearance.of(0)))
+    rows = [(*VALUES, Label.of(0), "1:0:0"), (*VALUES, Label.of(0), "1:0:1")]
+    first, second = delivered(spark, run, rows), delivered(spark, run, rows)
+    assert [headers(r)["id"] for r in first] == [headers(r)["id"] for r in second]
+    assert len({headers(r)["id"] for r in first}) == 2
+
+
+def test_no_label_is_never_seen(spark: SparkSession) -> None:
+    everything = Clearance(REACH.bits)
+    run = run_of(FanOutClass("a", everything), FanOutClass("w", everything, weak=True))
+    assert delivered(spark, run, [(*VALUES, None, "1:0:0")]) == []
+
+
+def test_lab_gets_every_result_with_its_lineage(spark: SparkSession) -> None:
+    (row,) = delivered(spark, run_of(labelled=True), [(*VALUES, Label.of(130), "1:0:0")])
+    assert row["topic"] == "lab.o"
+    assert row["value"] == "a\x1f1\x1f1.5\x1ftrue\x1f1"
+    assert headers(row) == {"label": "0,0,4", "origin": "1:0:0"}
+
+
+def test_without_classes_there_is_nothing(spark: SparkSession) -> None:
+    assert delivered(spark, run_of(), [(*VALUES, Label.of(0), "1:0:0")]) == []
+
+
+def test_what_the_broker_would_refuse_stops_nothing_else(spark: SparkSession) -> None:
+    run = run_of(FanOutClass("a", Clearance.of(0)), labelled=True)
+    large = ("x" * 1000, 1, 1.5, True, 1)
+    rows = [(*large, Label.of(0), "1"), (*VALUES, Label.of(0), "2"), (*large, Label.of(1), "3")]
+    assert [r["topic"] for r in delivered(spark, run, rows)] == ["a", "lab.o"]
+
+
+bits = st.sets(st.sampled_from(REACH.categories())).map(lambda found: Label.of(*found))
+
+
+@settings(
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    clearances=st.lists(bits, min_size=1, max_size=6),
+    labels=st.lists(bits, min_size=1, max_size=20),
+    sources=bits,
+)
+def test_strong_and_weak_agree_with_the_catalogs_check(
+    spark: SparkSession, clearances: list[Label], labels: list[Label], sources: Label
+) -> None:
+    classes = [
+        FanOutClass(f"{'weak' if weak else 'strong'}-{i}", Clearance(held.bits), weak)
+        for i, held in enumerate(clearances)
+        for weak in (False, True)
+    ]
+    rows = [(*VALUES[:1], n, *VALUES[2:], label, str(n)) for n, label in enumerate(labels)]
+    run = run_of(*classes, sources=sources)
+    got = {(r["topic"], json.loads(r["value"])["n"]) for r in delivered(spark, run, rows)}
+    expected = {
+        (c.topic, n)
+        for c in classes
+        for n, label in enumerate(labels)
+        if (covers_weakly(c.clearance, label, sources) if c.weak else c.clearance.covers(label))
+    }
+    assert got == expected

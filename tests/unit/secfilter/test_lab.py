@@ -1,0 +1,144 @@
+"""Labelled records: what is written is read back, and what is no label is not seen."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
+
+from catalog.label import Label
+from catalog.relation import Relation, RelationKind
+from catalog.schema import Attribute, Schema, Type
+from secfilter.lab import HEADERS_TYPE, decode_value, encode_value, read_lab
+
+TYPES = (Type.STRING, Type.BIGINT, Type.DOUBLE, Type.BOOLEAN, Type.TIMESTAMP)
+SCHEMA = Schema(tuple(Attribute(t.value, t) for t in TYPES))
+ONE = Schema((Attribute("s", Type.STRING),))
+Pairs = list[tuple[str, bytes | None]]
+
+
+def relation(
+    *bits: int, public: bool = False, kind: RelationKind = RelationKind.STREAM
+) -> Relation:
+    return Relation(9, "r", kind, ONE, None, 0, Label.of(*bits), public)
+
+
+def seen(spark: SparkSession, wanted: Relation, headers: Pairs) -> dict[str, Any] | None:
+    """The tuple that a record with these headers becomes, if it is seen."""
+    rows = [(b"text", 0, 4, headers)]
+    columns = f"value binary, partition int, offset bigint, headers {HEADERS_TYPE}"
+    found = read_lab(spark.createDataFrame(rows, columns), wanted).collect()
+    return found[0].asDict() if found else None
+
+
+@pytest.mark.parametrize(
+    ("bits", "wire", "words"),
+    [
+        ((0, 1), b"1", [1]),
+        ((0, 1), b"3", [3]),
+        ((63,), b"-9223372036854775808", [-(2**63)]),
+        ((70,), b"0,64", [64]),
+        ((70,), b"0,-1", None),
+        ((70,), b"1,64", None),
+        ((0, 70), b"1", [1, 0]),
+        ((0, 70), b"1,0", [1, 0]),
+        ((0, 70), b"0,0", None),
+        ((0, 70), b"1,0,0", None),
+        ((0, 70), b"1,0,1", None),
+        ((0, 70), b"1,", None),
+        ((0, 70), b",1", None),
+        ((0, 70), b"1,x", None),
+        ((0,), b"1,0", None),
+        ((0,), b"0", None),
+        ((0,), b"2", None),
+        ((0,), b"", None),
+        ((0,), b"zz", None),
+        ((0,), b" 1", None),
+        ((0,), b"+1", None),
+        ((0,), b"01", None),
+        ((0,), b"1.0", None),
+        ((0,), b"18446744073709551617", None),
+        ((0,), b"\xff", None),
+        ((0,), None, None),
+        ((1000,), Label.of(1000).to_wire().encode(), [Label.of(1000).word(15)]),
+        ((1000,), Label.of(1001).to_wire().encode(), None),
+    ],
+)
+def test_label(
+    spark: SparkSession, bits: tuple[int, ...], wire: bytes | None, words: list[int] | None
+) -> None:
+    found = seen(spark, relation(*bits), [("label", wire)])
+    assert (None if found is None else [v for k, v in found.items() if "label" in k]) == words
+
+
+@pytest.mark.parametrize(
+    "headers", [[], [("Label", b"1")], [("x", b""), ("label", b"1")], [("", b"1")]]
+)
+def test_the_label_is_the_first_header_or_none(spark: SparkSession, headers: Pairs) -> None:
+    assert seen(spark, relation(0), headers) is None
+
+
+@pytest.mark.parametrize(("wire", "visible"), [(b"0", True), (b"1", False), (b"", False)])
+def test_a_public_stream_carries_the_empty_label_alone(
+    spark: SparkSession, wire: bytes, visible: bool
+) -> None:
+    assert (seen(spark, relation(public=True), [("label", wire)]) is not None) is visible
+    mixed = relation(0, public=True)
+    assert (seen(spark, mixed, [("label", wire)]) is not None) is visible
+
+
+@pytest.mark.parametrize(("wire", "visible"), [(b"0", True), (b"1", True), (b"2", False)])
+def test_an_output_over_public_streams_may_carry_either(
+    spark: SparkSession, wire: bytes, visible: bool
+) -> None:
+    output = relation(0, public=True, kind=RelationKind.OUTPUT)
+    assert (seen(spark, output, [("label", wire)]) is not None) is visible
+
+
+def test_lineage(spark: SparkSession) -> None:
+    headers: Pairs = [("label", b"1"), ("origin", b"w0")]
+    stream, output = relation(0), relation(0, kind=RelationKind.OUTPUT)
+    assert (seen(spark, stream, headers) or {})["__id"] == "9:0:4"
+    assert (seen(spark, output, headers) or {})["__id"] == "9:w0"
+    assert (seen(spark, output, headers[:1]) or {})["__id"] == "9:0:4"
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x1e\x1f"))
+integers = st.integers(-(2**63), 2**63 - 1)
+tuples = st.tuples(
+    st.none() | texts,
+    st.none() | integers,
+    st.none() | st.floats(allow_nan=False),
+    st.none() | st.booleans(),
+    st.none() | integers,
+)
+
+
+@settings(
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(rows=st.lists(tuples, min_size=50, max_size=100))
+def test_values_are_read_back_as_they_were(
+    spark: SparkSession, rows: list[tuple[Any, ...]]
+) -> None:
+    columns = "string string, bigint bigint, double double, boolean boolean, raw bigint"
+    frame = spark.createDataFrame(rows, columns).coalesce(1)
+    frame = frame.withColumn("timestamp", fn.timestamp_micros("raw"))
+    written = frame.select(encode_value(SCHEMA).cast("binary").alias("value"))
+    read = written.select(*decode_value(fn.col("value").cast("string"), SCHEMA))
+    got = read.withColumn("timestamp", fn.unix_micros("timestamp")).collect()
+    assert [tuple(row) for row in got] == rows
+    assert all(
+        math.copysign(1, a[2]) == math.copysign(1, b[2])
+        for a, b in zip(got, rows, strict=True)
+        if b[2] is not None
+    )
+
+
+@pytest.mark.parametrize("value", ["", "a", None, "-"])
+def test_a_single_attribute(spark: SparkSession, value: str | None) -> None:
+    written = spark.createDataFrame([(value,)], "s string").select(encode_value(ONE).alias("v"))
+    assert written.select(*decode_value(fn.col("v"), ONE)).collect()[0][0] == value

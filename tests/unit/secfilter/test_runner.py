@@ -1,0 +1,162 @@
+"""The runner over queries that do as they are told: what runs becomes what is wanted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from catalog.errors import InvalidInput, Unavailable
+from catalog.label import Label
+from catalog.relation import Relation, RelationKind
+from catalog.runs import IngestRun, IngestStream, Run, fingerprint
+from catalog.schema import Attribute, Schema, Type
+from secfilter.runner import Runner
+
+SCHEMA = Schema((Attribute("a", Type.STRING),))
+
+
+def run_of(name: str, size: int = 1) -> IngestRun:
+    relation = Relation(1, "s", RelationKind.STREAM, SCHEMA, None, 0, Label.of(0))
+    return IngestRun(name, (IngestStream(relation, Label.of(0), 1, size),))
+
+
+@dataclass
+class FakeQuery:
+    run: Run
+    asked: bool = False
+    killed: bool = False
+    over: bool = False
+    error: BaseException | None = None
+    boundary: bool = True
+
+    def ended(self) -> bool:
+        return self.over or self.killed or (self.asked and self.boundary)
+
+    def failure(self) -> BaseException | None:
+        return self.error
+
+    def request_stop(self) -> None:
+        self.asked = True
+
+    def stop(self) -> None:
+        self.killed = True
+
+    def withheld(self) -> str:
+        return "3 without a valid label"
+
+
+@dataclass
+class Bench:
+    """A runner with hands on its clock, its catalog and its queries."""
+
+    wanted: Sequence[Run] | Exception = ()
+    refuse: Exception | None = None
+    now: float = 100.0
+    queries: list[FakeQuery] = field(default_factory=list)
+    told: list[tuple[str, str, str]] = field(default_factory=list)
+    marks: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.runner = Runner(self.ask, self.report, self.start, lambda: self.now)
+
+    def ask(self) -> Sequence[Run]:
+        if isinstance(self.wanted, Exception):
+            raise self.wanted
+        return self.wanted
+
+    def report(self, name: str, state: str, message: str, mark: str) -> None:
+        self.told.append((name, state, message))
+        self.marks[name] = mark
+
+    def start(self, run: Run, others: int) -> FakeQuery:
+        if self.refuse is not None:
+            raise self.refuse
+        self.queries.append(FakeQuery(run))
+        return self.queries[-1]
+
+    def step(self, seconds: float = 0.2) -> None:
+        self.now += seconds
+        self.runner.step()
+
+    @property
+    def states(self) -> list[tuple[str, str]]:
+        return [(name, state) for name, state, _ in self.told]
+
+
+def test_wanted_runs_start_and_unwanted_ones_stop() -> None:
+    bench = Bench((run_of("a"), run_of("b")))
+    bench.step()
+    assert sorted(bench.states) == sorted((n, s) for n in "ab" for s in ("starting", "running"))
+    bench.wanted = (run_of("b"),)
+    bench.step()
+    bench.step()
+    assert bench.told[-1] == ("a", "stopped", "")
+    assert [q.killed for q in bench.queries] == [False, False]
+
+
+def test_a_changed_run_restarts_at_its_batchs_end() -> None:
+    bench = Bench((run_of("a", 1),))
+    bench.step()
+    bench.queries[0].boundary = False
+    bench.wanted = (run_of("a", 2),)
+    bench.step()
+    bench.step()
+    assert bench.queries[0].asked and len(bench.queries) == 1
+    bench.queries[0].boundary = True
+    bench.step()
+    assert len(bench.queries) == 2
+    assert bench.marks["a"] == fingerprint(run_of("a", 2))
+
+
+def test_a_batch_that_does_not_end_is_broken_off() -> None:
+    bench = Bench((run_of("a"),))
+    bench.step()
+    bench.queries[0].boundary = False
+    bench.wanted = ()
+    bench.step()
+    bench.step(31)
+    assert bench.queries[0].killed
+
+
+def test_crashes_are_answered_later_and_later_and_by_nobody_else() -> None:
+    bench = Bench((run_of("a"), run_of("b")))
+    bench.step()
+    started = []
+    for _ in range(6):
+        failing = next(q for q in reversed(bench.queries) if q.run.name == "a")
+        failing.over, failing.error = True, ValueError("secret value")
+        count, began = len(bench.queries), bench.now
+        while len(bench.queries) == count:
+            bench.step()
+        started.append(bench.now - began)
+    assert started == sorted(started) and 3 <= started[0] < 5 and 15 < started[-1] < 61
+    assert ("a", "failed") in bench.states and ("a", "restarting") in bench.states
+    assert not any("secret" in message for *_, message in bench.told)
+    assert [q.run.name for q in bench.queries].count("b") == 1
+
+
+def test_a_run_that_cannot_start_tells_why_and_starts_when_it_has_changed() -> None:
+    bench = Bench((run_of("a"),), InvalidInput("rename it"))
+    bench.step()
+    assert bench.told[-1] == ("a", "restarting", "rename it")
+    for _ in range(4):
+        bench.step(100)
+    assert bench.told[-1][1] == "failed"
+    bench.refuse, bench.wanted = None, (run_of("a", 2),)
+    bench.step()
+    assert bench.told[-1][:2] == ("a", "running")
+
+
+def test_while_the_catalog_is_away_everything_goes_on() -> None:
+    bench = Bench((run_of("a"),))
+    bench.step()
+    bench.wanted = Unavailable("the database is away")
+    bench.step(5)
+    assert not bench.queries[0].asked
+    assert bench.told[-1] == ("a", "running", "3 without a valid label")
+
+
+def test_the_end_stops_everything_at_batch_ends() -> None:
+    bench = Bench((run_of("a"), run_of("b")))
+    bench.step()
+    bench.runner.end()
+    assert {s for _, s in bench.states[-2:]} == {"stopped"}
+    assert all(q.asked and not q.killed for q in bench.queries)
