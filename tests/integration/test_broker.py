@@ -5,10 +5,8 @@ import os
 import signal
 import socket
 import ssl
-import stat
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,25 +188,6 @@ def test_a_superuser_writes_and_reads(broker: EmbeddedBroker, topic: str) -> Non
     assert _values(broker.admin_config(), topic) == [b"hello"]
 
 
-def test_what_holds_secrets_is_private(broker: EmbeddedBroker) -> None:
-    state = broker.settings.state
-    for folder in ("", "secrets", "certificates", "broker", "logs", "run"):
-        assert stat.S_IMODE((state / folder).stat().st_mode) == 0o700, folder
-    secret = [
-        state / "broker" / "server.properties",
-        *(state / "secrets").iterdir(),
-        *(state / "certificates").iterdir(),
-    ]
-    assert {stat.S_IMODE(file.stat().st_mode) for file in secret} == {0o600}
-
-
-def test_the_logs_hold_no_password(broker: EmbeddedBroker) -> None:
-    passwords = [file.read_text() for file in (broker.settings.state / "secrets").iterdir()]
-    for log in (broker.settings.state / "logs").iterdir():
-        text = log.read_text()
-        assert not any(password in text for password in passwords), log
-
-
 @pytest.fixture
 def own(runtime: Runtime, tmp_path: Path) -> Iterator[EmbeddedBroker]:
     """A broker that the test may stop and kill; not started."""
@@ -230,45 +209,6 @@ def test_data_and_port_outlive_a_stop_and_a_crash(own: EmbeddedBroker) -> None:
     own.start()
     assert own.bootstrap == address
     assert _values(own.admin_config(), "kept") == [b"before", b"between"]
-
-
-def test_no_secret_is_ever_an_argument_or_a_variable(own: EmbeddedBroker) -> None:
-    """Watches every process of the machine while storage is formatted and the broker starts."""
-    secrets = [user.password().encode() for user in (own.secadmin, own.secfilter, own._own)]
-    watch = _ProcessWatch()
-    with watch:
-        own.start()
-    assert watch.seen("kafka.Kafka")
-    assert watch.seen("format.args")
-    for secret in secrets:
-        assert not watch.seen(secret.decode())
-    assert not list(own.settings.state.rglob("*.args"))
-
-
-class _ProcessWatch:
-    """Collects what /proc shows of our descendants' arguments and variables."""
-
-    def __init__(self) -> None:
-        self._texts: set[bytes] = set()
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def seen(self, text: str) -> bool:
-        return any(text.encode() in known for known in self._texts)
-
-    def _watch(self) -> None:
-        while not self._done.wait(0.01):
-            for process in Path("/proc").glob("[0-9]*"):
-                for what in ("cmdline", "environ"):
-                    with contextlib.suppress(OSError):
-                        self._texts.add((process / what).read_bytes())
 
 
 def test_a_port_in_use_is_told(runtime: Runtime, tmp_path: Path) -> None:
