@@ -22,8 +22,8 @@ Ours:    secadmin consume DIR
 
 kcat:    kcat -F librdkafka.conf -G {group} '{subscription}' -f '%h\\t%s\\n'
 
-Java:    {java_flag} '{java_topic}' --consumer-config client.properties \\
-             --formatter-property print.headers=true
+Java:    {java_flag} '{java_topic}' --consumer.config client.properties \\
+             --property print.headers=true
          or, in a program:
              Properties settings = new Properties();
              settings.load(new FileReader("client.properties"));
@@ -34,7 +34,7 @@ Java:    {java_flag} '{java_topic}' --consumer-config client.properties \\
 Python (confluent-kafka):
              lines = open("librdkafka.conf").read().splitlines()
              consumer = Consumer(dict(line.split("=", 1) for line in lines))
-             consumer.subscribe(["{subscription}"])
+             consumer.subscribe([r"{subscription}"])
 
 Rules of the house
 - Skip a record that has the header "{fence}": it carries no value and no meaning for you.

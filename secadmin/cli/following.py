@@ -10,8 +10,10 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from catalog.errors import NotAuthenticated
 from catalog.topics import FENCE_HEADER, ID_HEADER, LABEL_HEADER, REASON_HEADER
-from secadmin.cli.kafka_errors import is_ended, kafka_error
+from secadmin.cli.kafka_errors import ENDED, is_ended, kafka_error
+from secadmin.cli.login_check import LoginCheck
 from secadmin.cli.positions import Positions
 
 _POLL_S = 0.2
@@ -37,9 +39,12 @@ class Limits:
 class Follower:
     """Reads what a subscription reaches; `note` is told what happens on the way."""
 
-    def __init__(self, positions: Positions | None, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, positions: Positions | None, check: LoginCheck, note: Callable[[str], None]
+    ) -> None:
         """`positions` None leaves them to the consumer group."""
         self._positions = positions
+        self._check = check
         self._note = note
         self._noted = ""
         self._over: KafkaError | None = None
@@ -64,11 +69,14 @@ class Follower:
             if self._over is not None:
                 raise kafka_error(self._over)
             if message is None:
+                if self._check.is_over():
+                    raise NotAuthenticated(ENDED)
                 if limits.idle_s is not None and time.monotonic() - last >= limits.idle_s:
                     return
                 continue
             record = self._record(message)
             if record is not None:
+                self._check.served()
                 count, last = count + 1, time.monotonic()
                 yield record
 
@@ -90,6 +98,7 @@ class Follower:
         if is_ended(error) or error.fatal():
             raise kafka_error(error)
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            self._check.denied()
             self._tell("what you may read has changed; following")
         elif error.code() not in _PASSING:
             self._tell(f"Kafka: {error.str()}; going on")

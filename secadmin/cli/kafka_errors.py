@@ -36,7 +36,8 @@ def is_ended(error: KafkaError) -> bool:
 def open_client(make: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any:
     """A Kafka client with the settings. Raises PlatformError where they are not usable."""
     try:
-        return make(settings)
+        # Its own log goes to stderr in its own words; what matters comes as an error.
+        return make({**settings, "log_level": 0})
     except (KafkaException, ValueError, TypeError) as error:
         detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
         raise PlatformError(f"the Kafka client refuses its settings: {detail}") from None

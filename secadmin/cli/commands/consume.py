@@ -19,6 +19,7 @@ from secadmin.cli.context import Cli, cli_of
 from secadmin.cli.following import Follower, Limits
 from secadmin.cli.kafka_errors import open_client
 from secadmin.cli.kafka_settings import librdkafka_settings
+from secadmin.cli.login_check import LoginCheck, login_refused
 from secadmin.cli.positions import Positions
 from secadmin.cli.safe_text import json_text
 from secadmin.cli.screen import Screen
@@ -83,11 +84,13 @@ def _records(
     cli: Cli, folder: AccessFolder, begin: Begin | None, limits: Limits
 ) -> Iterator[dict[str, Any]]:
     positions = Positions(from_end=begin is Begin.END) if begin else None
-    follower = Follower(positions, cli.screen.note)
+    make = cli.seams.consumer
+    check = LoginCheck(lambda: login_refused(make, folder.settings))
+    follower = Follower(positions, check, cli.screen.note)
     # A group of its own leaves the folder's group where it is.
     own = {"group.id": f"{folder.group_prefix}{secrets.token_hex(8)}", "enable.auto.commit": False}
     settings = {**folder.settings, "error_cb": follower.on_error, **(own if begin else {})}
-    consumer = open_client(cli.seams.consumer, settings)
+    consumer = open_client(make, settings)
     try:
         yield from follower.records(consumer, folder.subscription, limits)
     finally:
