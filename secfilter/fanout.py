@@ -37,8 +37,9 @@ def fan_out(
     """
     words = compiled.words
     conditions = {c.topic: visible_to(c, words, run.sources) for c in run.classes}
-    seen = reduce(lambda a, b: a | b, conditions.values(), fn.lit(False))
-    value = fn.when(seen, to_json(compiled.schema))
+    value = to_json(compiled.schema)
+    if conditions:
+        value = fn.when(reduce(lambda a, b: a | b, conditions.values()), value)
     # JSON, label and id are made once for a row, before it is multiplied.
     made = compiled.frame.select(
         *(label_word(index) for index in words),
@@ -66,7 +67,7 @@ def _delivered(made: DataFrame, run: QueryRun, conditions: dict[str, Column]) ->
     if run.labelled:
         topics.append(fn.lit(run.output.topic))
     if not topics:
-        topics.append(fn.lit(None).cast("string"))
+        topics.append(_nowhere())
     spread = made.withColumn(_TOPIC, fn.explode(fn.array(*topics)))
     addressed = spread.where(fn.col(_TOPIC).isNotNull())
     wire = (LABEL_HEADER, fn.col(_LABEL))
@@ -76,6 +77,16 @@ def _delivered(made: DataFrame, run: QueryRun, conditions: dict[str, Column]) ->
         value = fn.when(inside, fn.col(_LAB)).otherwise(value)
         marks = fn.when(inside, headers(wire, (ORIGIN_HEADER, fn.col(ID)))).otherwise(marks)
     return addressed.select(fn.col(_TOPIC), value.alias("value"), marks.alias("headers"))
+
+
+def _nowhere() -> Column:
+    """No topic, of a form that still depends on all columns.
+
+    Spark leaves out what nobody reads, also from the state of an aggregate; the state must not
+    change its shape when the first class comes.
+    """
+    everything = fn.concat_ws("", fn.col(_JSON), fn.col(_LABEL), fn.col(_KEYED))
+    return fn.when(fn.octet_length(everything) < fn.lit(0), fn.lit("nowhere"))
 
 
 def visible_to(class_: FanOutClass, words: Sequence[int], sources: Label) -> Column:
