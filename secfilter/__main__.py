@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--settings", type=Path, required=True, metavar="FILE")
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     # Checkpoints and state hold data: Spark's process inherits this.
     os.umask(0o077)
     try:

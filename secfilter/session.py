@@ -16,6 +16,8 @@ _CHECKPOINTS = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    # Hadoop sets modes itself, whatever the process says.
+    "spark.hadoop.fs.permissions.umask-mode": "077",
 }
 
 # Nothing of Spark's own serves data or plans to anyone.

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,8 @@ SCHEMA = Schema(
         Attribute("price", Type.BIGINT),
     )
 )
-_NUMBERS = itertools.count(1)
+# SYSTEM is object 1.
+_NUMBERS = itertools.count(2)
 
 
 def kafka_settings(broker: EmbeddedBroker) -> KafkaSettings:
@@ -138,3 +140,28 @@ def tuple_at(second: float, key: str | None = "x", price: int | None = 1) -> dic
     """A tuple of SCHEMA whose event time is `second` seconds after a fixed time."""
     text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(1_769_860_800 + int(second)))
     return {"at": f"{text}.{int(second % 1 * 1000):03d}Z", "key": key, "price": price}
+
+
+class Feed:
+    """Sends numbered tuples until told to stop."""
+
+    def __init__(self, plane: Plane, topic: str) -> None:
+        self._producer = Producer({**plane.broker.admin_config(), "linger.ms": 1})
+        self._topic, self._stop = topic, threading.Event()
+        self.count = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.003):
+            record = f'{{"at":"2026-01-31T12:00:00Z","key":"x","price":{self.count}}}'
+            self._producer.produce(self._topic, record.encode())
+            self._producer.poll(0)
+            self.count += 1
+
+    def end(self) -> int:
+        """Stop; how many were sent."""
+        self._stop.set()
+        self._thread.join()
+        self._producer.flush(10)
+        return self.count

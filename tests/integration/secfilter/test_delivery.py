@@ -1,11 +1,9 @@
 """Windows, joins and restarts through the real broker: what is delivered, and how often."""
 
-import threading
 import time
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Producer
 
 from catalog.clearance import Clearance
 from catalog.expression import AttributeRef, Literal
@@ -22,7 +20,7 @@ from catalog.plan import (
 )
 from catalog.runs import FanOutClass, IngestRun, QueryRun
 from catalog.schema import Type
-from tests.integration.secfilter.plane import Plane, end, headers, tuple_at, values
+from tests.integration.secfilter.plane import Feed, Plane, end, headers, tuple_at, values
 
 Until = Callable[[Callable[[], bool]], None]
 
@@ -99,31 +97,6 @@ def test_an_interval_join_pairs_and_combines(plane: Plane, until: Until) -> None
     plane.send(one, tuple_at(100, "z", 1))
     plane.send(two, tuple_at(100, "z", 1))
     until(lambda: kept() <= 2)
-
-
-class Feed:
-    """Sends numbered tuples until told to stop."""
-
-    def __init__(self, plane: Plane, topic: str) -> None:
-        self._producer = Producer({**plane.broker.admin_config(), "linger.ms": 1})
-        self._topic, self._stop = topic, threading.Event()
-        self.count = 0
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.003):
-            record = f'{{"at":"2026-01-31T12:00:00Z","key":"x","price":{self.count}}}'
-            self._producer.produce(self._topic, record.encode())
-            self._producer.poll(0)
-            self.count += 1
-
-    def end(self) -> int:
-        """Stop; how many were sent."""
-        self._stop.set()
-        self._thread.join()
-        self._producer.flush(10)
-        return self.count
 
 
 def test_planned_restarts_lose_and_repeat_nothing(plane: Plane) -> None:
