@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+# White space and control characters of ASCII.
+_AROUND = "".join(map(chr, range(0x21)))
 _BIGINT = re.compile(r"[+-]?[0-9]+")
 _DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -20,18 +22,18 @@ def like(text: str, pattern: str) -> bool:
 
 
 def to_bigint(value: float | str) -> int | None:
-    """A number without its fraction; a text of digits, perhaps with a sign and spaces around."""
+    """A number without its fraction; digits, perhaps with a sign and white space around."""
     if not isinstance(value, str):
         return int(value)
-    text = value.strip(" ")
+    text = value.strip(_AROUND)
     return int(text) if _BIGINT.fullmatch(text) else None
 
 
 def to_double(value: float | str) -> float | None:
-    """A number; a decimal text, perhaps with an exponent and spaces around."""
+    """A number; a decimal text, perhaps with an exponent and white space around."""
     if not isinstance(value, str):
         return float(value)
-    text = value.strip(" ")
+    text = value.strip(_AROUND)
     return float(text) if _DOUBLE.fullmatch(text) else None
 
 

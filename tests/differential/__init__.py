@@ -1,0 +1,1 @@
+"""The compiler and the fan-out against the oracle."""

@@ -1,0 +1,106 @@
+"""Random expressions of a type over a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from catalog.expression import AttributeRef, Call, Expression, Literal
+from catalog.schema import Schema, Type
+from tests.oracle.values import Value, microseconds, timestamp
+
+_B, _N, _D, _S, _T = Type.BOOLEAN, Type.BIGINT, Type.DOUBLE, Type.STRING, Type.TIMESTAMP
+
+# Doubles are quarters and few digits long: sums of them are exact in any order.
+MODERATE: Mapping[Type, Sequence[Value]] = {
+    _B: (True, False),
+    _N: (-5, -1, 0, 1, 2, 3, 7, 10, 1000),
+    _D: (-2.75, -1.0, -0.0, 0.0, 0.25, 1.5, 3.0, 100.5),
+    _S: (
+        *("", "a", "A", "b", "ab", "a%", "%b", "_", "a_", "\\", " a ", "é", "ß", "😀"),
+        *("10", "-3", "1.5", "x1", "1e3", "+4", "true", "`", "'"),
+    ),
+    _T: tuple(timestamp(us) for us in (-1, 0, 500_000, 60_000_000, 1_769_860_800_000_000)),
+}
+EXTREME: Mapping[Type, Sequence[Value]] = {
+    **MODERATE,
+    _N: (*MODERATE[_N], 2**63 - 1, -(2**63), 2**53 + 1, 2**31, -(2**31) - 1),
+    _D: (*MODERATE[_D], 1e308, -1e308, 1e-308, 9.3e18, -9.223372036854775808e18, 2.0**53, 0.1),
+}
+
+_PAIRS = ((_N, _N), (_D, _D), (_N, _D), (_D, _N))
+_FUNCTIONS: Mapping[Type, Sequence[tuple[Sequence[str], Sequence[tuple[Type, ...]]]]] = {
+    _B: (
+        (("=", "<>", "<", "<=", ">", ">="), (*_PAIRS, (_S, _S), (_T, _T))),
+        (("=", "<>"), ((_B, _B),)),
+        (("and", "or"), ((_B, _B), (_B, _B, _B))),
+        (("not",), ((_B,),)),
+        (("is_null",), ((_B,), (_N,), (_D,), (_S,), (_T,))),
+        (("like",), ((_S, _S),)),
+    ),
+    _N: (
+        (("+", "-", "*", "%"), ((_N, _N),)),
+        (("negate", "abs"), ((_N,),)),
+        (("floor", "ceil", "cast_bigint"), ((_N,), (_D,))),
+        (("length", "cast_bigint"), ((_S,),)),
+        (("year", "month", "day", "hour", "minute", "second"), ((_T,),)),
+    ),
+    _D: (
+        (("+", "-", "*", "%"), _PAIRS[1:]),
+        (("/",), _PAIRS),
+        (("negate", "abs"), ((_D,),)),
+        (("sqrt", "cast_double"), ((_N,), (_D,))),
+        (("cast_double",), ((_S,),)),
+    ),
+    _S: (
+        (("upper", "lower", "trim"), ((_S,),)),
+        (("concat",), ((_S, _S), (_S, _S, _S))),
+        (("substring",), ((_S, _N, _N),)),
+        (("cast_string",), ((_N,), (_B,), (_S,))),
+    ),
+    _T: (),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """Makes expressions; `pool` holds the constants of each type."""
+
+    random: Random
+    pool: Mapping[Type, Sequence[Value]]
+
+    def make(self, kind: Type, schema: Schema, depth: int) -> Expression:
+        """An expression of the type `kind` with at most `depth` calls in another."""
+        chance = self.random.random()
+        if depth == 0 or chance < 0.25:
+            return self._leaf(kind, schema)
+        if chance < 0.4 or not _FUNCTIONS[kind]:
+            return self._choice(kind, schema, depth)
+        names, signatures = self.random.choice(_FUNCTIONS[kind])
+        types = self.random.choice(signatures)
+        arguments = tuple(self.make(each, schema, depth - 1) for each in types)
+        return Call(self.random.choice(names), arguments)
+
+    def _leaf(self, kind: Type, schema: Schema) -> Expression:
+        names = [a.name for a in schema.attributes if a.type is kind]
+        if names and self.random.random() < 0.8:
+            return AttributeRef(self.random.choice(names))
+        return self.constant(kind)
+
+    def constant(self, kind: Type) -> Literal:
+        """A constant, now and then NULL."""
+        value = None if self.random.random() < 0.1 else self.random.choice(self.pool[kind])
+        if value is None or isinstance(value, bool | int | float | str):
+            return Literal(value, kind)
+        return Literal(microseconds(value), kind)
+
+    def _choice(self, kind: Type, schema: Schema, depth: int) -> Expression:
+        """COALESCE or CASE, in which a DOUBLE may stand beside BIGINTs."""
+        mixed = [Type.DOUBLE, self.random.choice([_N, _D])] if kind is _D else [kind, kind]
+        self.random.shuffle(mixed)
+        values = [self.make(each, schema, depth - 1) for each in mixed]
+        if self.random.random() < 0.5:
+            return Call("coalesce", tuple(values))
+        condition = self.make(_B, schema, depth - 1)
+        return Call("case", (condition, *values))

@@ -1,0 +1,100 @@
+"""Random relations and the records that stand in their topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+
+from catalog.label import Label
+from catalog.relation import DeclaredAggregate, Relation, RelationKind
+from catalog.schema import Attribute, Schema, Type
+from tests.differential.case import Record
+from tests.oracle.values import EPOCH, Value
+
+# Both ends of words, of a sign bit, and a word between that nobody reaches.
+CATEGORIES = (0, 1, 2, 62, 63, 64, 65, 127, 128, 200)
+_NAMES = ("a", "A", "b", "key", "value", "e1", "order")
+_STARTS = (EPOCH, EPOCH - timedelta(days=1), datetime(2026, 1, 31, 11, 59))  # noqa: DTZ001
+_FORGED = ("", "x", "1,,1", "1 ", "+1", "0x1", "1.0", "99999999999999999999", "-", "NULL")
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Makes relations and their records; `pool` holds the values of each type."""
+
+    random: Random
+    pool: Mapping[Type, Sequence[Value]]
+
+    def relation(self, name: str) -> Relation:
+        """A stream or output with an event time `ts`, or rarely without."""
+        kinds = [self.random.choice(list(Type)) for _ in range(self.random.randint(1, 4))]
+        names = self.random.sample(_NAMES, len(kinds))
+        times = self.random.random() < 0.95
+        plain = [Attribute(n, k) for n, k in zip(names, kinds, strict=True)]
+        schema = Schema((*([Attribute("ts", Type.TIMESTAMP)] if times else []), *plain))
+        public = self.random.random() < 0.1
+        kind = self.random.choice(list(RelationKind))
+        reach = Label.of(*self.random.sample(CATEGORIES, self.random.randint(1, 4)))
+        if public and kind is RelationKind.STREAM:
+            reach = Label()
+        return Relation(
+            object_id=self.random.randint(1, 1000),
+            name=name,
+            kind=kind,
+            schema=schema,
+            event_time="ts" if times else None,
+            lateness_ms=self.random.choice([0, 1000]),
+            reach=reach,
+            public=public,
+            declared=self._declared(schema, reach),
+        )
+
+    def _declared(self, schema: Schema, reach: Label) -> DeclaredAggregate | None:
+        if not reach.bits or self.random.random() < 0.4:
+            return None
+        keys = self.random.sample(schema.names, self.random.randint(0, 1))
+        return DeclaredAggregate(
+            window_ms=self.random.choice([10_000, 60_000]),
+            keys=tuple(key for key in keys if key != "ts"),
+            functions=("count", "sum", "avg", "stddev"),
+            minimum=self.random.randint(1, 4),
+            source=self.random.choice(reach.categories()),
+            aggregated=self.random.choice([3, 66, 129]),
+        )
+
+    def records(self, relation: Relation) -> list[Record]:
+        """Up to twenty records, some with labels that make them invisible."""
+        start = self.random.choice(_STARTS)
+        count = self.random.choice([0, 3, 12, 12, 20, 20, 20])
+        return [self._record(relation, start) for _ in range(count)]
+
+    def _record(self, relation: Relation, start: datetime) -> Record:
+        # Few values, so that groups have members and keys meet.
+        values = [self._value(a, relation, start) for a in relation.schema.attributes]
+        return Record(tuple(values), self._label(relation))
+
+    def _value(self, attribute: Attribute, relation: Relation, start: datetime) -> Value:
+        if self.random.random() < 0.1:
+            return None
+        if attribute.name == relation.event_time:
+            offset = self.random.choice([1000, 500, 1]) * self.random.randrange(120)
+            return start + timedelta(
+                milliseconds=offset, microseconds=self.random.choice([0, 0, 7])
+            )
+        pool = self.pool[attribute.type]
+        return self.random.choice(pool[:4] if self.random.random() < 0.5 else pool)
+
+    def _label(self, relation: Relation) -> str | None:
+        chance = self.random.random()
+        if chance < 0.03:
+            return None
+        if chance < 0.06:
+            return self.random.choice(_FORGED)
+        if chance < 0.09:
+            return Label.of(*self.random.sample(CATEGORIES, 2)).to_wire()
+        if chance < 0.12 or not relation.reach.bits:
+            return Label().to_wire()
+        held = relation.reach.categories()
+        return Label.of(*self.random.sample(held, self.random.randint(1, len(held)))).to_wire()

@@ -1,0 +1,140 @@
+"""Streams with labels of several words, and their records: what the hand-made cases read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from catalog.clearance import Clearance
+from catalog.errors import NotFound
+from catalog.label import Label
+from catalog.plan import Plan, sources
+from catalog.relation import DeclaredAggregate, Relation, RelationKind
+from catalog.schema import Attribute, Schema, Type
+from tests.differential.case import Case, Class, Record
+from tests.oracle.values import Value
+
+TRADES, EU, QUOTES, COMPANY, TRADES_AGGREGATED = 0, 63, 64, 130, 5
+SOURCES = Label.of(TRADES, EU, QUOTES)
+NOON = datetime(2026, 1, 31, 12)  # noqa: DTZ001
+MINUTE = 60_000
+
+
+def _relation(name: str, reach: Label, event_time: str, **types: Type) -> Relation:
+    schema = Schema(tuple(Attribute(each, kind) for each, kind in types.items()))
+    return Relation(1, name, RelationKind.STREAM, schema, event_time, 0, reach)
+
+
+_TRADE = {
+    "ts": Type.TIMESTAMP,
+    "symbol": Type.STRING,
+    "price": Type.DOUBLE,
+    "volume": Type.BIGINT,
+}
+_QUOTE = {"at": Type.TIMESTAMP, "symbol": Type.STRING, "bid": Type.DOUBLE, "open": Type.BOOLEAN}
+RELATIONS = {
+    "trades": _relation("trades", Label.of(TRADES, COMPANY), "ts", **_TRADE),
+    "trades-eu": _relation("trades-eu", Label.of(EU, COMPANY), "ts", **_TRADE),
+    "quotes": _relation("quotes", Label.of(QUOTES), "at", **_QUOTE),
+    "news": replace(_relation("news", Label(), "ts", ts=Type.TIMESTAMP), public=True),
+}
+DECLARED = replace(
+    RELATIONS["trades"],
+    declared=DeclaredAggregate(
+        MINUTE, ("symbol",), ("count", "sum", "avg"), 3, TRADES, TRADES_AGGREGATED
+    ),
+)
+
+
+class Market:
+    """The resolver that query texts are read with."""
+
+    def relation(self, name: str) -> Relation:
+        """A stream of the market. Raises NotFound for any other."""
+        if name not in RELATIONS:
+            raise NotFound(name)
+        return RELATIONS[name]
+
+
+def _wire(*categories: int) -> str:
+    return Label.of(*categories).to_wire()
+
+
+def _at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def _records(*given: tuple[tuple[Value, ...], str | None]) -> list[Record]:
+    return [Record(values, label) for values, label in given]
+
+
+_US, _US_COMPANY, _EU = _wire(TRADES), _wire(TRADES, COMPANY), _wire(EU)
+RECORDS = {
+    "trades": _records(
+        ((_at(0), "ACME", 10.0, 5), _US),
+        ((_at(1), "ACME", 12.5, None), _US),
+        ((_at(2), "ACME", None, 7), _US_COMPANY),
+        ((_at(2), "ACME", None, 7), _US_COMPANY),
+        ((_at(59.999999), "BETA", 20.0, 1), _wire(COMPANY)),
+        ((_at(60), "BETA", 20.0, 2**63 - 1), _US),
+        ((_at(61), "BETA", -0.5, 2**63 - 1), _US),
+        ((_at(-1), None, 1e308, -3), _US),
+        ((_at(-2), None, 1e308, 0), _US_COMPANY),
+        ((None, "ACME", 99.0, 9), _US),
+        # Invisible: no label, unreadable ones, none, and categories that cannot be here.
+        ((_at(3), "ACME", 1.0, 100), None),
+        ((_at(3), "ACME", 1.0, 101), "one"),
+        ((_at(3), "ACME", 1.0, 102), ""),
+        ((_at(3), "ACME", 1.0, 103), "0"),
+        ((_at(3), "ACME", 1.0, 104), _wire(TRADES, QUOTES)),
+        ((_at(3), "ACME", 1.0, 105), _wire(TRADES, 200)),
+        ((_at(3), "ACME", 1.0, 106), _EU),
+        ((_at(3), "ACME", 1.0, 107), "1,x"),
+        ((_at(3), "ACME", 1.0, 108), " 1"),
+        ((_at(3), "ACME", 1.0, 109), "18446744073709551617"),
+    ),
+    "trades-eu": _records(
+        ((_at(0), "ACME", 11.0, 5), _EU),
+        ((_at(30), "GAMMA", 3.25, 6), _wire(EU, COMPANY)),
+        ((_at(30), "GAMMA", 3.25, 6), "-9223372036854775808,0,4"),
+        ((_at(61), "", 0.0, 0), _EU),
+        ((_at(4), "ACME", 1.0, 100), "9223372036854775808"),
+        ((_at(4), "ACME", 1.0, 101), _US),
+    ),
+    "quotes": _records(
+        ((_at(0), "ACME", 9.0, True), _wire(QUOTES)),
+        ((_at(5), "ACME", 13.0, False), _wire(QUOTES)),
+        ((_at(6.000001), "ACME", 14.0, None), _wire(QUOTES)),
+        ((_at(-5), "BETA", None, True), _wire(QUOTES)),
+        ((_at(1), None, 1.0, True), _wire(QUOTES)),
+        ((None, "ACME", 2.0, True), _wire(QUOTES)),
+        ((_at(1), "ACME", 3.0, True), _wire(TRADES)),
+        ((_at(1), "ACME", 3.0, True), None),
+    ),
+    "news": _records(((_at(0),), "0"), ((_at(1),), None), ((_at(2),), "1"), ((None,), "0")),
+}
+
+_EVERYTHING = Clearance.of(TRADES, EU, QUOTES, COMPANY, TRADES_AGGREGATED)
+CLASSES = (
+    Class(Clearance()),
+    Class(_EVERYTHING),
+    *(
+        Class(Clearance.of(*held), weak)
+        for held in (
+            (TRADES,),
+            (EU,),
+            (TRADES, COMPANY),
+            (EU, QUOTES, COMPANY),
+            (TRADES_AGGREGATED,),
+            (COMPANY,),
+        )
+        for weak in (False, True)
+    ),
+)
+
+
+def case_of(name: str, plan: Plan, classes: Sequence[Class] = CLASSES) -> Case:
+    """The case of a plan over the market."""
+    records = {relation.name: RECORDS[relation.name] for relation in sources(plan)}
+    return Case(name, plan, records, tuple(classes), SOURCES)

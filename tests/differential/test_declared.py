@@ -1,0 +1,115 @@
+"""Declared aggregates: when "source" becomes "source, aggregated", and when it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from catalog.expression import AttributeRef, Call, Expression, Literal
+from catalog.label import Label
+from catalog.plan import (
+    Aggregate,
+    Aggregation,
+    Column,
+    Filter,
+    Plan,
+    Project,
+    Source,
+    Union,
+    Window,
+)
+from catalog.plan_check import lowers
+from catalog.schema import Type
+from tests.differential.case import Record
+from tests.differential.comparing import check_all
+from tests.differential.expected import expected
+from tests.differential.market import DECLARED, MINUTE, NOON, TRADES_AGGREGATED, case_of
+
+_SOURCE = Source(DECLARED)
+_PRICE, _SYMBOL = AttributeRef("price"), AttributeRef("symbol")
+_TWICE = Call("*", (_PRICE, Literal(2.0, Type.DOUBLE)))
+
+
+def _aggregate(
+    node: Plan = _SOURCE,
+    size: int = MINUTE,
+    slide: int = MINUTE,
+    keys: tuple[Expression, ...] = (_SYMBOL,),
+    function: str = "sum",
+    argument: Expression | None = _PRICE,
+) -> Aggregate:
+    columns = tuple(Column(f"k{i}", key) for i, key in enumerate(keys))
+    count = Aggregation("n", "count", None)
+    result = Aggregation("result", function, argument)
+    return Aggregate(node, Window(size, slide), columns, (count, result))
+
+
+_TRUE = Literal(value=True, type=Type.BOOLEAN)
+_ALL = tuple(Column(name, AttributeRef(name)) for name in DECLARED.schema.names)
+LOWERED = {
+    "sum": _aggregate(),
+    "avg": _aggregate(function="avg"),
+    "count of an attribute": _aggregate(function="count", argument=AttributeRef("ts")),
+}
+ORDINARY = {
+    "another window": _aggregate(size=2 * MINUTE, slide=2 * MINUTE),
+    "hopping": _aggregate(slide=MINUTE // 2),
+    "no key": _aggregate(keys=()),
+    "a key more": _aggregate(keys=(_SYMBOL, AttributeRef("volume"))),
+    "a key twice": _aggregate(keys=(_SYMBOL, _SYMBOL)),
+    "a computed key": _aggregate(keys=(Call("upper", (_SYMBOL,)),)),
+    "a plain and a computed key": _aggregate(keys=(_SYMBOL, Call("upper", (_SYMBOL,)))),
+    "another function": _aggregate(function="max"),
+    "stddev, which is not declared": _aggregate(function="stddev", argument=AttributeRef("volume")),
+    "a computed argument": _aggregate(argument=_TWICE),
+    "a filter below": _aggregate(Filter(_SOURCE, _TRUE)),
+    "a projection below": _aggregate(Project(_SOURCE, _ALL)),
+    "a union below": _aggregate(Union((_SOURCE, _SOURCE))),
+}
+
+
+def test_all_forms(spark: SparkSession) -> None:
+    assert all(lowers(plan) for plan in LOWERED.values())
+    assert not any(lowers(plan) for plan in ORDINARY.values())
+    check_all(spark, [case_of(name, plan) for name, plan in {**LOWERED, **ORDINARY}.items()])
+
+
+def test_lowered_results_next_to_others(spark: SparkSession) -> None:
+    kept = Filter(_aggregate(), Call(">", (AttributeRef("n"), Literal(3, Type.BIGINT))))
+    both = Union((_aggregate(), _aggregate(slide=MINUTE // 2)))
+    check_all(spark, [case_of("filter above", kept), case_of("union", both)])
+
+
+def test_categories_of_any_word(spark: SparkSession) -> None:
+    """`source` and `aggregated` in one word or two, at their borders, too few or just enough."""
+    declared = DECLARED.declared
+    assert declared is not None
+    pairs = [(0, 5), (63, 62), (0, 63), (63, 64), (64, 0), (127, 200), (200, 3)]
+    cases = []
+    for number, (source, aggregated) in enumerate(pairs):
+        own = replace(declared, source=source, aggregated=aggregated)
+        reach = Label.of(source, 90)
+        relation = replace(DECLARED, reach=reach, declared=own)
+        labels = [Label.of(source), Label.of(source, 90), Label.of(90)]
+        groups = {
+            "two": labels[:2],
+            "three": [labels[0]] * 3,
+            "mixed": labels,
+            "other": [labels[2]] * 3,
+        }
+        records = [
+            Record((NOON, name, 1.0, 1), label.to_wire())
+            for name, members in groups.items()
+            for label in members
+        ]
+        case = case_of(f"{number}: {source} to {aggregated}", _aggregate(Source(relation)))
+        cases.append(replace(case, records={relation.name: records}))
+    check_all(spark, cases)
+
+
+def test_the_market_has_a_group_that_is_lowered_and_one_that_is_not() -> None:
+    labels = [each.label for each in expected(case_of("sum", LOWERED["sum"])).results]
+    held = [label is not None and TRADES_AGGREGATED in label.categories() for label in labels]
+    assert any(held)
+    assert not all(held)

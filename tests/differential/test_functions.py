@@ -1,0 +1,121 @@
+"""Every function of the allow-list over every kind of argument, its borders among them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catalog.expression import AttributeRef, Call, Literal
+from catalog.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
+from catalog.label import Label
+from catalog.plan import Aggregate, Aggregation, Column, Project, Source, Window
+from catalog.relation import Relation, RelationKind
+from catalog.schema import Attribute, Schema, Type
+from tests.differential.case import Case, Record
+from tests.differential.comparing import check_all
+from tests.differential.make_expression import EXTREME, MODERATE
+from tests.oracle.values import EPOCH, Value, timestamp
+
+_MOST = 300
+_TEXTS = (
+    *(" 7 ", "07", "-0", "+4", "--4", "1 2", "9223372036854775807", "9223372036854775808"),
+    *("-9223372036854775808", ".5", "5.", ".", "1e3", "1E-3", "1e", "1e999", "NaN", "Infinity"),
+    *("-inf", "0x10", "1_000", "\N{ARABIC-INDIC DIGIT ONE}", "\t7", "\x857\n", "\xa07"),
+    *("a\nb", "a%b", "\\%", "a\\", "%\\", "Straße", "İ", "ǆ", "e\u0301"),
+)
+_POOL: dict[Type, list[Value]] = {
+    **{kind: [None, *values] for kind, values in EXTREME.items()},
+    Type.STRING: [None, *EXTREME[Type.STRING], *_TEXTS],
+    Type.TIMESTAMP: [
+        *(None, timestamp(0), timestamp(-1), timestamp(951_782_400_000_000)),
+        *(timestamp(-62_135_596_800_000_000), timestamp(253_402_300_799_999_999)),
+    ],
+}
+
+
+def _relation(name: str, kinds: tuple[Type, ...]) -> Relation:
+    attributes = [Attribute(f"a{index}", kind) for index, kind in enumerate(kinds)]
+    schema = Schema((Attribute("ts", Type.TIMESTAMP), *attributes))
+    return Relation(1, name, RelationKind.STREAM, schema, "ts", 0, Label.of(0))
+
+
+def _arguments(kinds: tuple[Type, ...]) -> list[tuple[Value, ...]]:
+    every = list(product(*(_POOL[kind] for kind in kinds)))
+    return every if len(every) <= _MOST else Random(len(every)).sample(every, _MOST)
+
+
+def _call_case(name: str, kinds: tuple[Type, ...], index: int) -> Case:
+    relation = _relation(f"f{index}", kinds)
+    references = tuple(AttributeRef(f"a{i}") for i in range(len(kinds)))
+    shown = [Column(each.name, each) for each in references]
+    plan = Project(Source(relation), (*shown, Column("result", Call(name, references))))
+    records = [Record((EPOCH, *values), "1") for values in _arguments(kinds)]
+    return Case(f"{name}{tuple(map(str, kinds))}", plan, {relation.name: records})
+
+
+def _signatures() -> list[tuple[str, tuple[Type, ...]]]:
+    kinds = [kinds for count in (1, 2, 3) for kinds in product(Type, repeat=count)]
+    return [(name, each) for name in SCALAR_FUNCTIONS for each in kinds if _fits(name, each)]
+
+
+def _fits(name: str, kinds: tuple[Type, ...]) -> bool:
+    # Of three arguments only what two do not show.
+    enough = len(kinds) < 3 or name in ("substring", "case") or set(kinds) == {Type.BOOLEAN}
+    return enough and SCALAR_FUNCTIONS[name].result(kinds) is not None
+
+
+def test_every_function(interpreted: SparkSession) -> None:
+    signatures = _signatures()
+    assert {name for name, _ in signatures} == set(SCALAR_FUNCTIONS)
+    cases = [_call_case(name, kinds, i) for i, (name, kinds) in enumerate(signatures)]
+    check_all(interpreted, cases)
+
+
+@pytest.mark.xfail(reason="the engine reads Java's suffixes and hexadecimals, and DEL", strict=True)
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [("cast_double", text) for text in ("1d", "1f", "2.5D", "0x1p3")] + [("cast_bigint", "\x7f7")],
+)
+def test_texts_that_are_no_numbers(interpreted: SparkSession, function: str, text: str) -> None:
+    case = _call_case(function, (Type.STRING,), 0)
+    records = {name: [Record((EPOCH, text), "1")] for name in case.records}
+    check_all(interpreted, [replace(case, records=records)])
+
+
+def test_constants_of_every_type(spark: SparkSession) -> None:
+    relation = _relation("constants", ())
+    values = {kind: [None, *MODERATE[kind]] for kind in Type if kind is not Type.TIMESTAMP}
+    literals = [Literal(value, kind) for kind, pool in values.items() for value in pool]  # type: ignore[arg-type]
+    literals += [Literal(us, Type.TIMESTAMP) for us in (None, -1, 0, 951_782_400_000_001)]
+    columns = tuple(Column(f"c{i}", each) for i, each in enumerate(literals))
+    plan = Project(Source(relation), columns)
+    check_all(spark, [Case("constants", plan, {"constants": [Record((EPOCH,), "1")]})])
+
+
+def _aggregate_case(name: str, kind: Type, index: int) -> Case:
+    relation = _relation(f"g{index}", (Type.BIGINT, kind))
+    inexact = name in ("avg", "stddev") or (name, kind) == ("sum", Type.DOUBLE)
+    pool = [None, *(MODERATE if inexact else EXTREME)[kind]]
+    random = Random(index)
+    # Group n has n members: groups of NULLs only, of one value, of many.
+    records = [
+        Record((EPOCH, size, None if size == 3 else random.choice(pool)), "1")
+        for size in range(1, 12)
+        for _ in range(size)
+    ]
+    plan = Aggregate(
+        Source(relation),
+        Window(1000, 1000),
+        (Column("size", AttributeRef("a0")),),
+        (Aggregation("result", name, AttributeRef("a1")),),
+    )
+    return Case(f"{name}({kind})", plan, {relation.name: records})
+
+
+def test_every_aggregate_function(interpreted: SparkSession) -> None:
+    pairs = [(n, kind) for n, rule in AGGREGATE_FUNCTIONS.items() for kind in Type if rule(kind)]
+    check_all(interpreted, [_aggregate_case(n, kind, i) for i, (n, kind) in enumerate(pairs)])

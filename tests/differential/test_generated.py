@@ -1,0 +1,32 @@
+"""Random plans over random tuples: the compiler and the fan-out agree with the oracle.
+
+DIFFERENTIAL_CASES sets how many (100), DIFFERENTIAL_SEED the first one's seed (0). A failure names
+the seed; `DIFFERENTIAL_CASES=1 DIFFERENTIAL_SEED=<seed>` runs that case alone.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.differential.comparing import check_all
+from tests.differential.make_case import make_case
+
+_CASES = int(os.environ.get("DIFFERENTIAL_CASES", "100"))
+_FIRST = int(os.environ.get("DIFFERENTIAL_SEED", "0"))
+_LAST = _FIRST + _CASES
+_TOGETHER, _COMPILED = 25, 5
+
+
+@pytest.mark.parametrize("start", range(_FIRST + _COMPILED, _LAST, _TOGETHER))
+def test_generated(interpreted: SparkSession, start: int) -> None:
+    seeds = range(start, min(start + _TOGETHER, _LAST))
+    check_all(interpreted, [make_case(seed) for seed in seeds])
+
+
+def test_generated_as_spark_usually_runs(spark: SparkSession) -> None:
+    """The first few, with generated code as in production."""
+    seeds = range(_FIRST, min(_FIRST + _COMPILED, _LAST))
+    check_all(spark, [make_case(seed) for seed in seeds])
