@@ -223,7 +223,8 @@ class Access(Base):
     It holds what `roles` held when it was made and is checked again at every change. Without a
     session it outlives the session that made it (`--keep`). `topic` is what the catalog wants the
     principal to reach now, None for nothing; the delivery class stands beside it. `allowed_topic`
-    is the topic that Kafka was last told to let it reach.
+    is the topic that Kafka was last told to let it reach. Once it has ended and is fenced its Kafka
+    user is deleted: it is `retired`.
     """
 
     __tablename__ = "accesses"
@@ -238,6 +239,7 @@ class Access(Base):
     allowed_topic: Mapped[str | None] = mapped_column(String(160))
     created_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
+    retired_at: Mapped[datetime | None]
     user: Mapped[User] = relationship()
     roles: Mapped[list[Role]] = relationship(secondary="access_roles")
 

@@ -15,7 +15,7 @@ from catalog.errors import PlatformError
 from catalog.runs import Run
 from catalog.settings import Settings
 from catalog.store import Catalog
-from catalog.wanted import generation, report_status, wanted_runs
+from catalog.wanted import generation, report_applied, report_status, wanted_runs
 from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import kafka_options
 from secfilter.lock import lock_engine, runner_lock
@@ -66,10 +66,12 @@ def _serve(settings: Settings) -> None:
             pace=_pace(own.options),
         )
         catalog = Catalog(settings.catalog_url)
+        wanted = _Wanted(catalog)
         runner = Runner(
-            _wanted_by(catalog),
+            wanted.runs,
             _report_to(catalog),
             lambda run, others: RunningQuery(engine.start(run, others)),
+            applied=wanted.applied,
         )
         _tell_ready()
         runner.run(stop)
@@ -84,20 +86,29 @@ def _pace(options: Mapping[str, str]) -> Pace:
     return Pace(**own)
 
 
-def _wanted_by(catalog: Catalog) -> Callable[[], Sequence[Run]]:
+class _Wanted:
     """What the catalog wants; read anew only when its generation has changed."""
-    seen: int | None = None
-    runs: Sequence[Run] = ()
 
-    def wanted() -> Sequence[Run]:
-        nonlocal seen, runs
-        with catalog.read() as session:
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._seen: int | None = None
+        self._runs: Sequence[Run] = ()
+        self._applied: int | None = None
+
+    def runs(self) -> Sequence[Run]:
+        """What should run now."""
+        with self._catalog.read() as session:
             now = generation(session)
-            if now != seen:
-                runs, seen = wanted_runs(session), now
-        return runs
+            if now != self._seen:
+                self._runs, self._seen = wanted_runs(session), now
+        return self._runs
 
-    return wanted
+    def applied(self) -> None:
+        """Tell the catalog that the generation seen last is what runs."""
+        if self._seen is not None and self._seen != self._applied:
+            with self._catalog.bookkeeping() as session:
+                report_applied(session, self._seen)
+            self._applied = self._seen
 
 
 def _report_to(catalog: Catalog) -> Callable[[str, str, str, str], None]:

@@ -22,7 +22,7 @@ from catalog.topics import (
 )
 from secfilter import strict_json
 from secfilter.lab import headers
-from secfilter.strict_json import Envelope
+from secfilter.strict_json import Envelope, with_times
 
 # stream -> partition -> the newest offset of in.<stream> that lab.<stream> holds.
 Newest = Mapping[str, Mapping[int, int]]
@@ -54,7 +54,17 @@ def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
             for i, s in enumerate(run.streams)
         ),
     )
-    checked = read.select(
+    timed = read.select(
+        *_RAW,
+        _STREAM,
+        _TEXT,
+        _SHAPE,
+        *(
+            fn.when(_is(i), with_times(fn.col(_tuple(i)), s.relation.schema)).alias(_tuple(i))
+            for i, s in enumerate(run.streams)
+        ),
+    )
+    checked = timed.select(
         *_RAW,
         _STREAM,
         _reason(run.streams, envelope).alias(_REASON),
@@ -123,7 +133,7 @@ def _too_early(read: Column, stream: IngestStream) -> Column:
     name = stream.relation.event_time
     if name is None:
         return fn.lit(False)
-    time = fn.unix_millis(read[name].try_cast("timestamp"))
+    time = fn.unix_millis(read[name])
     ahead = time - fn.lit(stream.max_ahead_ms)
     # The engine's "now" is when the batch began; only who is ahead of that is asked of the clock.
     clock = fn.reflect(fn.lit("java.lang.System"), fn.lit("currentTimeMillis")).try_cast("bigint")

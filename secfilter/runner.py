@@ -29,7 +29,7 @@ class Runner:
 
     `wanted` gives what should run, `start` starts one run's query, `report` is told of every change
     of a run's state: name, state (starting, running, restarting, failed, stopped), message without
-    data, fingerprint.
+    data, fingerprint. `applied` is told whenever nothing runs any more that is not wanted.
     """
 
     def __init__(
@@ -38,10 +38,12 @@ class Runner:
         report: Report,
         start: Starter,
         clock: Callable[[], float] = time.monotonic,
+        applied: Callable[[], object] = lambda: None,
     ) -> None:
         self._wanted = wanted
         self._report = report
         self._start = start
+        self._applied = applied
         self._clock = clock
         self._runs: dict[str, Supervised] = {}
         self._asked = True
@@ -65,6 +67,8 @@ class Runner:
         for known in list(self._runs.values()):
             known.step(len(self._runs) - 1)
         self._runs = {name: known for name, known in self._runs.items() if not known.gone}
+        if wanted is not None and all(known.in_step for known in self._runs.values()):
+            self._tell_applied()
 
     def end(self, timeout_s: float = STOP_S) -> None:
         """Stop all queries, at their batches' ends where that comes in time."""
@@ -91,6 +95,12 @@ class Runner:
             return None
         self._asked = True
         return wanted
+
+    def _tell_applied(self) -> None:
+        try:
+            self._applied()
+        except PlatformError as error:
+            _log.warning("what was applied could not be reported: %s", error.detail)
 
     def _told(self, name: str, state: str, message: str, fingerprint: str) -> bool:
         """Report; whether that was possible."""

@@ -82,10 +82,21 @@ def timestamp(text: Column) -> Column:
     return fn.when(text.rlike(_ISO_8601), text.try_cast("timestamp"))
 
 
+def with_times(read: Column, schema: Schema) -> Column:
+    """The tuple `read` with its timestamps read: `<name>` the time, `<name>.text` the text."""
+    fields = []
+    for a in schema.attributes:
+        if a.type is Type.TIMESTAMP:
+            fields += [timestamp(read[a.name]).alias(a.name), read[a.name].alias(f"{a.name}.text")]
+        else:
+            fields.append(read[a.name].alias(a.name))
+    return fn.struct(*fields)
+
+
 def unreadable_timestamp(read: Column, schema: Schema) -> Column:
     """Whether a timestamp of the tuple `read` is no such text."""
-    times = [read[a.name] for a in schema.attributes if a.type is Type.TIMESTAMP]
-    return _any([time.isNotNull() & timestamp(time).isNull() for time in times])
+    times = [a.name for a in schema.attributes if a.type is Type.TIMESTAMP]
+    return _any([read[f"{name}.text"].isNotNull() & read[name].isNull() for name in times])
 
 
 def out_of_range(read: Column, schema: Schema) -> Column:
@@ -104,13 +115,7 @@ def holds_separator(read: Column, schema: Schema) -> Column:
 
 def lab_value(read: Column, schema: Schema) -> Column:
     """The record's value in lab.* (text)."""
-    return joined([encode_attribute(_value(read, a), a.type) for a in schema.attributes])
-
-
-def _value(read: Column, attribute: Attribute) -> Column:
-    value = read[attribute.name]
-    # What is in range was checked: the cast alone is cheaper.
-    return value.try_cast("timestamp") if attribute.type is Type.TIMESTAMP else value
+    return joined([encode_attribute(read[a.name], a.type) for a in schema.attributes])
 
 
 def _any(conditions: list[Column]) -> Column:

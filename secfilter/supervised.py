@@ -73,6 +73,11 @@ class Supervised:
         self._next_look = 0.0
         self._said: tuple[str, str, str] | None = None
 
+    @property
+    def in_step(self) -> bool:
+        """Whether nothing runs that is not wanted as it runs."""
+        return self._query is None or self._running_mark == self._mark
+
     def want(self, run: Run | None) -> None:
         """Say what should run under this name, None for nothing."""
         if run is self._wanted:

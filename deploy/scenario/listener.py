@@ -13,6 +13,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from deploy.errors import DeployError
 
+# A topic that may not be read is, to a consumer that follows a pattern, no topic at all.
+_REFUSALS = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNKNOWN_TOPIC_OR_PART})
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
@@ -74,6 +77,7 @@ class Listener:
             **read_settings(self.folder / "librdkafka.conf"),
             "group.id": subscription["group_prefix"] + self.group,
             "auto.offset.reset": "earliest",
+            "log_level": 3,
             **self.overrides,
         }
         consumer = Consumer(settings)
@@ -89,7 +93,7 @@ class Listener:
             return
         error = message.error()
         if error is not None:
-            if error.code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            if error.code() not in _REFUSALS:
                 raise KafkaException(error)
             self.refusals += 1
             return

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import select, update
 
 from catalog.errors import PlatformError
-from catalog.models import DeliveryClass, Generation, Object
+from catalog.models import Access, DeliveryClass, Generation, Object, Withdrawal
 from secadmin.control import logins
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import is_access_principal
@@ -64,6 +64,7 @@ class Upkeep:
             self._try("end sessions", lambda: logins.end_expired(self.platform))
             self._try("end accesses", lambda: logins.end_leftover_accesses(self.platform))
             self._try("align Kafka", self.platform.alignment.align_pending)
+            self._try("retire principals", lambda: retire_ended(self.platform))
             self._try("remove topics", lambda: delete_removed(self.platform))
             if ticks % RECONCILE_TICKS == 0:
                 self._try("reconcile", self._reconcile)
@@ -73,7 +74,7 @@ class Upkeep:
         self._sweep_principals()
 
     def _sweep_principals(self) -> None:
-        """Delete the principals of ended accesses, seen twice so that none is just being made."""
+        """Delete principals that no access has, seen twice so that none is just being made."""
         found = {name for name in self.platform.kafka.principals() if is_access_principal(name)}
         orphans = found - wanted_state(self.platform.catalog).principals
         for name in sorted(orphans & self._orphans):
@@ -89,6 +90,23 @@ class Upkeep:
         except Exception:
             # The thread must outlive what nobody foresaw, or sessions would not expire any more.
             log.exception("upkeep: %s failed", what)
+
+
+def retire_ended(platform: Platform) -> None:
+    """Delete the Kafka users of ended accesses, once what they reached is taken away and fenced.
+
+    What is still connected as one of them keeps its connection, and can do nothing with it.
+    """
+    pending = select(Withdrawal.principal).where(Withdrawal.done_at.is_(None))
+    over = (Access.ended_at.is_not(None), Access.retired_at.is_(None))
+    with platform.catalog.read() as session:
+        ended = select(Access.principal).where(*over, Access.principal.not_in(pending))
+        principals = list(session.scalars(ended))
+    for principal in principals:
+        platform.kafka.delete_principal(principal)
+        with platform.catalog.bookkeeping() as session:
+            retired = update(Access).where(Access.principal == principal)
+            session.execute(retired.values(retired_at=platform.clock()))
 
 
 def delete_removed(platform: Platform) -> None:

@@ -37,7 +37,7 @@ def imports_of(file: Path) -> Iterator[str]:
 
 def ours(module: str) -> bool:
     """Whether the module is one of the project's packages."""
-    return module.split(".")[0] in {*MAY_IMPORT, "tests"}
+    return module.split(".", maxsplit=1)[0] in {*MAY_IMPORT, "tests"}
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)

@@ -182,6 +182,7 @@ def _deliveries() -> None:
         sa.Column("allowed_topic", sa.String(160), nullable=True),
         sa.Column("created_at", sa.DateTime, nullable=False),
         sa.Column("ended_at", sa.DateTime, nullable=True),
+        sa.Column("retired_at", sa.DateTime, nullable=True),
         sa.UniqueConstraint("principal"),
     )
     op.create_index("ix_accesses_class_id", "accesses", ["class_id"])

@@ -186,9 +186,7 @@ def test_a_hundred_topics_at_once(parts: Parts) -> None:
     topics = [f"out.many.{secrets.token_hex(6)}" for _ in range(100)]
     parts.topics.create([TopicSpec(topic) for topic in topics])
     names = [new_principal_name("output") for _ in topics]
-    parts.acls.grant(
-        [acl for pair in zip(names, topics, strict=True) for acl in read_acls(*pair)]
-    )
+    parts.acls.grant([acl for pair in zip(names, topics, strict=True) for acl in read_acls(*pair)])
     begin = time.monotonic()
     parts.access.withdraw_all({topic: [name] for name, topic in zip(names, topics, strict=True)})
     assert time.monotonic() - begin < 20

@@ -64,9 +64,7 @@ def test_a_subscriber_cannot_use_the_group_of_another(parts: Parts, topic: str) 
         thief.expect_error(DENIED_GROUP)
 
 
-def test_a_bare_fetch_of_the_own_topic_is_let_in(
-    parts: Parts, topic: str, tmp_path: Path
-) -> None:
+def test_a_bare_fetch_of_the_own_topic_is_let_in(parts: Parts, topic: str, tmp_path: Path) -> None:
     """So that the refusals below are refusals of the topic."""
     assert not fetch_directly(parts.settings, parts.new_reader(topic), topic, tmp_path).came_back(1)
 
