@@ -14,7 +14,7 @@ from pyspark.sql import functions as fn
 
 from catalog.plan import Aggregate, Filter, Join, Plan, Project, Source, Union, is_stateful, walk
 from catalog.plan_check import check_plan, output_schema, reach
-from catalog.relation import Relation
+from catalog.relation import Relation, RelationKind
 from catalog.schema import Schema
 from secfilter.aggregate import compile_aggregate
 from secfilter.columns import ID, attribute, check_names, label_column, words_of
@@ -79,7 +79,8 @@ class _Compiler:
         )
         if self.stateful and relation.event_time is not None:
             # Before any filter: time goes by all of the relation's tuples.
-            return frame.withWatermark(relation.event_time, f"{relation.lateness_ms} milliseconds")
+            timed = frame.withWatermark(relation.event_time, f"{relation.lateness_ms} milliseconds")
+            return _each_once(timed, relation)
         return frame
 
     def _project(self, node: Project) -> DataFrame:
@@ -105,6 +106,17 @@ class _Compiler:
 
     def _carried(self) -> Iterable[Column]:
         return (*self._words(), fn.col(ID))
+
+
+def _each_once(timed: DataFrame, relation: Relation) -> DataFrame:
+    """An output's results without those that stand there again after a crash of its query.
+
+    They have the lineage that they had before. Ingest puts no tuple into a stream's topic twice, so
+    a stream needs no state for it.
+    """
+    if relation.kind is RelationKind.OUTPUT and timed.isStreaming:
+        return timed.dropDuplicatesWithinWatermark([ID])
+    return timed
 
 
 def _attributes(schema: Schema) -> list[Column]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -58,6 +59,45 @@ def test_a_window_is_delivered_once_with_all_its_labels(plane: Plane) -> None:
     later = plane.read(topic, 3)
     assert [v["key"] for v in values(later)].count("x") == 1
     assert values(later)[-1]["n"] == 2
+
+
+def test_the_first_class_of_a_query_finds_its_state(plane: Plane, until: Until) -> None:
+    stream = plane.stream(0)
+    run = plane.query(sums(Source(stream.relation)), Clearance.of(0))
+    alone = replace(run, classes=())
+    plane.start(IngestRun("ingest-1", (stream,)))
+    query = plane.start(alone)
+    plane.send(stream, tuple_at(1, "x", 1))
+
+    def kept() -> int:
+        progress = query.lastProgress
+        return sum(s.numRowsTotal for s in progress.stateOperators) if progress else 0
+
+    until(lambda: kept() > 0)
+    end(query)
+    plane.start(run)
+    plane.send(stream, tuple_at(2, "x", 2), tuple_at(30, "later", 0))
+    assert values(plane.read(run.classes[0].topic, 1)) == [
+        {**WINDOW, "key": "x", "total": 3, "n": 2}
+    ]
+
+
+def test_results_that_stand_there_again_count_once(plane: Plane) -> None:
+    stream = plane.stream(0)
+    inner = plane.query(Filter(Source(stream.relation), Literal(True, Type.BOOLEAN)))
+    run = plane.query(sums(Source(inner.output)), Clearance.of(0))
+    plane.start(run)
+    for origin, price in (("7:0:0", 1), ("7:0:1", 2), ("7:0:0", 1), ("7:0:1", 2)):
+        _write_lab(plane, inner.output.topic, origin, 1_000_000, price)
+    _write_lab(plane, inner.output.topic, "7:0:2", 30_000_000, 0)
+    assert [(v["total"], v["n"]) for v in values(plane.read(run.classes[0].topic, 1))] == [(3, 2)]
+
+
+def _write_lab(plane: Plane, topic: str, origin: str, after_us: int, price: int) -> None:
+    at = 1_769_860_800_000_000 + after_us
+    labelled: list[tuple[str, str | bytes | None]] = [("label", b"1"), ("origin", origin)]
+    plane.producer.produce(topic, f"{at}\x1fx\x1f{price}".encode(), headers=labelled)
+    assert plane.producer.flush(10) == 0
 
 
 WINDOW = {
