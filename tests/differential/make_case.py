@@ -6,12 +6,12 @@ from random import Random
 
 from catalog.clearance import Clearance
 from catalog.label import Label
-from catalog.plan import Aggregate, Plan, sources, walk
+from catalog.plan import sources
 from catalog.plan_check import check_plan, output_schema
 from tests.differential.case import Case, Class
 from tests.differential.make_expression import EXTREME, MODERATE, Expressions
 from tests.differential.make_plan import Plans
-from tests.differential.make_records import CATEGORIES, Records
+from tests.differential.make_records import CATEGORIES, STARTS, Records
 
 _AGGREGATED = (3, 66, 129)
 
@@ -21,28 +21,19 @@ def make_case(seed: int) -> Case:
     random = Random(seed)
     stateful = random.random() < 0.7
     pool = MODERATE if stateful else EXTREME
-    plans = Plans(random, Expressions(random, pool), Records(random, pool), f"s{seed}")
+    records = Records(random, pool, random.choice(STARTS))
+    plans = Plans(random, Expressions(random, pool), records, f"s{seed}")
     plan = plans.make(random.randint(1, 6), stateful)
     if any("." in name for name in output_schema(plan).names):
         plan = plans.project(plan)
     check_plan(plan)
-    records = {each.name: plans.records.records(each) for each in sources(plan)}
+    given = {each.name: records.records(each) for each in sources(plan)}
     classes = tuple(_class(random) for _ in range(4))
     kinds = Label.of(*random.sample(CATEGORIES, 5))
-    return Case(f"seed {seed}", plan, records, classes, kinds)
+    return Case(f"seed {seed}", plan, given, classes, kinds)
 
 
 def _class(random: Random) -> Class:
     every = (*CATEGORIES, *_AGGREGATED)
     held = random.sample(every, random.randint(0, len(every)))
     return Class(Clearance.of(*held), weak=random.random() < 0.4)
-
-
-def describe(plan: Plan) -> str:
-    """The kinds of the plan's nodes, inputs first."""
-    return " ".join(type(node).__name__ for node in walk(plan))
-
-
-def has_window(case: Case) -> bool:
-    """Whether the case aggregates."""
-    return any(isinstance(node, Aggregate) for node in walk(case.plan))

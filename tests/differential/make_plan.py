@@ -157,8 +157,8 @@ class Plans:
         equal = tuple(
             self.random.sample(pairs, 1 if self.random.random() < 0.8 else min(2, len(pairs)))
         )
-        lower = self.random.choice([-120_000, -10_000, -1000, 0])
-        upper = self.random.choice([0, 1, 5000, 120_000])
+        lower = self.random.choice([-120_000, -30_000, -1000, 0])
+        upper = self.random.choice([0, 500, 5000, 120_000])
         both = Schema((*mine.attributes, *output_schema(renamed).attributes))
         condition = None
         if self.random.random() < 0.4:

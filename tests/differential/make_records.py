@@ -16,16 +16,20 @@ from tests.oracle.values import EPOCH, Value
 # Both ends of words, of a sign bit, and a word between that nobody reaches.
 CATEGORIES = (0, 1, 2, 62, 63, 64, 65, 127, 128, 200)
 _NAMES = ("a", "A", "b", "key", "value", "e1", "order")
-_STARTS = (EPOCH, EPOCH - timedelta(days=1), datetime(2026, 1, 31, 11, 59))  # noqa: DTZ001
+STARTS = (EPOCH, EPOCH - timedelta(days=1), datetime(2026, 1, 31, 11, 59))  # noqa: DTZ001
 _FORGED = ("", "x", "1,,1", "1 ", "+1", "0x1", "1.0", "99999999999999999999", "-", "NULL")
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Makes relations and their records; `pool` holds the values of each type."""
+    """Makes relations and their records; `pool` holds the values of each type.
+
+    All times are within two minutes after `start`, so that joins find partners.
+    """
 
     random: Random
     pool: Mapping[Type, Sequence[Value]]
+    start: datetime
 
     def relation(self, name: str) -> Relation:
         """A stream or output with an event time `ts`, or rarely without."""
@@ -66,21 +70,20 @@ class Records:
 
     def records(self, relation: Relation) -> list[Record]:
         """Up to twenty records, some with labels that make them invisible."""
-        start = self.random.choice(_STARTS)
         count = self.random.choice([0, 3, 12, 12, 20, 20, 20])
-        return [self._record(relation, start) for _ in range(count)]
+        return [self._record(relation) for _ in range(count)]
 
-    def _record(self, relation: Relation, start: datetime) -> Record:
+    def _record(self, relation: Relation) -> Record:
         # Few values, so that groups have members and keys meet.
-        values = [self._value(a, relation, start) for a in relation.schema.attributes]
+        values = [self._value(a, relation) for a in relation.schema.attributes]
         return Record(tuple(values), self._label(relation))
 
-    def _value(self, attribute: Attribute, relation: Relation, start: datetime) -> Value:
+    def _value(self, attribute: Attribute, relation: Relation) -> Value:
         if self.random.random() < 0.1:
             return None
         if attribute.name == relation.event_time:
             offset = self.random.choice([1000, 500, 1]) * self.random.randrange(120)
-            return start + timedelta(
+            return self.start + timedelta(
                 milliseconds=offset, microseconds=self.random.choice([0, 0, 7])
             )
         pool = self.pool[attribute.type]
