@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from catalog.expression import AttributeRef, Call, Expression
+from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.functions import AGGREGATE_FUNCTIONS, DECLARABLE_FUNCTIONS
 from catalog.plan import (
     WINDOW_END,
@@ -78,7 +78,13 @@ class Plans:
         return Schema(tuple(a for a in schema.attributes if a.name not in self.inexact))
 
     def _filter(self, node: Plan) -> Plan:
-        return Filter(node, self.expressions.make(Type.BOOLEAN, self._usable(node), 3))
+        condition = self.expressions.make(Type.BOOLEAN, self._usable(node), 3)
+        if self.random.random() < 0.4:
+            # Most random conditions are false or NULL.
+            condition = Call(
+                "coalesce", (Call("not", (condition,)), Literal(value=True, type=Type.BOOLEAN))
+            )
+        return Filter(node, condition)
 
     def project(self, node: Plan) -> Plan:
         """Some attributes under their names, and new ones; names are plain."""
@@ -157,10 +163,10 @@ class Plans:
         equal = tuple(
             self.random.sample(pairs, 1 if self.random.random() < 0.8 else min(2, len(pairs)))
         )
-        lower = self.random.choice([-120_000, -30_000, -1000, 0])
-        upper = self.random.choice([0, 500, 5000, 120_000])
+        lower = self.random.choice([-120_000, -60_000, -1000, 0])
+        upper = self.random.choice([0, 500, 30_000, 120_000])
         both = Schema((*mine.attributes, *output_schema(renamed).attributes))
         condition = None
-        if self.random.random() < 0.4:
+        if self.random.random() < 0.3:
             condition = self.expressions.make(Type.BOOLEAN, both, 2)
         return Join(left, renamed, equal, lower, upper, condition)

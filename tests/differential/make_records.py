@@ -87,7 +87,7 @@ class Records:
                 milliseconds=offset, microseconds=self.random.choice([0, 0, 7])
             )
         pool = self.pool[attribute.type]
-        return self.random.choice(pool[:4] if self.random.random() < 0.5 else pool)
+        return self.random.choice(pool[:3] if self.random.random() < 0.7 else pool)
 
     def _label(self, relation: Relation) -> str | None:
         chance = self.random.random()
