@@ -10,8 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
+from confluent_kafka import Producer
 from fastapi.testclient import TestClient
+from sqlalchemy import select
 
+from catalog.models import Access
 from catalog.passwords import Passwords
 from catalog.settings import (
     KafkaAccount,
@@ -24,7 +27,9 @@ from deploy.broker import EmbeddedBroker
 from secadmin.__main__ import build_platform
 from secadmin.control.platform import Platform
 from secadmin.control.upkeep import start_up
+from secadmin.kafka.principals import Credentials
 from secadmin.service.app import create_app
+from tests.integration.kafka.clients import secadmin_producer, write
 
 PASSWORD = "correct horse battery"
 
@@ -142,3 +147,79 @@ def new_user(anonymous: Api, admin: Api) -> NewUser:
 def fresh() -> Callable[[str], str]:
     """Names that no other test has."""
     return lambda prefix: f"{prefix}{secrets.token_hex(4)}"
+
+
+ATTRIBUTES = [
+    {"name": "ts", "type": "timestamp", "required": True},
+    {"name": "symbol", "type": "string"},
+    {"name": "price", "type": "double"},
+]
+
+
+def add_stream(owner: Api, name: str, schema: str, **more: object) -> None:
+    """A stream over a schema of its own."""
+    owner.post("/schemas", name=schema, attributes=ATTRIBUTES)
+    owner.post("/streams", name=name, schema=schema, event_time="ts", **more)
+
+
+RIGHTS = (("VIEW OBJECT", "SUBSCRIBE"), ("VIEW OBJECT", "READ TUPLE"))
+
+
+@dataclass
+class Scene:
+    """An output over a stream, and a subscriber who may read it."""
+
+    admin: Api
+    platform: Platform
+    settings: Settings
+    stream: str
+    output: str
+    role: str
+    bob: Api
+    producer: Producer
+
+    def subscribe(self, keep: bool = False) -> Credentials:
+        """Bob subscribes; the principal's credentials."""
+        given = self.bob.post(f"/outputs/{self.output}/subscriptions", keep=keep)
+        return Credentials(given["principal"], given["secret"])
+
+    def topic(self, principal: str) -> str | None:
+        """The topic that the catalog lets the principal reach."""
+        with self.platform.catalog.read() as session:
+            return session.scalar(select(Access.topic).where(Access.principal == principal))
+
+    def write(self, topic: str, *values: str) -> None:
+        """Write as the data plane does."""
+        write(self.producer, topic, values)
+
+    def grant(self, permission: str, kind: str, name: str) -> None:
+        """Grant to Bob's role."""
+        body = {"role": self.role, "permissions": [permission], "kind": kind, "name": name}
+        self.admin.post("/grants", **body)
+
+    def revoke(self, permission: str, kind: str, name: str) -> None:
+        """Revoke from Bob's role."""
+        body = {"role": self.role, "permissions": [permission], "kind": kind, "name": name}
+        self.admin.post("/revocations", **body)
+
+
+@pytest.fixture
+def scene(
+    admin: Api,
+    platform: Platform,
+    service_settings: Settings,
+    new_user: NewUser,
+    fresh: Callable[[str], str],
+) -> Iterator[Scene]:
+    stream, output, role = fresh("in"), fresh("out"), fresh("R")
+    add_stream(admin, stream, fresh("s"))
+    text = f"SELECT ts, symbol FROM {stream}"
+    admin.post("/queries", name=fresh("q"), language="sql", text=text, output=output)
+    bob = new_user(role)
+    producer = secadmin_producer(service_settings.kafka)
+    made = Scene(admin, platform, service_settings, stream, output, role, bob, producer)
+    for permission in RIGHTS[0]:
+        made.grant(permission, "output", output)
+    for permission in RIGHTS[1]:
+        made.grant(permission, "stream", stream)
+    yield made

@@ -6,20 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.integration.service.conftest import Api, NewUser
+from tests.integration.service.conftest import ATTRIBUTES, Api, NewUser, add_stream
 
 Fresh = Callable[[str], str]
-ATTRIBUTES = [
-    {"name": "ts", "type": "timestamp", "required": True},
-    {"name": "symbol", "type": "string"},
-    {"name": "price", "type": "double"},
-]
-
-
-def add_stream(owner: Api, name: str, schema: str, **more: object) -> None:
-    """A stream over a schema of its own."""
-    owner.post("/schemas", name=schema, attributes=ATTRIBUTES)
-    owner.post("/streams", name=name, schema=schema, event_time="ts", **more)
 
 
 def test_a_schema_is_shown_as_it_was_added(admin: Api, fresh: Fresh) -> None:

@@ -7,8 +7,7 @@ way, Spark included, are in `tests/integration/test_scenario.py`.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,82 +15,15 @@ from confluent_kafka import Producer
 from sqlalchemy import select
 
 from catalog.models import Access, DeliveryClass
-from catalog.settings import Settings
 from secadmin.control.platform import Platform
 from secadmin.kafka.principals import Credentials
 from tests.integration.kafka.clients import (
     DENIED_TOPIC,
     parked_reader,
     reader,
-    secadmin_producer,
     until,
-    write,
 )
-from tests.integration.service.conftest import PASSWORD, Api, NewUser, log_in
-from tests.integration.service.test_objects import add_stream
-
-RIGHTS = (("VIEW OBJECT", "SUBSCRIBE"), ("VIEW OBJECT", "READ TUPLE"))
-
-
-@dataclass
-class Scene:
-    """An output over a stream, and a subscriber who may read it."""
-
-    admin: Api
-    platform: Platform
-    settings: Settings
-    stream: str
-    output: str
-    role: str
-    bob: Api
-    producer: Producer
-
-    def subscribe(self, keep: bool = False) -> Credentials:
-        """Bob subscribes; the principal's credentials."""
-        given = self.bob.post(f"/outputs/{self.output}/subscriptions", keep=keep)
-        return Credentials(given["principal"], given["secret"])
-
-    def topic(self, principal: str) -> str | None:
-        """The topic that the catalog lets the principal reach."""
-        with self.platform.catalog.read() as session:
-            return session.scalar(select(Access.topic).where(Access.principal == principal))
-
-    def write(self, topic: str, *values: str) -> None:
-        """Write as the data plane does."""
-        write(self.producer, topic, values)
-
-    def grant(self, permission: str, kind: str, name: str) -> None:
-        """Grant to Bob's role."""
-        body = {"role": self.role, "permissions": [permission], "kind": kind, "name": name}
-        self.admin.post("/grants", **body)
-
-    def revoke(self, permission: str, kind: str, name: str) -> None:
-        """Revoke from Bob's role."""
-        body = {"role": self.role, "permissions": [permission], "kind": kind, "name": name}
-        self.admin.post("/revocations", **body)
-
-
-@pytest.fixture
-def scene(
-    admin: Api,
-    platform: Platform,
-    service_settings: Settings,
-    new_user: NewUser,
-    fresh: Callable[[str], str],
-) -> Iterator[Scene]:
-    stream, output, role = fresh("in"), fresh("out"), fresh("R")
-    add_stream(admin, stream, fresh("s"))
-    text = f"SELECT ts, symbol FROM {stream}"
-    admin.post("/queries", name=fresh("q"), language="sql", text=text, output=output)
-    bob = new_user(role)
-    producer = secadmin_producer(service_settings.kafka)
-    made = Scene(admin, platform, service_settings, stream, output, role, bob, producer)
-    for permission in RIGHTS[0]:
-        made.grant(permission, "output", output)
-    for permission in RIGHTS[1]:
-        made.grant(permission, "stream", stream)
-    yield made
-
+from tests.integration.service.conftest import PASSWORD, Api, NewUser, Scene, add_stream, log_in
 
 Taking = Callable[[Scene, str], None]
 

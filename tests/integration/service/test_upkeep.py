@@ -1,0 +1,196 @@
+"""What happens by time: expiry, names that become free, Kafka users that go, leftovers at start."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select, update
+
+from catalog.errors import Unavailable
+from catalog.models import Access, DeliveryClass, Session, Withdrawal
+from catalog.runs import fingerprint
+from catalog.sessions import token_hash
+from catalog.wanted import generation, is_fed, report_applied, report_status, wanted_runs
+from secadmin.control import logins
+from secadmin.control.platform import Platform
+from secadmin.control.upkeep import delete_removed, retire_ended, start_up
+from secadmin.kafka.fence import FenceNotProven
+from secadmin.kafka.principals import Credentials
+from tests.integration.kafka.clients import DENIED_TOPIC, parked_reader
+from tests.integration.service.conftest import Api, NewUser, Scene, add_stream
+
+Fresh = Callable[[str], str]
+
+
+def apply_generation(platform: Platform) -> None:
+    """What the runner does once nothing runs that is not wanted."""
+    with platform.catalog.bookkeeping() as session:
+        report_applied(session, generation(session))
+
+
+def test_a_name_is_free_once_its_topics_are_gone(
+    admin: Api, platform: Platform, fresh: Fresh
+) -> None:
+    stream, schema = fresh("in"), fresh("s")
+    add_stream(admin, stream, schema)
+    apply_generation(platform)
+    admin.delete(f"/streams/{stream}")
+    assert admin.call("GET", f"/streams/{stream}").status_code == 404
+    body = {"name": stream, "schema": schema}
+    delete_removed(platform)
+    busy = admin.call("POST", "/streams", json=body)
+    assert busy.status_code == 409, "the runner has not let go of it yet"
+    assert "still being removed" in busy.json()["detail"]
+    apply_generation(platform)
+    delete_removed(platform)
+    admin.post("/streams", **body)
+
+
+def test_the_topics_of_a_removed_query_go_with_it(
+    scene: Scene,
+) -> None:
+    credentials = scene.subscribe()
+    topic = scene.topic(credentials.username)
+    query = scene.admin.get(f"/outputs/{scene.output}")["query"]
+    scene.admin.delete(f"/queries/{query}")
+    apply_generation(scene.platform)
+    delete_removed(scene.platform)
+    with pytest.raises(Unavailable):
+        scene.platform.kafka.end_offsets([str(topic)])
+
+
+def test_the_kafka_user_of_an_ended_access_goes(scene: Scene) -> None:
+    credentials = scene.subscribe()
+    kept = scene.subscribe()
+    assert {credentials.username, kept.username} <= scene.platform.kafka.principals()
+    scene.bob.delete(f"/accesses/{credentials.username}")
+    retire_ended(scene.platform)
+    left = scene.platform.kafka.principals()
+    assert credentials.username not in left
+    assert kept.username in left
+
+
+def test_an_expired_session_takes_its_accesses_along(scene: Scene) -> None:
+    credentials = scene.subscribe()
+    topic = scene.topic(credentials.username)
+    assert topic is not None
+    with parked_reader(scene.settings.kafka, credentials, topic, 1) as hostile:
+        _let_expire(scene.platform, scene.bob)
+        logins.end_expired(scene.platform)
+        scene.write(topic, "x" * 200_000)
+        hostile.read_until(lambda: DENIED_TOPIC in hostile.errors, "the refusal")
+        assert hostile.values == []
+    assert scene.bob.call("GET", "/whoami").status_code == 401
+
+
+def _let_expire(platform: Platform, user: Api) -> None:
+    with platform.catalog.bookkeeping() as session:
+        own = update(Session).where(Session.token_hash == token_hash(str(user.token)))
+        session.execute(own.values(expires_at=platform.clock() - timedelta(seconds=1)))
+
+
+def test_what_was_decided_before_a_crash_is_done_at_start(scene: Scene) -> None:
+    """The service is killed between the commit of a revocation and Kafka."""
+    credentials = scene.subscribe()
+    topic = scene.topic(credentials.username)
+    assert topic is not None
+    crashing = replace(scene.platform, alignment=_NoAlignment())  # type: ignore[arg-type]
+    with parked_reader(scene.settings.kafka, credentials, topic, 1) as hostile:
+        _let_expire(scene.platform, scene.bob)
+        logins.end_expired(crashing)
+        assert _open_withdrawals(scene.platform, topic) == 1
+        start_up(scene.platform)
+        assert _open_withdrawals(scene.platform, topic) == 0
+        scene.write(topic, "x" * 200_000)
+        hostile.read_until(lambda: DENIED_TOPIC in hostile.errors, "the refusal")
+        assert hostile.values == []
+
+
+class _NoAlignment:
+    def align(self, topics: object) -> None:
+        """The process ends here."""
+
+
+def _open_withdrawals(platform: Platform, topic: str) -> int:
+    with platform.catalog.read() as session:
+        pending = select(Withdrawal).where(Withdrawal.topic == topic, Withdrawal.done_at.is_(None))
+        return len(list(session.scalars(pending)))
+
+
+def test_acls_that_the_catalog_does_not_know_are_taken_away_at_start(
+    scene: Scene,
+) -> None:
+    principal = f"output-{secrets.token_hex(12)}"
+    password = scene.platform.kafka.create_principal(principal)
+    topic = scene.topic(scene.subscribe().username)
+    assert topic is not None
+    scene.platform.kafka.allow_read(principal, topic)
+    stranger = Credentials(principal, password)
+    with parked_reader(scene.settings.kafka, stranger, topic, 1) as hostile:
+        start_up(scene.platform)
+        scene.write(topic, "x" * 200_000)
+        hostile.read_until(lambda: DENIED_TOPIC in hostile.errors, "the refusal")
+        assert hostile.values == []
+
+
+def test_nothing_is_written_where_a_fence_is_not_proven(
+    scene: Scene,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    credentials = scene.subscribe()
+    topic = scene.topic(credentials.username)
+    assert topic is not None and topic in _written(scene.platform)
+
+    def not_proven(topic: str, principals: frozenset[str]) -> None:
+        raise FenceNotProven(topic, "the broker is not what it was")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(scene.platform.kafka, "withdraw", not_proven)
+        body = {"role": scene.role, "permissions": ["READ TUPLE"], "kind": "stream"}
+        failed = scene.admin.call("POST", "/revocations", json=body | {"name": scene.stream})
+    assert failed.status_code == 503
+    assert topic not in _written(scene.platform), "the run stands still"
+    scene.platform.alignment.align_pending()
+    assert topic in _written(scene.platform), "and goes on once the fence is proven"
+
+
+def _written(platform: Platform) -> set[str]:
+    with platform.catalog.read() as session:
+        runs = wanted_runs(session)
+    return {cls.topic for run in runs for cls in getattr(run, "classes", ())}
+
+
+def test_a_subscription_is_fed_when_the_runner_says_so(
+    scene: Scene,
+) -> None:
+    credentials = scene.subscribe()
+    assert [a["fed"] for a in scene.bob.get("/accesses")] == [False]
+    with scene.platform.catalog.read() as session:
+        access = session.scalars(
+            select(Access).where(Access.principal == credentials.username)
+        ).one()
+        row = session.get_one(DeliveryClass, access.class_id)
+        run = next(r for r in wanted_runs(session) if r.name == f"query-{row.output_id}")
+    with scene.platform.catalog.bookkeeping() as session:
+        now = scene.platform.clock()
+        report_status(session, run.name, "running", "", fingerprint(run), now)
+    assert [a["fed"] for a in scene.bob.get("/accesses")] == [True]
+    with scene.platform.catalog.read() as session:
+        assert not is_fed(session, 0), "a class that is not there"
+
+
+def test_a_class_that_several_share_loses_only_the_one(
+    scene: Scene,
+    new_user: NewUser,
+) -> None:
+    carol = new_user(scene.role)
+    given = carol.post(f"/outputs/{scene.output}/subscriptions")
+    topic = scene.topic(given["principal"])
+    bob = scene.subscribe()
+    scene.bob.delete(f"/accesses/{bob.username}")
+    assert scene.topic(bob.username) is None
+    assert scene.topic(given["principal"]) == topic
