@@ -80,7 +80,8 @@ def _is_word(part: str) -> bool:
     digits = part[1:] if part.startswith("-") else part
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
         return False
-    return -_SIGN <= int(part) < _SIGN
+    # Exactly as it is written, or not at all: no leading zeros, no minus zero.
+    return str(int(part)) == part and -_SIGN <= int(part) < _SIGN
 
 
 PUBLIC = Label(0)

@@ -40,7 +40,8 @@ class Relation:
 
     `event_time` names the TIMESTAMP attribute that windows go by, or None; `lateness_ms` is how far
     a tuple may lag behind the newest one (the watermark); `reach` holds every category that a tuple
-    here can carry; `public` tells that tuples may carry the empty label.
+    here can carry; `public` tells that tuples may carry the empty label (a public
+    stream's carry no other).
     """
 
     object_id: int

@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from catalog.errors import InvalidInput, Position
 
-_ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+# Two leading underscores are for the platform's own columns inside the engine.
+_ATTRIBUTE = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]{0,63}")
 MAX_ATTRIBUTES = 200
 
 
@@ -93,7 +94,8 @@ def check_attribute_name(name: str, position: Position | None = None) -> str:
     """Return an attribute's name if users may give it; else InvalidInput."""
     if not _ATTRIBUTE.fullmatch(name):
         raise InvalidInput(
-            f"attribute name {name[:80]!r} is not usable: letters, digits and _, at most 64",
+            f"attribute name {name[:80]!r} is not usable: "
+            "letters, digits and _ (but not two to begin with), at most 64",
             position,
         )
     return name

@@ -17,8 +17,9 @@ from deploy.files import private_folder, secret_file, write_private
 
 Table: TypeAlias = dict[str, "str | int | float | bool | Table"]
 
-# Each query needs a slot a partition for as long as it runs; waiting threads cost little.
-SPARK_MASTER = "local[16]"
+# Each real-time query holds a slot a partition for as long as it runs; a waiting thread costs
+# little, and a query that finds no slot stands still.
+SPARK_MASTER = "local[256]"
 # 96 random bits: it is typed by a person, once.
 FIRST_PASSWORD_BYTES = 12
 _PATHS = {"jars", "checkpoints"}

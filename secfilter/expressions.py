@@ -16,6 +16,7 @@ from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
 from catalog.schema import Schema, Type
 from secfilter.columns import SPARK_TYPES, attribute
 
+_NUMBER = r"\A[\x00-\x20]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[\x00-\x20]*\z"
 Columns = Sequence[Column]
 # How a rule sees a call: its arguments, their types, and the type of the result.
 Rule = Callable[[Columns, Sequence[Type], Type], Column]
@@ -169,11 +170,19 @@ def _substring(columns: Columns, types: Sequence[Type], to: Type) -> Column:
 def _cast_bigint(columns: Columns, types: Sequence[Type], to: Type) -> Column:
     if types[0] is Type.DOUBLE:
         return _to_bigint(columns[0], columns[0])
-    return columns[0].try_cast("bigint")
+    return _numeric(columns[0], types[0]).try_cast("bigint")
 
 
 def _cast_double(columns: Columns, types: Sequence[Type], to: Type) -> Column:
-    return finite(columns[0].try_cast("double"))
+    return finite(_numeric(columns[0], types[0]).try_cast("double"))
+
+
+def _numeric(column: Column, type_: Type) -> Column:
+    """The column, NULL where it is a text that is no number.
+
+    Java also reads its own suffixes and hexadecimals as numbers, such as `1d` and `0x1p3`.
+    """
+    return fn.when(column.rlike(_NUMBER), column) if type_ is Type.STRING else column
 
 
 def _one(operation: Callable[[Column], Column]) -> Rule:

@@ -75,7 +75,6 @@ def test_every_function(interpreted: SparkSession) -> None:
     check_all(interpreted, cases)
 
 
-@pytest.mark.xfail(reason="the engine reads Java's suffixes and hexadecimals, and DEL", strict=True)
 @pytest.mark.parametrize(
     ("function", "text"),
     [("cast_double", text) for text in ("1d", "1f", "2.5D", "0x1p3")] + [("cast_bigint", "\x7f7")],

@@ -234,9 +234,12 @@ def test_more_categories_than_a_word_holds(spark: SparkSession, count: int) -> N
 
 
 def test_a_name_of_ours_is_refused(spark: SparkSession) -> None:
-    public = Project(Source(A), (Column("__label_0", Literal(0, Type.BIGINT)),))
+    inner = Project(Source(A), (Column("__label_0", Literal(0, Type.BIGINT)),))
+    with pytest.raises(InvalidInput, match="not two to begin with"):
+        run(spark, inner)
+    outer = Project(inner, (Column("x", AttributeRef("__label_0")),))
     with pytest.raises(InvalidInput, match="the platform's own"):
-        run(spark, public)
+        run(spark, outer)
 
 
 def test_names_differ_by_case_and_hold_anything(spark: SparkSession) -> None:
