@@ -40,11 +40,14 @@ class Passwords:
 
     def __init__(self, cost: int = DEFAULT_COST) -> None:
         self._cost = cost
+        # A flood of logins waits in line here, and leaves the other requests their processor time.
+        self._turns = BoundedSemaphore(max(1, (os.cpu_count() or 2) // 2))
 
     def hash(self, password: str) -> str:
         """The hash of a password that may be set. Raises InvalidInput for one that may not."""
         encoded = check_new_password(password).encode()
-        return bcrypt.hashpw(encoded, bcrypt.gensalt(self._cost)).decode()
+        with self._turns:
+            return bcrypt.hashpw(encoded, bcrypt.gensalt(self._cost)).decode()
 
     def verify(self, password: str, password_hash: str | None) -> bool:
         """Whether the password is the one that was hashed; None is a user who is not there.
