@@ -5,8 +5,10 @@ bcrypt takes a quarter of a second by design: never call it inside a transaction
 
 from __future__ import annotations
 
+import os
 import secrets
 from functools import cached_property
+from threading import BoundedSemaphore
 
 import bcrypt
 
@@ -56,12 +58,13 @@ class Passwords:
         """
         encoded, nobody = _encode(password), self._nobody
         known = password_hash.encode() if password_hash else nobody
-        try:
-            fits = bcrypt.checkpw(encoded if encoded is not None else b"unusable", known)
-        except ValueError:
-            # Not a hash of ours: nothing fits it, and it costs as much to say so.
-            bcrypt.checkpw(b"unusable", nobody)
-            return False
+        with self._turns:
+            try:
+                fits = bcrypt.checkpw(encoded if encoded is not None else b"unusable", known)
+            except ValueError:
+                # Not a hash of ours: nothing fits it, and it costs as much to say so.
+                bcrypt.checkpw(b"unusable", nobody)
+                return False
         return fits and encoded is not None and password_hash is not None
 
     @cached_property
