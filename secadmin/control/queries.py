@@ -49,6 +49,8 @@ class QueryDefinition:
 class QueryView:
     """A query as it is shown; `state` and `message` are the runner's, never with data.
 
+    What a running query withholds is told to holders of CHANGE SYSTEM alone.
+
     `text` is empty for who may not view all that it names.
     """
 
@@ -279,8 +281,16 @@ def _view(view: Reading, query: Object) -> QueryView:
         running=row.running,
         outputs=tuple(output.name for output in outputs),
         state=state,
-        message="; ".join(status.message for status in statuses if status.message),
+        message="; ".join(s.message for s in statuses if s.message and _may_see(view, s)),
     )
+
+
+def _may_see(view: Reading, status: RunStatus) -> bool:
+    """Why a run fails is its holders' to know; what it withholds tells of hidden tuples."""
+    if status.state in ("failed", "restarting"):
+        return True
+    system = view.authorizer.system()
+    return view.authorizer.decide(view.subject, Permission.CHANGE_SYSTEM, system).allowed
 
 
 def _may_view_inputs(view: Reading, outputs: list[Object]) -> bool:

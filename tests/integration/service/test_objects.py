@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import select
 
+from catalog.models import Object
+from catalog.wanted import query_run_name, report_status
+from secadmin.control.platform import Platform
 from tests.integration.service.conftest import ATTRIBUTES, Api, NewUser, add_stream
 
 Fresh = Callable[[str], str]
@@ -150,3 +154,27 @@ def test_a_query_that_others_read_is_not_removed(admin: Api, fresh: Fresh) -> No
     admin.delete(f"/queries/{second}")
     admin.delete(f"/queries/{first}")
     assert admin.call("GET", f"/queries/{first}").status_code == 404
+
+
+def test_what_is_withheld_is_told_to_who_may_change_the_system(
+    admin: Api, new_user: NewUser, platform: Platform, fresh: Fresh
+) -> None:
+    stream, role, query = fresh("in"), fresh("R"), fresh("q")
+    add_stream(admin, stream, fresh("s"))
+    admin.post("/queries", name=query, language="sql", text=f"SELECT symbol FROM {stream}")
+    viewer = new_user(role)
+    admin.post("/grants", role=role, permissions=["VIEW OBJECT"], kind="query", name=query)
+    with platform.catalog.read() as session:
+        output = session.scalars(
+            select(Object).where(Object.name == query, Object.kind == "output")
+        )
+        name = query_run_name(output.one().id)
+
+    def told(state: str, message: str) -> list[str]:
+        with platform.catalog.bookkeeping() as session:
+            report_status(session, name, state, message, "", platform.clock())
+        return [caller.get(f"/queries/{query}")["message"] for caller in (admin, viewer)]
+
+    assert told("running", "withheld: 7") == ["withheld: 7", ""]
+    assert told("failed", "a topic is not there") == ["a topic is not there"] * 2
+    assert viewer.get(f"/queries/{query}")["text"] == "", "it names a stream that is hidden"

@@ -1,0 +1,78 @@
+"""READ AGGREGATE (004 §3.2): only through what the owner declared, and never the tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import select
+
+from catalog.clearance import Clearance
+from catalog.label import Label
+from catalog.models import Access, CategoryRow, DeliveryClass, Object
+from secadmin.control.platform import Platform
+from tests.integration.service.conftest import Api, NewUser, add_stream
+
+DECLARED = {"window_ms": 60_000, "keys": ["symbol"], "functions": ["avg", "count"], "minimum": 5}
+RIGHTS = ("VIEW OBJECT", "SUBSCRIBE")
+PLAIN = "SELECT symbol, price FROM {stream}"
+FITS = """
+SELECT window_start, symbol, avg(price) AS mean, count(*) AS n FROM {stream}
+GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol
+"""
+FILTERED = """
+SELECT window_start, symbol, avg(price) AS mean FROM {stream} WHERE price > 10
+GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol
+"""
+
+
+def test_only_the_declared_aggregate_can_be_read(
+    admin: Api, new_user: NewUser, platform: Platform, fresh: Callable[[str], str]
+) -> None:
+    stream, role = fresh("in"), fresh("R")
+    add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED)
+    outputs = {}
+    for text in (FITS, FILTERED, PLAIN):
+        outputs[text] = fresh("q")
+        admin.post("/queries", name=outputs[text], language="sql", text=text.format(stream=stream))
+    analyst = new_user(role)
+    grants = [("READ AGGREGATE", "stream", stream)]
+    grants += [(right, "output", name) for name in outputs.values() for right in RIGHTS]
+    for permission, kind, name in grants:
+        admin.post("/grants", role=role, permissions=[permission], kind=kind, name=name)
+    reached = {
+        text: _clearance(platform, analyst.post(f"/outputs/{name}/subscriptions")["principal"])
+        for text, name in outputs.items()
+    }
+    source, aggregated = _bits(platform, stream)
+    assert reached == {FITS: Clearance.of(aggregated), FILTERED: None, PLAIN: None}
+    assert not Clearance.of(aggregated).covers(Label.of(source)), "small groups stay hidden"
+    admin.post(
+        "/revocations", role=role, permissions=["READ AGGREGATE"], kind="stream", name=stream
+    )
+    again = analyst.post(f"/outputs/{outputs[FITS]}/subscriptions")["principal"]
+    assert _clearance(platform, again) is None
+
+
+def _clearance(platform: Platform, principal: str) -> Clearance | None:
+    """The clearance of the class that the principal reaches, None for no class."""
+    with platform.catalog.read() as session:
+        query = (
+            select(DeliveryClass.clearance)
+            .join(Access, Access.class_id == DeliveryClass.id)
+            .where(Access.principal == principal)
+        )
+        wire = session.scalar(query)
+    label = Label.from_wire(wire)
+    return Clearance(label.bits) if label is not None else None
+
+
+def _bits(platform: Platform, stream: str) -> tuple[int, int]:
+    """The stream's two categories."""
+    with platform.catalog.read() as session:
+        rows = session.execute(
+            select(CategoryRow.kind, CategoryRow.bit)
+            .join(Object, Object.id == CategoryRow.stream_id)
+            .where(Object.name == stream)
+        )
+        bits = {row.kind: row.bit for row in rows}
+    return bits["source"], bits["aggregated"]
