@@ -1,4 +1,4 @@
-"""Standing queries: adding, showing, starting, stopping, removing."""
+"""Standing queries: adding, starting, stopping, removing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from catalog.models import (
     OutputInput,
     OutputRow,
     QueryRow,
-    RunStatus,
     StreamRow,
 )
 from catalog.names import check_object_name
@@ -22,12 +21,12 @@ from catalog.namespace import Namespace
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
 from catalog.plan_check import check_plan, event_time, is_public, lateness_ms, reach
-from catalog.plan_json import decode, decode_plan, encode, encode_plan
+from catalog.plan_json import decode, encode, encode_plan
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Schema
-from catalog.wanted import query_run_name
 from secadmin.control import streams
 from secadmin.control.platform import Platform
+from secadmin.control.query_views import outputs_of
 from secadmin.control.settlement import of_objects
 from secadmin.control.work import Caller, Reading, Work, reading, working
 from secadmin.languages import parse_borealis, parse_sql
@@ -43,25 +42,6 @@ class QueryDefinition:
     language: str
     text: str
     output: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class QueryView:
-    """A query as it is shown; `state` and `message` are the runner's, never with data.
-
-    What a running query withholds is told to holders of CHANGE SYSTEM alone.
-
-    `text` is empty for who may not view all that it names.
-    """
-
-    name: str
-    owner: str
-    language: str
-    text: str
-    running: bool
-    outputs: tuple[str, ...]
-    state: str
-    message: str
 
 
 @dataclass
@@ -194,35 +174,6 @@ def _output_relation(output: Object, plan: Plan) -> Relation:
     )
 
 
-def list_queries(platform: Platform, caller: Caller) -> list[QueryView]:
-    """The queries that the caller may view."""
-    with reading(platform, caller, "list queries", "system") as view:
-        queries = view.authorizer.visible_objects(view.subject, ObjectKind.QUERY)
-        return [_view(view, query) for query in queries]
-
-
-def show_query(platform: Platform, caller: Caller, name: str) -> QueryView:
-    """One query, for who may view it."""
-    with reading(platform, caller, "show query", f"query {name}") as view:
-        return _view(view, view.find(ObjectKind.QUERY, name))
-
-
-def show_plans(platform: Platform, caller: Caller, name: str) -> dict[str, Plan]:
-    """The plans of a query's outputs, for who may view the query and all that it names."""
-    with reading(platform, caller, "show plan", f"query {name}") as view:
-        query = view.find(ObjectKind.QUERY, name)
-        plans = {
-            output.name: decode_plan(view.session.get_one(OutputRow, output.id).plan)
-            for output in outputs_of(view, query)
-        }
-        for plan in plans.values():
-            for relation in sources(plan):
-                view.require(
-                    Permission.VIEW_OBJECT, view.session.get_one(Object, relation.object_id)
-                )
-        return plans
-
-
 def set_running(platform: Platform, caller: Caller, name: str, running: bool) -> None:
     """Start or stop a query; a started one goes on where it stopped. Needs SET QUERY STATUS."""
     action = "start query" if running else "stop query"
@@ -250,56 +201,3 @@ def remove_query(platform: Platform, caller: Caller, name: str) -> None:
         work.session.flush()
         work.settlement.settle(of_objects(*ids))
         work.change.bump_generation()
-
-
-def outputs_of(view: Reading, query: Object) -> list[Object]:
-    """The live outputs of a query, in the order of their creation."""
-    own = (
-        select(Object)
-        .join(OutputRow, OutputRow.object_id == Object.id)
-        .where(OutputRow.query_id == query.id, Object.removed_at.is_(None))
-    )
-    return list(view.session.scalars(own.order_by(Object.id)))
-
-
-def _view(view: Reading, query: Object) -> QueryView:
-    row = view.session.get_one(QueryRow, query.id)
-    outputs = outputs_of(view, query)
-    names = [query_run_name(output.id) for output in outputs]
-    statuses = list(view.session.scalars(select(RunStatus).where(RunStatus.name.in_(names))))
-    states = {status.state for status in statuses}
-    state = next(
-        (s for s in ("failed", "restarting", "starting", "running") if s in states), "stopped"
-    )
-    if row.running and len(statuses) < len(names):
-        state = "starting"
-    return QueryView(
-        name=query.name,
-        owner=query.owner.name if query.owner else "",
-        language=row.language,
-        text=row.text if _may_view_inputs(view, outputs) else "",
-        running=row.running,
-        outputs=tuple(output.name for output in outputs),
-        state=state,
-        message="; ".join(s.message for s in statuses if s.message and _may_see(view, s)),
-    )
-
-
-def _may_see(view: Reading, status: RunStatus) -> bool:
-    """Why a run fails is its holders' to know; what it withholds tells of hidden tuples."""
-    if status.state in ("failed", "restarting"):
-        return True
-    system = view.authorizer.system()
-    return view.authorizer.decide(view.subject, Permission.CHANGE_SYSTEM, system).allowed
-
-
-def _may_view_inputs(view: Reading, outputs: list[Object]) -> bool:
-    reads = (
-        select(Object)
-        .join(OutputInput, OutputInput.relation_id == Object.id)
-        .where(OutputInput.output_id.in_([output.id for output in outputs]))
-    )
-    return all(
-        view.authorizer.decide(view.subject, Permission.VIEW_OBJECT, obj).allowed
-        for obj in view.session.scalars(reads)
-    )

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 
 from catalog.plan_check import check_plan
 from catalog.plan_json import encode_plan
-from secadmin.control import queries
+from secadmin.control import queries, query_views
 from secadmin.service.answers import attributes_of
 from secadmin.service.authentication import Authenticated, OnPlatform
 from secadmin.service.requests import QueryBody
@@ -33,19 +33,19 @@ def add_query(platform: OnPlatform, caller: Authenticated, body: QueryBody) -> d
 @router.get("")
 def list_queries(platform: OnPlatform, caller: Authenticated) -> list[dict[str, Any]]:
     """The queries that the caller may view."""
-    return [asdict(view) for view in queries.list_queries(platform, caller)]
+    return [asdict(view) for view in query_views.list_queries(platform, caller)]
 
 
 @router.get("/{name}")
 def show_query(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, Any]:
     """One query, with what the runner says of it."""
-    return asdict(queries.show_query(platform, caller, name))
+    return asdict(query_views.show_query(platform, caller, name))
 
 
 @router.get("/{name}/plan")
 def show_plan(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, Any]:
     """The plans of a query's outputs."""
-    plans = queries.show_plans(platform, caller, name)
+    plans = query_views.show_plans(platform, caller, name)
     return {
         "outputs": [
             {

@@ -1,0 +1,116 @@
+"""Standing queries as they are shown: to whom, how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from catalog.models import Object, OutputInput, OutputRow, QueryRow, RunStatus
+from catalog.permission import ObjectKind, Permission
+from catalog.plan import Plan, sources
+from catalog.plan_json import decode_plan
+from catalog.wanted import query_run_name
+from secadmin.control.platform import Platform
+from secadmin.control.work import Caller, Reading, reading
+
+
+@dataclass(frozen=True, slots=True)
+class QueryView:
+    """A query as it is shown; `state` and `message` are the runner's, never with data.
+
+    What a running query withholds is told to holders of CHANGE SYSTEM alone.
+
+    `text` is empty for who may not view all that it names.
+    """
+
+    name: str
+    owner: str
+    language: str
+    text: str
+    running: bool
+    outputs: tuple[str, ...]
+    state: str
+    message: str
+
+
+def list_queries(platform: Platform, caller: Caller) -> list[QueryView]:
+    """The queries that the caller may view."""
+    with reading(platform, caller, "list queries", "system") as view:
+        queries = view.authorizer.visible_objects(view.subject, ObjectKind.QUERY)
+        return [_view(view, query) for query in queries]
+
+
+def show_query(platform: Platform, caller: Caller, name: str) -> QueryView:
+    """One query, for who may view it."""
+    with reading(platform, caller, "show query", f"query {name}") as view:
+        return _view(view, view.find(ObjectKind.QUERY, name))
+
+
+def show_plans(platform: Platform, caller: Caller, name: str) -> dict[str, Plan]:
+    """The plans of a query's outputs, for who may view the query and all that it names."""
+    with reading(platform, caller, "show plan", f"query {name}") as view:
+        query = view.find(ObjectKind.QUERY, name)
+        plans = {
+            output.name: decode_plan(view.session.get_one(OutputRow, output.id).plan)
+            for output in outputs_of(view, query)
+        }
+        for plan in plans.values():
+            for relation in sources(plan):
+                view.require(
+                    Permission.VIEW_OBJECT, view.session.get_one(Object, relation.object_id)
+                )
+        return plans
+
+
+def outputs_of(view: Reading, query: Object) -> list[Object]:
+    """The live outputs of a query, in the order of their creation."""
+    own = (
+        select(Object)
+        .join(OutputRow, OutputRow.object_id == Object.id)
+        .where(OutputRow.query_id == query.id, Object.removed_at.is_(None))
+    )
+    return list(view.session.scalars(own.order_by(Object.id)))
+
+
+def _view(view: Reading, query: Object) -> QueryView:
+    row = view.session.get_one(QueryRow, query.id)
+    outputs = outputs_of(view, query)
+    names = [query_run_name(output.id) for output in outputs]
+    statuses = list(view.session.scalars(select(RunStatus).where(RunStatus.name.in_(names))))
+    states = {status.state for status in statuses}
+    state = next(
+        (s for s in ("failed", "restarting", "starting", "running") if s in states), "stopped"
+    )
+    if row.running and len(statuses) < len(names):
+        state = "starting"
+    return QueryView(
+        name=query.name,
+        owner=query.owner.name if query.owner else "",
+        language=row.language,
+        text=row.text if _may_view_inputs(view, outputs) else "",
+        running=row.running,
+        outputs=tuple(output.name for output in outputs),
+        state=state,
+        message="; ".join(s.message for s in statuses if s.message and _may_see(view, s)),
+    )
+
+
+def _may_see(view: Reading, status: RunStatus) -> bool:
+    """Why a run fails is its holders' to know; what it withholds tells of hidden tuples."""
+    if status.state in ("failed", "restarting"):
+        return True
+    system = view.authorizer.system()
+    return view.authorizer.decide(view.subject, Permission.CHANGE_SYSTEM, system).allowed
+
+
+def _may_view_inputs(view: Reading, outputs: list[Object]) -> bool:
+    reads = (
+        select(Object)
+        .join(OutputInput, OutputInput.relation_id == Object.id)
+        .where(OutputInput.output_id.in_([output.id for output in outputs]))
+    )
+    return all(
+        view.authorizer.decide(view.subject, Permission.VIEW_OBJECT, obj).allowed
+        for obj in view.session.scalars(reads)
+    )
