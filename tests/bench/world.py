@@ -1,0 +1,145 @@
+"""The running platform as a measurement uses it: an administrator, streams, queries, users."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from confluent_kafka import Consumer, Producer
+
+from deploy.stack import Stack
+
+PASSWORD = "measured with care"
+ATTRIBUTES = [
+    {"name": "ts", "type": "timestamp", "required": True},
+    {"name": "n", "type": "bigint", "required": True},
+    {"name": "sent", "type": "bigint", "required": True},
+]
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Session:
+    """A logged-in user."""
+
+    http: httpx.Client
+    user: str
+    token: str = field(repr=False)
+
+    def call(self, method: str, path: str, **body: Any) -> Any:
+        """Call the API; it must succeed."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        response = self.http.request(method, path, headers=headers, json=body or None)
+        response.raise_for_status()
+        return response.json() if response.content else None
+
+    def post(self, path: str, **body: Any) -> Any:
+        """POST."""
+        return self.call("POST", path, **(body or {"keep": False}))
+
+    def wait_until_fed(self) -> None:
+        """Wait until all of this user's subscriptions are delivered to."""
+        until(lambda: all(row["fed"] for row in self.call("GET", "/accesses")), "to be fed")
+
+
+class World:
+    """The platform and its administrator."""
+
+    def __init__(self, stack: Stack) -> None:
+        """Log in as the first administrator of a fresh platform."""
+        self.stack = stack
+        settings = stack.settings
+        ca = str(settings.secadmin.ca_file)
+        self.http = httpx.Client(base_url=stack.secadmin_url, verify=ca, timeout=60)
+        one_time = settings.secadmin.first_password_file.read_text().strip()
+        self.admin = self.log_in("admin", one_time)
+        self.admin.post("/password", old=one_time, new=PASSWORD)
+        self.admin.post("/schemas", name="bench", attributes=ATTRIBUTES)
+
+    def log_in(self, user: str, password: str) -> Session:
+        """A session of the user."""
+        answer = self.http.post("/login", json={"user": user, "password": password})
+        answer.raise_for_status()
+        return Session(self.http, user, answer.json()["token"])
+
+    def new_user(self, role: str) -> Session:
+        """A new user with the role, which is made if it is not there."""
+        if role not in {row["name"] for row in self.admin.call("GET", "/roles")}:
+            self.admin.post("/roles", name=role)
+        name = f"u{secrets.token_hex(4)}"
+        one_time = self.admin.post("/users", name=name)["password"]
+        self.admin.post(f"/users/{name}/roles", role=role)
+        session = self.log_in(name, one_time)
+        session.post("/password", old=one_time, new=PASSWORD)
+        return session
+
+    def add_stream(self, name: str) -> None:
+        """A stream of the bench's schema."""
+        self.admin.post("/streams", name=name, schema="bench", event_time="ts")
+
+    def add_query(self, name: str, text: str) -> None:
+        """An SQL query whose output has its name."""
+        self.admin.post("/queries", name=name, language="sql", text=text)
+
+    def grant(self, role: str, kind: str, name: str, *permissions: str) -> None:
+        """Grant to a role."""
+        body = {"role": role, "kind": kind, "name": name, "permissions": list(permissions)}
+        self.admin.post("/grants", **body)
+
+    def revoke(self, role: str, kind: str, name: str, *permissions: str) -> None:
+        """Revoke from a role."""
+        body = {"role": role, "kind": kind, "name": name, "permissions": list(permissions)}
+        self.admin.post("/revocations", **body)
+
+    def sender(self, stream: str) -> tuple[Producer, str]:
+        """A producer of the administrator's for the stream, and its topic."""
+        self.grant("ADMIN", "stream", stream, "SEND")
+        access = self.admin.post(f"/streams/{stream}/senders")
+        return Producer(self.client_config(access) | {"linger.ms": 0}), access["topic"]
+
+    def subscriber(self, user: Session, output: str) -> Consumer:
+        """A consumer of a new subscription, from now on."""
+        access = user.post(f"/outputs/{output}/subscriptions")
+        consumer = Consumer(
+            self.client_config(access)
+            | {
+                "group.id": access["group_prefix"] + "bench",
+                "topic.metadata.refresh.interval.ms": 1000,
+                "auto.offset.reset": "latest",
+                "fetch.wait.max.ms": 50,
+            }
+        )
+        consumer.subscribe([access["topic_pattern"]])
+        return consumer
+
+    def client_config(self, access: dict[str, Any]) -> dict[str, Any]:
+        """What a client connects with."""
+        return {
+            "bootstrap.servers": access["bootstrap"],
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": access["principal"],
+            "sasl.password": access["secret"],
+            "ssl.ca.pem": access["ca_pem"],
+            "log_level": 3,
+        }
+
+
+def tuple_now(number: int) -> bytes:
+    """A tuple that says when it was sent, in nanoseconds of this machine's steady clock."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return json.dumps({"ts": at, "n": number, "sent": time.monotonic_ns()}).encode()
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait for a condition. Raises TimeoutError after a minute."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited too long {what}")
+        time.sleep(0.02)
