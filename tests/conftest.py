@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from deploy.runtime import ensure_runtime
@@ -22,3 +24,13 @@ def spark() -> Iterator[SparkSession]:
     session = build_session("local[16]", ensure_runtime().jars.connector, _OPTIONS)
     yield session
     session.stop()
+    _end_jvm()
+
+
+def _end_jvm() -> None:
+    """End Spark's process: its producers would go on looking for a broker that is gone."""
+    gateway: Any = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(30)

@@ -34,7 +34,9 @@ def kafka_alone(world: World) -> list[Figure]:
     settings = world.stack.settings.kafka
     config = settings.client_config(settings.secadmin) | {"log_level": 3}
     topic = f"bench-{secrets.token_hex(4)}"
-    AdminClient(config).create_topics([NewTopic(topic, 1, 1)])[topic].result()
+    # Kept in a variable: a client that is collected takes its requests with it.
+    admin = AdminClient(config)
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
     reader = {"group.id": "bench", "auto.offset.reset": "earliest", "fetch.wait.max.ms": 50}
     consumer = Consumer(config | reader)
     consumer.subscribe([topic])
