@@ -7,11 +7,13 @@ are one. Kafka hears of it afterwards (`secadmin.control.alignment`).
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
 from sqlalchemy import ColumnElement, select
+from sqlalchemy.orm import joinedload, selectinload
 
 from catalog.authorizer import Authorizer
 from catalog.clearance import Clearance
@@ -20,11 +22,9 @@ from catalog.models import (
     Access,
     AccessRole,
     DeliveryClass,
-    Membership,
     Object,
     OutputRow,
     Session,
-    SessionRole,
     StreamRow,
     User,
     Withdrawal,
@@ -34,7 +34,7 @@ from catalog.plan_json import decode
 from catalog.relation import Relation
 from catalog.roles import seniors_of
 from catalog.store import Change
-from catalog.subject import Subject, subject_of_access
+from catalog.subject import Subject, subjects_of_accesses
 from catalog.topics import in_topic, out_topic, quarantine_topic
 
 OUTPUT, QUARANTINE, SEND = "output", "quarantine", "send"
@@ -55,11 +55,16 @@ class Target:
 
 @dataclass
 class Settlement:
-    """Settles accesses within one change; `topics` collects those that Kafka must be told about."""
+    """Settles accesses within one change; `topics` collects those that Kafka must be told about.
+
+    However many accesses a change touches, what they have in common is looked up once.
+    """
 
     change: Change
     now: datetime
     topics: set[str] = field(default_factory=set)
+    _allowed: dict[tuple[object, ...], bool] = field(default_factory=dict)
+    _clearances: dict[tuple[object, ...], Clearance] = field(default_factory=dict)
 
     @cached_property
     def _authorizer(self) -> Authorizer:
@@ -67,46 +72,50 @@ class Settlement:
 
     def settle(self, which: ColumnElement[bool]) -> None:
         """Settle the live accesses that `which` selects."""
-        live = select(Access).where(Access.ended_at.is_(None), which)
-        for access in self.change.session.scalars(live.order_by(Access.id)):
-            self.settle_one(access)
+        live = (
+            select(Access)
+            .where(Access.ended_at.is_(None), which)
+            .order_by(Access.id)
+            .options(selectinload(Access.roles), joinedload(Access.user))
+        )
+        self._settle(list(self.change.session.scalars(live)))
 
     def settle_one(self, access: Access) -> None:
         """End the access, or move it to the topic that its rights allow now."""
-        if self._has_ended(access):
-            self.end(access)
-        else:
-            self._move(access, self._target(access))
+        self._settle([access])
 
     def end(self, access: Access) -> None:
         """End the access for good."""
         self._move(access, None)
         access.ended_at = self.now
 
-    def _has_ended(self, access: Access) -> bool:
+    def _settle(self, accesses: Sequence[Access]) -> None:
+        subjects = subjects_of_accesses(self.change.session, accesses)
+        for access, subject in zip(accesses, subjects, strict=True):
+            if self._has_ended(access, subject):
+                self.end(access)
+            else:
+                self._move(access, self._target(access, subject))
+
+    def _has_ended(self, access: Access, subject: Subject) -> bool:
         """It ends with its session, its user's lock, its object, or the loss of a role it has."""
         session = self.change.session
-        obj = session.get_one(Object, access.object_id)
-        wanted = {role.id for role in access.roles}
-        of_user = select(Membership.role_id).where(Membership.user_id == access.user_id)
-        if obj.removed_at or access.user.locked or not wanted <= set(session.scalars(of_user)):
+        if session.get_one(Object, access.object_id).removed_at or subject.barred is not None:
+            return True
+        if {role.id for role in access.roles} != subject.active_role_ids:
             return True
         if access.session_id is None:
             return False
-        login = session.get_one(Session, access.session_id)
-        active = select(SessionRole.role_id).where(SessionRole.session_id == login.id)
-        over = login.ended_at is not None or login.expires_at <= self.now
-        return over or not wanted <= set(session.scalars(active))
+        return session.get_one(Session, access.session_id).expires_at <= self.now
 
-    def _target(self, access: Access) -> Target | None:
-        subject = subject_of_access(self.change.session, access)
+    def _target(self, access: Access, subject: Subject) -> Target | None:
         obj = self.change.session.get_one(Object, access.object_id)
         needed = {
             OUTPUT: (Permission.VIEW_OBJECT, Permission.SUBSCRIBE),
             QUARANTINE: (Permission.VIEW_OBJECT, Permission.READ_TUPLE),
             SEND: (Permission.VIEW_OBJECT, Permission.SEND),
         }[access.kind]
-        if not all(self._authorizer.decide(subject, right, obj).allowed for right in needed):
+        if not all(self._is_allowed(subject, right, obj) for right in needed):
             return None
         if access.kind == SEND:
             return Target(in_topic(obj.name))
@@ -114,16 +123,29 @@ class Settlement:
             return self._quarantine(subject, obj)
         return self._output(subject, obj)
 
+    def _is_allowed(self, subject: Subject, permission: Permission, obj: Object) -> bool:
+        """The authorizer's decision, which depends on roles and ownership alone."""
+        key = (subject.role_ids, subject.user_id == obj.owner_id, permission, obj.id)
+        if key not in self._allowed:
+            self._allowed[key] = self._authorizer.decide(subject, permission, obj).allowed
+        return self._allowed[key]
+
+    def _clearance(self, subject: Subject, reach: Label) -> Clearance:
+        key = (subject.role_ids, reach)
+        if key not in self._clearances:
+            self._clearances[key] = self._authorizer.clearance_of(subject, reach)
+        return self._clearances[key]
+
     def _quarantine(self, subject: Subject, stream: Object) -> Target | None:
         row = self.change.session.get_one(StreamRow, stream.id)
         relation: Relation = decode(row.relation)
-        covered = self._authorizer.clearance_of(subject).covers(relation.reach)
+        covered = self._clearance(subject, relation.reach).covers(relation.reach)
         return Target(quarantine_topic(stream.name)) if covered else None
 
     def _output(self, subject: Subject, output: Object) -> Target | None:
         row = self.change.session.get_one(OutputRow, output.id)
         relation: Relation = decode(row.relation)
-        clearance = self._authorizer.clearance_of(subject, relation.reach)
+        clearance = self._clearance(subject, relation.reach)
         if clearance.bits == 0 and not relation.public:
             return None
         found = self._class(output, clearance, row.weak)
