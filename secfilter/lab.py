@@ -163,7 +163,6 @@ def read_lab(records: DataFrame, relation: Relation, metric: str | None = None) 
 
 def _lineage(relation: Relation) -> Column:
     place = fn.concat_ws(":", fn.col("partition").cast("string"), fn.col("offset").cast("string"))
-    if relation.kind is RelationKind.OUTPUT:
-        # An output's record may stand there again after a crash, with the lineage it had before.
-        place = fn.coalesce(header_text(fn.col("headers"), 1, ORIGIN_HEADER), place)
-    return fn.concat(fn.lit(f"{relation.object_id}:"), place)
+    # Should a record stand there again after a crash, it has the lineage that it had before.
+    origin = fn.coalesce(header_text(fn.col("headers"), 1, ORIGIN_HEADER), place)
+    return fn.concat(fn.lit(f"{relation.object_id}:"), origin)
