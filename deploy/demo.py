@@ -75,6 +75,8 @@ def report(console: Console, story: Story, expected: dict[str, list[Week]]) -> b
             str(len(weeks)),
             "yes" if right else "NO",
         )
+        for week in sorted(set(received) ^ set(weeks))[:10]:
+            console.print(f"{name}: {'received' if week in received else 'expected'} {week}")
     console.print(table)
     return all_right
 
