@@ -25,6 +25,7 @@ from deploy.runtime import Runtime
 from deploy.scenario.listener import Delivery
 from deploy.scenario.story import Story
 from deploy.stack import Stack, StackOptions
+from tests.requirements import missing
 
 Result = tuple[str, int, int, int, str]
 FILES = {"1": "sp500", "2": "nasdaq"}
@@ -129,9 +130,7 @@ def only(label: str, results: Counter[Result]) -> Counter[Result]:
 def by_kcat(folder: Path, scratch: Path) -> Counter[Result]:
     """What kcat, which knows only what `subscribe` wrote, reads from the beginning."""
     if shutil.which("kcat") is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("kcat is missing: .ci/run installs it")
-        pytest.skip("kcat is not installed")
+        missing("kcat")
     group = json.loads((folder / "subscription.json").read_text())["group_prefix"] + "kcat"
     topic = json.loads((folder / "subscription.json").read_text())["topic_pattern"]
     command = ["kcat", "-F", str(folder / "librdkafka.conf"), "-X", "auto.offset.reset=earliest"]
