@@ -52,14 +52,18 @@ class Listener:
         if self._thread is not None:
             self._thread.join()
 
+    @property
+    def results(self) -> int:
+        """How many different results have arrived: a repeated one has the id that it had before."""
+        return len({delivery.id for delivery in tuple(self.deliveries)})
+
     def wait_for(self, count: int, timeout_s: float = 120.0) -> None:
-        """Wait until at least `count` records have arrived. Raises DeployError after the time."""
+        """Wait until at least `count` results have arrived. Raises DeployError after the time."""
         deadline = time.monotonic() + timeout_s
-        while len(self.deliveries) < count:
+        while (arrived := self.results) < count:
             if time.monotonic() > deadline:
                 raise DeployError(
-                    f"{self.folder.name}: {len(self.deliveries)} of {count} records arrived "
-                    f"in {timeout_s:.0f} s"
+                    f"{self.folder.name}: {arrived} of {count} results arrived in {timeout_s:.0f} s"
                 )
             time.sleep(0.05)
 

@@ -5,69 +5,23 @@ What must arrive is computed here, from the input files, in plain Python.
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
-import math
 import os
 import shutil
 import subprocess
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from datetime import date
-from importlib.util import find_spec
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import confluent_kafka
 import pytest
 
 from deploy.runtime import Runtime
-from deploy.scenario.listener import Delivery
 from deploy.scenario.story import Story
 from deploy.stack import Stack, StackOptions
+from tests.integration.results import Result, expected, last_day_sent, only, received
+from tests.integration.trail import assert_all_stand_in, assert_tampering_shows
 from tests.requirements import missing
-
-Result = tuple[str, int, int, int, str]
-FILES = {"1": "sp500", "2": "nasdaq"}
-
-
-def expected(last_day: date, after: date = date.min) -> Counter[Result]:
-    """Weeks (since 1970) with an end in (after, last_day]: start, percent, days, volume, label."""
-    groups = defaultdict(list)
-    package = Path(str(find_spec("arch").origin)).parent  # type: ignore[union-attr]
-    for label, name in FILES.items():
-        with gzip.open(package / "data" / name / f"{name}.csv.gz", "rt") as lines:
-            for row in csv.DictReader(lines):
-                month, number, year = (int(part) for part in row["Date"].split("/"))
-                day = date(year, month, number)
-                week = (day.toordinal() - date(1970, 1, 1).toordinal()) // 7
-                opened, closed = float(row["Open"]), float(row["Close"])
-                percent = math.floor((closed - opened) * 100 / opened)
-                if day <= last_day:
-                    groups[week, percent].append((int(label), int(float(row["Volume"]))))
-    results: Counter[Result] = Counter()
-    for (week, percent), days in groups.items():
-        start = date.fromordinal(date(1970, 1, 1).toordinal() + week * 7)
-        end = date.fromordinal(start.toordinal() + 7)
-        if after < end <= last_day:
-            label = str(max(label for label, _ in days) if len({x for x, _ in days}) == 1 else 3)
-            volume = sum(volume for _, volume in days)
-            results[f"{start}T00:00:00.000000Z", percent, len(days), volume, label] += 1
-    return results
-
-
-def received(deliveries: Iterable[Delivery]) -> Counter[Result]:
-    """What arrived, each id once."""
-    once = {delivery.id: delivery for delivery in deliveries}
-    return Counter(
-        (d.value["window_start"], d.value["percent"], d.value["days"], d.value["volume"], d.label)
-        for d in once.values()
-    )
-
-
-def last_day_sent(story: Story) -> date:
-    """The newest day that both streams have."""
-    return min(date.fromisoformat(quotes[-1].day[:10]) for quotes in story.sent.values())
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +48,8 @@ def test_the_scenario(story: Story, tmp_path: Path) -> None:
     story.listeners["al"].wait_for(al.total())
     assert received(story.listeners["al"].deliveries) == al
 
+    refused = story.people["bob"].attempt("subscribe", "out1", "--dir", str(tmp_path / "out1"))
+    assert refused.returncode and not (tmp_path / "out1").exists()
     story.share()
     story.send(2004, 2010)
     bob = only("1", expected(last_day_sent(story), before_bob))
@@ -118,13 +74,10 @@ def test_the_scenario(story: Story, tmp_path: Path) -> None:
     assert by_kcat(story.people["bob"].folder / "out1", tmp_path) == bob
     assert {d.label for d in story.listeners["bob"].deliveries} == {"1"}
 
-    audit = story.people["joe"].ask("audit", "verify")
-    assert audit["intact"] is True
-
-
-def only(label: str, results: Counter[Result]) -> Counter[Result]:
-    """The results with that label."""
-    return Counter({result: count for result, count in results.items() if result[-1] == label})
+    assert story.people["joe"].ask("audit", "verify")["intact"] is True
+    log = story.stack.state / "catalog.db"
+    assert_all_stand_in(log)
+    assert_tampering_shows(log, tmp_path)
 
 
 def by_kcat(folder: Path, scratch: Path) -> Counter[Result]:

@@ -1,0 +1,95 @@
+"""The scenario while its parts are killed: all arrives, and nothing that should not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from deploy.runtime import Runtime
+from deploy.scenario.story import Story
+from deploy.stack import Stack, StackOptions
+from tests.integration.results import expected, last_day_sent, only, received
+from tests.integration.sending import Sending
+
+PROGRESS, TIMEOUT_S = 30, 180.0
+
+
+@pytest.fixture
+def story(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """A platform of this test's own: its parts are killed."""
+    options = StackOptions(tmp_path_factory.mktemp("faults"), broker_port=0, secadmin_port=0)
+    with Stack(options, runtime) as stack:
+        told = Story(stack, print)
+        try:
+            yield told
+        finally:
+            told.close()
+
+
+def kill_runner(story: Story) -> None:
+    story.stack.runner.kill()
+    story.stack.start_runner()
+
+
+def kill_secadmin(story: Story) -> None:
+    story.stack.secadmin.kill()
+    wait_for_more(story)  # what is granted flows on while nobody decides
+    story.stack.start_secadmin()
+
+
+def kill_broker(story: Story) -> None:
+    broker = story.stack.broker
+    assert broker is not None
+    broker.kill()
+    broker.start()
+
+
+def kill_all(story: Story) -> None:
+    broker = story.stack.broker
+    assert broker is not None
+    for kill in (story.stack.runner.kill, broker.kill, story.stack.secadmin.kill):
+        kill()
+    for start in (broker.start, story.stack.start_secadmin, story.stack.start_runner):
+        start()
+
+
+KILLS: tuple[Callable[[Story], None], ...] = (kill_runner, kill_secadmin, kill_broker, kill_all)
+
+
+def wait_for_more(story: Story) -> None:
+    """Wait until both listeners have received more than they have now."""
+    deadline = time.monotonic() + TIMEOUT_S
+    for name, listener in story.listeners.items():
+        if name == "parked":
+            continue
+        before = listener.results
+        while listener.results < before + PROGRESS:
+            assert time.monotonic() < deadline, f"nothing more arrives for {name}"
+            time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_what_is_killed_loses_nothing_and_leaks_nothing(story: Story) -> None:
+    story.admit()
+    story.define()
+    story.query()
+    story.share()
+    sending = Sending(story, pause_s=0.02).start()
+    for kill in KILLS:
+        wait_for_more(story)
+        kill(story)
+    wait_for_more(story)
+    sending.finish()
+
+    al = expected(last_day_sent(story))
+    bob = only("1", al)
+    story.listeners["al"].wait_for(al.total(), TIMEOUT_S)
+    story.listeners["bob"].wait_for(bob.total(), TIMEOUT_S)
+    assert received(story.listeners["al"].deliveries) == al
+    assert received(story.listeners["bob"].deliveries) == bob
+
+    story.people["joe"].run("revoke", "CUSTOMER2", "READ TUPLE", "stream", "in1")
+    story.listeners["bob"].wait_for_refusal()
+    assert story.people["joe"].ask("audit", "verify")["intact"] is True

@@ -1,0 +1,113 @@
+"""The audit log of the scenario: every decision stands in it, and every tampering shows."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from sqlalchemy import text
+
+from catalog.audit import verify
+from catalog.store import Catalog
+
+Decision = tuple[str, str, str, str]
+CHANGED, ALLOWED, DENIED = "changed", "allowed", "denied"
+# What the scenario decides, in its order: who, what, on what, with which outcome.
+DECISIONS: tuple[Decision, ...] = (
+    ("(platform)", "initialise", "system", CHANGED),
+    ("admin", "login", "user admin", CHANGED),
+    ("admin", "change password", "user admin", CHANGED),
+    ("admin", "add user", "user joe", CHANGED),
+    ("admin", "assign role", "user joe: ADMIN", CHANGED),
+    ("joe", "login", "user joe", CHANGED),
+    ("admin", "add role", "role INFO PROVIDER", CHANGED),
+    ("admin", "grant", "system system: VIEW CATALOG of INFO PROVIDER", CHANGED),
+    ("ed", "login", "user ed", CHANGED),
+    ("al", "login", "user al", CHANGED),
+    ("bob", "login", "user bob", CHANGED),
+    ("admin", "grant", "system system: ADD QUERY of CUSTOMER1", CHANGED),
+    ("joe", "add schema", "schema s", CHANGED),
+    ("joe", "add stream", "stream in1", CHANGED),
+    ("joe", "add stream", "stream in2", CHANGED),
+    ("joe", "grant", "stream in1: VIEW OBJECT, READ TUPLE of CUSTOMER1", CHANGED),
+    ("joe", "grant", "stream in2: VIEW OBJECT, READ TUPLE of CUSTOMER1", CHANGED),
+    ("joe", "grant", "stream in1: VIEW OBJECT, SEND of INFO PROVIDER", CHANGED),
+    ("joe", "grant", "stream in2: VIEW OBJECT, SEND of INFO PROVIDER", CHANGED),
+    ("ed", "view catalog", "system", ALLOWED),
+    ("al", "add query", "query q1", CHANGED),
+    ("al", "access: output", "output out1", CHANGED),
+    ("ed", "access: send", "stream in1", CHANGED),
+    ("ed", "access: send", "stream in2", CHANGED),
+    ("bob", "prepare access: output", "output out1", DENIED),
+    ("bob", "view catalog", "system", ALLOWED),
+    ("joe", "grant", "stream in1: VIEW OBJECT, READ TUPLE of CUSTOMER2", CHANGED),
+    ("al", "grant", "output out1: VIEW OBJECT, SUBSCRIBE of CUSTOMER2", CHANGED),
+    ("bob", "access: output", "output out1", CHANGED),
+    ("joe", "revoke", "stream in1: READ TUPLE of CUSTOMER2", CHANGED),
+    ("joe", "grant", "stream in1: READ TUPLE of CUSTOMER2", CHANGED),
+)
+COLUMNS = ("at", "actor", "action", "object", "outcome", "reason", "detail", "hash")
+
+
+def assert_all_stand_in(database: Path) -> None:
+    """Each decision of the scenario is in the log, in its order."""
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+        query = "SELECT actor, action, object, outcome FROM audit ORDER BY seq"
+        logged = iter(connection.execute(query).fetchall())
+    for decision in DECISIONS:
+        assert decision in logged, f"missing, or not in its place: {decision}"
+
+
+def assert_tampering_shows(database: Path, scratch: Path) -> None:
+    """Whatever is changed, removed or moved in a copy of the log is found by verification."""
+    copy = scratch / "copy.db"
+    with sqlite3.connect(database) as source, sqlite3.connect(copy) as target:
+        source.backup(target)
+    catalog = Catalog(f"sqlite:///{copy}")
+    try:
+        with sqlite3.connect(copy) as connection:
+            rows = connection.execute("SELECT * FROM audit ORDER BY seq").fetchall()
+        with catalog.read() as session:
+            assert verify(session).intact
+            assert verify(session).entries == len(rows)
+        for number in range(1, len(rows) + 1):
+            for deed in _deeds(number, len(rows)):
+                assert not _intact_after(catalog, deed), deed
+    finally:
+        catalog.close()
+
+
+def _deeds(number: int, last: int) -> Iterator[tuple[str, ...]]:
+    """A column changed (each in its turn), the entry removed, left out without a gap, and moved."""
+    column = COLUMNS[number % len(COLUMNS)]
+    value = {"detail": "'{\"x\": 1}'", "at": "datetime(at, '+1 second') || '.000000'"}
+    changed = value.get(column, f"{column} || '0'")
+    yield (f"UPDATE audit SET {column} = {changed} WHERE seq = {number}",)
+    yield (f"DELETE FROM audit WHERE seq = {number}",)
+    yield (
+        f"DELETE FROM audit WHERE seq = {number}",
+        f"UPDATE audit SET seq = 1 - seq WHERE seq > {number}",
+        "UPDATE audit SET seq = -seq WHERE seq < 0",
+    )
+    other = number % last + 1
+    yield tuple(
+        f"UPDATE audit SET seq = {new} WHERE seq = {old}"
+        for old, new in ((number, 0), (other, number), (0, other))
+    )
+
+
+class _Undone(Exception):
+    """Ends a transaction without a trace."""
+
+
+def _intact_after(catalog: Catalog, deed: tuple[str, ...]) -> bool:
+    """Whether verification finds nothing wrong; the deed is undone afterwards."""
+    intact = False
+    with suppress(_Undone), catalog.bookkeeping() as session:
+        for statement in deed:
+            session.execute(text(statement))
+        intact = verify(session).intact
+        raise _Undone
+    return intact
