@@ -5,19 +5,14 @@ One combined KRaft node; clients and controller over TLS with SASL, ACLs on, not
 
 import subprocess
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TypeAlias
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-
+from deploy.broker_clients import ClientConfig, can_log_in, client_config
+from deploy.broker_format import argument_file, format_arguments
 from deploy.broker_properties import (
     BROKER_USER,
-    SCRAM,
     SECADMIN_USER,
     SECFILTER_USER,
     NodeFiles,
@@ -30,8 +25,6 @@ from deploy.errors import DeployError
 from deploy.files import private_folder, write_private
 from deploy.ports import free_port, is_free, require_free
 from deploy.processes import LogTail, ManagedProcess, last_error
-
-ClientConfig: TypeAlias = dict[str, str | int | float | bool]
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 20.0
@@ -110,16 +103,7 @@ class EmbeddedBroker:
 
     def client_config(self, username: str, password: str) -> ClientConfig:
         """Settings of a confluent-kafka client that logs in as `username`."""
-        return {
-            "bootstrap.servers": self.bootstrap,
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanism": SCRAM,
-            "sasl.username": username,
-            "sasl.password": password,
-            "ssl.ca.location": str(self.ca_file),
-            # The listener is bound to IPv4 alone, and `localhost` may name IPv6 first.
-            "broker.address.family": "v4",
-        }
+        return client_config(self.bootstrap, self.ca_file, username, password)
 
     def admin_config(self) -> ClientConfig:
         """Settings of a confluent-kafka client that logs in as `secadmin`."""
@@ -218,15 +202,11 @@ class EmbeddedBroker:
     def _format(self) -> None:
         """Prepare the data folder with the platform's SCRAM users already in it.
 
-        The passwords go through an argument file of the java launcher (0600, gone afterwards):
-        arguments of a process can be read by everyone on the machine.
+        The passwords go through an argument file of the java launcher: 0600, gone afterwards.
         """
-        arguments = [*self._java(), "kafka.tools.StorageTool", "format", "--standalone"]
-        arguments += ["--cluster-id", _cluster_id(), "--config", str(self._properties)]
-        for user in (self._own, self.secadmin, self.secfilter):
-            scram = f"{SCRAM}=[name={user.username},password={user.password()}]"
-            arguments += ["--add-scram", scram]
-        file = write_private(self._folder / "format.args", "\n".join(map(_quoted, arguments)))
+        users = (self._own, self.secadmin, self.secfilter)
+        arguments = [*self._java(), *format_arguments(self._properties, users)]
+        file = write_private(self._folder / "format.args", argument_file(arguments))
         try:
             done = subprocess.run(
                 [str(self.settings.java), f"@{file}"],
@@ -249,17 +229,10 @@ class EmbeddedBroker:
             if self._process.mark is None:
                 raise self._death(logs)
             # Until the port answers, a client would only log noise and back off.
-            if not is_free(self._port) and self._logged_in():
+            if not is_free(self._port) and can_log_in(self.admin_config()):
                 return
             time.sleep(0.05)
         raise DeployError(f"no log-in to the broker within {START_TIMEOUT_S:.0f} s: see {self.log}")
-
-    def _logged_in(self) -> bool:
-        config = {**self.admin_config(), "log_level": "0", "socket.timeout.ms": "5000"}
-        try:
-            return bool(AdminClient(config).list_topics(timeout=3).brokers)
-        except KafkaException:
-            return False
 
     def _death(self, logs: tuple[LogTail, LogTail]) -> DeployError:
         text = "\n".join(tail.read() for tail in logs)
@@ -273,16 +246,3 @@ class EmbeddedBroker:
 
 class _PortTakenError(DeployError):
     """Somebody else bound the port first."""
-
-
-def _cluster_id() -> str:
-    """A random id in Kafka's form: 16 bytes in base64, not starting with a dash (an option)."""
-    while (text := urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return text
-
-
-def _quoted(argument: str) -> str:
-    """Quote for an argument file of the java launcher."""
-    escaped = argument.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

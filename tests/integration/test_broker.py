@@ -15,7 +15,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.broker import BrokerSettings, ClientConfig, EmbeddedBroker
+from deploy.broker import BrokerSettings, EmbeddedBroker
+from deploy.broker_clients import ClientConfig
 from deploy.broker_properties import NodeFiles, broker_properties, render
 from deploy.errors import DeployError
 from deploy.ports import LOOPBACK

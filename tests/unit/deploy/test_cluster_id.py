@@ -2,7 +2,7 @@
 
 import re
 
-from deploy.broker import _cluster_id
+from deploy.broker_format import _cluster_id
 
 
 def test_it_is_never_taken_for_an_option() -> None:
