@@ -1,4 +1,4 @@
-"""The embedded broker: nothing but TLS, nobody without a password, nothing without an ACL."""
+"""The broker: nothing but TLS, nobody without a password, nothing without an ACL."""
 
 import contextlib
 import os
@@ -22,16 +22,17 @@ from deploy.errors import DeployError
 from deploy.ports import LOOPBACK
 from deploy.processes import ProcessMark
 from deploy.runtime import Runtime
+from tests.integration.brokers import Broker, embedded_only
 
 
 @pytest.fixture(scope="module")
-def topic(broker: EmbeddedBroker) -> str:
+def topic(broker: Broker) -> str:
     """A topic that nobody was given anything on."""
     _create(broker, "closed")
     return "closed"
 
 
-def _create(broker: EmbeddedBroker, name: str) -> None:
+def _create(broker: Broker, name: str) -> None:
     # Kept in a variable: a client that is collected takes its requests with it.
     client = AdminClient(broker.admin_config())
     for made in client.create_topics([NewTopic(name, 1, 1)]).values():
@@ -79,32 +80,32 @@ def _refused(config: ClientConfig, reason: int | None = None) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT"])
-def test_speaks_nothing_without_tls(broker: EmbeddedBroker, protocol: str) -> None:
+def test_speaks_nothing_without_tls(broker: Broker, protocol: str) -> None:
     _refused({**broker.admin_config(), "security.protocol": protocol})
 
 
-def test_tls_without_a_log_in_gets_nothing(broker: EmbeddedBroker) -> None:
+def test_tls_without_a_log_in_gets_nothing(broker: Broker) -> None:
     _refused({**broker.admin_config(), "security.protocol": "SSL"})
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
-def test_other_mechanisms_are_refused(broker: EmbeddedBroker, mechanism: str) -> None:
+def test_other_mechanisms_are_refused(broker: Broker, mechanism: str) -> None:
     config = {**broker.admin_config(), "sasl.mechanism": mechanism}
     _refused(config, KafkaError._AUTHENTICATION)
 
 
 @pytest.mark.parametrize("user", ["secadmin", "broker", "nobody"])
-def test_a_wrong_password_is_refused(broker: EmbeddedBroker, user: str) -> None:
+def test_a_wrong_password_is_refused(broker: Broker, user: str) -> None:
     _refused(broker.client_config(user, "0" * 64), KafkaError._AUTHENTICATION)
 
 
-def test_the_passwords_differ(broker: EmbeddedBroker) -> None:
+def test_the_passwords_differ(broker: Broker) -> None:
     crossed = broker.client_config("secadmin", broker.secfilter.password())
     _refused(crossed, KafkaError._AUTHENTICATION)
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
-def test_old_tls_is_refused(broker: EmbeddedBroker) -> None:
+def test_old_tls_is_refused(broker: Broker) -> None:
     context = ssl.create_default_context(cafile=str(broker.ca_file))
     context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
     context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -113,7 +114,7 @@ def test_old_tls_is_refused(broker: EmbeddedBroker) -> None:
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
-def test_the_certificate_is_of_our_ca(broker: EmbeddedBroker, name: str) -> None:
+def test_the_certificate_is_of_our_ca(broker: Broker, name: str) -> None:
     context = ssl.create_default_context(cafile=str(broker.ca_file))
     with (
         socket.create_connection((LOOPBACK, broker.port)) as plain,
@@ -122,12 +123,13 @@ def test_the_certificate_is_of_our_ca(broker: EmbeddedBroker, name: str) -> None
         assert secure.version() == "TLSv1.3"
 
 
-def test_a_client_that_does_not_know_the_ca_refuses(broker: EmbeddedBroker) -> None:
+def test_a_client_that_does_not_know_the_ca_refuses(broker: Broker) -> None:
     config = broker.admin_config()
     del config["ssl.ca.location"]
     _refused(config, KafkaError._SSL)
 
 
+@embedded_only
 def test_both_listeners_are_tls_on_loopback_alone(broker: EmbeddedBroker) -> None:
     ports = _listening_ports(broker)
     assert broker.port in ports
@@ -159,7 +161,7 @@ def _listening_ports(broker: EmbeddedBroker) -> list[int]:
     return ports
 
 
-def test_who_has_no_acl_sees_and_does_nothing(broker: EmbeddedBroker, topic: str) -> None:
+def test_who_has_no_acl_sees_and_does_nothing(broker: Broker, topic: str) -> None:
     config = broker.client_config(broker.secfilter.username, broker.secfilter.password())
     assert topic not in AdminClient(config).list_topics(timeout=10).topics
     error = _send(config, topic, b"x")
@@ -178,13 +180,13 @@ def test_who_has_no_acl_sees_and_does_nothing(broker: EmbeddedBroker, topic: str
             made.result(timeout=20)
 
 
-def test_topics_are_not_made_by_using_them(broker: EmbeddedBroker) -> None:
+def test_topics_are_not_made_by_using_them(broker: Broker) -> None:
     error = _send(broker.admin_config(), "never-made", b"x")
     assert error is not None
     assert "never-made" not in AdminClient(broker.admin_config()).list_topics(timeout=10).topics
 
 
-def test_a_superuser_writes_and_reads(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_superuser_writes_and_reads(broker: Broker, topic: str) -> None:
     assert _send(broker.admin_config(), topic, b"hello") is None
     assert _values(broker.admin_config(), topic) == [b"hello"]
 
@@ -220,6 +222,7 @@ def test_a_port_in_use_is_told(runtime: Runtime, tmp_path: Path) -> None:
             EmbeddedBroker(settings).start()
 
 
+@embedded_only
 def test_starting_twice_is_told(broker: EmbeddedBroker) -> None:
     again = EmbeddedBroker(broker.settings)
     with pytest.raises(DeployError, match=r"broker already runs \(pid \d+\)"):

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from deploy.broker import BrokerSettings, EmbeddedBroker
 from deploy.runtime import Runtime
+from tests.integration.brokers import embedded_only
 
 
+@embedded_only
 def test_what_holds_secrets_is_private(broker: EmbeddedBroker) -> None:
     state = broker.settings.state
     for folder in ("", "secrets", "certificates", "broker", "logs", "run"):
@@ -21,6 +23,7 @@ def test_what_holds_secrets_is_private(broker: EmbeddedBroker) -> None:
     assert {stat.S_IMODE(file.stat().st_mode) for file in secret} == {0o600}
 
 
+@embedded_only
 def test_the_logs_hold_no_password(broker: EmbeddedBroker) -> None:
     passwords = [file.read_text() for file in (broker.settings.state / "secrets").iterdir()]
     for log in (broker.settings.state / "logs").iterdir():

@@ -11,7 +11,6 @@ from threading import Lock
 import pytest
 
 from catalog.settings import KafkaAccount, KafkaSettings
-from deploy.broker import EmbeddedBroker
 from secadmin.kafka.access import TopicAccess
 from secadmin.kafka.acl import read_acls, write_acls
 from secadmin.kafka.acls import Acls
@@ -21,6 +20,7 @@ from secadmin.kafka.fence_writer import FenceWriter
 from secadmin.kafka.principals import Credentials, Principals, new_principal_name
 from secadmin.kafka.topics import Topics, TopicSpec
 from secadmin.kafka.wire.connections import BrokerConnections
+from tests.integration.brokers import Broker
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Parts:
 
 
 @pytest.fixture(scope="session")
-def settings(broker: EmbeddedBroker) -> KafkaSettings:
+def settings(broker: Broker) -> KafkaSettings:
     secadmin, secfilter = (
         KafkaAccount(account.username, account.password_file)
         for account in (broker.secadmin, broker.secfilter)

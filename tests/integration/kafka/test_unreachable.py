@@ -22,6 +22,7 @@ from secadmin.kafka.principals import Principals
 from secadmin.kafka.topics import Topics, TopicSpec
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection
 from secadmin.kafka.wire.connections import BrokerConnections
+from tests.integration.brokers import embedded_only
 
 Call = Callable[[AdminClients, KafkaSettings], object]
 
@@ -76,6 +77,7 @@ def outcomes(settings: KafkaSettings) -> dict[str, Outcome]:
     return {name: run.result() for name, run in runs.items()}
 
 
+@embedded_only
 @pytest.mark.parametrize("name", _CALLS)
 def test_kafka_away(outcomes: dict[str, Outcome], name: str) -> None:
     outcome = outcomes[name]

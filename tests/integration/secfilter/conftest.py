@@ -16,18 +16,18 @@ from confluent_kafka.admin import (
 )
 from pyspark.sql import SparkSession
 
-from deploy.broker import EmbeddedBroker
 from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import kafka_options
 from secfilter.positions import Positions
 from secfilter.queries import Engine, Pace
+from tests.integration.brokers import Broker
 from tests.integration.secfilter.plane import Plane, kafka_settings
 
 _PREFIXES = ("in.", "lab.", "quarantine.", "out.")
 
 
 @pytest.fixture(scope="session")
-def rights(broker: EmbeddedBroker) -> None:
+def rights(broker: Broker) -> None:
     """What SecAdmin gives the platform's account, here by prefix."""
     account = f"User:{broker.secfilter.username}"
     wanted = [(ResourceType.TOPIC, p, o) for p in _PREFIXES for o in _operations(p)]
@@ -52,9 +52,7 @@ def _operations(prefix: str) -> tuple[AclOperation, ...]:
 
 
 @pytest.fixture
-def plane(
-    spark: SparkSession, broker: EmbeddedBroker, rights: None, tmp_path: Path
-) -> Iterator[Plane]:
+def plane(spark: SparkSession, broker: Broker, rights: None, tmp_path: Path) -> Iterator[Plane]:
     """A data plane with checkpoints of its own."""
     settings = kafka_settings(broker)
     config = {**settings.client_config(settings.secfilter), "broker.address.family": "v4"}

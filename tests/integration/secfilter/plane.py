@@ -22,8 +22,8 @@ from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
 from catalog.schema import Attribute, Schema, Type
 from catalog.settings import KafkaAccount, KafkaSettings
 from catalog.topics import in_topic, lab_topic, out_topic, quarantine_topic
-from deploy.broker import EmbeddedBroker
 from secfilter.queries import Engine, has_ended, request_stop
+from tests.integration.brokers import Broker
 
 SCHEMA = Schema(
     (
@@ -36,7 +36,7 @@ SCHEMA = Schema(
 _NUMBERS = itertools.count(2)
 
 
-def kafka_settings(broker: EmbeddedBroker) -> KafkaSettings:
+def kafka_settings(broker: Broker) -> KafkaSettings:
     """The broker as the platform's settings describe it."""
     return KafkaSettings(
         bootstrap=broker.bootstrap,
@@ -50,7 +50,7 @@ def kafka_settings(broker: EmbeddedBroker) -> KafkaSettings:
 class Plane:
     """What a test needs of Kafka and of the engine."""
 
-    broker: EmbeddedBroker
+    broker: Broker
     engine: Engine
     admin: AdminClient
     producer: Producer

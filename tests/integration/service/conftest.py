@@ -23,12 +23,12 @@ from catalog.settings import (
     SecFilterSettings,
     Settings,
 )
-from deploy.broker import EmbeddedBroker
 from secadmin.__main__ import build_platform
 from secadmin.control.platform import Platform
 from secadmin.control.upkeep import start_up
 from secadmin.kafka.principals import Credentials
 from secadmin.service.app import create_app
+from tests.integration.brokers import Broker
 from tests.integration.kafka.clients import secadmin_producer, write
 
 PASSWORD = "correct horse battery"
@@ -71,7 +71,7 @@ class Api:
 
 
 @pytest.fixture(scope="session")
-def service_settings(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def service_settings(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     folder = tmp_path_factory.mktemp("service")
     nowhere = Path("/nonexistent")
     return Settings(
@@ -84,7 +84,7 @@ def service_settings(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFa
     )
 
 
-def kafka_settings(broker: EmbeddedBroker) -> KafkaSettings:
+def kafka_settings(broker: Broker) -> KafkaSettings:
     """Settings for the test's broker."""
     return KafkaSettings(
         bootstrap=broker.bootstrap,

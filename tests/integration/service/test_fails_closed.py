@@ -20,6 +20,7 @@ from secadmin.control.platform import Platform
 from secadmin.service.app import create_app
 from secadmin.service.requests import StreamBody
 from secadmin.service.routes import ROUTERS
+from tests.integration.brokers import embedded_only
 from tests.integration.service.conftest import Api, NewUser, add_stream
 
 OPEN_TO_ALL = {("POST", "/login"), ("GET", "/health")}
@@ -46,6 +47,7 @@ def name_of(item: tuple[str, APIRoute]) -> str:
     return f"{item[0]} {item[1].path}"
 
 
+@embedded_only
 def test_the_routers_are_all_there_is(platform: Platform) -> None:
     served = {
         (method, path)
@@ -119,6 +121,7 @@ def test_a_body_is_made_of_what_is_required() -> None:
 QUERY = {"permission": "READ TUPLE", "kind": "stream", "name": "hiddenstream"}
 
 
+@embedded_only
 @pytest.mark.parametrize("item", ROUTES, ids=name_of)
 def test_without_a_session_there_is_nothing(
     item: tuple[str, APIRoute],
@@ -136,6 +139,7 @@ def test_without_a_session_there_is_nothing(
         assert response.status_code == 401, response.text
 
 
+@embedded_only
 @pytest.mark.parametrize("item", ROUTES, ids=name_of)
 def test_without_a_right_nothing_happens(
     item: tuple[str, APIRoute],
@@ -164,6 +168,7 @@ def _changes(platform: Platform, user: str) -> int:
         return len(list(session.scalars(made)))
 
 
+@embedded_only
 @pytest.mark.parametrize("permission", Permission)
 def test_no_permission_opens_what_another_one_guards(
     permission: Permission,

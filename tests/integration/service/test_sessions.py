@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from tests.integration.brokers import embedded_only
 from tests.integration.service.conftest import PASSWORD, Api, NewUser, log_in
+
+pytestmark = embedded_only
 
 
 def test_nothing_but_a_new_password_is_allowed_with_a_one_time_one(
