@@ -1,6 +1,7 @@
 """What all tests share: one Spark session for the whole run."""
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,11 @@ _OPTIONS = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": "200ms",
     "spark.driver.memory": "2g",
 }
+
+
+def pytest_configure() -> None:
+    """Asked to end, a run ends as with Ctrl-C: what it started, containers too, is stopped."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -71,7 +71,7 @@ def require_image() -> str:
         if not client.images.list(name):
             client.images.pull(name)
     except DockerException as error:
-        missing(f"the image {name}, which {IMAGE_SETTING} names ({error})")
+        missing(f"the image {name}; {IMAGE_SETTING} may name another ({error})")
     finally:
         client.close()
     return name
