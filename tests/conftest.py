@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session for the whole run."""
+"""What all tests share: one Spark session and one PostgreSQL server for the whole run."""
 
 import os
 import signal
@@ -11,6 +11,9 @@ from pyspark.sql import SparkSession
 
 from deploy.runtime import ensure_runtime
 from secfilter.session import build_session
+from tests.postgresql import postgresql
+
+__all__ = ["postgresql", "spark"]
 
 _OPTIONS = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": "200ms",

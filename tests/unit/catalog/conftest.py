@@ -1,22 +1,18 @@
-"""A catalog for each test: on SQLite, and on the PostgreSQL server of an environment variable."""
+"""A catalog for each test, on SQLite and on PostgreSQL."""
 
-import os
 import shutil
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, make_url, text
 
 from catalog.migrations import upgrade
 from catalog.passwords import Passwords
 from catalog.store import Catalog
+from tests.postgresql import PostgresqlServer
 from tests.unit.catalog.world import SettableClock, World
 
-# The URL of a server on which databases may be made; each test makes and drops one of its own.
-POSTGRESQL = os.environ.get("SECURE_STREAMS_TEST_POSTGRESQL", "")
-DATABASES = ["sqlite", "postgresql"] if POSTGRESQL else ["sqlite"]
+DATABASES = ("sqlite", "postgresql")
 
 
 @pytest.fixture(scope="session")
@@ -37,27 +33,23 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/catalog.db"
         return
-    name = f"catalog_{uuid.uuid4().hex}"
-    url = make_url(POSTGRESQL).set(drivername="postgresql+psycopg")
-    admin = create_engine(url, isolation_level="AUTOCOMMIT")
-    with admin.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    yield url.set(database=name).render_as_string(hide_password=False)
-    with admin.connect() as connection:
-        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
-    admin.dispose()
+    server: PostgresqlServer = request.getfixturevalue("postgresql")
+    with server.database(migrated=False) as url:
+        yield url
 
 
-@pytest.fixture
-def catalog_url(empty_url: str, migrated_file: Path) -> str:
+@pytest.fixture(params=DATABASES)
+def catalog_url(
+    request: pytest.FixtureRequest, tmp_path: Path, migrated_file: Path
+) -> Iterator[str]:
     """The URL of a database with tables and nothing in them."""
-    if empty_url.startswith("sqlite"):
-        shutil.copy(migrated_file, make_url(empty_url).database or "")
-    else:
-        catalog = Catalog(empty_url)
-        upgrade(catalog.engine)
-        catalog.close()
-    return empty_url
+    if request.param == "sqlite":
+        shutil.copy(migrated_file, tmp_path / "catalog.db")
+        yield f"sqlite:///{tmp_path}/catalog.db"
+        return
+    server: PostgresqlServer = request.getfixturevalue("postgresql")
+    with server.database(migrated=True) as url:
+        yield url
 
 
 @pytest.fixture
