@@ -17,6 +17,8 @@ from catalog.outage import outages_translated
 WRITING = "catalog_writing"
 _PRIVATE = 0o600
 _URLS = "the catalog's URL is sqlite:///<file> or postgresql://..."
+# Of the advisory lock that transactions which write hold; a database has 2**64 of them.
+_WRITER_LOCK = 0x5EC_AD_319
 _POOL: dict[str, Any] = {"pool_size": 10, "max_overflow": 30, "pool_timeout": 10}
 
 
@@ -45,10 +47,10 @@ def for_reading(engine: Engine) -> Engine:
 
 
 def for_writing(engine: Engine) -> Engine:
-    """The engine for transactions that write.
+    """The engine for transactions that write: one at a time, whatever the number of services.
 
-    On PostgreSQL they are READ COMMITTED, so that what is read after the head's lock was awaited is
-    what the change before left.
+    On PostgreSQL they are READ COMMITTED, so that what is read after the lock was awaited is what
+    the one before left.
     """
     return engine.execution_options(**{WRITING: True})
 
@@ -59,13 +61,22 @@ def _open_postgresql(url: URL, lock_timeout_ms: int) -> Engine:
         # A service that hangs in a change must not hold up all others for ever.
         " -c idle_in_transaction_session_timeout=60000"
     )
-    return create_engine(
+    engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="READ COMMITTED",
         pool_pre_ping=True,
         connect_args={"connect_timeout": 5, "options": options},
         **_POOL,
     )
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # What SQLite's BEGIN IMMEDIATE does: two that locked rows in different orders would wait
+        # for each other, and one of them would fail.
+        if connection.get_execution_options().get(WRITING):
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITER_LOCK})")
+
+    return engine
 
 
 def _open_sqlite(url: URL, lock_timeout_ms: int) -> Engine:

@@ -3,11 +3,12 @@
 import sqlite3
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event, func, select, text
+from sqlalchemy import event, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from catalog import audit
@@ -16,7 +17,7 @@ from catalog.decision import Decision
 from catalog.errors import Conflict, InvalidInput, Unavailable
 from catalog.models import AuditEntry, Grant, Role
 from catalog.permission import Permission
-from catalog.store import Catalog, utc_now
+from catalog.store import Catalog, bump_generation, utc_now
 from catalog.wanted import generation
 
 
@@ -126,6 +127,38 @@ def test_racing_changes_are_one_serial_chain(catalog_url: str) -> None:
     ]
     with services[0].read() as session:
         assert audit.verify(session) == audit.AuditReport(60)
+    for service in services:
+        service.close()
+
+
+def test_two_that_write_the_same_rows_do_not_wait_for_each_other(catalog_url: str) -> None:
+    """A change and the bookkeeping of another service, which come to the rows in other orders."""
+    services = [Catalog(catalog_url), Catalog(catalog_url)]
+    with services[0].change("joe") as change:
+        change.session.add(Role(name="A"))
+        change.audit("add role", "role A")
+    has_first, has_second = threading.Event(), threading.Event()
+    rename = update(Role).values(name=Role.name + "!")
+
+    def bookkeeping() -> None:
+        with services[0].bookkeeping() as session:
+            bump_generation(session)
+            has_first.set()
+            has_second.wait(0.5)
+            session.execute(rename)
+
+    def changing() -> None:
+        assert has_first.wait(30)
+        with services[1].change("al") as change:
+            change.session.execute(rename)
+            has_second.set()
+            change.bump_generation()
+            change.audit("rename", "role A")
+
+    with ThreadPoolExecutor(2) as pool:
+        for running in [pool.submit(bookkeeping), pool.submit(changing)]:
+            running.result(60)
+    assert roles(services[0]) == ["A!!"]
     for service in services:
         service.close()
 
