@@ -1,4 +1,4 @@
-"""The control service over the real broker, called through its ASGI interface."""
+"""The control service over the real broker, on each database, called through its ASGI interface."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ from secadmin.control.platform import Platform
 from secadmin.control.upkeep import start_up
 from secadmin.kafka.principals import Credentials
 from secadmin.service.app import create_app
-from tests.integration.brokers import Broker
+from tests.integration.brokers import EMBEDDED, Broker
 from tests.integration.kafka.clients import secadmin_producer, write
+from tests.postgresql import PostgresqlServer
 
 PASSWORD = "correct horse battery"
+SQLITE, POSTGRESQL = "sqlite", "postgresql"
 
 
 @dataclass
@@ -70,12 +72,37 @@ class Api:
         return response.json() if response.content else None
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each broker and each database, but not each with each."""
+
+    def wanted(item: pytest.Item) -> bool:
+        chosen = item.callspec.params if hasattr(item, "callspec") else {}
+        return chosen.get("catalog_url") != POSTGRESQL or chosen.get("broker", EMBEDDED) == EMBEDDED
+
+    items[:] = filter(wanted, items)
+
+
+@pytest.fixture(scope="session", params=(SQLITE, POSTGRESQL))
+def catalog_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A database without tables, for one service after the other."""
+    if request.param == SQLITE:
+        yield f"sqlite:///{tmp_path_factory.mktemp('catalog')}/catalog.db"
+        return
+    server: PostgresqlServer = request.getfixturevalue("postgresql")
+    with server.database(migrated=False) as url:
+        yield url
+
+
 @pytest.fixture(scope="session")
-def service_settings(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def service_settings(
+    broker: Broker, catalog_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Settings:
     folder = tmp_path_factory.mktemp("service")
     nowhere = Path("/nonexistent")
     return Settings(
-        catalog_url=f"sqlite:///{folder}/catalog.db",
+        catalog_url=catalog_url,
         kafka=kafka_settings(broker),
         secadmin=SecAdminSettings(
             "127.0.0.1", 0, nowhere, nowhere, nowhere, folder / "first-password"
