@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Engine, update
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from catalog import audit
 from catalog.audit import Outcome
+from catalog.clock import Clock, utc_now
 from catalog.decision import Decision
 from catalog.engine import for_reading, for_writing, open_engine
 from catalog.errors import Unavailable
@@ -19,12 +20,6 @@ from catalog.models import AuditHead, Generation
 from catalog.outage import outages_translated
 
 GENERATION_ID = 1
-Clock = Callable[[], datetime]
-
-
-def utc_now() -> datetime:
-    """The time as the catalog stores it: UTC without a zone."""
-    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def bump_generation(session: Session) -> None:

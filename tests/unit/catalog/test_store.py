@@ -4,7 +4,6 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from catalog.decision import Decision
 from catalog.errors import Conflict, InvalidInput, Unavailable
 from catalog.models import AuditEntry, Grant, Role
 from catalog.permission import Permission
-from catalog.store import Catalog, bump_generation, utc_now
+from catalog.store import Catalog, bump_generation
 from catalog.wanted import generation
 
 
@@ -253,9 +252,3 @@ def test_an_sqlite_change_takes_the_lock_before_it_reads(tmp_path: Path) -> None
             other.execute("BEGIN IMMEDIATE")
     assert seen[1] == "BEGIN IMMEDIATE"
     catalog.close()
-
-
-def test_the_clock_is_utc_without_a_zone() -> None:
-    now = utc_now()
-    assert isinstance(now, datetime)
-    assert now.tzinfo is None
