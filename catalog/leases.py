@@ -1,15 +1,19 @@
-"""Leases: locks across processes that end by themselves when their holder is gone."""
+"""Leases: locks across processes that end by themselves when their holder is gone.
+
+Whether a holder is gone is found out by watching its lease, and never by comparing clocks: those of
+two machines differ, and each can be put on and back.
+"""
 
 from __future__ import annotations
 
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from threading import Lock
 
-from sqlalchemy import delete, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import delete
 
 from catalog.errors import Unavailable
 from catalog.models import Lease
@@ -19,67 +23,80 @@ _POLL_SECONDS = 0.05
 _TOKEN_BYTES = 16
 
 
-class HeldLease:
-    """A lease that this holder has, for as long as it renews it in time."""
+class Leases:
+    """The leases of one service. Safe to share between threads."""
 
-    def __init__(self, catalog: Catalog, name: str, ttl: timedelta) -> None:
-        self.name = name
+    def __init__(
+        self,
+        catalog: Catalog,
+        ttl: timedelta,
+        seconds: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """A lease that this service saw with one holder for `ttl`, in one wait or several, is over.
+
+        So `ttl` is longer than anybody who is alive holds one. `seconds` goes on evenly.
+        """
         self._catalog = catalog
         self._ttl = ttl
-        self._holder = secrets.token_hex(_TOKEN_BYTES)
+        self._seconds = seconds
+        self._sleep = sleep
+        self._lock = Lock()
+        # By name, the other's token and when it was seen first.
+        self._seen: dict[str, tuple[str, float]] = {}
+        # Own tokens that could not be given back, as the database was away.
+        self._left: set[str] = set()
 
-    def try_acquire(self) -> bool:
-        """Take the lease if nobody has it or its holder let it run out."""
-        now = self._catalog.clock()
+    @contextmanager
+    def hold(self, name: str, wait: timedelta = timedelta(seconds=10)) -> Iterator[None]:
+        """Hold the lease `name` while the block runs.
+
+        Raises Unavailable where it is not had within `wait`, or where somebody took it over because
+        this process stood still for too long: what the block did must then be looked at again.
+        """
+        token = secrets.token_hex(_TOKEN_BYTES)
+        give_up = self._seconds() + wait.total_seconds()
+        while not self._try_acquire(name, token):
+            if self._seconds() >= give_up:
+                raise Unavailable(f"somebody else holds {name!r}; try again")
+            self._sleep(_POLL_SECONDS)
         try:
-            with self._catalog.bookkeeping() as session:
-                row = session.get(Lease, self.name, with_for_update=True)
-                if row is not None and row.expires_at > now and row.holder != self._holder:
-                    return False
-                mine = Lease(name=self.name, holder=self._holder, expires_at=now + self._ttl)
-                session.merge(mine)
-        except IntegrityError:
-            # Two took a lease that nobody had had before; the other one was first.
-            return False
+            yield
+        except BaseException:
+            # What went wrong in the block is what the caller is told.
+            with suppress(Unavailable):
+                self._release(name, token)
+            raise
+        if not self._release(name, token):
+            raise Unavailable(f"the lease on {name!r} was lost; try again")
+
+    def _try_acquire(self, name: str, token: str) -> bool:
+        """Take the lease if nobody has it, or whoever has it is gone."""
+        with self._catalog.bookkeeping() as session:
+            row = session.get(Lease, name)
+            if row is not None and not self._is_over(row):
+                return False
+            expires_at = self._catalog.clock() + self._ttl
+            session.merge(Lease(name=name, holder=token, expires_at=expires_at))
         return True
 
-    def renew(self) -> None:
-        """Start the time anew. Raises Unavailable where the lease was lost: stop what it guards."""
-        now = self._catalog.clock()
-        mine = (Lease.name == self.name, Lease.holder == self._holder, Lease.expires_at > now)
-        with self._catalog.bookkeeping() as session:
-            statement = update(Lease).where(*mine).values(expires_at=now + self._ttl)
-            kept = session.execute(statement.returning(Lease.name)).first()
-        if kept is None:
-            raise Unavailable(f"the lease on {self.name!r} was lost; try again")
+    def _is_over(self, row: Lease) -> bool:
+        with self._lock:
+            if row.holder in self._left:
+                return True
+            token, first = self._seen.get(row.name, ("", 0.0))
+            if token != row.holder:
+                first = self._seconds()
+                self._seen[row.name] = (row.holder, first)
+            return self._seconds() - first >= self._ttl.total_seconds()
 
-    def release(self) -> None:
-        """Give the lease back, if it is still this holder's."""
-        with self._catalog.bookkeeping() as session:
-            session.execute(
-                delete(Lease).where(Lease.name == self.name, Lease.holder == self._holder)
-            )
-
-
-@contextmanager
-def lease(
-    catalog: Catalog,
-    name: str,
-    ttl: timedelta,
-    wait: timedelta = timedelta(seconds=10),
-    sleep: Callable[[float], None] = time.sleep,
-) -> Iterator[HeldLease]:
-    """Hold the lease `name` while the block runs; call `renew` in a block that may outlast `ttl`.
-
-    Raises Unavailable where it is not had within `wait`.
-    """
-    held = HeldLease(catalog, name, ttl)
-    give_up = time.monotonic() + wait.total_seconds()
-    while not held.try_acquire():
-        if time.monotonic() >= give_up:
-            raise Unavailable(f"somebody else holds {name!r}; try again")
-        sleep(_POLL_SECONDS)
-    try:
-        yield held
-    finally:
-        held.release()
+    def _release(self, name: str, token: str) -> bool:
+        """Give the lease back; False where it had been lost."""
+        own = delete(Lease).where(Lease.name == name, Lease.holder == token)
+        try:
+            with self._catalog.bookkeeping() as session:
+                return session.execute(own.returning(Lease.name)).first() is not None
+        except Unavailable:
+            with self._lock:
+                self._left.add(token)
+            raise

@@ -270,7 +270,10 @@ class Withdrawal(Base):
 
 
 class Lease(Base):
-    """A lock across processes that ends by itself when its holder is gone."""
+    """A lock across processes that ends by itself when its holder is gone.
+
+    `expires_at` is by the holder's clock, for who looks into the table; nothing is decided by it.
+    """
 
     __tablename__ = "leases"
     name: Mapped[str] = mapped_column(String(200), primary_key=True)

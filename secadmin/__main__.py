@@ -6,16 +6,17 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import uvicorn
 
 from catalog.bootstrap import ensure_initialised
 from catalog.errors import PlatformError, Unavailable
-from catalog.leases import lease
+from catalog.leases import Leases
 from catalog.passwords import Passwords
 from catalog.settings import Settings
 from catalog.store import Catalog
@@ -26,7 +27,8 @@ from secadmin.kafka.cluster import Cluster
 from secadmin.service.app import create_app
 
 log = logging.getLogger("secadmin")
-# Longer than any fence takes, so that a lease never ends under a service that is alive.
+Result = TypeVar("Result")
+# Longer than any fence takes, so that no service that is alive loses a lease.
 TOPIC_LEASE = timedelta(seconds=60)
 START_RETRY_S = 1.0
 
@@ -37,10 +39,10 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
     passwords = passwords or Passwords()
     ensure_initialised(catalog, settings.secadmin.first_password_file, passwords)
 
-    @contextmanager
-    def topic_lock(topic: str) -> Iterator[None]:
-        with lease(catalog, f"topic {topic}", TOPIC_LEASE):
-            yield
+    leases = Leases(catalog, TOPIC_LEASE)
+
+    def topic_lock(topic: str) -> AbstractContextManager[None]:
+        return leases.hold(f"topic {topic}")
 
     cluster = Cluster(settings.kafka, topic_lock)
     return Platform(
@@ -80,11 +82,16 @@ def serve(settings: Settings) -> None:
 
 def _patiently_built(settings: Settings) -> Platform:
     """Wait for database and Kafka: they may be starting, too."""
+    platform = _patiently(lambda: build_platform(settings))
+    # The same platform each time: it finds out meanwhile whose leases are left from a crash.
+    _patiently(lambda: start_up(platform))
+    return platform
+
+
+def _patiently(step: Callable[[], Result]) -> Result:
     while True:
         try:
-            platform = build_platform(settings)
-            start_up(platform)
-            return platform
+            return step()
         except Unavailable as failure:
             log.warning("not serving yet: %s", failure)
             time.sleep(START_RETRY_S)

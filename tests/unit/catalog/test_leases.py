@@ -1,12 +1,14 @@
-"""Leases: one holder at a time, and none for longer than it renews."""
+"""Leases: one holder at a time, and the next one once a holder is gone."""
 
+import secrets
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
 from catalog.errors import Unavailable
-from catalog.leases import HeldLease, lease
+from catalog.leases import Leases
 from catalog.models import Lease
 from catalog.store import Catalog
 from tests.unit.catalog.world import SettableClock
@@ -15,69 +17,161 @@ TTL = timedelta(seconds=30)
 NOW = timedelta(0)
 
 
-def test_one_holder_at_a_time(catalog: Catalog) -> None:
-    with lease(catalog, "fence.t", TTL) as held:
-        assert held.name == "fence.t"
-        with (
-            pytest.raises(Unavailable, match=r"somebody else holds 'fence\.t'"),
-            lease(catalog, "fence.t", TTL, wait=NOW),
-        ):
-            pytest.fail("two holders")
-        with lease(catalog, "fence.u", TTL, wait=NOW):
-            pass
-    with lease(catalog, "fence.t", TTL, wait=NOW):
-        pass
+class Seconds:
+    """A machine's counter of seconds; a thread that sleeps moves it on."""
+
+    def __init__(self) -> None:
+        self.passed = 1_000.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.passed
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.passed += seconds
+
+
+@pytest.fixture
+def seconds() -> Seconds:
+    return Seconds()
+
+
+@pytest.fixture
+def service(catalog: Catalog, seconds: Seconds) -> Callable[[], Leases]:
+    """Makes the leases of one more service."""
+    return lambda: Leases(catalog, TTL, seconds, seconds.sleep)
+
+
+def is_free(leases: Leases, name: str = "x") -> bool:
+    """Whether the lease is to be had."""
+    try:
+        with leases.hold(name, NOW):
+            return True
+    except Unavailable as failure:
+        assert f"somebody else holds {name!r}" in str(failure)
+        return False
+
+
+def crash(catalog: Catalog) -> None:
+    """What a service leaves that is killed while it holds the lease."""
+    with catalog.bookkeeping() as session:
+        left = Lease(name="x", holder=secrets.token_hex(16), expires_at=catalog.clock() + TTL)
+        session.merge(left)
+
+
+def test_one_holder_at_a_time(catalog: Catalog, service: Callable[[], Leases]) -> None:
+    one, other = service(), service()
+    with one.hold("x"):
+        assert not is_free(one)
+        assert not is_free(other)
+        assert is_free(other, "y")
+    assert is_free(other)
     with catalog.read() as session:
         assert session.query(Lease).all() == []
 
 
-def test_a_lease_is_given_back_when_the_block_fails(catalog: Catalog) -> None:
-    with pytest.raises(ZeroDivisionError), lease(catalog, "x", TTL):
+def test_a_lease_is_given_back_when_the_block_fails(service: Callable[[], Leases]) -> None:
+    leases = service()
+    with pytest.raises(ZeroDivisionError), leases.hold("x"):
         _ = 1 / 0
-    with lease(catalog, "x", TTL, wait=NOW):
-        pass
+    assert is_free(leases)
 
 
-def test_a_holder_that_is_gone_loses_its_lease(catalog: Catalog, clock: SettableClock) -> None:
-    gone, next_one = HeldLease(catalog, "x", TTL), HeldLease(catalog, "x", TTL)
-    assert gone.try_acquire()
-    assert gone.try_acquire()
-    assert not next_one.try_acquire()
-    clock.advance(seconds=29)
-    gone.renew()
-    clock.advance(seconds=29)
-    assert not next_one.try_acquire()
-    clock.advance(seconds=1)
-    with pytest.raises(Unavailable, match="was lost"):
-        gone.renew()
-    assert next_one.try_acquire()
-    with pytest.raises(Unavailable, match="was lost"):
-        gone.renew()
-    gone.release()
-    next_one.renew()
+def test_a_lease_whose_holder_is_gone_is_over_when_it_was_watched_for_long_enough(
+    catalog: Catalog, service: Callable[[], Leases], seconds: Seconds
+) -> None:
+    crash(catalog)
+    seconds.sleep(3600)
+    watching = service()
+    assert not is_free(watching), "it may have been taken a moment ago"
+    seconds.sleep(29)
+    assert not is_free(watching)
+    seconds.sleep(1)
+    assert is_free(watching)
 
 
-def test_waiting_ends_when_the_lease_is_free(catalog: Catalog) -> None:
-    held = HeldLease(catalog, "x", TTL)
-    assert held.try_acquire()
-    slept: list[float] = []
+def test_a_lease_that_changes_hands_is_watched_anew(
+    service: Callable[[], Leases], seconds: Seconds
+) -> None:
+    watching, busy = service(), service()
+    for _ in range(3):
+        with busy.hold("x"):
+            assert not is_free(watching)
+            seconds.sleep(29)
+            assert not is_free(watching)
 
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        if len(slept) == 3:
-            held.release()
 
-    with lease(catalog, "x", TTL, sleep=sleep):
-        assert len(slept) == 3
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_no_clock_is_asked(
+    hours: float,
+    catalog: Catalog,
+    service: Callable[[], Leases],
+    clock: SettableClock,
+    seconds: Seconds,
+) -> None:
+    watching = service()
+    with service().hold("x"):
+        clock.advance(hours=hours)
+        assert not is_free(watching), "the holder is alive, whatever its clock shows"
+    crash(catalog)
+    assert not is_free(watching)
+    clock.advance(hours=hours)
+    seconds.sleep(30)
+    assert is_free(watching), "and gone, whatever ours does"
+
+
+def test_who_stood_still_for_too_long_is_told(
+    service: Callable[[], Leases], seconds: Seconds
+) -> None:
+    asleep, awake = service(), service()
+    with pytest.raises(Unavailable, match="was lost"), asleep.hold("x"):
+        assert not is_free(awake)
+        seconds.sleep(30)
+        assert is_free(awake)
+
+
+def test_what_could_not_be_given_back_is_taken_again_at_once(
+    catalog: Catalog, service: Callable[[], Leases], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases = service()
+
+    def away() -> None:
+        raise Unavailable("the catalog cannot be reached")
+
+    with (
+        monkeypatch.context() as broken,
+        pytest.raises(Unavailable, match="cannot be reached"),
+        leases.hold("x"),
+    ):
+        broken.setattr(catalog, "bookkeeping", away)
+    assert not is_free(service())
+    assert is_free(leases)
+
+
+def test_waiting_ends_when_the_lease_is_free(
+    service: Callable[[], Leases], catalog: Catalog, seconds: Seconds
+) -> None:
+    held = service().hold("x")
+
+    def sleep(passed: float) -> None:
+        seconds.sleep(passed)
+        if len(seconds.slept) == 3:
+            held.__exit__(None, None, None)
+
+    held.__enter__()
+    with Leases(catalog, TTL, seconds, sleep).hold("x"):
+        assert len(seconds.slept) == 3
 
 
 def test_threads_of_two_services_exclude_each_other(catalog_url: str) -> None:
-    services = [Catalog(catalog_url), Catalog(catalog_url)]
+    catalogs = [Catalog(catalog_url), Catalog(catalog_url)]
+    services = [Leases(catalog, TTL) for catalog in catalogs]
     inside, most, done = [0], [0], [0]
 
     def work(number: int) -> None:
         for _ in range(4):
-            with lease(services[number % 2], "x", TTL, wait=timedelta(seconds=60)):
+            with services[number % 2].hold("x", wait=timedelta(seconds=60)):
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
                 inside[0] -= 1
@@ -89,5 +183,5 @@ def test_threads_of_two_services_exclude_each_other(catalog_url: str) -> None:
     for thread in threads:
         thread.join(60)
     assert (most[0], done[0]) == (1, 16)
-    for service in services:
-        service.close()
+    for catalog in catalogs:
+        catalog.close()
