@@ -13,7 +13,7 @@ from catalog.login import Login
 from catalog.password_change import change_password as change_in_catalog
 from catalog.store import Change
 from secadmin.control.platform import Platform
-from secadmin.control.settlement import Settlement, of_sessions
+from secadmin.control.settlement import Settlement, of_sessions, undone_topics
 from secadmin.control.work import Caller
 
 
@@ -61,8 +61,12 @@ def deactivate_role(platform: Platform, caller: Caller, name: str) -> None:
 
 def change_password(platform: Platform, caller: Caller, old: str, new: str) -> None:
     """Change the caller's password, which ends its other sessions, and their accesses, fenced."""
-    change_in_catalog(platform.catalog, platform.passwords, caller.token, old, new)
+    ended = change_in_catalog(platform.catalog, platform.passwords, caller.token, old, new)
     end_leftover_accesses(platform)
+    # The upkeep may have ended them a moment earlier, and not have told Kafka yet.
+    with platform.catalog.read() as session:
+        undone = undone_topics(session, of_sessions(*ended))
+    platform.alignment.align(undone)
 
 
 def end_expired(platform: Platform) -> None:

@@ -45,12 +45,11 @@ def set_weak(platform: Platform, caller: Caller, name: str, weak: bool) -> None:
         work.require_system(Permission.CHANGE_SYSTEM)
         row = work.session.get_one(OutputRow, obj.id)
         work.detail["weak"] = weak
-        if row.weak == weak:
-            return
-        row.weak = weak
-        own = select(DeliveryClass).where(DeliveryClass.output_id == obj.id)
-        for delivery_class in work.session.scalars(own):
-            delivery_class.closed_at = delivery_class.closed_at or platform.clock()
-        work.session.flush()
+        if row.weak != weak:
+            row.weak = weak
+            own = select(DeliveryClass).where(DeliveryClass.output_id == obj.id)
+            for delivery_class in work.session.scalars(own):
+                delivery_class.closed_at = delivery_class.closed_at or platform.clock()
+            work.session.flush()
+            work.change.bump_generation()
         work.settlement.settle(of_objects(obj.id))
-        work.change.bump_generation()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, orm, select
 from sqlalchemy.orm import joinedload, selectinload
 
 from catalog.authorizer import Authorizer
@@ -57,6 +57,10 @@ class Target:
 class Settlement:
     """Settles accesses within one change; `topics` collects those that Kafka must be told about.
 
+    They include what an earlier change took from the same accesses and Kafka was not told yet: who
+    takes a right that somebody else is just taking, or takes it again after a failure, must not be
+    told that it is gone before it is.
+
     However many accesses a change touches, what they have in common is looked up once.
     """
 
@@ -72,6 +76,7 @@ class Settlement:
 
     def settle(self, which: ColumnElement[bool]) -> None:
         """Settle the live accesses that `which` selects."""
+        self._take_up(which)
         live = (
             select(Access)
             .where(Access.ended_at.is_(None), which)
@@ -82,10 +87,18 @@ class Settlement:
 
     def settle_one(self, access: Access) -> None:
         """End the access, or move it to the topic that its rights allow now."""
+        self._take_up(Access.id == access.id)
         self._settle([access])
 
     def end(self, access: Access) -> None:
         """End the access for good."""
+        self._take_up(Access.id == access.id)
+        self._end(access)
+
+    def _take_up(self, which: ColumnElement[bool]) -> None:
+        self.topics |= undone_topics(self.change.session, which)
+
+    def _end(self, access: Access) -> None:
         self._move(access, None)
         access.ended_at = self.now
 
@@ -93,7 +106,7 @@ class Settlement:
         subjects = subjects_of_accesses(self.change.session, accesses)
         for access, subject in zip(accesses, subjects, strict=True):
             if self._has_ended(access, subject):
-                self.end(access)
+                self._end(access)
             else:
                 self._move(access, self._target(access, subject))
 
@@ -187,6 +200,15 @@ class Settlement:
         if topic is not None:
             self.topics.add(topic)
         access.topic = topic
+
+
+def undone_topics(session: orm.Session, which: ColumnElement[bool]) -> set[str]:
+    """The topics whose withdrawal from accesses that `which` selects is decided and not done.
+
+    Ended accesses count, too: theirs are the ones that nobody would ask for again.
+    """
+    taken = select(Withdrawal.topic).join(Access, Access.principal == Withdrawal.principal)
+    return set(session.scalars(taken.where(Withdrawal.done_at.is_(None), which)))
 
 
 def of_role(change: Change, role_id: int) -> ColumnElement[bool]:

@@ -24,71 +24,10 @@ from tests.integration.kafka.clients import (
     until,
 )
 from tests.integration.service.conftest import PASSWORD, Api, NewUser, Scene, add_stream, log_in
-
-Taking = Callable[[Scene, str], None]
-
-
-def _revoke_tuples(scene: Scene, principal: str) -> None:
-    scene.revoke("READ TUPLE", "stream", scene.stream)
+from tests.integration.service.takings import TAKING, Taking, revoke_tuples
 
 
-def _revoke_subscribe(scene: Scene, principal: str) -> None:
-    scene.revoke("SUBSCRIBE", "output", scene.output)
-
-
-def _revoke_view(scene: Scene, principal: str) -> None:
-    scene.revoke("VIEW OBJECT", "output", scene.output)
-
-
-def _take_role(scene: Scene, principal: str) -> None:
-    scene.admin.delete(f"/users/{scene.bob.user}/roles/{scene.role}")
-
-
-def _remove_role(scene: Scene, principal: str) -> None:
-    scene.admin.delete(f"/roles/{scene.role}")
-
-
-def _lock(scene: Scene, principal: str) -> None:
-    scene.admin.post(f"/users/{scene.bob.user}/lock")
-
-
-def _log_out(scene: Scene, principal: str) -> None:
-    scene.bob.post("/logout")
-
-
-def _deactivate(scene: Scene, principal: str) -> None:
-    scene.bob.delete(f"/whoami/roles/{scene.role}")
-
-
-def _unsubscribe(scene: Scene, principal: str) -> None:
-    scene.bob.delete(f"/accesses/{principal}")
-
-
-def _turn_weak(scene: Scene, principal: str) -> None:
-    scene.admin.put(f"/outputs/{scene.output}/semantics", weak=True)
-
-
-def _change_password(scene: Scene, principal: str) -> None:
-    other = log_in(Api(scene.bob.client), scene.bob.user, PASSWORD)
-    other.post("/password", old=PASSWORD, new=PASSWORD + " 2")
-
-
-TAKING: tuple[Taking, ...] = (
-    _revoke_tuples,
-    _revoke_subscribe,
-    _revoke_view,
-    _take_role,
-    _remove_role,
-    _lock,
-    _log_out,
-    _deactivate,
-    _unsubscribe,
-    _turn_weak,
-    _change_password,
-)
-
-
-@pytest.mark.parametrize("take", TAKING, ids=lambda take: take.__name__.strip("_"))
+@pytest.mark.parametrize("take", TAKING, ids=lambda take: take.__name__)
 def test_nothing_arrives_after_the_call(scene: Scene, take: Taking) -> None:
     credentials = scene.subscribe()
     topic = scene.topic(credentials.username)
@@ -126,7 +65,7 @@ def test_what_is_granted_again_is_read_on(scene: Scene) -> None:
         bob.consumer.subscribe([rf"^out\.{scene.output}\..*"])
         scene.write(topic, "1")
         bob.read_until(lambda: bob.values == ["1"], "the first record")
-        _revoke_tuples(scene, credentials.username)
+        revoke_tuples(scene, credentials.username)
         assert scene.topic(credentials.username) is None
         scene.write(topic, "2")
         bob.read_until(lambda: DENIED_TOPIC in bob.errors, "the refusal")
@@ -189,7 +128,7 @@ def _send(scene: Scene, credentials: Credentials, topic: str) -> int | None:
 def test_the_quarantine_is_for_who_may_read_the_whole_stream(scene: Scene) -> None:
     given = scene.bob.post(f"/streams/{scene.stream}/quarantine")
     assert scene.topic(given["principal"]) == f"quarantine.{scene.stream}"
-    _revoke_tuples(scene, given["principal"])
+    revoke_tuples(scene, given["principal"])
     assert scene.topic(given["principal"]) is None
     assert scene.bob.call("POST", f"/streams/{scene.stream}/quarantine", json={}).status_code == 403
 
