@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from confluent_kafka import TopicPartition, TopicPartitionInfo
@@ -102,8 +102,15 @@ class Fence:
         try:
             self._setting.shorten(topic)
             self._prove(topic)
-        finally:
+        except FenceNotProven:
+            # That it is not proven must be known, whatever else fails; the next fence restores.
+            with suppress(Unavailable):
+                self._setting.restore(topic)
+            raise
+        except BaseException:
             self._setting.restore(topic)
+            raise
+        self._setting.restore(topic)
 
     def shortened(self, topics: Collection[str]) -> frozenset[str]:
         """Topics that a fence left with its setting, because the process ended within it."""

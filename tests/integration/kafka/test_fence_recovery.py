@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from catalog.errors import Unavailable
 from secadmin.kafka.fence import Fence, FenceLimits, FenceNotProven
 from secadmin.kafka.segment_setting import SegmentSetting
 from tests.integration.kafka.clients import parked_reader, secadmin_producer, write
@@ -31,6 +32,26 @@ def test_not_proven_fails_loudly_and_still_takes_the_setting_back(parts: Parts) 
         fence.put_up(topic)
     assert caught.value.topic == topic
     assert caught.value.status == 503
+    assert not _shortened(parts, topic)
+
+
+def test_not_proven_is_told_also_where_the_setting_stays(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not proven stops the writing: no other failure may hide it."""
+
+    def restore(setting: SegmentSetting, topic: str) -> None:
+        raise Unavailable("Kafka is away")
+
+    topic = parts.new_topic()
+    no_time = FenceLimits(total_s=0)
+    fence = Fence(parts.admins, parts.topics, parts.writer, parts.connections, limits=no_time)
+    with monkeypatch.context() as broken:
+        broken.setattr(SegmentSetting, "restore", restore)
+        with pytest.raises(FenceNotProven):
+            fence.put_up(topic)
+    assert _shortened(parts, topic)
+    parts.access.withdraw(topic, [])
     assert not _shortened(parts, topic)
 
 
