@@ -1,0 +1,212 @@
+"""A pool of subscribers whose rights come from one role, and all the ways of taking them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from random import Random
+
+from tests.integration.service.conftest import PASSWORD, Api, add_stream, log_in
+
+_numbers = count()
+
+
+@dataclass(frozen=True)
+class Objects:
+    """What is shared: `one` is an output of the first stream, `both` of the two together."""
+
+    first: str
+    second: str
+    one: str
+    both: str
+
+    @property
+    def rights(self) -> tuple[tuple[str, str, str], ...]:
+        """(permission, kind of object, name): what it takes to read both outputs."""
+        streams = (("READ TUPLE", "stream", name) for name in (self.first, self.second))
+        outputs = (
+            (permission, "output", name)
+            for name in (self.one, self.both)
+            for permission in ("VIEW OBJECT", "SUBSCRIBE")
+        )
+        return (*streams, *outputs)
+
+    def opened_by(self, permission: str, name: str) -> frozenset[str]:
+        """The outputs of which something is lost with that permission."""
+        if permission != "READ TUPLE":
+            return frozenset({name})
+        return frozenset({self.both} if name == self.second else {self.one, self.both})
+
+
+def two_outputs(admin: Api) -> Objects:
+    """Two new streams, an output of the first, and one of both."""
+    new = secrets.token_hex(4)
+    made = Objects(f"ina{new}", f"inb{new}", f"one{new}", f"both{new}")
+    for stream in (made.first, made.second):
+        add_stream(admin, stream, f"s{stream}")
+    one = f"SELECT ts, symbol FROM {made.first}"
+    both = f"{one} UNION ALL SELECT ts, symbol FROM {made.second}"
+    for output, text in ((made.one, one), (made.both, both)):
+        admin.post("/queries", name=f"q{output}", language="sql", text=text, output=output)
+    return made
+
+
+@dataclass
+class Member:
+    """A user with a role of its own, which is senior to the team's, and one subscription."""
+
+    admin: Api
+    team: str
+    name: str = ""
+    role: str = ""
+    password: str = PASSWORD
+    session: Api = field(default_factory=lambda: Api(None))  # type: ignore[arg-type]
+    output: str = ""
+    principal: str = ""
+
+    def join(self) -> None:
+        """Become a user with the team's rights, and log in."""
+        self.name = f"u{secrets.token_hex(4)}"
+        one_time = self.admin.post("/users", name=self.name)["password"]
+        log_in(self.admin, self.name, one_time).post("/password", old=one_time, new=self.password)
+        self.take_new_role()
+
+    def take_new_role(self) -> None:
+        """Get a role of one's own, senior to the team's, and a session with it."""
+        self.role = f"M{secrets.token_hex(4)}"
+        self.admin.post("/roles", name=self.role)
+        self.admin.post(f"/roles/{self.role}/juniors", role=self.team)
+        self.be_assigned()
+
+    def be_assigned(self) -> None:
+        """Get the role, and a session with it."""
+        self.admin.post(f"/users/{self.name}/roles", role=self.role)
+        self.log_in()
+
+    def log_in(self) -> None:
+        """Open a new session."""
+        self.session = log_in(self.admin, self.name, self.password)
+
+    def be_unlocked(self) -> None:
+        """Be let in again."""
+        self.admin.post(f"/users/{self.name}/unlock")
+        self.log_in()
+
+    def change_password(self) -> None:
+        """Change the password in another session, which ends this one."""
+        old, self.password = self.password, f"{PASSWORD} {next(_numbers)}"
+        log_in(self.admin, self.name, old).post("/password", old=old, new=self.password)
+
+
+@dataclass(frozen=True)
+class Revocation:
+    """One call that takes, whom it hits, and what brings the right back.
+
+    Attributes:
+        name: For messages.
+        members: Those that lose their topic.
+        take: The call.
+        give_back: What undoes it; their subscriptions are gone where it `ends` them.
+        ends: Whether the subscriptions end for good.
+        moves: Whether some of them get another topic instead.
+    """
+
+    name: str
+    members: tuple[Member, ...]
+    take: Callable[[], object]
+    give_back: Callable[[], object]
+    ends: bool = False
+    moves: bool = False
+
+    def goes_with(self, other: Revocation) -> bool:
+        """Whether both can be called at once, with one answer to who loses what."""
+        hit_twice = {id(one) for one in self.members} & {id(one) for one in other.members}
+        if not hit_twice:
+            return True
+        personal = len(self.members) == len(other.members) == 1
+        return not (personal or self.moves or other.moves or self.name == other.name)
+
+
+@dataclass
+class Team:
+    """Members whose rights come from one role."""
+
+    admin: Api
+    objects: Objects
+    role: str
+    members: list[Member]
+
+    @classmethod
+    def founded(cls, admin: Api, objects: Objects, size: int) -> Team:
+        """A team with its role and its members."""
+        role = f"T{secrets.token_hex(4)}"
+        admin.post("/roles", name=role)
+        team = cls(admin, objects, role, [Member(admin, role) for _ in range(size)])
+        for right in objects.rights:
+            team.change("/grants", *right)
+        for member in team.members:
+            member.join()
+        return team
+
+    def change(self, path: str, permission: str, kind: str, name: str) -> None:
+        """Grant to the team's role, or revoke from it."""
+        body = {"role": self.role, "permissions": [permission], "kind": kind, "name": name}
+        self.admin.post(path, **body)
+
+    def draw(self, random: Random) -> list[Revocation]:
+        """One revocation, now and then two for the same time."""
+        first = random.choice(list(self._all(random)))
+        if random.random() > 0.25:
+            return [first]
+        fitting = [other for other in self._all(random) if first.goes_with(other)]
+        return [first, random.choice(fitting)] if fitting else [first]
+
+    def _all(self, random: Random) -> Iterator[Revocation]:
+        for right in self.objects.rights:
+            if hit := self._hit_by(*right):
+                yield self._of_permission(right, hit)
+        yield from _personal(random.choice(self.members))
+
+    def _hit_by(self, permission: str, kind: str, name: str) -> tuple[Member, ...]:
+        opened = self.objects.opened_by(permission, name)
+        return tuple(member for member in self.members if member.output in opened)
+
+    def _of_permission(self, right: tuple[str, str, str], hit: tuple[Member, ...]) -> Revocation:
+        return Revocation(
+            " ".join(right),
+            hit,
+            lambda: self.change("/revocations", *right),
+            lambda: self.change("/grants", *right),
+            moves=right[0] == "READ TUPLE",
+        )
+
+
+def _personal(one: Member) -> Iterator[Revocation]:
+    """What hits one member alone."""
+    admin, hit = one.admin, (one,)
+    user, role, juniors = f"/users/{one.name}", f"/roles/{one.role}", f"/roles/{one.role}/juniors"
+
+    def ending(
+        name: str, take: Callable[[], object], give_back: Callable[[], object]
+    ) -> Revocation:
+        return Revocation(name, hit, take, give_back, ends=True)
+
+    yield Revocation(
+        "a role's junior",
+        hit,
+        lambda: admin.delete(f"{juniors}/{one.team}"),
+        lambda: admin.post(juniors, role=one.team),
+    )
+    yield ending("a user's role", lambda: admin.delete(f"{user}/roles/{one.role}"), one.be_assigned)
+    yield ending("a role", lambda: admin.delete(role), one.take_new_role)
+    yield ending("a user", lambda: admin.post(f"{user}/lock"), one.be_unlocked)
+    yield ending("a session", lambda: one.session.post("/logout"), one.log_in)
+    yield ending(
+        "an active role", lambda: one.session.delete(f"/whoami/roles/{one.role}"), one.log_in
+    )
+    yield ending("a password's sessions", one.change_password, one.log_in)
+    yield ending(
+        "a subscription", lambda: one.session.delete(f"/accesses/{one.principal}"), lambda: None
+    )

@@ -1,0 +1,120 @@
+"""Revocations of all kinds at random moments, while data flow, against honest and hostile clients.
+
+`REVOCATION_COUNT` says how many (200), `REVOCATION_SEED` repeats what an earlier run drew.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+from fastapi.testclient import TestClient
+
+from catalog.settings import Settings
+from secadmin.control.platform import Platform
+from secadmin.kafka.fence import Fence
+from secadmin.service.app import create_app
+from tests.integration.service.conftest import Api, NewUser
+from tests.integration.service.revocations.keepers import Keepers
+from tests.integration.service.revocations.party import ClientsOf, all_kinds, parked_alone
+from tests.integration.service.revocations.rounds import Rounds
+from tests.integration.service.revocations.surroundings import Surroundings, flowing
+from tests.integration.service.revocations.team import Objects, Team, two_outputs
+
+SEED = os.environ.get("REVOCATION_SEED") or secrets.token_hex(4)
+COUNT = int(os.environ.get("REVOCATION_COUNT", "200"))
+TEAMS, MEMBERS = 2, 3
+
+Fresh = Callable[[str], str]
+
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def objects(admin: Api) -> Objects:
+    return two_outputs(admin)
+
+
+@pytest.fixture
+def surroundings(
+    platform: Platform, service_settings: Settings, tmp_path: Path
+) -> Iterator[Surroundings]:
+    print(f"REVOCATION_SEED={SEED} repeats what was drawn here")
+    with flowing(platform, service_settings.kafka, tmp_path) as around:
+        yield around
+
+
+@contextmanager
+def teams(
+    around: Surroundings, admin: Api, objects: Objects, size: tuple[int, int], clients: ClientsOf
+) -> Iterator[list[Rounds]]:
+    """Teams that have subscribed, each with a connection of its own to the service."""
+    made: list[Rounds] = []
+    with ExitStack() as stack:
+        for number in range(size[0]):
+            client = stack.enter_context(TestClient(create_app(around.platform)))
+            team = Team.founded(Api(client, admin.token, admin.user), objects, size[1])
+            made.append(Rounds(around, team, Random(f"{SEED}-{number}"), clients))
+        try:
+            for rounds in made:
+                rounds.begin()
+            yield made
+        finally:
+            for rounds in made:
+                rounds.end()
+
+
+def test_nothing_arrives_after_a_revocation(
+    surroundings: Surroundings, admin: Api, objects: Objects, new_user: NewUser, fresh: Fresh
+) -> None:
+    role = fresh("K")
+    keeper = new_user(role)
+    for permission, kind, name in objects.rights:
+        body = {"role": role, "permissions": [permission], "kind": kind, "name": name}
+        admin.post("/grants", **body)
+    keepers = Keepers(surroundings, objects, keeper)
+    try:
+        with teams(surroundings, admin, objects, (TEAMS, MEMBERS), all_kinds) as all_rounds:
+            begin = time.monotonic()
+            with ThreadPoolExecutor(TEAMS) as pool:
+                list(pool.map(lambda one: _play(one, COUNT // TEAMS), all_rounds))
+            print(f"{time.monotonic() - begin:.0f} s for", _told(all_rounds))
+        surroundings.flow.stop()
+        keepers.expect_all()
+        for rounds in all_rounds:
+            assert rounds.leaks() == []
+    finally:
+        keepers.end()
+
+
+def _play(rounds: Rounds, count: int) -> None:
+    while len(rounds.done) < count:
+        rounds.play()
+
+
+def _told(all_rounds: list[Rounds]) -> Counter[str]:
+    return Counter(name for rounds in all_rounds for name in rounds.done)
+
+
+def test_without_the_fence_it_is_seen_to_arrive(
+    surroundings: Surroundings,
+    admin: Api,
+    objects: Objects,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same, where a revocation does no more than to delete the ACL."""
+    with teams(surroundings, admin, objects, (1, 2), parked_alone) as (rounds,):
+        monkeypatch.setattr(Fence, "put_up", lambda fence, topic: None)
+        with pytest.raises(AssertionError, match="leaked"):
+            _play(rounds, 10)
+        monkeypatch.undo()
+        assert rounds.leaks() != []
