@@ -23,6 +23,8 @@ from secadmin.control.settlement import SEND
 from secadmin.kafka.fence import FenceNotProven
 
 _PARALLEL = 16
+# No name that `secadmin.kafka.principals` gives out.
+_OF_NOBODY = "-"
 
 
 class TopicControl(Protocol):
@@ -69,6 +71,14 @@ class Alignment:
     def align_pending(self) -> None:
         """Align every topic that has something left to do."""
         self.align(self._pending())
+
+    def intend_to_fence(self, topics: Collection[str]) -> None:
+        """Keep that these topics have to be fenced, until they are aligned the next time."""
+        now = self.clock()
+        with self.catalog.bookkeeping() as session:
+            session.add_all(
+                Withdrawal(principal=_OF_NOBODY, topic=topic, decided_at=now) for topic in topics
+            )
 
     def _try_one(self, topic: str) -> PlatformError | None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -34,8 +34,13 @@ class KafkaControl(TopicControl, Protocol):
     def restore_leftovers(self) -> None:
         """Put back what a service that was killed in the middle of a fence left changed."""
 
-    def reconcile(self, wanted: Callable[[], WantedState]) -> None:
-        """Take away, fenced, what Kafka allows and the catalog does not; add what is missing."""
+    def reconcile(
+        self, wanted: Callable[[], WantedState], intend: Callable[[Collection[str]], None]
+    ) -> None:
+        """Take away, fenced, what Kafka allows and the catalog does not; add what is missing.
+
+        `intend` keeps the topics that will be fenced, before anything is taken away.
+        """
 
     def principals(self) -> frozenset[str]:
         """All SCRAM users of the cluster."""

@@ -34,7 +34,15 @@ def start_up(platform: Platform) -> None:
     logins.end_leftover_accesses(platform)
     logins.end_expired(platform)
     platform.alignment.align_pending()
-    platform.kafka.reconcile(lambda: wanted_state(platform.catalog))
+    reconcile(platform)
+
+
+def reconcile(platform: Platform) -> None:
+    """Take away, fenced, what Kafka allows and the catalog does not; add what is missing."""
+    platform.kafka.reconcile(
+        lambda: wanted_state(platform.catalog), platform.alignment.intend_to_fence
+    )
+    platform.alignment.align_pending()
 
 
 @dataclass
@@ -70,7 +78,7 @@ class Upkeep:
                 self._try("reconcile", self._reconcile)
 
     def _reconcile(self) -> None:
-        self.platform.kafka.reconcile(lambda: wanted_state(self.platform.catalog))
+        reconcile(self.platform)
         self._sweep_principals()
 
     def _sweep_principals(self) -> None:

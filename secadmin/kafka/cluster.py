@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from contextlib import nullcontext
 from typing import Protocol
 
@@ -121,10 +121,13 @@ class Cluster:
         """Put back what a service that was killed in the middle of a fence left changed."""
         self._locked_access.restore_leftover_settings(self._topics.list_names())
 
-    def reconcile(self, wanted: Callable[[], WantedAccess]) -> None:
+    def reconcile(
+        self, wanted: Callable[[], WantedAccess], intend: Callable[[Collection[str]], None]
+    ) -> None:
         """Take away, fenced, what Kafka allows and the catalog does not; add what is missing.
 
-        `wanted` reads the catalog anew at each call.
+        `wanted` reads the catalog anew at each call; `intend` keeps the topics that will be fenced,
+        before anything is taken away.
         """
 
         def acls() -> frozenset[TopicAcl]:
@@ -140,7 +143,7 @@ class Cluster:
                 found |= platform_acls(self._platform_account, topic)
             return frozenset(acl for acl in found if isinstance(acl, TopicAcl))
 
-        self._reconciler.reconcile(acls)
+        self._reconciler.reconcile(acls, intend)
 
     def _create(self, *specs: TopicSpec) -> None:
         self._topics.create(specs)

@@ -57,11 +57,15 @@ class Reconciler:
         self._topics = topics
         self._access = access
 
-    def reconcile(self, wanted: Callable[[], Set[TopicAcl]]) -> Difference:
+    def reconcile(
+        self, wanted: Callable[[], Set[TopicAcl]], intend: Callable[[Collection[str]], None]
+    ) -> Difference:
         """Remove and fence what the catalog does not want, then add what is missing.
 
         Args:
             wanted: Reads the catalog anew at each call.
+            intend: Keeps the topics that will be fenced, before any ACL is deleted: were this
+                process to end in between, nothing in Kafka would tell that a fence is lacking.
 
         Returns:
             What was found to differ.
@@ -75,6 +79,8 @@ class Reconciler:
         found = self._acls.list_all()
         topics = self._topics.list_names()
         difference = compare(wanted(), found, topics)
+        if difference.fence:
+            intend(difference.fence)
         self._acls.revoke(difference.remove)
         self._access.fence_all(difference.fence)
         self._add(difference.add, wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +43,9 @@ class RememberedKafka:
     def restore_leftovers(self) -> None:
         pass
 
-    def reconcile(self, wanted: Callable[[], WantedState]) -> None:
+    def reconcile(
+        self, wanted: Callable[[], WantedState], intend: Callable[[Collection[str]], None]
+    ) -> None:
         pass
 
     def open_class(self, topic: str, retention_ms: int) -> None:
