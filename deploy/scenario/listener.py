@@ -81,7 +81,7 @@ class Listener:
             **read_settings(self.folder / "librdkafka.conf"),
             "group.id": subscription["group_prefix"] + self.group,
             "auto.offset.reset": "earliest",
-            "log_level": 3,
+            "log_level": 0,
             **self.overrides,
         }
         consumer = Consumer(settings)

@@ -76,9 +76,10 @@ def test_what_is_killed_loses_nothing_and_leaks_nothing(story: Story) -> None:
     story.define()
     story.query()
     story.share()
-    sending = Sending(story, pause_s=0.02).start()
+    sending = Sending(story, pause_s=0.04).start()
     for kill in KILLS:
         wait_for_more(story)
+        story.say(f"{kill.__name__}: {len(story.sent['in1'])} quotes of in1 are sent")
         kill(story)
     wait_for_more(story)
     sending.finish()
