@@ -1,0 +1,123 @@
+"""Where services race, and what came of it: in the audit log, in the catalog and in Kafka."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from confluent_kafka import Producer
+from sqlalchemy import or_, select
+
+from catalog.audit import verify
+from catalog.label import Label
+from catalog.models import Access, AuditEntry, CategoryRow, DeliveryClass, Object, Withdrawal
+from catalog.settings import KafkaSettings, Settings
+from secadmin.control.platform import Platform
+from secadmin.kafka.acl import Operation, TopicAcl
+from secadmin.kafka.acls import Acls
+from secadmin.kafka.connect import AdminClients
+from secadmin.kafka.wire.connections import BrokerConnections
+from tests.integration.kafka.clients import write
+from tests.integration.service.conftest import PASSWORD
+from tests.integration.service.racing.actors import Person, Services
+from tests.integration.service.racing.history import History
+
+
+@dataclass
+class Race:
+    """Two services, an output over two streams, and who is there."""
+
+    services: Services
+    platform: Platform
+    settings: Settings
+    admin_token: str
+    output: str
+    streams: tuple[str, str]
+    junior: str
+    seq: int
+    producer: Producer
+
+    def person(self, name: str) -> Person:
+        """Somebody who has a password."""
+        return Person(self.services, name, PASSWORD, Random(name))
+
+    def admin(self, seed: str) -> Person:
+        """The administrator, with random choices of its own."""
+        return Person(self.services, "admin", PASSWORD, Random(seed), self.admin_token)
+
+    def write(self, value: str) -> None:
+        """Write the value to every class of the output, as the data plane does."""
+        for topic in self.classes():
+            write(self.producer, topic, [value])
+
+    def classes(self) -> dict[str, str]:
+        """The output's topics that are there, with their clearances."""
+        with self.platform.catalog.read() as session:
+            rows = session.scalars(
+                select(DeliveryClass)
+                .join(Object, Object.id == DeliveryClass.output_id)
+                .where(Object.name == self.output, DeliveryClass.opened_at.is_not(None))
+            )
+            return {row.topic: row.clearance for row in rows}
+
+
+def play(race: Race) -> History:
+    """What the audit log says since the race was prepared; the whole log is intact."""
+    history = History()
+    with race.platform.catalog.read() as session:
+        assert verify(session).intact
+        entries = select(AuditEntry).where(AuditEntry.seq > race.seq).order_by(AuditEntry.seq)
+        for entry in session.scalars(entries):
+            history.play(entry)
+    return history
+
+
+def wanted_by(history: History, race: Race) -> dict[str, str | None]:
+    """By principal, the clearance of the topic that it may read."""
+    with race.platform.catalog.read() as session:
+        named = select(Object.name, CategoryRow.bit).join(
+            CategoryRow, CategoryRow.stream_id == Object.id
+        )
+        rows = session.execute(
+            named.where(Object.name.in_(race.streams), CategoryRow.kind == "source")
+        )
+        streams = {row.name: row.bit for row in rows}
+    bits = {name: history.bits(name, race.output, streams) for name in history.accesses}
+    return {name: Label(each).to_wire() if each else None for name, each in bits.items()}
+
+
+def in_catalog(race: Race) -> dict[str, str | None]:
+    """By principal of a live access, the clearance of its topic."""
+    classes = race.classes()
+    with race.platform.catalog.read() as session:
+        rows = session.scalars(
+            select(Access)
+            .join(Object, Object.id == Access.object_id)
+            .where(Object.name == race.output, Access.ended_at.is_(None))
+        )
+        return {row.principal: classes[row.topic] if row.topic else None for row in rows}
+
+
+def readers(kafka: KafkaSettings, output: str) -> set[tuple[str, str]]:
+    """Whom Kafka lets read which of the output's topics."""
+    acls = Acls(AdminClients.open(kafka), BrokerConnections(kafka)).list_all()
+    return {
+        (acl.principal, acl.topic)
+        for acl in acls
+        if isinstance(acl, TopicAcl)
+        and acl.operation is Operation.READ
+        and acl.topic.startswith(f"out.{output}.")
+        and acl.principal != kafka.secfilter.username
+    }
+
+
+def unfinished(race: Race) -> bool:
+    """Whether something was decided that Kafka was not told yet."""
+    topics = list(race.classes())
+    told = or_(Access.allowed_topic.is_(None), Access.allowed_topic != Access.topic)
+    with race.platform.catalog.read() as session:
+        withdrawn = select(Withdrawal.id).where(
+            Withdrawal.topic.in_(topics), Withdrawal.done_at.is_(None)
+        )
+        lacking = select(Access.id).where(Access.ended_at.is_(None), Access.topic.in_(topics), told)
+        return session.scalar(withdrawn) is not None or session.scalar(lacking) is not None

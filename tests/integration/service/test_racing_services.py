@@ -1,0 +1,227 @@
+"""Two SecAdmins on one database: however calls race, they end in one serial history.
+
+The audit log is played into a plain model, entry by entry: what comes out is what the catalog says
+and what Kafka allows.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from catalog.audit import head
+from catalog.settings import Settings
+from secadmin.control.platform import Platform
+from secadmin.kafka.principals import Credentials
+from tests.integration.brokers import embedded_only
+from tests.integration.kafka.clients import secadmin_producer, until
+from tests.integration.service.conftest import PASSWORD, Api, add_stream
+from tests.integration.service.racing.actors import Person, Referee, Services, Witness
+from tests.integration.service.racing.arena import (
+    Race,
+    in_catalog,
+    play,
+    readers,
+    unfinished,
+    wanted_by,
+)
+from tests.integration.service.racing.services import client, started
+
+Fresh = Callable[[str], str]
+
+pytestmark = embedded_only
+
+SERVICES, TEAMS, ROUNDS, SECONDS = 2, 3, 5, 3.0
+# What a call answers that is repeated after a 503, where the change stood already.
+AGAIN = (404, 409, 422)
+
+
+@pytest.fixture
+def race(
+    admin: Api, platform: Platform, service_settings: Settings, tmp_path: Path, fresh: Fresh
+) -> Iterator[Race]:
+    with platform.catalog.read() as session:
+        seq = head(session).seq
+    streams, output, junior = (fresh("a"), fresh("b")), fresh("out"), fresh("J")
+    for stream in streams:
+        add_stream(admin, stream, fresh("s"))
+    text = " UNION ALL ".join(f"SELECT ts, symbol FROM {stream}" for stream in streams)
+    admin.post("/queries", name=fresh("q"), language="sql", text=text, output=output)
+    admin.post("/roles", name=junior)
+    grant(admin, junior, "stream", streams[1], "VIEW OBJECT", "READ TUPLE")
+    folder = tmp_path / "services"
+    with ExitStack() as stack:
+        urls = stack.enter_context(started(service_settings, folder, SERVICES))
+        services = Services([stack.enter_context(client(url, folder)) for url in urls])
+        token, producer = str(admin.token), secadmin_producer(service_settings.kafka)
+        made = Race(
+            services, platform, service_settings, token, output, streams, junior, seq, producer
+        )
+        yield made
+
+
+def grant(admin: Api, role: str, kind: str, name: str, *permissions: str) -> None:
+    admin.post("/grants", role=role, permissions=list(permissions), kind=kind, name=name)
+
+
+def new_member(race: Race, admin: Api, name: str, role: str) -> Person:
+    """A user, logged in once, with a new role that may subscribe and read the first stream."""
+    admin.post("/roles", name=role)
+    grant(admin, role, "output", race.output, "VIEW OBJECT", "SUBSCRIBE")
+    grant(admin, role, "stream", race.streams[0], "VIEW OBJECT", "READ TUPLE")
+    one_time = admin.post("/users", name=name)["password"]
+    admin.post(f"/users/{name}/roles", role=role)
+    first = replace(race.person(name), password=one_time)
+    first.log_in()
+    first.do("POST", "/password", old=one_time, new=PASSWORD)
+    first.log_out()
+    person = race.person(name)
+    person.log_in()
+    return person
+
+
+def subscribe(race: Race, person: Person, keep: bool) -> dict[str, Any] | None:
+    """Subscribe, if that is allowed at the moment."""
+    path = f"/outputs/{race.output}/subscriptions"
+    given: dict[str, Any] | None = person.do("POST", path, 403, 404, keep=keep)
+    return given
+
+
+@pytest.fixture
+def referees(race: Race, admin: Api, fresh: Fresh) -> Iterator[list[Referee]]:
+    made = []
+    for number in range(TEAMS):
+        role = fresh(f"T{number}")
+        person = new_member(race, admin, fresh("u"), role)
+        given = subscribe(race, person, keep=True)
+        assert given is not None
+        credentials = Credentials(given["principal"], given["secret"])
+        pattern = rf"^out\.{race.output}\..*"
+        witness = Witness(race.settings.kafka, credentials, pattern)
+        witness.start()
+        made.append(Referee(race.admin(role), role, race.output, witness, race.write))
+    yield made
+    for referee in made:
+        referee.witness.close()
+
+
+@dataclass
+class Others:
+    """What happens while the referees judge; each thread has one of the `steps` to repeat."""
+
+    race: Race
+    roles: Sequence[str]
+    traveller: Person
+    settled: Person
+    settled_role: str
+    victim: str
+
+    def steps(self) -> list[Callable[[], None]]:
+        """One for each thread."""
+        bosses = [self.race.admin(f"boss {number}") for number in range(4)]
+        return [
+            partial(self.change_rights, bosses[0]),
+            partial(self.change_rights, bosses[1]),
+            partial(self.change_hierarchy, bosses[2]),
+            partial(self.move, bosses[3]),
+            self.come_and_go,
+            self.guess,
+            self.guess,
+        ]
+
+    def change_rights(self, boss: Person) -> None:
+        """Move a team to another class."""
+        stream = self.race.streams[boss.random.randrange(2)]
+        give, whose = boss.random.random() < 0.5, boss.random.choice(self.roles)
+        boss.change_right(give, whose, "READ TUPLE", "stream", stream)
+
+    def change_hierarchy(self, boss: Person) -> None:
+        """Move a team to another class, and back."""
+        path = f"/roles/{boss.random.choice(self.roles)}/juniors"
+        boss.do("POST", path, *AGAIN, junior=self.race.junior)
+        boss.do("DELETE", f"{path}/{self.race.junior}", *AGAIN)
+
+    def come_and_go(self) -> None:
+        """A subscription that ends with its session."""
+        subscribe(self.race, self.traveller, keep=False)
+        self.traveller.log_out()
+        self.traveller.log_in()
+
+    def move(self, boss: Person) -> None:
+        """A subscription that ends with a role."""
+        subscribe(self.race, self.settled, keep=True)
+        path = f"/users/{self.settled.name}/roles"
+        boss.do("DELETE", f"{path}/{self.settled_role}", *AGAIN)
+        boss.do("POST", path, role=self.settled_role)
+        self.settled.log_out()
+        self.settled.log_in()
+
+    def guess(self) -> None:
+        """A login that fails, and then one that is not looked at."""
+        somebody = Person(self.race.services, self.victim, "", Random())
+        body = {"user": self.victim, "password": "incorrect horse battery"}
+        somebody.do("POST", "/login", 401, **body)
+
+
+@pytest.fixture
+def others(race: Race, referees: list[Referee], admin: Api, fresh: Fresh) -> Others:
+    role = fresh("T")
+    return Others(
+        race=race,
+        roles=[referee.role for referee in referees],
+        traveller=new_member(race, admin, fresh("u"), fresh("T")),
+        settled=new_member(race, admin, fresh("u"), role),
+        settled_role=role,
+        victim=new_member(race, admin, fresh("u"), fresh("T")).name,
+    )
+
+
+def test_racing_calls_are_one_serial_history(
+    race: Race, referees: list[Referee], others: Others
+) -> None:
+    run(referees, others)
+    assert [leak for referee in referees for leak in referee.leaks()] == []
+    until(lambda: not unfinished(race), "what could not be told to Kafka at once", 60)
+    history = play(race)
+    assert history.failures[others.victim] == 5
+    wanted = wanted_by(history, race)
+    assert in_catalog(race) == wanted
+    topics = {clearance: topic for topic, clearance in race.classes().items()}
+    assert readers(race.settings.kafka, race.output) == {
+        (principal, topics[clearance]) for principal, clearance in wanted.items() if clearance
+    }
+
+
+def run(referees: Sequence[Referee], others: Others) -> None:
+    """Let all race until every referee has judged for long enough."""
+    stop = threading.Event()
+
+    def repeat(step: Callable[[], None]) -> None:
+        while not stop.is_set():
+            step()
+
+    def judge(referee: Referee) -> None:
+        deadline = time.monotonic() + SECONDS
+        while len(referee.shut) < ROUNDS or time.monotonic() < deadline:
+            referee.round()
+
+    steps = others.steps()
+    with ThreadPoolExecutor(len(steps) + len(referees)) as pool:
+        racing = [pool.submit(repeat, step) for step in steps]
+        try:
+            for judging in [pool.submit(judge, referee) for referee in referees]:
+                judging.result()
+        finally:
+            stop.set()
+        for thread in racing:
+            thread.result()
