@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, or_, select, update
 
 from catalog.errors import PlatformError
 from catalog.models import Access, DeliveryClass, OutputRow, Withdrawal
@@ -165,12 +165,28 @@ class Alignment:
         for _, principal, kind in lacking:
             allow = self.kafka.allow_write if kind == SEND else self.kafka.allow_read
             allow(principal, topic)
+        ids = [row[0] for row in lacking]
         with self.catalog.bookkeeping() as session:
-            session.execute(
-                update(Access)
-                .where(Access.id.in_([row[0] for row in lacking]))
-                .values(allowed_topic=topic)
-            )
+            let_in = (Access.id.in_(ids), Access.topic == topic, Access.ended_at.is_(None))
+            session.execute(update(Access).where(*let_in).values(allowed_topic=topic))
+            for principal in session.scalars(_overtaken(topic, ids)):
+                again = Withdrawal(principal=principal, topic=topic, decided_at=self.clock())
+                session.add(again)
+
+
+def _overtaken(topic: str, ids: Collection[int]) -> Select[str]:
+    """Principals of accesses that were let in here after the topic had been taken from them.
+
+    A service that stood still for longer than its lease does that. A withdrawal that is yet to come
+    takes away what was created here; one that is done did not find it, and is decided once more.
+    """
+    to_come = select(Withdrawal.principal).where(
+        Withdrawal.topic == topic, Withdrawal.done_at.is_(None)
+    )
+    elsewhere = or_(Access.topic.is_(None), Access.topic != topic, Access.ended_at.is_not(None))
+    return select(Access.principal).where(
+        Access.id.in_(ids), elsewhere, Access.principal.not_in(to_come)
+    )
 
 
 def _lacks_acl() -> ColumnElement[bool]:

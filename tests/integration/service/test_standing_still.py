@@ -1,0 +1,46 @@
+"""A service stands still for so long that another one takes over what it holds."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+
+from sqlalchemy import update
+
+from catalog.models import Access
+from tests.integration.brokers import embedded_only
+from tests.integration.service.conftest import Scene
+from tests.integration.service.racing.arena import readers
+
+pytestmark = embedded_only
+
+
+def test_whom_it_lets_in_too_late_is_shut_out_again(scene: Scene) -> None:
+    principal = scene.subscribe().username
+    topic = str(scene.topic(principal))
+    with scene.platform.catalog.bookkeeping() as session:
+        own = update(Access).where(Access.principal == principal)
+        session.execute(own.values(allowed_topic=None))
+    asleep = replace(
+        scene.platform.alignment,
+        kafka=_Asleep(scene),  # type: ignore[arg-type]
+        lock=lambda topic: nullcontext(),
+    )
+    asleep.align([topic])
+    kafka = scene.settings.kafka
+    assert (principal, topic) in readers(kafka, scene.output), "it was let in too late"
+    scene.platform.alignment.align_pending()
+    assert (principal, topic) not in readers(kafka, scene.output)
+
+
+@dataclass
+class _Asleep:
+    """Kafka for a service that stands still before it lets somebody in."""
+
+    scene: Scene
+
+    def allow_read(self, principal: str, topic: str) -> None:
+        """Another service does all of a revocation meanwhile."""
+        self.scene.revoke("SUBSCRIBE", "output", self.scene.output)
+        assert self.scene.topic(principal) is None
+        self.scene.platform.kafka.allow_read(principal, topic)
