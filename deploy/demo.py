@@ -82,15 +82,16 @@ def report(console: Console, story: Story, expected: dict[str, list[Week]]) -> b
 
 
 def weeks_of(deliveries: Iterable[Delivery]) -> list[Week]:
-    """What arrived, each record once: a repeated one has the id that it had before."""
-    once = {delivery.id: delivery for delivery in deliveries}
-    return [
-        Week(
-            start=datetime.fromisoformat(d.value["window_start"].removesuffix("Z")),
-            percent=d.value["percent"],
-            days=d.value["days"],
-            volume=d.value["volume"],
-            label=int(d.label),
-        )
-        for d in once.values()
-    ]
+    """What arrived, a repeated record once: it has the id and the content that it had before."""
+    return [week for _, week in {(delivery.id, _week(delivery)) for delivery in deliveries}]
+
+
+def _week(delivery: Delivery) -> Week:
+    value = delivery.value
+    return Week(
+        start=datetime.fromisoformat(value["window_start"].removesuffix("Z")),
+        percent=value["percent"],
+        days=value["days"],
+        volume=value["volume"],
+        label=int(delivery.label),
+    )
