@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 import zlib
 from collections import Counter
 from collections.abc import Mapping
@@ -26,6 +27,10 @@ from secfilter.lab import read_lab
 from secfilter.positions import Positions
 
 _STATES = "org.apache.spark.sql.execution.streaming.runtime"
+
+
+# Planning a batch takes a tenth of a second; on a busy machine, or the first time, more.
+_PLANNING_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +141,24 @@ def request_stop(query: StreamingQuery) -> None:
     """Let the query end when its batch ends: nothing is lost and nothing comes twice.
 
     Spark's own stop interrupts the batch, all of which is then done again. Its loop asks for the
-    state between two batches only, so setting that ends it there; `has_ended` tells when.
+    state between two batches, so setting that ends it there; `has_ended` tells when. It also asks
+    once a batch has been planned, and interrupts what it is about to start; so a batch that is
+    being planned is waited for.
     """
     execution: Any = query._jsq.streamingQuery()
+    deadline = time.monotonic() + _PLANNING_S
+    while _is_planning(query) and time.monotonic() < deadline:
+        time.sleep(0.005)
     execution.state().set(_terminated())
+
+
+def _is_planning(query: StreamingQuery) -> bool:
+    """Whether a batch is under way of which no job runs yet."""
+    if not query.status["isTriggerActive"]:
+        return False
+    tracker = SparkSession.active().sparkContext.statusTracker()
+    known = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(query.runId))]
+    return not any(job is not None and job.status == "RUNNING" for job in known)
 
 
 def _terminated() -> Any:
