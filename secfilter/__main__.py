@@ -70,7 +70,7 @@ def _serve(settings: Settings) -> None:
         runner = Runner(
             wanted.runs,
             _report_to(catalog),
-            lambda run, others: RunningQuery(engine.start(run, others)),
+            lambda run, others: RunningQuery(engine.start(run, others), engine),
             applied=wanted.applied,
         )
         _tell_ready()

@@ -24,6 +24,7 @@ from secfilter.fanout import TOO_LARGE, fan_out
 from secfilter.ingest import in_topics, ingest
 from secfilter.kafka_options import KafkaOptions, Offsets
 from secfilter.lab import read_lab
+from secfilter.leftovers import Leftovers
 from secfilter.positions import Positions
 
 _STATES = "org.apache.spark.sql.execution.streaming.runtime"
@@ -141,7 +142,7 @@ def request_stop(query: StreamingQuery) -> None:
     """Let the query end when its batch ends: nothing is lost and nothing comes twice.
 
     Spark's own stop interrupts the batch, all of which is then done again. Its loop asks for the
-    state between two batches, so setting that ends it there; `has_ended` tells when. It also asks
+    state between two batches, so setting that ends it there. It also asks
     once a batch has been planned, and interrupts what it is about to start; so a batch that is
     being planned is waited for.
     """
@@ -162,14 +163,15 @@ def _is_planning(query: StreamingQuery) -> bool:
 
 
 def _terminated() -> Any:
+    """The state that lets Spark's loop end."""
     package: Any = SparkSession.active()._jvm
     for part in (*_STATES.split("."), "TERMINATED$", "MODULE$"):
         package = getattr(package, part)
     return package
 
 
-def has_ended(query: StreamingQuery) -> bool:
-    """Whether the query's thread is through; `isActive` is false before that."""
+def _is_through(query: StreamingQuery) -> bool:
+    """Whether the query's thread is; `isActive` is false before that."""
     execution: Any = query._jsq.streamingQuery()
     return not bool(execution.queryExecutionThread().isAlive())
 
@@ -177,14 +179,15 @@ def has_ended(query: StreamingQuery) -> bool:
 class RunningQuery:
     """A query as supervision sees it."""
 
-    def __init__(self, query: StreamingQuery) -> None:
+    def __init__(self, query: StreamingQuery, engine: Engine) -> None:
         self._query = query
+        self._leftovers = Leftovers(engine.spark, str(query.runId), engine.kafka.sink())
         self._counts: Counter[str] = Counter()
         self._counted = -1
 
     def ended(self) -> bool:
-        """Whether it is through, for whatever reason."""
-        return has_ended(self._query)
+        """Whether it is through, for whatever reason, and nothing of it writes any more."""
+        return _is_through(self._query) and self._leftovers.are_gone()
 
     def failure(self) -> BaseException | None:
         """Why it ended, None if it was stopped."""

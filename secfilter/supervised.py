@@ -7,13 +7,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from catalog.errors import PlatformError
-from catalog.runs import IngestRun, Run, fingerprint
+from catalog.runs import Run, fingerprint
 from secfilter.failures import describe
 
 Report = Callable[[str, str, str, str], object]
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.5, 60.0
-# What a crashed query's producer had sent off may still arrive; ingest must see it in lab first.
-_INGEST_DELAY_S = 3.0
 # After so many failures in a row a run is called failed; it is tried all the same.
 _FAILED_AFTER = 4
 # A query that has run for so long has recovered.
@@ -29,7 +27,7 @@ class Query(Protocol):
     """A running query, as supervision sees it."""
 
     def ended(self) -> bool:
-        """Whether it is through, for whatever reason."""
+        """Whether it is through, for whatever reason, and nothing of it writes any more."""
 
     def failure(self) -> BaseException | None:
         """Why it ended, None if it was stopped."""
@@ -153,8 +151,6 @@ class Supervised:
     def _failed(self, error: BaseException) -> None:
         self._failures += 1
         delay = min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2 ** (self._failures - 1))
-        if isinstance(self._wanted, IngestRun):
-            delay = max(delay, _INGEST_DELAY_S)
         self._not_before = self._clock() + delay
         message = error.detail if isinstance(error, PlatformError) else describe(error)
         _log.warning("%s failed (%d): %s", self.name, self._failures, message)

@@ -22,7 +22,7 @@ from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
 from catalog.schema import Attribute, Schema, Type
 from catalog.settings import KafkaAccount, KafkaSettings
 from catalog.topics import in_topic, lab_topic, out_topic, quarantine_topic
-from secfilter.queries import Engine, has_ended, request_stop
+from secfilter.queries import Engine, RunningQuery
 from tests.integration.brokers import Broker
 
 SCHEMA = Schema(
@@ -90,6 +90,26 @@ class Plane:
         self.queries.append(query)
         return query
 
+    def end(self, query: StreamingQuery, timeout_s: float = 60.0) -> None:
+        """Stop at the batch's end and wait until nothing of the query writes any more."""
+        running = RunningQuery(query, self.engine)
+        running.request_stop()
+        self._wait_for_end(running, timeout_s)
+        assert query.exception() is None
+
+    def break_off(self, query: StreamingQuery, timeout_s: float = 60.0) -> None:
+        """Stop inside the batch and wait until nothing of the query writes any more."""
+        running = RunningQuery(query, self.engine)
+        running.stop()
+        self._wait_for_end(running, timeout_s)
+
+    @staticmethod
+    def _wait_for_end(running: RunningQuery, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not running.ended():
+            assert time.monotonic() < deadline, "the query did not end"
+            time.sleep(0.02)
+
     def send(self, stream: IngestStream, *values: object) -> None:
         """Write records, bytes as they are and everything else as JSON, and wait for them."""
         for value in values:
@@ -112,17 +132,6 @@ class Plane:
                 break
         consumer.close()
         return found
-
-
-def end(query: StreamingQuery, timeout_s: float = 20.0) -> float:
-    """Stop at the batch's end; the seconds that it took."""
-    began = time.monotonic()
-    request_stop(query)
-    while not has_ended(query):
-        assert time.monotonic() < began + timeout_s, "the query did not end with its batch"
-        time.sleep(0.02)
-    assert query.exception() is None
-    return time.monotonic() - began
 
 
 def headers(message: Message) -> list[tuple[str, str]]:

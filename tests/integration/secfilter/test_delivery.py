@@ -1,10 +1,11 @@
 """Windows, joins and restarts through the real broker: what is delivered, and how often."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import Message
 
 from catalog.clearance import Clearance
 from catalog.expression import AttributeRef, Literal
@@ -21,7 +22,7 @@ from catalog.plan import (
 )
 from catalog.runs import FanOutClass, IngestRun, QueryRun
 from catalog.schema import Type
-from tests.integration.secfilter.plane import Feed, Plane, end, headers, tuple_at, values
+from tests.integration.secfilter.plane import Feed, Plane, headers, tuple_at, values
 
 Until = Callable[[Callable[[], bool]], None]
 
@@ -52,7 +53,7 @@ def test_a_window_is_delivered_once_with_all_its_labels(plane: Plane) -> None:
         {**WINDOW, "key": None, "total": 5, "n": 1},
     ]
     assert [v["key"] for v in values(plane.read(run.classes[0].topic, 1))] == [None]
-    end(query)
+    plane.end(query)
     plane.start(run)
     plane.send(one, tuple_at(4, "x", 100), tuple_at(60, "later", 0))
     plane.send(two, tuple_at(60, "later", 0))
@@ -74,7 +75,7 @@ def test_the_first_class_of_a_query_finds_its_state(plane: Plane, until: Until) 
         return sum(s.numRowsTotal for s in progress.stateOperators) if progress else 0
 
     until(lambda: kept() > 0)
-    end(query)
+    plane.end(query)
     plane.start(run)
     plane.send(stream, tuple_at(2, "x", 2), tuple_at(30, "later", 0))
     assert values(plane.read(run.classes[0].topic, 1)) == [
@@ -150,9 +151,9 @@ def test_planned_restarts_lose_nothing_and_keep_ids(plane: Plane) -> None:
     feed = Feed(plane, f"in.{stream.relation.name}")
     for _ in range(3):
         time.sleep(1.3)
-        end(query)
+        plane.end(query)
         query = plane.start(fed_more)
-        end(ingest)
+        plane.end(ingest)
         ingest = plane.start(ingest_run)
     sent = feed.end()
     got = plane.read(run.classes[0].topic, sent)
@@ -173,14 +174,18 @@ def test_a_stop_inside_a_batch_puts_nothing_into_lab_twice(plane: Plane) -> None
     feed = Feed(plane, f"in.{stream.relation.name}")
     for _ in range(3):
         time.sleep(1.3)
-        query.stop()
-        time.sleep(0.3)
+        plane.break_off(query)
         query = plane.start(run)
     sent = feed.end()
     lab = plane.read(f"lab.{stream.relation.name}", sent)
-    assert sorted(int((m.value() or b"").split(b"\x1f")[2]) for m in lab) == list(range(sent))
+    assert sorted(prices(lab)) == list(range(sent))
     for message in lab:
         assert headers(message)[1][1].split(":")[0] == str(message.partition())
+
+
+def prices(lab: Sequence[Message]) -> list[int]:
+    """The attribute `price` of records of a labelled topic."""
+    return [int((message.value() or b"").split(b"\x1f")[2]) for message in lab]
 
 
 def test_streams_join_and_leave_a_group(plane: Plane) -> None:
@@ -189,13 +194,13 @@ def test_streams_join_and_leave_a_group(plane: Plane) -> None:
     plane.send(one, tuple_at(1))
     plane.send(two, tuple_at(1))
     assert len(plane.read(f"lab.{one.relation.name}", 1)) == 1
-    end(query)
+    plane.end(query)
     plane.send(three, tuple_at(1))
     query = plane.start(IngestRun("ingest-1", (two, three)))
     plane.send(two, tuple_at(2))
     assert len(plane.read(f"lab.{two.relation.name}", 2)) == 2
     assert len(plane.read(f"lab.{three.relation.name}", 1)) == 1
-    end(query)
+    plane.end(query)
     plane.send(one, tuple_at(2))
     plane.start(IngestRun("ingest-1", (one, two, three)))
     assert len(plane.read(f"lab.{one.relation.name}", 2)) == 2
@@ -215,6 +220,6 @@ def test_a_record_without_valid_label_stops_at_source(plane: Plane, label: bytes
     plane.producer.produce(topic, b"0\x1fx\x1f2", headers=[("label", b"1")])
     plane.producer.flush(10)
     assert [v["price"] for v in values(plane.read(run.classes[0].topic, 1))] == [2]
-    end(query)
+    plane.end(query)
     seen = [p.observedMetrics["source_1"]["withheld"] for p in query.recentProgress]
     assert sum(seen) == 2

@@ -127,7 +127,7 @@ def test_crashes_are_answered_later_and_later_and_by_nobody_else() -> None:
         while len(bench.queries) == count:
             bench.step()
         started.append(bench.now - began)
-    assert started == sorted(started) and 3 <= started[0] < 5 and 15 < started[-1] < 61
+    assert started == sorted(started) and started[0] < 2 and 15 < started[-1] < 61
     assert ("a", "failed") in bench.states and ("a", "restarting") in bench.states
     assert not any("secret" in message for *_, message in bench.told)
     assert [q.run.name for q in bench.queries].count("b") == 1

@@ -1,0 +1,89 @@
+"""What a query that is through leaves behind in the engine, and how that is ended."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from threading import Thread
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+_POLL_S = 0.02
+_AGAIN_S = 1.0
+_CONNECTOR = "org.apache.spark.sql.kafka010"
+_log = logging.getLogger(__name__)
+
+
+class Leftovers:
+    """The tasks and the unsent records of one query whose thread is through.
+
+    A thread that is interrupted leaves the job of its batch running, and a task that is killed
+    leaves in the shared producer what was not sent yet. A successor that began before that is over
+    would write the same once more, and ingest would not know what labelled topics hold.
+    """
+
+    def __init__(self, spark: SparkSession, group: str, sink: Mapping[str, str]) -> None:
+        """`group` is the query's job group, `sink` are the options of its Kafka sink."""
+        self._spark = spark
+        self._group = group
+        self._sink = sink
+        self._clearing: Thread | None = None
+
+    def are_gone(self) -> bool:
+        """Whether nothing is left. The first call begins to end it; none waits."""
+        if self._clearing is None:
+            self._clearing = Thread(target=self._clear, name="leftovers", daemon=True)
+            self._clearing.start()
+        return not self._clearing.is_alive()
+
+    def _clear(self) -> None:
+        while True:
+            try:
+                self._end_tasks()
+                self._flush()
+            except Exception as error:  # whatever it was, it is not known that nothing is left
+                _log.warning("what a query left behind is not over yet: %s", type(error).__name__)
+                time.sleep(_AGAIN_S)
+            else:
+                return
+
+    def _end_tasks(self) -> None:
+        context: Any = self._spark.sparkContext._jsc.sc()
+        context.cancelJobGroup(self._group)
+        # The scheduler takes requests in order: behind this job the cancellation is done.
+        self._spark.range(1).count()
+        # And what it did is told behind all that it had told before.
+        context.listenerBus().waitUntilEmpty()
+        while self._has_tasks():
+            time.sleep(_POLL_S)
+
+    def _has_tasks(self) -> bool:
+        tracker = self._spark.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+        stages = [tracker.getStageInfo(s) for job in jobs if job is not None for s in job.stageIds]
+        return any(stage is not None and stage.numActiveTasks > 0 for stage in stages)
+
+    def _flush(self) -> None:
+        jvm: Any = self._spark._jvm
+        options = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(dict(self._sink))
+        known = _singleton(jvm, "org.apache.spark.sql.catalyst.util.CaseInsensitiveMap").apply(
+            options
+        )
+        provider = _singleton(jvm, f"{_CONNECTOR}.KafkaSourceProvider")
+        pool = _singleton(jvm, f"{_CONNECTOR}.producer.InternalKafkaProducerPool")
+        # The pool gives all tasks with the same settings the same producer.
+        shared = pool.acquire(provider.kafkaParamsForProducer(known))
+        try:
+            shared.producer().flush()
+        finally:
+            pool.release(shared)
+
+
+def _singleton(jvm: Any, name: str) -> Any:
+    """A Scala object."""
+    place = jvm
+    for part in (*f"{name}$".split("."), "MODULE$"):
+        place = getattr(place, part)
+    return place
