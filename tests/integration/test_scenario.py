@@ -18,17 +18,32 @@ import pytest
 
 from deploy.runtime import Runtime
 from deploy.scenario.story import Story
+from deploy.settings import local_kafka, write_settings
 from deploy.stack import Stack, StackOptions
+from tests.integration.brokers import CONTAINER, EMBEDDED
+from tests.integration.container_broker import ContainerBroker, require_image
 from tests.integration.results import Result, expected, last_day_sent, only, received
 from tests.integration.trail import assert_all_stand_in, assert_tampering_shows
 from tests.requirements import missing
 
 
-@pytest.fixture(scope="module")
-def story(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+@pytest.fixture(params=[EMBEDDED, CONTAINER])
+def kafka(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | None]:
+    """Settings of a Kafka in a container, as an operator writes them; None is the embedded one."""
+    if request.param == EMBEDDED:
+        yield None
+        return
+    # Its own: two platforms on one Kafka would take each other's ACLs for left-overs.
+    with ContainerBroker(require_image(), tmp_path / "container") as broker:
+        accounts = broker.secadmin, broker.secfilter
+        table = local_kafka(broker.bootstrap, broker.ca_file, *accounts)
+        yield write_settings({"kafka": table}, tmp_path / "operator.toml")
+
+
+@pytest.fixture
+def story(runtime: Runtime, kafka: Path | None, tmp_path: Path) -> Iterator[Story]:
     """The platform, started as `deploy demo` does it, on free ports."""
-    state = tmp_path_factory.mktemp("scenario")
-    options = StackOptions(state=state, broker_port=0, secadmin_port=0)
+    options = StackOptions(tmp_path / "state", broker_port=0, secadmin_port=0, settings=kafka)
     with Stack(options, runtime) as stack:
         told = Story(stack, print)
         try:
