@@ -153,7 +153,7 @@ def admin(anonymous: Api, service_settings: Settings) -> Api:
 NewUser = Callable[..., Api]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def new_user(anonymous: Api, admin: Api) -> NewUser:
     """Makes a user with a fresh name and the roles, and logs it in."""
 
@@ -170,7 +170,7 @@ def new_user(anonymous: Api, admin: Api) -> NewUser:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fresh() -> Callable[[str], str]:
     """Names that no other test has."""
     return lambda prefix: f"{prefix}{secrets.token_hex(4)}"

@@ -1,0 +1,128 @@
+"""One object of every kind, under names of its own, and somebody who may do everything to them."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+
+from catalog.models import AuditEntry
+from catalog.permission import APPLIES, ObjectKind
+from secadmin.control.platform import Platform
+from tests.integration.service.conftest import ATTRIBUTES, Api, NewUser, add_stream
+
+_COLLECTIONS = {
+    "schemas": "schema",
+    "streams": "stream",
+    "queries": "query",
+    "outputs": "output",
+    "users": "user",
+    "roles": "role",
+    "accesses": "principal",
+}
+PASSWORD_OF_THEIRS = "a password of theirs"
+DECLARED = {"window_ms": 60_000, "keys": ["symbol"], "functions": ["avg"], "minimum": 5}
+
+
+@dataclass(frozen=True)
+class World:
+    """`names` by what they are; those that begin with "lone" nothing else depends on."""
+
+    names: dict[str, str]
+    owner: Api
+
+    def values(self, kind: str) -> dict[str, Any]:
+        """A value for every part of every request; `kind` is that of the object it is about."""
+        permission = sorted(APPLIES[ObjectKind(kind)])[0]
+        fresh = f"n{secrets.token_hex(6)}"
+        return {
+            "name": fresh,
+            "object": self.names[kind],
+            "kind": kind,
+            "permission": permission,
+            "permissions": [permission],
+            "user": self.names["user"],
+            "role": self.names["other role"],
+            "roles": [self.names["role"]],
+            "password": PASSWORD_OF_THEIRS,
+            "old": PASSWORD_OF_THEIRS,
+            "new": "other password of theirs",
+            "keep": True,
+            "weak": True,
+            "schema": self.names["schema"],
+            "attributes": ATTRIBUTES,
+            "event_time": "ts",
+            "lateness_ms": 1_000,
+            "max_ahead_ms": 1_000,
+            "max_bytes": 1_000,
+            "partitions": 1,
+            "public": False,
+            "declared_aggregate": DECLARED,
+            "language": "sql",
+            "text": f"SELECT * FROM {self.names['stream']}",
+            "output": f"o{fresh}",
+            "after": 0,
+            "limit": 10,
+        }
+
+    def in_path(self, method: str, path: str, parameter: str) -> str:
+        """The value of a path's parameter: what is deleted is what nothing depends on."""
+        collection = path.split("/")[1]
+        what = parameter if parameter != "name" else _COLLECTIONS[collection]
+        if method == "DELETE" and f"lone {what}" in self.names:
+            what = f"lone {what}"
+        return self.names[what]
+
+    def objects(self) -> list[tuple[ObjectKind, str]]:
+        """All objects that permissions can be granted on."""
+        kinds = [name for name in self.names if name.split()[-1] in set(ObjectKind)]
+        return [(ObjectKind(name.split()[-1]), self.names[name]) for name in kinds]
+
+
+def make_world(owner: Api) -> World:
+    """A new world, all of it the owner's."""
+    tail = secrets.token_hex(4)
+    names = {
+        what: f"{what.replace(' ', '')}{tail}"
+        for what in (
+            *("schema", "lone schema", "stream", "lone stream", "query", "output"),
+            *("user", "role", "junior", "other role"),
+        )
+    }
+    names |= {"system": "system", "principal": "output-0123456789abcdef01234567"}
+    add_stream(owner, names["stream"], names["schema"])
+    owner.post("/schemas", name=names["lone schema"], attributes=ATTRIBUTES)
+    owner.post("/streams", name=names["lone stream"], schema=names["schema"])
+    text = f"SELECT * FROM {names['stream']}"
+    owner.post("/queries", name=names["query"], language="sql", text=text, output=names["output"])
+    for role in ("role", "junior", "other role"):
+        owner.post("/roles", name=names[role])
+    owner.post(f"/roles/{names['role']}/juniors", role=names["junior"])
+    owner.post("/users", name=names["user"], password=PASSWORD_OF_THEIRS)
+    owner.post(f"/users/{names['user']}/roles", role=names["role"])
+    return World(names, owner)
+
+
+def all_powerful(world: World, new_user: NewUser) -> tuple[Api, str]:
+    """A user who owns nothing and holds every permission on every object, by one role."""
+    role = f"ALL{secrets.token_hex(4)}"
+    user = new_user(role)
+    grant_all(world, role)
+    return user, role
+
+
+def grant_all(world: World, role: str) -> None:
+    """Give the role every permission on every object of the world."""
+    for kind, name in world.objects():
+        world.owner.post(
+            "/grants", role=role, permissions=sorted(APPLIES[kind]), kind=kind, name=name
+        )
+
+
+def changes(platform: Platform, user: str) -> int:
+    """How many changes of the catalog the audit log tells of the user."""
+    with platform.catalog.read() as session:
+        made = select(AuditEntry).where(AuditEntry.actor == user, AuditEntry.outcome == "changed")
+        return len(list(session.scalars(made)))
