@@ -150,7 +150,7 @@ def request_stop(query: StreamingQuery) -> None:
     deadline = time.monotonic() + _PLANNING_S
     while _is_planning(query) and time.monotonic() < deadline:
         time.sleep(0.005)
-    execution.state().set(_terminated())
+    execution.state().set(terminated())
 
 
 def _is_planning(query: StreamingQuery) -> bool:
@@ -162,7 +162,7 @@ def _is_planning(query: StreamingQuery) -> bool:
     return not any(job is not None and job.status == "RUNNING" for job in known)
 
 
-def _terminated() -> Any:
+def terminated() -> Any:
     """The state that lets Spark's loop end."""
     package: Any = SparkSession.active()._jvm
     for part in (*_STATES.split("."), "TERMINATED$", "MODULE$"):

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -22,7 +22,7 @@ from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
 from catalog.schema import Attribute, Schema, Type
 from catalog.settings import KafkaAccount, KafkaSettings
 from catalog.topics import in_topic, lab_topic, out_topic, quarantine_topic
-from secfilter.queries import Engine, RunningQuery
+from secfilter.queries import Engine, RunningQuery, terminated
 from tests.integration.brokers import Broker
 
 SCHEMA = Schema(
@@ -103,6 +103,20 @@ class Plane:
         running.stop()
         self._wait_for_end(running, timeout_s)
 
+    def stop_in_planning(self, query: StreamingQuery, timeout_s: float = 60.0) -> None:
+        """Stop a query that has just started where it plans its first batch, at once.
+
+        Spark interrupts the thread that is to wait for the batch then, and the batch runs on.
+        """
+        execution: Any = query._jsq.streamingQuery()
+        tracker = self.engine.spark.sparkContext.statusTracker()
+        deadline = time.monotonic() + timeout_s
+        while not query.status["isTriggerActive"]:
+            assert time.monotonic() < deadline, "the first batch did not begin"
+        execution.state().set(terminated())
+        assert not tracker.getJobIdsForGroup(str(query.runId)), "the batch ran already"
+        self._wait_for_end(RunningQuery(query, self.engine), timeout_s)
+
     @staticmethod
     def _wait_for_end(running: RunningQuery, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
@@ -155,7 +169,9 @@ class Feed:
     """Sends numbered tuples until told to stop."""
 
     def __init__(self, plane: Plane, topic: str) -> None:
-        self._producer = Producer({**plane.broker.admin_config(), "linger.ms": 1})
+        self._producer = Producer(
+            {**plane.broker.admin_config(), "linger.ms": 1, "enable.idempotence": True}
+        )
         self._topic, self._stop = topic, threading.Event()
         self.count = 0
         self._thread = threading.Thread(target=self._run, daemon=True)

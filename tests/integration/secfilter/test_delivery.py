@@ -22,6 +22,7 @@ from catalog.plan import (
 )
 from catalog.runs import FanOutClass, IngestRun, QueryRun
 from catalog.schema import Type
+from secfilter.queries import Pace
 from tests.integration.secfilter.plane import Feed, Plane, headers, tuple_at, values
 
 Until = Callable[[Callable[[], bool]], None]
@@ -181,6 +182,20 @@ def test_a_stop_inside_a_batch_puts_nothing_into_lab_twice(plane: Plane) -> None
     assert sorted(prices(lab)) == list(range(sent))
     for message in lab:
         assert headers(message)[1][1].split(":")[0] == str(message.partition())
+
+
+def test_a_stop_in_planning_puts_nothing_into_lab_twice(plane: Plane) -> None:
+    # Longer than it takes to start anew: what is left running would be seen.
+    plane.engine = replace(plane.engine, pace=Pace(shortest_ms=4_000, per_query_ms=0))
+    stream = plane.stream(0)
+    run = IngestRun("ingest-1", (stream,))
+    feed = Feed(plane, f"in.{stream.relation.name}")
+    for _ in range(3):
+        plane.stop_in_planning(plane.start(run))
+    plane.start(run)
+    time.sleep(1)
+    sent = feed.end()
+    assert prices(plane.read(f"lab.{stream.relation.name}", sent)) == list(range(sent))
 
 
 def prices(lab: Sequence[Message]) -> list[int]:
