@@ -34,6 +34,7 @@ from tests.postgresql import PostgresqlServer
 
 PASSWORD = "correct horse battery"
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
+sqlite_only = pytest.mark.parametrize("catalog_url", [SQLITE], indirect=True)
 
 
 @dataclass

@@ -31,7 +31,8 @@ from secadmin.kafka.connect import AdminClients
 from secadmin.kafka.principals import Credentials
 from secadmin.kafka.segment_setting import SegmentSetting
 from secadmin.kafka.wire.connections import BrokerConnections
-from tests.integration.service.conftest import PASSWORD, Api, log_in
+from tests.integration.brokers import embedded_only
+from tests.integration.service.conftest import PASSWORD, Api, log_in, sqlite_only
 from tests.integration.service.revocations.killed_service import Request, killed_before
 from tests.integration.service.revocations.party import Party, parked_alone
 from tests.integration.service.revocations.surroundings import Surroundings, flowing
@@ -41,7 +42,8 @@ from tests.integration.service.revocations.watching_client import Subscription
 # Of any call: its commit, the lock of the topic, the ACL, what is written down of it.
 _FEWEST_CHANGES, _MOST_CHANGES = 5, 60
 
-pytestmark = pytest.mark.slow
+# Minutes long: once is enough, and neither the database nor the broker's home matters here.
+pytestmark = [pytest.mark.slow, embedded_only, sqlite_only]
 
 
 @pytest.fixture

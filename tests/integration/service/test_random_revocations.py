@@ -1,6 +1,6 @@
 """Revocations of all kinds at random moments, while data flow, against honest and hostile clients.
 
-`REVOCATION_COUNT` says how many (200), `REVOCATION_SEED` repeats what an earlier run drew.
+`REVOCATION_COUNT` says how many (16), `REVOCATION_SEED` repeats what an earlier run drew.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from catalog.settings import Settings
 from secadmin.control.platform import Platform
 from secadmin.kafka.fence import Fence
 from secadmin.service.app import create_app
-from tests.integration.service.conftest import Api, NewUser
+from tests.integration.brokers import embedded_only
+from tests.integration.service.conftest import Api, NewUser, sqlite_only
 from tests.integration.service.revocations.keepers import Keepers
 from tests.integration.service.revocations.party import ClientsOf, all_kinds, parked_alone
 from tests.integration.service.revocations.rounds import Rounds
@@ -30,13 +31,14 @@ from tests.integration.service.revocations.surroundings import Surroundings, flo
 from tests.integration.service.revocations.team import Objects, Team, two_outputs
 
 SEED = os.environ.get("REVOCATION_SEED") or secrets.token_hex(4)
-COUNT = int(os.environ.get("REVOCATION_COUNT", "200"))
+COUNT = int(os.environ.get("REVOCATION_COUNT", "16"))
 TEAMS, MEMBERS = 2, 3
 
 Fresh = Callable[[str], str]
 
 
-pytestmark = pytest.mark.slow
+# Minutes long: once is enough, and neither the database nor the broker's home matters here.
+pytestmark = [pytest.mark.slow, embedded_only, sqlite_only]
 
 
 @pytest.fixture
