@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from deploy.stack import Stack
+from tests.bench.aggregate import aggregate
+from tests.bench.cost import cost
 from tests.bench.figure import Figure
 from tests.bench.label_mask import label_mask
 from tests.bench.latency import end_to_end, kafka_alone
+from tests.bench.many_streams import scale
+from tests.bench.many_subscribers import revocation_from_many
+from tests.bench.query_setup import query_setup
 from tests.bench.rights import revocation, subscription
 from tests.bench.world import World
 
-MEASUREMENTS: dict[str, Callable[[World], list[Figure]]] = {
+MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "kafka": kafka_alone,
     "latency": end_to_end,
+    "aggregate": aggregate,
     "revocation": revocation,
     "subscription": subscription,
+    "setup": query_setup,
     "label": label_mask,
+    "cost": cost,
+    "many": revocation_from_many,
+    # Last: it stops the runner.
+    "scale": scale,
 }
 
 
@@ -26,3 +37,4 @@ def measure(stack: Stack, only: list[str]) -> Iterator[Figure]:
     for name, measurement in MEASUREMENTS.items():
         if not only or name in only:
             yield from measurement(world)
+            world.clear()

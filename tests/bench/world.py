@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -11,7 +12,9 @@ from typing import Any
 
 import httpx
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 
+from deploy.processes import ManagedProcess
 from deploy.stack import Stack
 
 PASSWORD = "measured with care"
@@ -20,7 +23,7 @@ ATTRIBUTES = [
     {"name": "n", "type": "bigint", "required": True},
     {"name": "sent", "type": "bigint", "required": True},
 ]
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 @dataclass
@@ -53,9 +56,11 @@ class World:
     def __init__(self, stack: Stack) -> None:
         """Log in as the first administrator of a fresh platform."""
         self.stack = stack
+        self._queries: list[str] = []
+        self._streams: list[str] = []
         settings = stack.settings
         ca = str(settings.secadmin.ca_file)
-        self.http = httpx.Client(base_url=stack.secadmin_url, verify=ca, timeout=60)
+        self.http = httpx.Client(base_url=stack.secadmin_url, verify=ca, timeout=PATIENCE_S)
         one_time = settings.secadmin.first_password_file.read_text().strip()
         self.admin = self.log_in("admin", one_time)
         self.admin.post("/password", old=one_time, new=PASSWORD)
@@ -78,13 +83,23 @@ class World:
         session.post("/password", old=one_time, new=PASSWORD)
         return session
 
-    def add_stream(self, name: str) -> None:
-        """A stream of the bench's schema."""
-        self.admin.post("/streams", name=name, schema="bench", event_time="ts")
+    def add_stream(self, name: str, schema: str = "bench") -> None:
+        """A stream whose event time is `ts`."""
+        self.admin.post("/streams", name=name, schema=schema, event_time="ts")
+        self._streams.append(name)
 
     def add_query(self, name: str, text: str) -> None:
         """An SQL query whose output has its name."""
         self.admin.post("/queries", name=name, language="sql", text=text)
+        self._queries.append(name)
+
+    def clear(self) -> None:
+        """Remove all queries and streams, so that they do not disturb what is measured next."""
+        for query in self._queries:
+            self.admin.call("DELETE", f"/queries/{query}")
+        for stream in self._streams:
+            self.admin.call("DELETE", f"/streams/{stream}")
+        self._queries, self._streams = [], []
 
     def grant(self, role: str, kind: str, name: str, *permissions: str) -> None:
         """Grant to a role."""
@@ -96,11 +111,11 @@ class World:
         body = {"role": role, "kind": kind, "name": name, "permissions": list(permissions)}
         self.admin.post("/revocations", **body)
 
-    def sender(self, stream: str) -> tuple[Producer, str]:
+    def sender(self, stream: str, linger_ms: int = 0) -> tuple[Producer, str]:
         """A producer of the administrator's for the stream, and its topic."""
         self.grant("ADMIN", "stream", stream, "SEND")
         access = self.admin.post(f"/streams/{stream}/senders")
-        return Producer(self.client_config(access) | {"linger.ms": 0}), access["topic"]
+        return Producer(self.client_config(access) | {"linger.ms": linger_ms}), access["topic"]
 
     def subscriber(self, user: Session, output: str) -> Consumer:
         """A consumer of a new subscription, from now on."""
@@ -116,6 +131,22 @@ class World:
         )
         consumer.subscribe([access["topic_pattern"]])
         return consumer
+
+    def topic_of_new_class(self, output: str) -> str:
+        """Subscribe the administrator; the topic of the class that this is the first of."""
+        kafka = self.stack.settings.kafka
+        admin = AdminClient({**kafka.client_config(kafka.secadmin), "log_level": 3})
+        access = self.admin.post(f"/outputs/{output}/subscriptions")
+        pattern = re.compile(access["topic_pattern"])
+        (topic,) = filter(pattern.match, admin.list_topics(timeout=10).topics)
+        return topic
+
+    def pid(self, name: str) -> int:
+        """The id of a process of the platform, which is that of its group, too."""
+        mark = ManagedProcess(name, self.stack.state).mark
+        if mark is None:
+            raise RuntimeError(f"{name} does not run here, so its CPU time cannot be told")
+        return mark.pid
 
     def client_config(self, access: dict[str, Any]) -> dict[str, Any]:
         """What a client connects with."""
@@ -137,7 +168,7 @@ def tuple_now(number: int) -> bytes:
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for a condition. Raises TimeoutError after a minute."""
+    """Wait for a condition. Raises TimeoutError after three minutes."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:

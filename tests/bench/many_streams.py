@@ -1,0 +1,199 @@
+"""Many streams: ingesting at once in one driver, and in one catalog with many roles and users."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from statistics import quantiles
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from catalog.permission import Permission
+from catalog.store import Catalog
+from catalog.topics import in_topic, lab_topic
+from secfilter.lab import SEPARATOR
+from tests.bench.crowd import PASSWORD, Crowd, Right
+from tests.bench.figure import Figure, middle
+from tests.bench.process_group import ProcessGroup
+from tests.bench.world import Session, World, tuple_now
+
+INGESTING = (50, 200)
+STREAMS, ROLES, USERS = 1000, 200, 1000
+# Each user has so many roles, and each stream is granted to so many.
+ROLES_A_USER, ROLES_A_STREAM = 5, 5
+RUNS = 20
+LIMIT_MS = 200.0
+SETTLE_S, MEASURE_S = 20.0, 30.0
+OUTPUT = "scaled"
+"""The position of `sent` in a labelled tuple of the bench's schema."""
+_SENT = 2
+
+
+def scale(world: World) -> Iterable[Figure]:
+    """50 streams ingesting, then 200; then 1,000 in the catalog, with 200 roles, 1,000 users."""
+    streams: list[str] = []
+    for count in INGESTING:
+        _add_streams(world, streams, count)
+        targets = (0.25, 5.0, 30.0) if count == INGESTING[0] else (None, None, None)
+        yield from _ingesting(world, streams, targets)
+    # A thousand streams at once are for more than one driver: here they stand in the catalog.
+    world.stack.runner.stop()
+    _add_streams(world, streams, STREAMS)
+    yield from _big_catalog(world, streams)
+
+
+def _add_streams(world: World, streams: list[str], count: int) -> None:
+    new = [f"many{number}" for number in range(len(streams), count)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(world.add_stream, new))
+    streams += new
+
+
+def _ingesting(
+    world: World, streams: Sequence[str], targets: tuple[float | None, ...]
+) -> Iterable[Figure]:
+    config = _config(world)
+    consumer = Consumer({**config, "group.id": "bench-lab", "fetch.wait.max.ms": 50})
+    consumer.assign([TopicPartition(lab_topic(stream), 0, 0) for stream in streams])
+    with _RoundRobin(Producer({**config, "linger.ms": 0}), streams):
+        _await_each(consumer, streams)
+    runner = ProcessGroup(world.pid("secfilter"))
+    time.sleep(SETTLE_S)
+    idle = _cores(runner, lambda: time.sleep(MEASURE_S))
+    found: list[float] = []
+    with _RoundRobin(Producer({**config, "linger.ms": 0}), streams):
+        _arrivals_ms(consumer, SETTLE_S)
+        busy = _cores(runner, lambda: found.extend(_arrivals_ms(consumer, MEASURE_S)))
+    consumer.close()
+    cuts = quantiles(found, n=100)
+    what = f"{len(streams)} streams ingesting"
+    yield Figure(f"{what}: idle", idle, "cores", targets[0])
+    yield Figure(f"{what}, a record a second each: CPU", busy, "cores")
+    yield Figure(f"{what}, a record a second each: p50", cuts[49], "ms", targets[1])
+    yield Figure(f"{what}, a record a second each: p95", cuts[94], "ms", targets[2])
+
+
+def _config(world: World) -> dict[str, object]:
+    kafka = world.stack.settings.kafka
+    return {**kafka.client_config(kafka.secadmin), "log_level": 3}
+
+
+def _cores(group: ProcessGroup, work: Callable[[], object]) -> float:
+    cpu, wall = group.cpu_s(), time.monotonic()
+    work()
+    return (group.cpu_s() - cpu) / (time.monotonic() - wall)
+
+
+class _RoundRobin:
+    """Sends each stream a tuple a second, evenly spread; a context manager."""
+
+    def __init__(self, producer: Producer, streams: Sequence[str]) -> None:
+        self._producer, self._topics = producer, [in_topic(stream) for stream in streams]
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> _RoundRobin:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._producer.flush(10)
+
+    def _run(self) -> None:
+        number, due = 0, time.monotonic()
+        while not self._stop.is_set():
+            self._producer.produce(self._topics[number % len(self._topics)], tuple_now(number))
+            self._producer.poll(0)
+            number, due = number + 1, due + 1 / len(self._topics)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _await_each(consumer: Consumer, streams: Sequence[str]) -> None:
+    """Wait until a tuple of each stream has come through."""
+    silent, deadline = {lab_topic(stream) for stream in streams}, time.monotonic() + 300
+    while silent:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{len(silent)} streams do not flow")
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None:
+            silent.discard(message.topic() or "")
+
+
+def _arrivals_ms(consumer: Consumer, duration_s: float) -> list[float]:
+    """From sending to the labelled topic, of what arrives within `duration_s`."""
+    found, deadline = [], time.monotonic() + duration_s
+    while time.monotonic() < deadline:
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None and (value := message.value()):
+            sent = int(value.decode().split(SEPARATOR)[_SENT])
+            found.append((time.monotonic_ns() - sent) / 1e6)
+    return found
+
+
+def _big_catalog(world: World, streams: Sequence[str]) -> Iterable[Figure]:
+    world.add_query(OUTPUT, f"SELECT n FROM {streams[0]}")
+    names = _fill(world, streams)
+    logins, views, subscriptions = [], [], []
+    _times(world, names[0])  # the first subscription makes the class
+    for name in names[1 : 1 + RUNS]:
+        login, view, subscription = _times(world, name)
+        logins.append(login)
+        views.append(view)
+        subscriptions.append(subscription)
+    alls = [_ms(lambda: world.admin.call("GET", "/catalog")) for _ in range(RUNS)]
+    what = f"{STREAMS} streams, {ROLES} roles, {USERS} users"
+    yield middle(f"{what}: login", logins, "ms", LIMIT_MS)
+    yield middle(f"{what}: catalog view of a user", views, "ms", LIMIT_MS)
+    yield middle(f"{what}: catalog view of the owner of all streams", alls, "ms", LIMIT_MS)
+    yield middle(f"{what}: subscribe", subscriptions, "ms", LIMIT_MS)
+    for kind, values in (("login", logins), ("view", views), ("subscribe", subscriptions)):
+        yield Figure(f"{what}: {kind}, the slowest of {RUNS}", max(values), "ms")
+
+
+def _fill(world: World, streams: Sequence[str]) -> list[str]:
+    """Roles, grants and users; the users' names."""
+    crowd = Crowd(Catalog(world.stack.settings.catalog_url))
+    roles = [f"SCALE{number}" for number in range(ROLES)]
+    crowd.add_roles(roles)
+    seen = (Permission.VIEW_OBJECT, Permission.READ_TUPLE)
+    crowd.grant(
+        Right(roles[(number + step * 37) % ROLES], permission, stream)
+        for number, stream in enumerate(streams)
+        for step in range(ROLES_A_STREAM)
+        for permission in seen
+    )
+    crowd.grant(
+        Right(role, permission, name)
+        for role in roles
+        for permission, name in (
+            (Permission.VIEW_CATALOG, "system"),
+            (Permission.VIEW_OBJECT, OUTPUT),
+            (Permission.SUBSCRIBE, OUTPUT),
+        )
+    )
+    users = {
+        f"scaled{number}": [roles[(number + step * 41) % ROLES] for step in range(ROLES_A_USER)]
+        for number in range(USERS)
+    }
+    crowd.add_users(users)
+    # Of those that the first stream is granted to, so that there is something to subscribe to.
+    return [name for name, held in users.items() if roles[0] in held]
+
+
+def _times(world: World, name: str) -> tuple[float, float, float]:
+    """Milliseconds of login, catalog view and subscription."""
+    found: list[Session] = []
+    login = _ms(lambda: found.append(world.log_in(name, PASSWORD)))
+    (session,) = found
+    view = _ms(lambda: session.call("GET", "/catalog"))
+    return login, view, _ms(lambda: session.post(f"/outputs/{OUTPUT}/subscriptions"))
+
+
+def _ms(work: Callable[[], object]) -> float:
+    started = time.monotonic()
+    work()
+    return (time.monotonic() - started) * 1000
