@@ -9,6 +9,7 @@ from getpass import GetPassWarning
 import typer
 
 from catalog.errors import InvalidInput
+from secadmin.cli.safe_text import safe_text
 
 
 def prompt_password(text: str, confirm: bool = False) -> str:
@@ -20,7 +21,9 @@ def prompt_password(text: str, confirm: bool = False) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("error", GetPassWarning)
         try:
-            return str(typer.prompt(text, hide_input=True, confirmation_prompt=again, err=True))
+            return str(
+                typer.prompt(safe_text(text), hide_input=True, confirmation_prompt=again, err=True)
+            )
         except GetPassWarning:
             raise InvalidInput("there is no terminal to ask on; use --password-stdin") from None
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from catalog.errors import InvalidInput, PlatformError
 from secadmin.cli.context import Cli
+from secadmin.cli.safe_text import safe_lines
 from secadmin.cli.screen import Screen
 
 _FLAGS = frozenset({"--json"})
@@ -42,15 +46,21 @@ class RootGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As Typer does, wherever the global options stand."""
-        return super().parse_args(ctx, global_options_first(args))
+        with _safe_usage_errors():
+            return super().parse_args(ctx, global_options_first(args))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; a PlatformError or a file's error becomes a line and an exit code."""
         try:
-            return super().invoke(ctx)
+            with _safe_usage_errors():
+                return super().invoke(ctx)
         except PlatformError as error:
             _screen(ctx).error(error, getattr(error, "more", ()))
             raise typer.Exit(error.exit_code) from None
+        except UnicodeEncodeError:
+            # Arguments are bytes; those that are no text reach a file's name, but no server.
+            _screen(ctx).error(InvalidInput("an argument is not text in UTF-8"))
+            raise typer.Exit(InvalidInput.exit_code) from None
         except UnicodeDecodeError:
             _screen(ctx).error(InvalidInput("a file is not text in UTF-8"))
             raise typer.Exit(InvalidInput.exit_code) from None
@@ -60,6 +70,16 @@ class RootGroup(TyperGroup):
                 raise
             _screen(ctx).error(InvalidInput(f"{error.filename or 'a file'}: {error.strerror}"))
             raise typer.Exit(InvalidInput.exit_code) from None
+
+
+@contextmanager
+def _safe_usage_errors() -> Iterator[None]:
+    """Typer's own errors quote arguments, and escape less than a terminal may obey."""
+    try:
+        yield
+    except TyperException as error:
+        error.message = safe_lines(error.message)
+        raise
 
 
 def _screen(ctx: Any) -> Screen:

@@ -58,8 +58,7 @@ def read_tuples(binary: BinaryIO, file_format: FileFormat, schema: Schema) -> It
     """The records in the file, one at a time, whatever its size.
 
     Raises:
-        InvalidInput: The CSV header does not fit the schema.
-        UnicodeDecodeError: A CSV file is not UTF-8.
+        InvalidInput: The CSV header does not fit the schema, or what follows is not UTF-8.
     """
     if file_format is FileFormat.JSON:
         return _read_json(binary)
@@ -93,6 +92,10 @@ def _read_csv(text: TextIO, schema: Schema) -> Iterator[Read]:
             cells = next(reader)
         except StopIteration:
             return
+        except UnicodeDecodeError:
+            raise InvalidInput(
+                f"the file is not text in UTF-8 after line {reader.line_num}"
+            ) from None
         except csv.Error as error:
             yield Read(reader.line_num, counted.position, mistake=f"is not CSV: {error}")
             continue

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from catalog.errors import PlatformError
+from catalog.errors import InvalidInput, PlatformError
 from secadmin.cli.screen import Screen
 from secadmin.cli.sending import Sender, Tally
 from secadmin.cli.tuple_file import Read
@@ -57,6 +57,10 @@ class Upload:
                 self._send_all(records, progress)
             except KeyboardInterrupt:
                 outcome.interrupted = True
+                self._sender.give_up(_LAST_WAIT_S)
+            except InvalidInput as error:
+                # The rest of the file cannot be read; what was read before is sent all the same.
+                outcome.error = error
                 self._sender.give_up(_LAST_WAIT_S)
             except PlatformError as error:
                 outcome.error = error
