@@ -33,10 +33,13 @@ def open_engine(url: str, lock_timeout_ms: int = 10_000) -> Engine:
         raise InvalidInput(_URLS) from None
     backend = parsed.get_backend_name()
     if backend == "sqlite" and parsed.database not in (None, "", ":memory:"):
-        return _open_sqlite(parsed, lock_timeout_ms)
-    if backend in ("postgresql", "postgres"):
-        return _open_postgresql(parsed, lock_timeout_ms)
-    raise InvalidInput(_URLS)
+        engine = _open_sqlite(parsed, lock_timeout_ms)
+    elif backend in ("postgresql", "postgres"):
+        engine = _open_postgresql(parsed, lock_timeout_ms)
+    else:
+        raise InvalidInput(_URLS)
+    event.listen(engine, "before_cursor_execute", _refuse_nul)
+    return engine
 
 
 def for_reading(engine: Engine) -> Engine:
@@ -53,6 +56,14 @@ def for_writing(engine: Engine) -> Engine:
     the one before left.
     """
     return engine.execution_options(**{WRITING: True})
+
+
+def _refuse_nul(_connection: Connection, _cursor: object, _sql: str, given: Any, *_: object) -> None:
+    """Raise InvalidInput for a text with NUL, which PostgreSQL does not take and SQLite does."""
+    for row in given if isinstance(given, list) else [given]:
+        values = row.values() if isinstance(row, dict) else row
+        if any(isinstance(value, str) and "\0" in value for value in values):
+            raise InvalidInput("no name and no text may contain the character NUL")
 
 
 def _open_postgresql(url: URL, lock_timeout_ms: int) -> Engine:

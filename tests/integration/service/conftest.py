@@ -85,9 +85,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", params=(SQLITE, POSTGRESQL))
 def catalog_url(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, broker: Broker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """A database without tables, for one service after the other."""
+    """A database without tables for the services of one broker: it says what that one holds."""
     if request.param == SQLITE:
         yield f"sqlite:///{tmp_path_factory.mktemp('catalog')}/catalog.db"
         return

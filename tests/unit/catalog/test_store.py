@@ -252,3 +252,12 @@ def test_an_sqlite_change_takes_the_lock_before_it_reads(tmp_path: Path) -> None
             other.execute("BEGIN IMMEDIATE")
     assert seen[1] == "BEGIN IMMEDIATE"
     catalog.close()
+
+
+def test_a_text_with_nul_is_refused_by_every_database(catalog: Catalog) -> None:
+    with pytest.raises(InvalidInput, match="NUL"), catalog.read() as session:
+        session.scalar(select(Role).where(Role.name == "A\0"))
+    with pytest.raises(InvalidInput, match="NUL"), catalog.change("joe") as change:
+        change.session.add_all([Role(name="A"), Role(name="B\0")])
+        change.audit("add role", "role A")
+    assert (roles(catalog), entries(catalog)) == ([], [])
