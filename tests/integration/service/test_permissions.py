@@ -1,0 +1,195 @@
+"""Each permission that an operation asks for is taken away in turn: then the operation is refused.
+
+What an operation asks for is learned from the authorizer while somebody who may do everything does
+it, so that an operation that asks for nothing, and a permission that nothing asks for, fail here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from catalog.authorizer import Authorizer
+from catalog.decision import Decision
+from catalog.models import Object
+from catalog.namespace import Namespace
+from catalog.permission import APPLIES, ObjectKind, Permission
+from catalog.subject import Subject
+from secadmin.control.platform import Platform
+from tests.integration.service.conftest import Api, NewUser
+from tests.integration.service.operations import NEED_A_RIGHT, Call, Operation
+from tests.integration.service.world import World, all_powerful, changes, make_world
+
+# It decides on tuples alone: which class a subscription gets (test_aggregate_read.py).
+OF_TUPLES = {(Permission.READ_AGGREGATE, ObjectKind.STREAM)}
+# What one may do with SYSTEM oneself is nobody's secret.
+ASKS_NOTHING = {("GET /explain", "system")}
+
+
+@dataclass(frozen=True, order=True)
+class Asked:
+    """A permission on an object, which is named as in `World.names`."""
+
+    permission: Permission
+    kind: ObjectKind
+    what: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Optional parts of a request, and choices that change what is asked for."""
+
+    also: tuple[str, ...] = ()
+    kind: str | None = None
+    public: bool | None = None
+    reads: str = "stream"
+
+    def call(self, operation: Operation, world: World) -> Call:
+        """The operation's request about the world."""
+        chosen: dict[str, Any] = {"kind": self.kind, "public": self.public}
+        chosen = {name: value for name, value in chosen.items() if value is not None}
+        if self.kind is not None:
+            chosen["name"] = chosen["object"] = world.names[self.kind]
+        if self.reads != "stream":
+            chosen["text"] = f"SELECT * FROM {world.names[self.reads]}"
+        return operation.call(world, also=self.also, **chosen)
+
+
+def variants(operation: Operation) -> Iterator[Variant]:
+    """The plain request, each optional part, each kind of object, what a query can read."""
+    names = {**operation.in_query, **(operation.in_body or {})}
+    kind = ObjectKind.STREAM.value if names.get("kind") else None
+    yield Variant(kind=kind)
+    if "kind" in names:
+        yield from (Variant(kind=other.value) for other in ObjectKind if other != kind)
+    # A stream's other parts make sense with an event time only.
+    base = ("event_time",) if "event_time" in names else ()
+    optional = [name for name, must in names.items() if not must and name not in ("kind", "name")]
+    yield from (Variant((*base, name), kind) for name in optional)
+    if "public" in names:
+        yield Variant(public=True)
+    if "text" in names:
+        yield Variant(reads="output")
+
+
+@dataclass
+class Heard:
+    """What the authorizer was asked for while it was listened to."""
+
+    names: dict[str, str]
+    asked: set[Asked] = field(default_factory=set)
+
+    def add(self, permission: Permission, target: Object) -> None:
+        """Note the question. That the system is there, everybody may see."""
+        kind = ObjectKind(target.kind)
+        if (permission, kind) != (Permission.VIEW_OBJECT, ObjectKind.SYSTEM):
+            self.asked.add(Asked(permission, kind, self.names[target.name]))
+
+
+@contextmanager
+def listening(world: World) -> Iterator[set[Asked]]:
+    """The authorizer decides as ever; what it was asked for is noted."""
+    require, find = Authorizer.require, Authorizer.find
+    heard = Heard({name: what for what, name in world.names.items()})
+
+    def heard_require(
+        self: Authorizer, subject: Subject, permission: Permission, target: Object
+    ) -> Decision:
+        heard.add(Permission.VIEW_OBJECT, target)
+        heard.add(permission, target)
+        return require(self, subject, permission, target)
+
+    def heard_find(
+        self: Authorizer, subject: Subject, place: ObjectKind | Namespace, name: str
+    ) -> Object:
+        found = find(self, subject, place, name)
+        heard.add(Permission.VIEW_OBJECT, found)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Authorizer, "require", heard_require)
+        patch.setattr(Authorizer, "find", heard_find)
+        yield heard.asked
+
+
+@dataclass
+class Stage:
+    """A world and who may do everything in it; made anew when something was deleted there."""
+
+    admin: Api
+    new_user: NewUser
+    world: World = field(init=False)
+    user: Api = field(init=False)
+    role: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Another world."""
+        self.world = make_world(self.admin)
+        self.user, self.role = all_powerful(self.world, self.new_user)
+
+    def does(self, operation: Operation, variant: Variant) -> set[Asked]:
+        """What is asked for while the operation succeeds."""
+        with listening(self.world) as asked:
+            response = variant.call(operation, self.world).send(self.user)
+        assert response.is_success, f"{operation} {variant}: {response.text}"
+        # What was deleted is gone, and what is read now cannot be.
+        if operation.method == "DELETE" or variant.reads != "stream":
+            self.renew()
+        return asked
+
+    def change(self, path: str, asked: Asked) -> None:
+        """Grant or revoke what was asked for."""
+        name = self.world.names[asked.what]
+        body = {"permissions": [asked.permission], "kind": asked.kind, "name": name}
+        self.admin.post(path, role=self.role, **body)
+
+
+@pytest.fixture(scope="module")
+def stage(admin: Api, new_user: NewUser) -> Stage:
+    return Stage(admin, new_user)
+
+
+Learned = dict[tuple[str, Variant], set[Asked]]
+
+
+@pytest.fixture(scope="module")
+def learned(stage: Stage) -> Learned:
+    """What every operation asks for, in all its variants."""
+    return {
+        (str(operation), variant): stage.does(operation, variant)
+        for operation in NEED_A_RIGHT
+        for variant in variants(operation)
+    }
+
+
+def test_every_operation_asks_and_every_permission_is_asked_for(learned: Learned) -> None:
+    silent = {(name, variant.kind) for (name, variant), asked in learned.items() if not asked}
+    assert silent == ASKS_NOTHING
+    asked_for = {(asked.permission, asked.kind) for all_ in learned.values() for asked in all_}
+    there_are = {(permission, kind) for kind, held in APPLIES.items() for permission in held}
+    assert asked_for == there_are - OF_TUPLES
+
+
+@pytest.mark.parametrize("operation", NEED_A_RIGHT, ids=str)
+def test_without_one_of_them_it_is_refused(
+    operation: Operation, learned: Learned, stage: Stage, platform: Platform
+) -> None:
+    # In a query's text a hidden name is a mistake at its place, as one is that never was.
+    refusals = (403, 404, 422) if "text" in (operation.in_body or ()) else (403, 404)
+    for variant in variants(operation):
+        for asked in sorted(learned[str(operation), variant]):
+            stage.change("/revocations", asked)
+            before = changes(platform, stage.user.user)
+            response = variant.call(operation, stage.world).send(stage.user)
+            missing = f"{operation} {variant} without {asked}: {response.text}"
+            assert response.status_code in refusals, missing
+            assert changes(platform, stage.user.user) == before, missing
+            stage.change("/grants", asked)
+        stage.does(operation, variant)
