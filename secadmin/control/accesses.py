@@ -18,7 +18,7 @@ from secadmin.control.work import Caller, reading, working
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.principals import new_principal_name
 
-_NEEDED = {
+NEEDED = {
     OUTPUT: (ObjectKind.OUTPUT, Permission.SUBSCRIBE),
     QUARANTINE: (ObjectKind.STREAM, Permission.READ_TUPLE),
     SEND: (ObjectKind.STREAM, Permission.SEND),
@@ -60,7 +60,7 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
     Needs SUBSCRIBE on the output, READ TUPLE on the stream, or SEND on it. The principal holds the
     session's active roles and ends with the session unless `keep`.
     """
-    object_kind, permission = _NEEDED[kind]
+    object_kind, permission = NEEDED[kind]
     principal = new_principal_name(kind)
     with reading(platform, caller, f"prepare access: {kind}", f"{object_kind} {name}") as view:
         view.require(permission, view.find(object_kind, name))
