@@ -10,13 +10,16 @@ from fastapi.responses import JSONResponse
 from secadmin.control.platform import Platform
 from secadmin.service.authentication import Authenticated
 from secadmin.service.body_limit import BodyLimit
+from secadmin.service.description import RESPONSES, describe
 from secadmin.service.problems import add_problem_handlers
 from secadmin.service.routes import ROUTERS
 
 
 def create_app(platform: Platform) -> FastAPI:
     """The service over a platform. Its OpenAPI document is shown to those who are logged in."""
-    app = FastAPI(title="SecAdmin", docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        title="SecAdmin", docs_url=None, redoc_url=None, openapi_url=None, responses=RESPONSES
+    )
     app.state.platform = platform
     add_problem_handlers(app)
     app.add_middleware(BodyLimit)
@@ -26,7 +29,7 @@ def create_app(platform: Platform) -> FastAPI:
 
     @app.get("/openapi.json", include_in_schema=False)
     def openapi(caller: Authenticated) -> JSONResponse:
-        return JSONResponse(app.openapi())
+        return JSONResponse(describe(app))
 
     return app
 

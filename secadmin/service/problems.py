@@ -11,15 +11,15 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from catalog.errors import InvalidInput, NotAuthenticated, PlatformError, Unavailable
+from secadmin.service.description import MEDIA_TYPE
 
 log = logging.getLogger(__name__)
-_TYPE = "application/problem+json"
 
 
 def problem(status: int, title: str, detail: str, **extra: Any) -> JSONResponse:
     """A problem document as a response."""
     body = {"type": "about:blank", "title": title, "status": status, "detail": detail, **extra}
-    return JSONResponse(body, status_code=status, media_type=_TYPE)
+    return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE)
 
 
 def add_problem_handlers(app: FastAPI) -> None:

@@ -1,0 +1,108 @@
+"""Bad records of every kind through the real broker and Spark: in lab as they are, or quarantined.
+
+What is right, plain Python's JSON says (`bad_tuples.tuple_of`). Counted: nothing is lost, nothing
+comes twice.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from catalog.clearance import Clearance
+from catalog.plan import Source
+from catalog.runs import IngestRun
+from catalog.schema import Type
+from catalog.topics import in_topic, lab_topic, quarantine_topic
+from tests.integration.secfilter.bad_tuples import MAX_BYTES, SCHEMA, records, tuple_of
+from tests.integration.secfilter.plane import Plane, headers, values
+
+BIT = 3
+
+
+@dataclass(frozen=True)
+class Went:
+    """What was sent, by offset, and where it went."""
+
+    sent: list[bytes | None]
+    lab: list[Message]
+    quarantine: list[Message]
+    delivered: list[Message]
+
+
+@pytest.fixture
+def went(plane: Plane) -> Went:
+    sent = records()
+    stream = plane.stream(BIT)
+    relation = replace(stream.relation, schema=SCHEMA)
+    stream = replace(stream, relation=relation, max_bytes=MAX_BYTES)
+    run = plane.query(Source(relation), Clearance.of(BIT))
+    for record in sent:
+        plane.producer.produce(in_topic(relation.name), record, key=b"k")
+        plane.producer.poll(0)
+    assert plane.producer.flush(60) == 0
+    plane.start(IngestRun("ingest-bad", (stream,)))
+    plane.start(run)
+    good = sum(tuple_of(record) is not None for record in sent)
+    return Went(
+        sent,
+        plane.read(lab_topic(relation.name), good),
+        plane.read(quarantine_topic(relation.name), len(sent) - good),
+        plane.read(run.classes[0].topic, good),
+    )
+
+
+def test_every_record_is_in_lab_or_in_quarantine_once(went: Went) -> None:
+    expected = {n: found for n, r in enumerate(went.sent) if (found := tuple_of(r)) is not None}
+    assert 500 < len(expected) < len(went.sent) - 500, "both ways are gone"
+    lab = [(int(header(m, "origin").removeprefix("0:")), m) for m in went.lab]
+    refused = [(int(header(m, "offset")), m) for m in went.quarantine]
+    wrong_in = [went.sent[n] for n, _ in lab if n not in expected]
+    wrong_out = [(header(m, "reason"), went.sent[n]) for n, m in refused if n in expected]
+    assert (wrong_in, wrong_out) == ([], [])
+    assert sorted(n for n, _ in [*lab, *refused]) == list(range(len(went.sent)))
+    for n, message in lab:
+        assert header(message, "label") == str(2**BIT)
+        assert decoded(message) == expected[n], went.sent[n]
+    for n, message in refused:
+        assert (message.key(), message.value()) == (b"k", went.sent[n])
+        assert header(message, "reason")
+    assert sorted(map(comparable, values(went.delivered))) == sorted(
+        map(comparable, expected.values())
+    )
+
+
+def comparable(row: dict[str, Any]) -> str:
+    """A tuple without its time, which is written otherwise; zero has no sign."""
+    x = row["x"]
+    return json.dumps({**row, "at": None, "x": x if x is None else x + 0.0})
+
+
+def header(message: Message, name: str) -> str:
+    """The only header of that name."""
+    [text] = [text for key, text in headers(message) if key == name]
+    return text
+
+
+def decoded(message: Message) -> dict[str, Any]:
+    """A record of lab.* read without Spark."""
+    texts = (message.value() or b"").decode().split("\x1f")
+    return {a.name: _read(t, a.type) for t, a in zip(texts, SCHEMA.attributes, strict=True)}
+
+
+def _read(text: str, kind: Type) -> Any:
+    if text == "\x1e":
+        return None
+    match kind:
+        case Type.BOOLEAN:
+            return {"true": True, "false": False}[text]
+        case Type.BIGINT | Type.TIMESTAMP:
+            return int(text)
+        case Type.DOUBLE:
+            return float(text)
+        case Type.STRING:
+            return text

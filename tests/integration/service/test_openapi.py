@@ -1,0 +1,117 @@
+"""Fuzzing by the OpenAPI document: what is answered is what the document says (schemathesis).
+
+FUZZING_SEED (1) and FUZZING_EXAMPLES (12 an operation, kind of input and user) decide what is sent.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from schemathesis import APIOperation, Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from secadmin.control.platform import Platform
+from secadmin.service.app import create_app
+from tests.bad_inputs import internals_in
+from tests.integration.service.conftest import PASSWORD, Api, NewUser, log_in
+from tests.integration.service.operations import NEED_A_RIGHT, OPERATIONS, Operation
+from tests.integration.service.world import World, all_powerful, changes, make_world
+
+SEED = int(os.environ.get("FUZZING_SEED", "1"))
+EXAMPLES = int(os.environ.get("FUZZING_EXAMPLES", "12"))
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
+
+
+@pytest.fixture(scope="module")
+def described(platform: Platform, admin: Api) -> Any:
+    """The document as it is served, and the app behind it."""
+    app = create_app(platform)
+    headers = {"Authorization": f"Bearer {admin.token}"}
+    return schemathesis.openapi.from_asgi("/openapi.json", app, headers=headers)
+
+
+@pytest.fixture(scope="module")
+def world(admin: Api) -> World:
+    return make_world(admin)
+
+
+def fuzz(operation: APIOperation[Any, Any, Any, Any], user: Api, anonymous: Api) -> list[int]:
+    """Send generated requests as the user, check each answer; the statuses that came."""
+    statuses: list[int] = []
+    print(f"FUZZING_SEED={SEED} FUZZING_EXAMPLES={EXAMPLES}")
+
+    def send(case: Case[Any]) -> None:
+        response = case.call(headers={"Authorization": f"Bearer {user.token}"})
+        case.validate_response(response, checks=CHECKS)
+        if response.status_code >= 400:
+            assert response.json()["status"] == response.status_code
+            assert internals_in(response.text, repr(case.body) + repr(case.query)) == []
+        statuses.append(response.status_code)
+        if response.status_code in (204, 401) and not alive(user):
+            # It has logged itself out.
+            user.token = log_in(anonymous, user.user, PASSWORD).token
+
+    # Where nothing is asked for, nothing can be given wrongly.
+    modes = MODES[:1] if str(operation.label) == "GET /health" else MODES
+    for mode in modes:
+        strategy = operation.as_strategy(generation_mode=mode)
+        bounded = settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        seed(SEED)(bounded(given(strategy)(send)))()
+    return statuses
+
+
+def alive(user: Api) -> bool:
+    """Whether the user's session stands."""
+    return user.call("GET", "/whoami").status_code == 200
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_as_somebody_who_may_do_everything(
+    operation: Operation,
+    described: Any,
+    world: World,
+    admin: Api,
+    anonymous: Api,
+    new_user: NewUser,
+) -> None:
+    user, _ = all_powerful(world, new_user)
+    assert fuzz(described[operation.path][operation.method], user, anonymous)
+    assert admin.get("/health") == {"status": "ok"}
+
+
+@pytest.mark.parametrize("operation", NEED_A_RIGHT, ids=str)
+def test_as_nobody(
+    operation: Operation, described: Any, platform: Platform, anonymous: Api, new_user: NewUser
+) -> None:
+    nobody = new_user()
+    before = changes(platform, nobody.user)
+    statuses = fuzz(described[operation.path][operation.method], nobody, anonymous)
+    assert all(400 <= status < 500 for status in statuses)
+    assert changes(platform, nobody.user) == before
+
+
+def test_afterwards_the_audit_log_is_whole(admin: Api) -> None:
+    assert admin.get("/audit/verify")["intact"] is True
