@@ -58,7 +58,7 @@ def for_writing(engine: Engine) -> Engine:
     return engine.execution_options(**{WRITING: True})
 
 
-def _refuse_nul(_connection: Connection, _cursor: object, _sql: str, given: Any, *_: object) -> None:
+def _refuse_nul(_engine: object, _cursor: object, _sql: str, given: Any, *_rest: object) -> None:
     """Raise InvalidInput for a text with NUL, which PostgreSQL does not take and SQLite does."""
     for row in given if isinstance(given, list) else [given]:
         values = row.values() if isinstance(row, dict) else row
