@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
 
 from catalog.clearance import Clearance
 from catalog.plan import Source
@@ -28,7 +29,7 @@ BIT = 3
 class Went:
     """What was sent, by offset, and where it went."""
 
-    sent: list[bytes | None]
+    sent: dict[int, bytes | None]
     lab: list[Message]
     quarantine: list[Message]
     delivered: list[Message]
@@ -41,15 +42,23 @@ def went(plane: Plane) -> Went:
     relation = replace(stream.relation, schema=SCHEMA)
     stream = replace(stream, relation=relation, max_bytes=MAX_BYTES)
     run = plane.query(Source(relation), Clearance.of(BIT))
+    by_offset: dict[int, bytes | None] = {}
+
+    def sent_as(record: bytes | None, error: KafkaError | None, message: Message) -> None:
+        assert error is None, error
+        by_offset[message.offset() or 0] = record
+
     for record in sent:
-        plane.producer.produce(in_topic(relation.name), record, key=b"k")
+        topic, told = in_topic(relation.name), partial(sent_as, record)
+        plane.producer.produce(topic, record, key=b"k", on_delivery=told)
         plane.producer.poll(0)
     assert plane.producer.flush(60) == 0
+    assert len(by_offset) == len(sent)
     plane.start(IngestRun("ingest-bad", (stream,)))
     plane.start(run)
     good = sum(tuple_of(record) is not None for record in sent)
     return Went(
-        sent,
+        by_offset,
         plane.read(lab_topic(relation.name), good),
         plane.read(quarantine_topic(relation.name), len(sent) - good),
         plane.read(run.classes[0].topic, good),
@@ -57,14 +66,14 @@ def went(plane: Plane) -> Went:
 
 
 def test_every_record_is_in_lab_or_in_quarantine_once(went: Went) -> None:
-    expected = {n: found for n, r in enumerate(went.sent) if (found := tuple_of(r)) is not None}
+    expected = {n: found for n, r in went.sent.items() if (found := tuple_of(r)) is not None}
     assert 500 < len(expected) < len(went.sent) - 500, "both ways are gone"
     lab = [(int(header(m, "origin").removeprefix("0:")), m) for m in went.lab]
     refused = [(int(header(m, "offset")), m) for m in went.quarantine]
     wrong_in = [went.sent[n] for n, _ in lab if n not in expected]
     wrong_out = [(header(m, "reason"), went.sent[n]) for n, m in refused if n in expected]
     assert (wrong_in, wrong_out) == ([], [])
-    assert sorted(n for n, _ in [*lab, *refused]) == list(range(len(went.sent)))
+    assert sorted(n for n, _ in [*lab, *refused]) == sorted(went.sent)
     for n, message in lab:
         assert header(message, "label") == str(2**BIT)
         assert decoded(message) == expected[n], went.sent[n]
