@@ -6,7 +6,10 @@ the names of conditions and classes are told, which are the engine's, not the da
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -27,23 +30,37 @@ _MEANINGS = {
 def describe(error: BaseException) -> str:
     """A failure in words: what it means where that is known, and the names of its causes."""
     names = _names(error)
-    meaning = next((_MEANINGS[name] for name in reversed(names) if name in _MEANINGS), None)
+    if _is_full_disk(error):
+        meaning: str | None = "the disk of the checkpoints is full"
+    else:
+        meaning = next((_MEANINGS[name] for name in reversed(names) if name in _MEANINGS), None)
     return ": ".join(part for part in (meaning, " / ".join(names)) if part)
 
 
 def _names(error: BaseException) -> list[str]:
     """The condition and the class names of all causes, outermost first."""
     found = [name for name in (_condition(error),) if name]
+    causes = [str(thrown.getClass().getSimpleName()) for thrown in _causes(error)]
+    found += causes or [type(error).__name__]
+    return list(dict.fromkeys(name for name in found if _NAME.fullmatch(name)))
+
+
+def _is_full_disk(error: BaseException) -> bool:
+    """Whether the operating system had no space left; the JVM has only its words for that."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return True
+    words = os.strerror(errno.ENOSPC)
+    return any(thrown.getMessage() == words for thrown in _causes(error))
+
+
+def _causes(error: BaseException) -> Iterator[Any]:
+    """The JVM's exceptions behind Python's, outermost first."""
     thrown: Any = _java(error)
-    if thrown is None:
-        return [*found, type(error).__name__]
     for _ in range(_DEPTH):
         if thrown is None:
-            break
-        found.append(str(thrown.getClass().getSimpleName()))
+            return
+        yield thrown
         thrown = thrown.getCause()
-    unique = dict.fromkeys(name for name in found if _NAME.fullmatch(name))
-    return list(unique)
 
 
 def _condition(error: BaseException) -> str | None:

@@ -16,11 +16,13 @@ from confluent_kafka.admin import (
 )
 from pyspark.sql import SparkSession
 
+from deploy.runtime import Runtime
 from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import kafka_options
 from secfilter.positions import Positions
 from secfilter.queries import Engine, Pace
 from tests.integration.brokers import Broker
+from tests.integration.secfilter.deployment import Deployment
 from tests.integration.secfilter.plane import Plane, kafka_settings
 
 _PREFIXES = ("in.", "lab.", "quarantine.", "out.")
@@ -69,6 +71,16 @@ def plane(spark: SparkSession, broker: Broker, rights: None, tmp_path: Path) -> 
     yield made
     for query in made.queries:
         query.stop()
+
+
+@pytest.fixture
+def deployment(plane: Plane, runtime: Runtime, tmp_path: Path) -> Iterator[Deployment]:
+    """A catalog without runs, and no runner yet."""
+    folder = tmp_path / "deployment"
+    folder.mkdir()
+    made = Deployment(plane, runtime, folder)
+    yield made
+    made.end()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -146,6 +146,21 @@ class Plane:
                 break
         consumer.close()
         return found
+
+    def read_prices(
+        self, topic: str, wanted: Set[object], timeout_s: float = 90.0
+    ) -> list[Message]:
+        """The topic's records once tuples of these prices are all among them, some maybe twice."""
+        deadline = time.monotonic() + timeout_s
+        while not wanted <= prices(found := self.read(topic, 0)):
+            assert time.monotonic() < deadline, f"not received: {wanted - prices(found)}"
+            time.sleep(0.1)
+        return found
+
+
+def prices(messages: Sequence[Message]) -> set[object]:
+    """What tells a test's tuples apart."""
+    return {value["price"] for value in values(messages)}
 
 
 def headers(message: Message) -> list[tuple[str, str]]:
