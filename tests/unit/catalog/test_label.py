@@ -91,6 +91,31 @@ def test_more_sources_than_a_word_holds(count: int) -> None:
     assert not Clearance.of(*range(1, count)).covers(everything)
 
 
+ON_THE_WIRE = {
+    "0": (),
+    "1": (0,),
+    "-9223372036854775808": (63,),
+    "-9223372036854775807": (0, 63),
+    "0,1": (64,),
+    "1,1": (0, 64),
+    "0,-9223372036854775808": (127,),
+    "0,0,1": (128,),
+}
+
+
+@pytest.mark.parametrize(("text", "categories"), ON_THE_WIRE.items())
+def test_the_wire_has_words_of_64_bits_lowest_first(text: str, categories: tuple[int, ...]) -> None:
+    label = Label.of(*categories)
+    assert (label.to_wire(), Label.from_wire(text)) == (text, label)
+
+
+def test_who_is_given_nothing_sees_what_is_public_alone() -> None:
+    assert Label() == PUBLIC == Label.of()
+    assert Clearance().covers(PUBLIC)
+    assert Clearance() == Clearance.of()
+    assert not any(Clearance().covers(Label.of(category)) for category in (0, 1, 63, 64))
+
+
 GARBAGE = {
     "absent": None,
     "empty": "",
