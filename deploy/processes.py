@@ -95,6 +95,16 @@ class ProcessMark:
         return True
 
 
+def _leash() -> list[str]:
+    """What to put before a command that is to end with us; nothing where there is no such thing."""
+    program = shutil.which("setpriv")
+    if program is None:
+        return []
+    # We may have ended before the signal was asked for: then another is its parent already.
+    unless_too_late = 'test "$PPID" = "$0" || exit 1; exec "$@"'
+    return [program, "--pdeathsig", "TERM", "sh", "-c", unless_too_late, str(os.getpid())]
+
+
 def _ended(pid: int, state: str) -> bool:
     """Whether all threads are gone: a killed JVM's first thread is a zombie while the others
     still hold its ports."""
@@ -155,8 +165,7 @@ class ManagedProcess:
         for path in (self.log, self._mark_file):
             private_folder(path.parent)
         _roll(self.log)
-        leash = None if detached else shutil.which("setpriv")
-        prefix = [leash, "--pdeathsig", "TERM"] if leash else []
+        prefix = [] if detached else _leash()
         try:
             with self.log.open("ab") as log:
                 child = subprocess.Popen(

@@ -23,10 +23,13 @@ from schemathesis.specs.openapi.checks import (
 from secadmin.control.platform import Platform
 from secadmin.service.app import create_app
 from tests.bad_inputs import internals_in
-from tests.integration.service.conftest import PASSWORD, Api, NewUser, log_in
+from tests.integration.brokers import embedded_only
+from tests.integration.service.conftest import PASSWORD, Api, NewUser, log_in, sqlite_only
 from tests.integration.service.operations import NEED_A_RIGHT, OPERATIONS, Operation
 from tests.integration.service.world import World, all_powerful, changes, make_world
 
+# The form of an answer depends on neither the database nor the broker's home.
+pytestmark = [embedded_only, sqlite_only]
 SEED = int(os.environ.get("FUZZING_SEED", "1"))
 EXAMPLES = int(os.environ.get("FUZZING_EXAMPLES", "12"))
 CHECKS = [

@@ -20,10 +20,13 @@ from catalog.namespace import Namespace
 from catalog.permission import APPLIES, ObjectKind, Permission
 from catalog.subject import Subject
 from secadmin.control.platform import Platform
-from tests.integration.service.conftest import Api, NewUser
+from tests.integration.brokers import embedded_only
+from tests.integration.service.conftest import Api, NewUser, sqlite_only
 from tests.integration.service.operations import NEED_A_RIGHT, Call, Operation
 from tests.integration.service.world import World, all_powerful, changes, make_world
 
+# What is asked for depends on neither the database nor the broker's home.
+pytestmark = [embedded_only, sqlite_only]
 # It decides on tuples alone: which class a subscription gets (test_aggregate_read.py).
 OF_TUPLES = {(Permission.READ_AGGREGATE, ObjectKind.STREAM)}
 # What one may do with SYSTEM oneself is nobody's secret.

@@ -20,6 +20,8 @@ from tests.integration.service.revocations.watching_client import Subscription, 
 
 _AGAIN_S = 0.02
 _LOOK_S = 0.2
+# A fetch that is refused is answered sooner; one without an answer for so long is parked.
+_PARKED_S = 0.5
 LONGEST_MS = 60_000
 PARKED = FetchLimits(LONGEST_MS, RELEASED_BY)
 HUGE = FetchLimits(LONGEST_MS, 2**31 - 1)
@@ -41,7 +43,8 @@ class Fetcher(WatchingClient):
 
     def is_ready(self, since: float) -> bool:
         sent = self._sent
-        return (sent is not None and sent > since) or self.has_read(since)
+        parked = sent is not None and time.monotonic() > sent + _PARKED_S
+        return parked or (sent is not None and sent > since) or self.has_read(since)
 
     def run(self) -> None:
         while not self.stopped.is_set():
