@@ -109,6 +109,16 @@ def test_the_wire_has_words_of_64_bits_lowest_first(text: str, categories: tuple
     assert (label.to_wire(), Label.from_wire(text)) == (text, label)
 
 
+def test_as_many_words_as_a_label_may_have() -> None:
+    highest = Label.of(64 * 1_024 - 1)
+    assert Label.from_wire(highest.to_wire()) == highest
+    assert Label.from_wire(Label.of(64 * 1_024).to_wire()) is None
+
+
+def test_a_category_that_is_named_twice_is_there_once() -> None:
+    assert Label.of(3, 3) == Label.of(3)
+
+
 def test_who_is_given_nothing_sees_what_is_public_alone() -> None:
     assert Label() == PUBLIC == Label.of()
     assert Clearance().covers(PUBLIC)
@@ -134,6 +144,10 @@ GARBAGE = {
     "comma behind": "1,",
     "comma before": ",1",
     "semicolon": "1;2",
+    "a leading zero": "01",
+    "zeros": "00",
+    "a negative number's leading zero": "-01",
+    "minus zero": "-0",
     "too large": "9223372036854775808",
     "too small": "-9223372036854775809",
     "many digits": "1" * 5_000,
