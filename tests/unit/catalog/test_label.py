@@ -1,5 +1,7 @@
 """Labels and clearances: sets of categories, any number of them (DESIGN, the one rule)."""
 
+from dataclasses import FrozenInstanceError
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,6 +111,12 @@ def test_the_wire_has_words_of_64_bits_lowest_first(text: str, categories: tuple
     assert (label.to_wire(), Label.from_wire(text)) == (text, label)
 
 
+def test_labels_and_clearances_stay_what_they_are() -> None:
+    for value in (Label.of(1), Clearance.of(1)):
+        with pytest.raises(FrozenInstanceError):
+            value.bits = 2  # type: ignore[misc]
+
+
 def test_as_many_words_as_a_label_may_have() -> None:
     highest = Label.of(64 * 1_024 - 1)
     assert Label.from_wire(highest.to_wire()) == highest
@@ -149,6 +157,7 @@ GARBAGE = {
     "a negative number's leading zero": "-01",
     "minus zero": "-0",
     "too large": "9223372036854775808",
+    "much too large": "9999999999999999999",
     "too small": "-9223372036854775809",
     "many digits": "1" * 5_000,
     "other digits": "\u0661",
