@@ -1,0 +1,131 @@
+"""`python -m tests.mutation.run MODULE TEST...`: prints the mutants that no test notices, as JSON.
+
+Each mutant is tested in a forked process in which the module has the mutated source, so nothing
+on disk changes and all third-party imports are paid for once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import json
+import math
+import os
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import Phase, settings
+
+from tests.mutation.mutants import Mutant, mutants
+
+# What the tests import beside this repository's own code, which must be imported mutated.
+PAID_ONCE = (
+    "alembic.command",
+    "bcrypt",
+    "confluent_kafka.admin",
+    "hypothesis.extra.array_api",
+    "pyspark.sql.streaming.query",
+    "sqlalchemy.orm",
+)
+# A mutant may never end: it has so many times as long as the unchanged module.
+PATIENCE = 10
+MEMORY_BYTES = 4 << 30
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--no-header", "--capture=no", "--tb=no")
+# Of no use here, and slow to begin.
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+
+
+class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    """Finds one module, with another source than on disk."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self._name, self._source = name, source
+
+    def find_spec(
+        self, fullname: str, path: object, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self._name:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self)
+
+    def get_source(self, fullname: str) -> str:
+        return self._source
+
+
+def survivors(module: Path, tests: Sequence[str]) -> list[str]:
+    """The names of the module's mutants under which all tests pass, sorted.
+
+    Raises RuntimeError where the tests do not pass without any change.
+    """
+    name = ".".join(module.with_suffix("").parts)
+    original = module.read_text()
+    for needed in PAID_ONCE:
+        importlib.import_module(needed)
+    begun = time.monotonic()
+    if not _passes(name, Mutant("", original), tests):
+        raise RuntimeError("the tests fail without any mutation")
+    timeout_s = PATIENCE * (time.monotonic() - begun)
+    workers = os.cpu_count() or 1
+    running: dict[int, tuple[Mutant, float]] = {}
+    found: list[str] = []
+    for mutant in mutants(original):
+        if len(running) >= workers:
+            _reap(running, found, timeout_s)
+        running[_start(name, mutant, tests)] = (mutant, time.monotonic())
+    while running:
+        _reap(running, found, timeout_s)
+    return sorted(found)
+
+
+def _passes(name: str, mutant: Mutant, tests: Sequence[str]) -> bool:
+    running = {_start(name, mutant, tests): (mutant, time.monotonic())}
+    found: list[str] = []
+    _reap(running, found, math.inf)
+    return bool(found)
+
+
+def _start(name: str, mutant: Mutant, tests: Sequence[str]) -> int:
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        # A mutant may ask for all the memory there is.
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        sys.meta_path.insert(0, _Mutated(name, mutant.source))
+        # Whether it fails is all that matters: nothing is shrunk, and the same is drawn each time.
+        settings.register_profile(
+            "mutants", phases=[Phase.generate], max_examples=15, derandomize=True, database=None
+        )
+        settings.load_profile("mutants")
+        code = int(pytest.main([*OPTIONS, *tests]))
+    finally:
+        os._exit(code)
+
+
+def _reap(running: dict[int, tuple[Mutant, float]], found: list[str], timeout_s: float) -> None:
+    """Wait for one child; a mutant that all tests pass is added to `found`."""
+    while True:
+        for child, (mutant, started) in list(running.items()):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                del running[child]
+                if status == 0:
+                    found.append(mutant.name)
+                return
+            if time.monotonic() > started + timeout_s:
+                os.kill(child, 9)
+        time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    print(json.dumps(survivors(Path(sys.argv[1]), sys.argv[2:]), indent=1))
