@@ -8,14 +8,13 @@ result to measure, and no update of one.
 from __future__ import annotations
 
 import json
-import threading
 import time
 from bisect import bisect_left
 from datetime import UTC, datetime
 
 from confluent_kafka import Consumer, Producer
 
-from tests.bench.feed import first_arrival
+from tests.bench.feed import Feed, first_arrival
 from tests.bench.figure import Figure, percentiles
 from tests.bench.world import PATIENCE_S, World
 
@@ -44,45 +43,26 @@ def aggregate(world: World) -> list[Figure]:
     return percentiles(name, found, (200.0, None, 350.0))
 
 
-class _Clocked:
+class _Clocked(Feed):
     """Sends tuples whose event time is the clock's, and remembers when each was sent."""
 
     def __init__(self, producer: Producer, topic: str) -> None:
-        self._producer, self._topic = producer, topic
+        super().__init__(producer, [topic], RATE)
         # Event times in milliseconds since 1970, rising, and when each was sent.
         self._times: list[int] = []
         self._sent: list[float] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> _Clocked:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._producer.flush(10)
 
     def closed_at(self, window_end: int) -> float:
         """When the first record at or past the window's end was sent (steady clock, seconds)."""
         return self._sent[bisect_left(self._times, window_end)]
 
-    def _run(self) -> None:
-        due = time.monotonic()
-        while not self._stop.is_set():
-            self._send()
-            due += 1 / RATE
-            time.sleep(max(0.0, due - time.monotonic()))
-
-    def _send(self) -> None:
+    def made(self, number: int) -> bytes:
+        """The next tuple to send, of now."""
         millis = time.time_ns() // 1_000_000
         at = datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")
-        row = {"ts": at, "n": len(self._times), "sent": time.monotonic_ns()}
         self._sent.append(time.monotonic())
         self._times.append(millis)
-        self._producer.produce(self._topic, json.dumps(row).encode())
-        self._producer.poll(0)
+        return json.dumps({"ts": at, "n": number, "sent": time.monotonic_ns()}).encode()
 
 
 def _latencies_ms(consumer: Consumer, feed: _Clocked) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from typing import Self
 
 from confluent_kafka import Consumer, Producer
 
@@ -12,14 +13,14 @@ from tests.bench.world import tuple_now
 
 
 class Feed:
-    """Sends tuples at a rate until closed; a context manager."""
+    """Sends tuples at a rate until closed, to each topic in turn; a context manager."""
 
-    def __init__(self, producer: Producer, topic: str, per_second: int) -> None:
-        self._producer, self._topic, self._pause_s = producer, topic, 1 / per_second
+    def __init__(self, producer: Producer, topics: list[str], per_second: int) -> None:
+        self._producer, self._topics, self._pause_s = producer, topics, 1 / per_second
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Feed:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -28,10 +29,15 @@ class Feed:
         self._thread.join()
         self._producer.flush(10)
 
+    def made(self, number: int) -> bytes:
+        """The next tuple to send."""
+        return tuple_now(number)
+
     def _run(self) -> None:
         number, due = 0, time.monotonic()
         while not self._stop.is_set():
-            self._producer.produce(self._topic, tuple_now(number))
+            topic = self._topics[number % len(self._topics)]
+            self._producer.produce(topic, self.made(number))
             self._producer.poll(0)
             number, due = number + 1, due + self._pause_s
             time.sleep(max(0.0, due - time.monotonic()))

@@ -23,7 +23,7 @@ def end_to_end(world: World) -> list[Figure]:
     consumer = world.subscriber(world.admin, "passed")
     world.admin.wait_until_fed()
     producer, topic = world.sender("latency")
-    with Feed(producer, topic, RATE):
+    with Feed(producer, [topic], RATE):
         found = latencies_ms(consumer, WARM_S, MEASURE_S)
     consumer.close()
     return percentiles(f"end to end, {RATE} records/s", found, (2.0, 30.0, 80.0))
@@ -40,7 +40,7 @@ def kafka_alone(world: World) -> list[Figure]:
     reader = {"group.id": "bench", "auto.offset.reset": "earliest", "fetch.wait.max.ms": 50}
     consumer = Consumer(config | reader)
     consumer.subscribe([topic])
-    with Feed(Producer(config | {"linger.ms": 0}), topic, RATE):
+    with Feed(Producer(config | {"linger.ms": 0}), [topic], RATE):
         found = latencies_ms(consumer, 5.0, 20.0)
     consumer.close()
     return percentiles(f"Kafka alone, {RATE} records/s", found, (None, None, None))

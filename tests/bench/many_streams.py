@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +14,10 @@ from catalog.store import Catalog
 from catalog.topics import in_topic, lab_topic
 from secfilter.lab import SEPARATOR
 from tests.bench.crowd import PASSWORD, Crowd, Right
+from tests.bench.feed import Feed
 from tests.bench.figure import Figure, middle
 from tests.bench.process_group import ProcessGroup
-from tests.bench.world import Session, World, tuple_now
+from tests.bench.world import Session, World
 
 INGESTING = (50, 200)
 STREAMS, ROLES, USERS = 1000, 200, 1000
@@ -57,13 +57,15 @@ def _ingesting(
     config = _config(world)
     consumer = Consumer({**config, "group.id": "bench-lab", "fetch.wait.max.ms": 50})
     consumer.assign([TopicPartition(lab_topic(stream), 0, 0) for stream in streams])
-    with _RoundRobin(Producer({**config, "linger.ms": 0}), streams):
+    # A tuple a second for each.
+    topics = [in_topic(stream) for stream in streams]
+    with Feed(Producer({**config, "linger.ms": 0}), topics, len(topics)):
         _await_each(consumer, streams)
     runner = ProcessGroup(world.pid("secfilter"))
     time.sleep(SETTLE_S)
     idle = _cores(runner, lambda: time.sleep(MEASURE_S))
     found: list[float] = []
-    with _RoundRobin(Producer({**config, "linger.ms": 0}), streams):
+    with Feed(Producer({**config, "linger.ms": 0}), topics, len(topics)):
         _arrivals_ms(consumer, SETTLE_S)
         busy = _cores(runner, lambda: found.extend(_arrivals_ms(consumer, MEASURE_S)))
     consumer.close()
@@ -84,32 +86,6 @@ def _cores(group: ProcessGroup, work: Callable[[], object]) -> float:
     cpu, wall = group.cpu_s(), time.monotonic()
     work()
     return (group.cpu_s() - cpu) / (time.monotonic() - wall)
-
-
-class _RoundRobin:
-    """Sends each stream a tuple a second, evenly spread; a context manager."""
-
-    def __init__(self, producer: Producer, streams: Sequence[str]) -> None:
-        self._producer, self._topics = producer, [in_topic(stream) for stream in streams]
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> _RoundRobin:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._producer.flush(10)
-
-    def _run(self) -> None:
-        number, due = 0, time.monotonic()
-        while not self._stop.is_set():
-            self._producer.produce(self._topics[number % len(self._topics)], tuple_now(number))
-            self._producer.poll(0)
-            number, due = number + 1, due + 1 / len(self._topics)
-            time.sleep(max(0.0, due - time.monotonic()))
 
 
 def _await_each(consumer: Consumer, streams: Sequence[str]) -> None:

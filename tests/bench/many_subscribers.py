@@ -37,7 +37,7 @@ def revocation_from_many(world: World) -> list[Figure]:
     consumers = _subscribe_all(world)
     producer, topic = world.sender(COMMON)
     late, took, given = 0, [], []
-    with Feed(producer, topic, 20):
+    with Feed(producer, [topic], 20):
         for _ in range(1 + RUNS):
             _await_all(consumers)
             started = time.monotonic()

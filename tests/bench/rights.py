@@ -22,7 +22,7 @@ def revocation(world: World) -> list[Figure]:
     bob.wait_until_fed()
     producer, topic = world.sender("revoked")
     revoke, grant = [], []
-    with Feed(producer, topic, 200):
+    with Feed(producer, [topic], 200):
         for _ in range(RUNS):
             started = time.monotonic()
             world.revoke("REVOKED", "stream", "revoked", "READ TUPLE")
@@ -42,10 +42,10 @@ def subscription(world: World) -> list[Figure]:
     for stream in ("sub1", "sub2"):
         world.add_stream(stream)
     world.add_query("both", "SELECT n FROM sub1 UNION ALL SELECT n FROM sub2")
-    feeds = [world.sender(stream) for stream in ("sub1", "sub2")]
     reads = {"SUB1": ["sub1"], "SUB2": ["sub2"], "SUB12": ["sub1", "sub2"]}
     new, existing = [], []
-    with Feed(*feeds[0], 100), Feed(*feeds[1], 100):
+    (one, in_one), (two, in_two) = (world.sender(stream) for stream in ("sub1", "sub2"))
+    with Feed(one, [in_one], 100), Feed(two, [in_two], 100):
         for role, streams in reads.items():
             user = world.new_user(role)
             world.grant(role, "output", "both", "VIEW OBJECT", "SUBSCRIBE")
