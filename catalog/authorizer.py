@@ -6,7 +6,9 @@ A permission is held by a grant to one of the subject's roles, or by ownership a
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Select, and_, false, or_, orm, select
+from typing import Any
+
+from sqlalchemy import BindParameter, Select, and_, bindparam, false, or_, orm, select
 
 from catalog.clearance import Clearance
 from catalog.decision import Decision
@@ -23,6 +25,49 @@ _GIVEN_BY: dict[Permission, frozenset[Permission]] = {
 }
 # More categories than this are cheaper to fetch whole than to name one by one.
 _MAX_NAMED_BITS = 500
+
+# Statements are made once: making one takes longer than running it.
+_ROLES: BindParameter[int] = bindparam("roles", expanding=True)
+_SYSTEM = select(Object).where(Object.namespace == Namespace.SYSTEM, Object.removed_at.is_(None))
+# All live objects on which `decide` would allow VIEW OBJECT.
+_VISIBLE = select(Object).where(
+    Object.removed_at.is_(None),
+    or_(
+        Object.kind == ObjectKind.SYSTEM,
+        Object.owner_id == bindparam("user"),
+        Object.id.in_(
+            select(Grant.object_id).where(
+                Grant.permission == Permission.VIEW_OBJECT, Grant.role_id.in_(_ROLES)
+            )
+        ),
+    ),
+)
+_VISIBLE_NAMED = _VISIBLE.where(
+    Object.name == bindparam("name"), Object.namespace == bindparam("namespace")
+)
+_HOLDING = select(Grant.role_id, Grant.permission).where(
+    Grant.object_id == bindparam("object"),
+    Grant.role_id.in_(_ROLES),
+    Grant.permission.in_(bindparam("permissions", expanding=True)),
+)
+# The categories of live streams that grants to the roles give.
+_READABLE = (
+    select(CategoryRow.bit)
+    .join(Grant, Grant.object_id == CategoryRow.stream_id)
+    .join(Object, Object.id == CategoryRow.stream_id)
+    .where(
+        Grant.role_id.in_(_ROLES),
+        Object.removed_at.is_(None),
+        or_(
+            and_(
+                Grant.permission == Permission.READ_TUPLE,
+                CategoryRow.kind.in_(("source", "aggregated")),
+            ),
+            and_(Grant.permission == Permission.READ_AGGREGATE, CategoryRow.kind == "aggregated"),
+        ),
+    )
+    .distinct()
+)
 
 
 def describe(target: Object) -> str:
@@ -64,7 +109,8 @@ class Authorizer:
         if not view.allowed:
             self.trail.append(view)
             raise not_found(ObjectKind(target.kind), target.name)
-        decision = self.decide(subject, permission, target)
+        looks = permission is Permission.VIEW_OBJECT
+        decision = view if looks else self.decide(subject, permission, target)
         self.trail.append(decision)
         if not decision.allowed:
             raise Denied(f"{permission} on {decision.object} is denied: {decision.reason}")
@@ -72,10 +118,7 @@ class Authorizer:
 
     def system(self) -> Object:
         """The object that stands for the system itself. Raises NotFound before bootstrap."""
-        query = select(Object).where(
-            Object.namespace == Namespace.SYSTEM, Object.removed_at.is_(None)
-        )
-        found = self._session.scalar(query)
+        found = self._session.scalar(_SYSTEM)
         if found is None:
             raise not_found(Namespace.SYSTEM, SYSTEM_NAME)
         return found
@@ -88,12 +131,12 @@ class Authorizer:
         if not name.isascii() or "\0" in name:
             # No object has such a name, and not every database takes it.
             raise not_found(place, name)
-        query = _visible(subject).where(Object.name == name)
-        if isinstance(place, Namespace):
-            query = query.where(Object.namespace == place)
-        else:
-            query = query.where(Object.namespace == namespace_of(place), Object.kind == place)
-        found = self._session.scalar(query)
+        namespace = place if isinstance(place, Namespace) else namespace_of(place)
+        query = _to(subject, _VISIBLE_NAMED)
+        if isinstance(place, ObjectKind):
+            query = query.where(Object.kind == place)
+        asked = {**_asker(subject), "name": name, "namespace": namespace}
+        found = self._session.scalar(query, asked)
         if found is None:
             raise not_found(place, name)
         return found
@@ -106,10 +149,10 @@ class Authorizer:
         Raises Denied without VIEW CATALOG on SYSTEM.
         """
         self.require(subject, Permission.VIEW_CATALOG, self.system())
-        query = _visible(subject).order_by(Object.kind, Object.name)
+        query = _to(subject, _VISIBLE).order_by(Object.kind, Object.name)
         if kind is not None:
             query = query.where(Object.kind == kind)
-        return tuple(self._session.scalars(query))
+        return tuple(self._session.scalars(query, _asker(subject)))
 
     def explain(
         self, subject: Subject, permission: Permission, target: Object
@@ -135,17 +178,11 @@ class Authorizer:
         """
         if subject.barred is not None or not subject.role_ids:
             return Clearance()
-        query = (
-            select(CategoryRow.bit)
-            .join(Grant, Grant.object_id == CategoryRow.stream_id)
-            .join(Object, Object.id == CategoryRow.stream_id)
-            .where(Grant.role_id.in_(subject.role_ids), Object.removed_at.is_(None), _gives())
-            .distinct()
-        )
+        query = _READABLE
         bits = within.categories() if within is not None else None
         if bits is not None and len(bits) <= _MAX_NAMED_BITS:
             query = query.where(CategoryRow.bit.in_(bits))
-        clearance = Clearance.of(*self._session.scalars(query))
+        clearance = Clearance.of(*self._session.scalars(query, {"roles": list(subject.role_ids)}))
         return clearance if within is None else clearance.cut_to(within)
 
     def _holding(
@@ -153,12 +190,12 @@ class Authorizer:
     ) -> dict[int, Permission]:
         """The subject's roles with a grant that gives the permission, and which grant it is."""
         given_by = _GIVEN_BY.get(permission, frozenset({permission}))
-        query = select(Grant.role_id, Grant.permission).where(
-            Grant.object_id == target.id,
-            Grant.role_id.in_(subject.role_ids),
-            Grant.permission.in_(given_by),
-        )
-        return {role: Permission(held) for role, held in self._session.execute(query)}
+        asked = {
+            "object": target.id,
+            "roles": list(subject.role_ids),
+            "permissions": list(given_by),
+        }
+        return {role: Permission(held) for role, held in self._session.execute(_HOLDING, asked)}
 
 
 def _without_grants(subject: Subject, permission: Permission, target: Object) -> Decision | None:
@@ -210,29 +247,11 @@ def _by_role(
     return Decision(True, permission, what, reason, via_role=name)
 
 
-def _visible(subject: Subject) -> Select[Object]:
-    """All live objects on which `decide` would allow VIEW OBJECT."""
-    query = select(Object).where(Object.removed_at.is_(None))
-    if subject.barred is not None:
-        return query.where(false())
-    granted = select(Grant.object_id).where(
-        Grant.permission == Permission.VIEW_OBJECT, Grant.role_id.in_(subject.role_ids)
-    )
-    return query.where(
-        or_(
-            Object.kind == ObjectKind.SYSTEM,
-            Object.owner_id == subject.user_id,
-            Object.id.in_(granted),
-        )
-    )
+def _to(subject: Subject, visible: Select[Object]) -> Select[Object]:
+    """What of these objects the subject is shown: nothing where everything is barred."""
+    return visible if subject.barred is None else visible.where(false())
 
 
-def _gives() -> ColumnElement[bool]:
-    """Which grants give which kinds of category."""
-    return or_(
-        and_(
-            Grant.permission == Permission.READ_TUPLE,
-            CategoryRow.kind.in_(("source", "aggregated")),
-        ),
-        and_(Grant.permission == Permission.READ_AGGREGATE, CategoryRow.kind == "aggregated"),
-    )
+def _asker(subject: Subject) -> dict[str, Any]:
+    """Who asks, as `_VISIBLE` needs it."""
+    return {"user": subject.user_id, "roles": list(subject.role_ids)}

@@ -4,36 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import select
+from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from catalog.errors import Conflict
 from catalog.models import Role, Seniority
 
 
-def juniors_of(session: Session, role_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
-    """For each of the roles: itself and all its juniors, transitively. One query.
-
-    A role that does not exist is left out.
-    """
-    return _closure(session, role_ids, Seniority.senior_id, Seniority.junior_id)
-
-
-def seniors_of(session: Session, role_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
-    """For each of the roles: itself and all its seniors: who is touched when its grants change."""
-    return _closure(session, role_ids, Seniority.junior_id, Seniority.senior_id)
-
-
-def _closure(
-    session: Session,
-    role_ids: Iterable[int],
-    near: InstrumentedAttribute[int],
-    far: InstrumentedAttribute[int],
-) -> Mapping[int, frozenset[int]]:
-    wanted = sorted(set(role_ids))
-    if not wanted:
-        return {}
-    start = select(Role.id.label("root"), Role.id.label("member")).where(Role.id.in_(wanted))
+def _closure_by(
+    near: InstrumentedAttribute[int], far: InstrumentedAttribute[int]
+) -> Select[int, int]:
+    """Pairs of one of the roles `wanted` and a role that is reached from it, itself included."""
+    start = select(Role.id.label("root"), Role.id.label("member")).where(
+        Role.id.in_(bindparam("wanted", expanding=True))
+    )
     reached = start.cte("reached", recursive=True)
     edge = aliased(Seniority)
     step = select(reached.c.root, getattr(edge, far.key)).join(
@@ -41,8 +25,34 @@ def _closure(
     )
     # UNION, not UNION ALL: it ends even on a graph with a cycle, should one ever get in.
     reached = reached.union(step)
+    return select(reached.c.root, reached.c.member)
+
+
+_JUNIORS = _closure_by(Seniority.senior_id, Seniority.junior_id)
+_SENIORS = _closure_by(Seniority.junior_id, Seniority.senior_id)
+
+
+def juniors_of(session: Session, role_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
+    """For each of the roles: itself and all its juniors, transitively. One query.
+
+    A role that does not exist is left out.
+    """
+    return _closure(session, role_ids, _JUNIORS)
+
+
+def seniors_of(session: Session, role_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
+    """For each of the roles: itself and all its seniors: who is touched when its grants change."""
+    return _closure(session, role_ids, _SENIORS)
+
+
+def _closure(
+    session: Session, role_ids: Iterable[int], closure: Select[int, int]
+) -> Mapping[int, frozenset[int]]:
+    wanted = sorted(set(role_ids))
+    if not wanted:
+        return {}
     found: dict[int, set[int]] = {}
-    for root, member in session.execute(select(reached.c.root, reached.c.member)):
+    for root, member in session.execute(closure, {"wanted": wanted}):
         found.setdefault(root, set()).add(member)
     return {root: frozenset(members) for root, members in found.items()}
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import orm, select
+from sqlalchemy import bindparam, orm, select
 
 from catalog.models import Access, Membership, Role, Session, User
 from catalog.roles import juniors_of
+
+_MEMBERSHIPS = select(Membership.user_id, Membership.role_id).where(
+    Membership.user_id.in_(bindparam("users", expanding=True))
+)
+_NAMES = select(Role.id, Role.name).where(Role.id.in_(bindparam("roles", expanding=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +106,11 @@ def _ids(roles: Iterable[Role]) -> frozenset[int]:
 
 def _subjects(session: orm.Session, claims: Sequence[_Claim]) -> tuple[Subject, ...]:
     users = {claim.user.id for claim in claims}
-    memberships = select(Membership.user_id, Membership.role_id).where(
-        Membership.user_id.in_(users)
-    )
-    held = {(user, role) for user, role in session.execute(memberships)}
+    memberships = session.execute(_MEMBERSHIPS, {"users": list(users)})
+    held = {(user, role) for user, role in memberships}
     closure = juniors_of(session, {role for claim in claims for role in claim.role_ids})
     everything = {role for members in closure.values() for role in members}
-    named = session.execute(select(Role.id, Role.name).where(Role.id.in_(everything)))
+    named = session.execute(_NAMES, {"roles": list(everything)})
     names = {row.id: row.name for row in named}
     return tuple(_subject(claim, held, closure, names) for claim in claims)
 
