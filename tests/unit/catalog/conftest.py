@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,18 @@ def catalog_url(
     request: pytest.FixtureRequest, tmp_path: Path, migrated_file: Path
 ) -> Iterator[str]:
     """The URL of a database with tables and nothing in them."""
+    with migrated_database(request, tmp_path, migrated_file) as url:
+        yield url
+
+
+@contextmanager
+def migrated_database(
+    request: pytest.FixtureRequest, folder: Path, migrated_file: Path
+) -> Iterator[str]:
+    """A database of the kind `request.param` with tables and nothing in them; its URL."""
     if request.param == "sqlite":
-        shutil.copy(migrated_file, tmp_path / "catalog.db")
-        yield f"sqlite:///{tmp_path}/catalog.db"
+        shutil.copy(migrated_file, folder / "catalog.db")
+        yield f"sqlite:///{folder}/catalog.db"
         return
     server: PostgresqlServer = request.getfixturevalue("postgresql")
     with server.database(migrated=True) as url:

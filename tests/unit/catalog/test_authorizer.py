@@ -1,6 +1,7 @@
 """The authorizer's answers, case by case; the cases are data."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ from catalog.decision import Decision
 from catalog.errors import Denied, NotFound, PlatformError
 from catalog.models import Object, User
 from catalog.permission import APPLIES, OWNER_HOLDS, ObjectKind, Permission
+from catalog.store import Catalog
 from catalog.subject import Subject
-from tests.unit.catalog.world import START, World
+from tests.unit.catalog.conftest import DATABASES, migrated_database
+from tests.unit.catalog.world import START, SettableClock, World
 
 DATA = json.loads(Path(__file__).with_name("authorizer_cases.json").read_text())
 ANSWERS: dict[str, type[PlatformError] | None] = {
@@ -42,10 +45,24 @@ def paper(world: World) -> World:
     return world
 
 
+@pytest.fixture(scope="module", params=DATABASES)
+def asked(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, migrated_file: Path
+) -> Iterator[World]:
+    """The same world, made once: a case adds nothing to it but a session of its own."""
+    folder = tmp_path_factory.mktemp("asked")
+    with migrated_database(request, folder, migrated_file) as url:
+        catalog = Catalog(url, clock=SettableClock())
+        world = World(catalog)
+        build(world, DATA["world"])
+        yield world
+        catalog.close()
+
+
 @pytest.mark.parametrize("case", DATA["cases"], ids=[case["id"] for case in DATA["cases"]])
-def test_case(paper: World, case: dict[str, Any]) -> None:
-    permission, target = Permission(case["ask"][0]), paper.get_object(case["ask"][1])
-    login = paper.session(case["as"], *case["active"])
+def test_case(asked: World, case: dict[str, Any]) -> None:
+    permission, target = Permission(case["ask"][0]), asked.get_object(case["ask"][1])
+    login = asked.session(case["as"], *case["active"])
 
     def question(authorizer: Authorizer, subject: Subject) -> tuple[Decision, PlatformError | None]:
         decision = authorizer.decide(subject, permission, target)
@@ -58,7 +75,7 @@ def test_case(paper: World, case: dict[str, Any]) -> None:
             return decision, error
         return decision, None
 
-    decision, error = paper.ask(login, question)
+    decision, error = asked.ask(login, question)
     expected = ANSWERS[case["answer"]]
     assert (type(error) if error else None) is expected
     if case["answer"] == "hidden":

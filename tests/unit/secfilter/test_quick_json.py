@@ -1,0 +1,131 @@
+"""The quick reading of records says what the strict one says, and takes what is usually sent."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as fn
+
+from catalog.label import Label
+from catalog.relation import Relation, RelationKind
+from catalog.runs import IngestRun, IngestStream
+from catalog.schema import Attribute, Schema, Type
+from secfilter import quick_json
+from secfilter.ingest import ingest
+
+SCHEMA = Schema(
+    (
+        Attribute("at", Type.TIMESTAMP, required=True),
+        Attribute("n", Type.BIGINT),
+        Attribute("x", Type.DOUBLE),
+        Attribute("s", Type.STRING),
+        Attribute("b", Type.BOOLEAN),
+        Attribute("last", Type.STRING, required=True),
+    )
+)
+AT = "2026-01-31T12:00:00"
+USUAL = [
+    f'{{"at":"{AT}Z","n":1,"x":1.5,"s":"a","b":true,"last":""}}',
+    f'{{ "at": "{AT}.123456789+01:00", "n": null, "x": null, "s": null, "b": null, "last":"ä" }}\n',
+    f'{{"at":"{AT}Z","last":"{{}}[],:"}}',
+    f'{{"at":"{AT}Z","n":-999999999999999999,"x":0.000001,"s":"","b":false,"last":"\U0001f600"}}',
+]
+UNUSUAL = [
+    "",
+    "{}",
+    "null",
+    f'{{"last":"a","at":"{AT}Z"}}',
+    f'{{"at":"{AT}Z","last":"a",}}',
+    f'{{"at":"{AT}Z","last":"a"}}x',
+    f'{{"at":"{AT}Z","last":"a"}}{{}}',
+    f'{{"at":"{AT}Z","last":"a","last":"b"}}',
+    f'{{"at":"{AT}Z","n":"1","last":"a"}}',
+    f'{{"at":"{AT}Z","n":1.0,"last":"a"}}',
+    f'{{"at":"{AT}Z","n":-0,"last":"a"}}',
+    f'{{"at":"{AT}Z","n":9223372036854775808,"last":"a"}}',
+    f'{{"at":"{AT}Z","x":-0.0,"last":"a"}}',
+    f'{{"at":"{AT}Z","x":1e5,"last":"a"}}',
+    f'{{"at":"{AT}Z","x":01,"last":"a"}}',
+    f'{{"at":"{AT}Z","last":null}}',
+    f'{{"at":"{AT}Z","last":1}}',
+    f'{{"at":"{AT}Z","last":"\\u0061"}}',
+    f'{{"at":"{AT}Z","last":"\x1f"}}',
+    f'{{"at":"{AT}","last":"a"}}',
+    f'{{"at":"{AT}Z","other":1,"last":"a"}}',
+    f'\x1f{AT}Z\x1f1\x1f1\x1f"a\x1ftrue\x1f"a',
+    f'{{\x1f{AT}Z\x1f1\x1f1\x1f"a\x1ftrue\x1f"a',
+]
+SEED = 4
+_ALPHABET = '{}[]",:\\ \n\x1e\x1f0129.-+eEtrufalsn"aZT'
+
+
+def mutated(chance: random.Random) -> str:
+    """A record of the usual form, most often with a few characters put in, taken out or changed."""
+    text = list(chance.choice(USUAL[:1] * 3 + USUAL))
+    for _ in range(chance.choice((0, 1, 1, 2, 3))):
+        place = chance.randrange(len(text))
+        text[place : place + chance.choice((0, 1, 1, 2))] = chance.choice(("", *_ALPHABET))
+    return "".join(text)
+
+
+def numbers(chance: random.Random) -> str:
+    """A record of the usual form with numbers of all lengths."""
+    whole = chance.randrange(-(10 ** chance.randrange(1, 19)), 10 ** chance.randrange(1, 19))
+    digits = "".join(chance.choice("0123456789") for _ in range(chance.randrange(1, 16)))
+    before = chance.randrange(10 ** chance.randrange(1, 16))
+    sign = chance.choice(("", "-"))
+    return f'{{"at":"{AT}Z","n":{whole},"x":{sign}{before}.{digits},"last":"a"}}'
+
+
+def readings(spark: SparkSession, texts: list[str]) -> list[Row]:
+    """What ingest makes of each text, in their order."""
+    kind, label = RelationKind.STREAM, Label.of(0)
+    relation = Relation(1, "one", kind, SCHEMA, "at", 1000, label)
+    run = IngestRun("ingest-1", (IngestStream(relation, label, 60_000, 10_000),))
+    rows = [("in.one", None, text.encode(), 0, n, 1_700_000_000.5) for n, text in enumerate(texts)]
+    frame = spark.createDataFrame(
+        rows,
+        "topic string, key binary, value binary, partition int, offset bigint, timestamp double",
+    ).withColumn("timestamp", fn.col("timestamp").cast("timestamp"))
+    return list(ingest(frame.coalesce(1), run, {}).collect())
+
+
+def are_usual(spark: SparkSession, texts: list[str]) -> list[bool]:
+    """Which texts are read quickly."""
+    frame = spark.createDataFrame([(text,) for text in texts], "t string").coalesce(1)
+    apart = frame.select("t", quick_json.taken_apart(fn.col("t"), SCHEMA).alias("apart"))
+    return [
+        row[0] for row in apart.select(quick_json.is_usual(fn.col("t"), fn.col("apart"))).collect()
+    ]
+
+
+def test_usual_records_are_read_quickly_and_no_others(spark: SparkSession) -> None:
+    assert are_usual(spark, USUAL + UNUSUAL) == [True] * len(USUAL) + [False] * len(UNUSUAL)
+
+
+def test_both_readings_say_the_same(spark: SparkSession) -> None:
+    chance = random.Random(SEED)
+    cases = json.loads(Path(__file__).with_name("ingest_cases.json").read_text(encoding="utf-8"))
+    texts = [*USUAL, *UNUSUAL, *(case["json"] for case in cases if case["json"])]
+    texts += [mutated(chance) for _ in range(1500)] + [numbers(chance) for _ in range(500)]
+    # A blank in front is all the same to JSON, and nothing that the quick reading takes.
+    quick, strict = readings(spark, texts), readings(spark, [f" {text}" for text in texts])
+    for text, one, other in zip(texts, quick, strict, strict=True):
+        assert one["topic"] == other["topic"], text
+        assert one["headers"] == other["headers"], text
+        if one["topic"] == "lab.one":
+            assert one["value"] == other["value"], text
+    read_quickly = sum(are_usual(spark, texts))
+    assert read_quickly > 500 and not any(are_usual(spark, [f" {text}" for text in USUAL]))
+
+
+@pytest.mark.parametrize("text", USUAL)
+def test_usual_records_are_tuples(spark: SparkSession, text: str) -> None:
+    (row,) = readings(spark, [text])
+    assert row["topic"] == "lab.one"
+    fields = bytes(row["value"]).decode().replace("\x1e", "-").split("\x1f")
+    sent = json.loads(text)
+    assert fields[3] == ("-" if sent.get("s") is None else sent["s"])
+    assert fields[5] == sent["last"]
