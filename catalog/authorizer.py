@@ -27,7 +27,7 @@ _GIVEN_BY: dict[Permission, frozenset[Permission]] = {
 _MAX_NAMED_BITS = 500
 
 # Statements are made once: making one takes longer than running it.
-_ROLES: BindParameter[int] = bindparam("roles", expanding=True)
+_ROLES: BindParameter[int] = bindparam("roles")
 _SYSTEM = select(Object).where(Object.namespace == Namespace.SYSTEM, Object.removed_at.is_(None))
 # All live objects on which `decide` would allow VIEW OBJECT.
 _VISIBLE = select(Object).where(
@@ -48,7 +48,7 @@ _VISIBLE_NAMED = _VISIBLE.where(
 _HOLDING = select(Grant.role_id, Grant.permission).where(
     Grant.object_id == bindparam("object"),
     Grant.role_id.in_(_ROLES),
-    Grant.permission.in_(bindparam("permissions", expanding=True)),
+    Grant.permission.in_(bindparam("permissions")),
 )
 # The categories of live streams that grants to the roles give.
 _READABLE = (

@@ -16,7 +16,7 @@ def _closure_by(
 ) -> Select[int, int]:
     """Pairs of one of the roles `wanted` and a role that is reached from it, itself included."""
     start = select(Role.id.label("root"), Role.id.label("member")).where(
-        Role.id.in_(bindparam("wanted", expanding=True))
+        Role.id.in_(bindparam("wanted"))
     )
     reached = start.cte("reached", recursive=True)
     edge = aliased(Seniority)

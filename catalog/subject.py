@@ -11,9 +11,9 @@ from catalog.models import Access, Membership, Role, Session, User
 from catalog.roles import juniors_of
 
 _MEMBERSHIPS = select(Membership.user_id, Membership.role_id).where(
-    Membership.user_id.in_(bindparam("users", expanding=True))
+    Membership.user_id.in_(bindparam("users"))
 )
-_NAMES = select(Role.id, Role.name).where(Role.id.in_(bindparam("roles", expanding=True)))
+_NAMES = select(Role.id, Role.name).where(Role.id.in_(bindparam("roles")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Mutants that no test notices because they decide the same, each with why. For the rest, see run.
+"""Mutants that no test notices because they decide the same, each with why.
 
 Named as `tests.mutation.run` prints them: what stands there, and what a mutant has instead.
 """
@@ -37,4 +37,54 @@ CLEARANCE = {
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
 }
 
-EQUIVALENT = {"catalog/label.py": LABEL, "catalog/clearance.py": CLEARANCE}
+_ONE_EACH = "each member of an enumeration is there once, so equal is identical"
+_LAST_PERMISSION = "VIEW OBJECT is the last of all permissions in the order of texts"
+_LAST_KIND = '"system" is the last of all kinds, and of all namespaces, in the order of texts'
+_HOW_MANY = "only how the categories are fetched depends on it: the answer is cut all the same"
+
+_NAMED = (
+    "if bits is not None and len(bits) <= _MAX_NAMED_BITS: -> if bits is not None and len(bits)"
+)
+_IS_SYSTEM = "if kind is ObjectKind.SYSTEM and permission is Permission.VIEW_OBJECT: -> if kind"
+_LOOKS = "looks = permission is Permission.VIEW_OBJECT -> looks = permission"
+_INCLUDES = (
+    'includes = "" if held is permission else f", which includes {permission}" -> includes = ""'
+)
+
+AUTHORIZER = {
+    "Grant.permission == Permission.VIEW_OBJECT, Grant.role_id.in_(_ROLES) -> "
+    "Grant.permission >= Permission.VIEW_OBJECT, Grant.role_id.in_(_ROLES)": _LAST_PERMISSION,
+    "Object.kind == ObjectKind.SYSTEM, -> Object.kind >= ObjectKind.SYSTEM,": _LAST_KIND,
+    "_SYSTEM = select(Object).where(Object.namespace == Namespace.SYSTEM, "
+    "Object.removed_at.is_(None)) -> _SYSTEM = select(Object).where(Object.namespace >= "
+    "Namespace.SYSTEM, Object.removed_at.is_(None))": _LAST_KIND,
+    'return SYSTEM_NAME if target.kind == ObjectKind.SYSTEM else f"{target.kind} {target.name}" -> '
+    'return SYSTEM_NAME if target.kind >= ObjectKind.SYSTEM else f"{target.kind} {target.name}"': (
+        _LAST_KIND
+    ),
+    "_MAX_NAMED_BITS = 500 -> _MAX_NAMED_BITS = 499": _HOW_MANY,
+    "_MAX_NAMED_BITS = 500 -> _MAX_NAMED_BITS = 501": _HOW_MANY,
+    **{
+        f"{_NAMED} {operator} _MAX_NAMED_BITS:": _HOW_MANY
+        for operator in ("!=", "<", "==", ">", ">=", "is", "is not")
+    },
+    f"{_IS_SYSTEM} == ObjectKind.SYSTEM and permission is Permission.VIEW_OBJECT:": _ONE_EACH,
+    f"{_IS_SYSTEM} >= ObjectKind.SYSTEM and permission is Permission.VIEW_OBJECT:": _LAST_KIND,
+    f"{_IS_SYSTEM} is ObjectKind.SYSTEM and permission == Permission.VIEW_OBJECT:": _ONE_EACH,
+    f"{_IS_SYSTEM} is ObjectKind.SYSTEM and permission >= Permission.VIEW_OBJECT:": (
+        _LAST_PERMISSION
+    ),
+    f'{_INCLUDES} if held <= permission else f", which includes {{permission}}"': (
+        "a grant includes another permission only where READ TUPLE is held for READ AGGREGATE"
+    ),
+    f'{_INCLUDES} if held == permission else f", which includes {{permission}}"': _ONE_EACH,
+    f"{_LOOKS} == Permission.VIEW_OBJECT": _ONE_EACH,
+    f"{_LOOKS} >= Permission.VIEW_OBJECT": _LAST_PERMISSION,
+    f"{_LOOKS} > Permission.VIEW_OBJECT": "VIEW OBJECT is then decided twice, both times the same",
+}
+
+EQUIVALENT = {
+    "catalog/label.py": LABEL,
+    "catalog/clearance.py": CLEARANCE,
+    "catalog/authorizer.py": AUTHORIZER,
+}

@@ -1,7 +1,8 @@
-"""`python -m tests.mutation.run MODULE TEST...`: prints the mutants that no test notices, as JSON.
+"""`python -m tests.mutation.run MODULE PYTEST-ARGUMENT...`: the mutants that no test notices.
 
-Each mutant is tested in a forked process in which the module has the mutated source, so nothing
-on disk changes and all third-party imports are paid for once.
+Prints their names as JSON, without those that are listed as equivalent, which are not tried. Each
+mutant is tested in a forked process in which the module has the mutated source, so nothing on disk
+changes and all third-party imports are paid for once.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from types import ModuleType
 import pytest
 from hypothesis import Phase, settings
 
+from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import Mutant, mutants
 
 # What the tests import beside this repository's own code, which must be imported mutated.
@@ -61,7 +63,8 @@ class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 def survivors(module: Path, tests: Sequence[str]) -> list[str]:
     """The names of the module's mutants under which all tests pass, sorted.
 
-    Raises RuntimeError where the tests do not pass without any change.
+    Those that are listed as equivalent are left out. Raises RuntimeError where the tests do not
+    pass without any change, and where what is listed is no mutant.
     """
     name = ".".join(module.with_suffix("").parts)
     original = module.read_text()
@@ -74,13 +77,22 @@ def survivors(module: Path, tests: Sequence[str]) -> list[str]:
     workers = os.cpu_count() or 1
     running: dict[int, tuple[Mutant, float]] = {}
     found: list[str] = []
-    for mutant in mutants(original):
+    for mutant in _to_try(module, original):
         if len(running) >= workers:
             _reap(running, found, timeout_s)
         running[_start(name, mutant, tests)] = (mutant, time.monotonic())
     while running:
         _reap(running, found, timeout_s)
     return sorted(found)
+
+
+def _to_try(module: Path, original: str) -> list[Mutant]:
+    """The module's mutants but for those that are listed as equivalent."""
+    listed = EQUIVALENT.get(str(module), {})
+    every = list(mutants(original))
+    if missing := listed.keys() - {mutant.name for mutant in every}:
+        raise RuntimeError(f"listed as equivalent, but no mutants: {sorted(missing)}")
+    return [mutant for mutant in every if mutant.name not in listed]
 
 
 def _passes(name: str, mutant: Mutant, tests: Sequence[str]) -> bool:

@@ -169,3 +169,17 @@ def test_before_bootstrap_there_is_no_system(paper: World) -> None:
     login = paper.session("joe", "ADMIN")
     with pytest.raises(NotFound):
         paper.ask(login, lambda a, s: a.visible_objects(s))
+
+
+def test_a_refusal_names_the_roles_that_were_active(asked: World) -> None:
+    target = asked.get_object("stream in1")
+    reasons = [
+        asked.ask(
+            asked.session("sam", *active), lambda a, s: a.decide(s, Permission.SEND, target)
+        ).reason
+        for active in ((), ("CUSTOMER2",))
+    ]
+    assert reasons == [
+        "no active role holds SEND (no role is active)",
+        "no active role holds SEND (CUSTOMER2)",
+    ]

@@ -6,10 +6,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, insert
 
+from catalog.authorizer import Authorizer
 from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.models import CategoryRow, Grant, Object, User
+from catalog.permission import Permission
 from catalog.store import Catalog
+from catalog.subject import Subject
 from tests.unit.catalog.world import START, World
 
 
@@ -126,3 +129,31 @@ def test_against_the_rule_in_words(
         if role in active and permission == "READ AGGREGATE":
             expected |= {40 * number + 1}
     assert clearance(world, *active) == Clearance.of(*expected)
+
+
+def test_every_other_permission_gives_no_category(world: World) -> None:
+    world.user("al", "R")
+    world.stream("in1", 0, 1)
+    for permission in Permission:
+        if permission not in (Permission.READ_TUPLE, Permission.READ_AGGREGATE):
+            world.grant("R", permission, "stream in1")
+    assert clearance(world, "R") == Clearance()
+
+
+def test_read_aggregate_gives_no_kind_but_aggregated(world: World) -> None:
+    world.user("al", "R")
+    stream = world.stream("in1", 0, 1)
+    for bit, kind in enumerate(("", "aggregate", "Aggregated", "aggregated ", "z"), start=2):
+        world.add(CategoryRow(bit=bit, kind=kind, stream_id=stream.id))
+    world.grant("R", "READ AGGREGATE", "stream in1")
+    assert clearance(world, "R") == Clearance.of(1)
+
+
+def test_who_is_barred_has_no_clearance_whatever_its_roles(world: World) -> None:
+    world.user("al", "R")
+    world.stream("in1", 0)
+    world.grant("R", "READ TUPLE", "stream in1")
+    roles = frozenset({world.get_role("R")})
+    barred = Subject(1, "al", roles, roles, barred="the user is locked")
+    with world.catalog.read() as session:
+        assert Authorizer(session).clearance_of(barred) == Clearance()

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import event
 
 from catalog.errors import Denied, NotFound
-from catalog.models import Grant, Object, User
+from catalog.models import Grant, Object, Session, User
 from catalog.namespace import Namespace
 from catalog.permission import ObjectKind, Permission
 from catalog.store import Catalog
@@ -157,3 +157,55 @@ def test_a_revoked_grant_hides_at_once(filled: World, catalog: Catalog) -> None:
         change.audit("revoke", "stream in1")
     with pytest.raises(NotFound):
         filled.ask(login, lambda a, s: a.find(s, ObjectKind.STREAM, "in1"))
+
+
+def found(world: World, login: Session, place: ObjectKind | Namespace, name: str) -> str | None:
+    """The kind of what is found there, None where nothing is."""
+    try:
+        return world.ask(login, lambda a, s: a.find(s, place, name)).kind
+    except NotFound:
+        return None
+
+
+def test_one_name_in_each_namespace_is_one_object_each(world: World) -> None:
+    world.user("al", "R")
+    login = world.session("al", "R")
+    kinds = {
+        Namespace.QUERY: "query",
+        Namespace.RELATION: "stream",
+        Namespace.SCHEMA: "schema",
+        Namespace.SYSTEM: None,
+    }
+    for kind in filter(None, kinds.values()):
+        world.object(f"{kind} twin", "al")
+        world.object(f"{kind} only-{kind}", "al")
+    assert {place: found(world, login, place, "twin") for place in kinds} == kinds
+    for place, there in kinds.items():
+        for kind in filter(None, kinds.values()):
+            wanted = kind if kind == there else None
+            assert found(world, login, place, f"only-{kind}") == wanted
+
+
+def test_a_relation_of_the_other_kind_is_not_found(filled: World) -> None:
+    login = filled.session("al", "R")
+    assert found(filled, login, ObjectKind.OUTPUT, "in1") is None
+    assert found(filled, login, ObjectKind.STREAM, "out1") is None
+
+
+def test_owning_is_each_users_own(filled: World) -> None:
+    filled.user("eve", id=70_000)
+    filled.object("stream late", "eve")
+    owners = {"output out1": "al", "stream hidden": "joe", "stream late": "eve"}
+    for user in owners.values():
+        login = filled.session(user)
+        for what, owner in owners.items():
+            target = filled.get_object(what)
+            own, *_ = filled.ask(
+                login,
+                lambda a, s: a.explain(s, Permission.VIEW_OBJECT, target),  # noqa: B023
+            )
+            view = filled.ask(login, lambda a, s: a.decide(s, Permission.VIEW_OBJECT, target))  # noqa: B023
+            assert own.allowed == view.allowed == (user == owner)
+            assert ("does not own" in own.reason) == (user != owner)
+            kind = found(filled, login, Namespace.RELATION, target.name)
+            assert kind == (target.kind if user == owner else None)
