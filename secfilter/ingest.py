@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.runs import IngestRun, IngestStream
+from catalog.schema import Schema
 from catalog.topics import (
     LABEL_HEADER,
     ORIGIN_HEADER,
@@ -20,13 +21,15 @@ from catalog.topics import (
     lab_topic,
     quarantine_topic,
 )
-from secfilter import strict_json
+from secfilter import quick_json, strict_json
 from secfilter.lab import headers
 from secfilter.strict_json import Envelope, with_times
 
 # stream -> partition -> the newest offset of in.<stream> that lab.<stream> holds.
 Newest = Mapping[str, Mapping[int, int]]
 _STREAM, _TEXT, _JSON, _SHAPE, _REASON = "__stream", "__text", "__json", "__shape", "__reason"
+# What the quick reading makes of the text, and whether it could.
+_APART, _PARTS, _QUICK = "__apart", "__parts", "__quick"
 _RAW = ("key", "value", "partition", "offset", "timestamp")
 
 
@@ -48,9 +51,10 @@ def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
         *_RAW,
         _STREAM,
         _TEXT,
+        _QUICK,
         _SHAPE,
         *(
-            fn.when(_is(i), envelope.tuple_of(fn.col(_JSON), s.relation.schema)).alias(_tuple(i))
+            fn.when(_is(i), _read(envelope, s.relation.schema)).alias(_tuple(i))
             for i, s in enumerate(run.streams)
         ),
     )
@@ -58,9 +62,12 @@ def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
         *_RAW,
         _STREAM,
         _TEXT,
+        _QUICK,
         _SHAPE,
         *(
-            fn.when(_is(i), with_times(fn.col(_tuple(i)), s.relation.schema)).alias(_tuple(i))
+            fn.when(_is(i), with_times(fn.col(_tuple(i)), s.relation.schema, fn.col(_QUICK))).alias(
+                _tuple(i)
+            )
             for i, s in enumerate(run.streams)
         ),
     )
@@ -83,13 +90,26 @@ def _parsed(records: DataFrame, streams: Sequence[IngestStream], envelope: Envel
         fn.col("value").cast("string"),
     )
     texts = known.select(*_RAW, _STREAM, text.alias(_TEXT))
-    parsed = texts.select(*_RAW, _STREAM, _TEXT, envelope.parse(fn.col(_TEXT)).alias(_JSON))
+    apart = _each(streams, lambda s: quick_json.taken_apart(fn.col(_TEXT), s.relation.schema))
+    tried = texts.select("*", apart.alias(_APART))
+    usual = quick_json.is_usual(fn.col(_TEXT), fn.col(_APART))
+    sorted_out = tried.select("*", usual.alias(_QUICK))
+    # Most records need no more than that; the others are parsed.
+    parts = fn.when(fn.col(_QUICK), quick_json.parts_of(fn.col(_APART)))
+    json = fn.when(~fn.col(_QUICK), envelope.parse(fn.col(_TEXT)))
+    parsed = sorted_out.select("*", parts.alias(_PARTS), json.alias(_JSON))
     return parsed.select("*", fn.schema_of_variant(fn.col(_JSON)).alias(_SHAPE))
+
+
+def _read(envelope: Envelope, schema: Schema) -> Column:
+    """The record as a tuple of the schema; timestamps are still text."""
+    quick = quick_json.tuple_of(fn.col(_PARTS), schema)
+    return fn.when(fn.col(_QUICK), quick).otherwise(envelope.tuple_of(fn.col(_JSON), schema))
 
 
 def _reason(streams: Sequence[IngestStream], envelope: Envelope) -> Column:
     """Why a record is refused, in words without data; NULL for a tuple of its stream."""
-    shape, value = fn.col(_SHAPE), fn.col("value")
+    shape, value, strict = fn.col(_SHAPE), fn.col("value"), ~fn.col(_QUICK)
     too_large = fn.octet_length(value) > _each(streams, lambda s: fn.lit(s.max_bytes))
     fits = _each(streams, lambda s: envelope.fits(shape, s.relation.schema))
     # In JSON those characters can only stand escaped.
@@ -98,8 +118,8 @@ def _reason(streams: Sequence[IngestStream], envelope: Envelope) -> Column:
         fn.when(value.isNull(), "there is no value")
         .when(too_large, "larger than the stream allows")
         .when(fn.col(_TEXT).isNull(), "not UTF-8")
-        .when(shape.isNull() | ~envelope.is_object(shape), "not exactly one JSON object")
-        .when(~fits, "fields or their types are not the schema's")
+        .when(strict & (shape.isNull() | ~envelope.is_object(shape)), "not exactly one JSON object")
+        .when(strict & ~fits, "fields or their types are not the schema's")
         .when(_each_tuple(streams, _unreadable_time), "a timestamp is not ISO 8601 with a zone")
         .when(_each_tuple(streams, _out_of_range), "a number is out of range")
         .when(

@@ -77,17 +77,26 @@ def _field(attribute: Attribute) -> str:
     return f"{re.escape(attribute.name)}: {shape if attribute.required else f'(?:{shape}|VOID)'}"
 
 
-def timestamp(text: Column) -> Column:
-    """An ISO 8601 date and time with its zone, to the microsecond; NULL for anything else."""
-    return fn.when(text.rlike(_ISO_8601), text.try_cast("timestamp"))
+def timestamp(text: Column, known: Column) -> Column:
+    """An ISO 8601 date and time with its zone, to the microsecond; NULL for anything else.
+
+    `known` tells that the text is known to have that form.
+    """
+    return fn.when(known | text.rlike(_ISO_8601), text.try_cast("timestamp"))
 
 
-def with_times(read: Column, schema: Schema) -> Column:
-    """The tuple `read` with its timestamps read: `<name>` the time, `<name>.text` the text."""
+def with_times(read: Column, schema: Schema, known: Column) -> Column:
+    """The tuple `read` with its timestamps read: `<name>` the time, `<name>.text` the text.
+
+    `known` tells that all timestamps are known to have the form of ISO 8601.
+    """
     fields = []
     for a in schema.attributes:
         if a.type is Type.TIMESTAMP:
-            fields += [timestamp(read[a.name]).alias(a.name), read[a.name].alias(f"{a.name}.text")]
+            fields += [
+                timestamp(read[a.name], known).alias(a.name),
+                read[a.name].alias(f"{a.name}.text"),
+            ]
         else:
             fields.append(read[a.name].alias(a.name))
     return fn.struct(*fields)
