@@ -68,6 +68,7 @@ _READABLE = (
     )
     .distinct()
 )
+_READABLE_NAMED = _READABLE.where(CategoryRow.bit.in_(bindparam("bits")))
 
 
 def describe(target: Object) -> str:
@@ -178,11 +179,11 @@ class Authorizer:
         """
         if subject.barred is not None or not subject.role_ids:
             return Clearance()
-        query = _READABLE
+        query, asked = _READABLE, {"roles": list(subject.role_ids)}
         bits = within.categories() if within is not None else None
         if bits is not None and len(bits) <= _MAX_NAMED_BITS:
-            query = query.where(CategoryRow.bit.in_(bits))
-        clearance = Clearance.of(*self._session.scalars(query, {"roles": list(subject.role_ids)}))
+            query, asked["bits"] = _READABLE_NAMED, list(bits)
+        clearance = Clearance.of(*self._session.scalars(query, asked))
         return clearance if within is None else clearance.cut_to(within)
 
     def _holding(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from sqlalchemy import ColumnElement, orm, select
+from sqlalchemy import ColumnElement, bindparam, orm, select
 from sqlalchemy.orm import joinedload, selectinload
 
 from catalog.authorizer import Authorizer
@@ -37,6 +37,12 @@ from catalog.store import Change
 from catalog.subject import Subject, subjects_of_accesses
 from catalog.topics import in_topic, out_topic, quarantine_topic
 
+_OPEN_CLASS = select(DeliveryClass).where(
+    DeliveryClass.output_id == bindparam("output"),
+    DeliveryClass.clearance == bindparam("clearance"),
+    DeliveryClass.weak == bindparam("weak"),
+    DeliveryClass.closed_at.is_(None),
+)
 OUTPUT, QUARANTINE, SEND = "output", "quarantine", "send"
 
 
@@ -167,14 +173,8 @@ class Settlement:
     def _class(self, output: Object, clearance: Clearance, weak: bool) -> DeliveryClass:
         wire = Label(clearance.bits).to_wire()
         session = self.change.session
-        found = session.scalar(
-            select(DeliveryClass).where(
-                DeliveryClass.output_id == output.id,
-                DeliveryClass.clearance == wire,
-                DeliveryClass.weak == weak,
-                DeliveryClass.closed_at.is_(None),
-            )
-        )
+        asked = {"output": output.id, "clearance": wire, "weak": weak}
+        found = session.scalar(_OPEN_CLASS, asked)
         if found is None:
             name = secrets.token_hex(8)
             found = DeliveryClass(
