@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.postgresql import postgresql
 
 __all__ = ["postgresql", "spark"]
 
+_INTEGRATION = Path(__file__).with_name("integration")
 _OPTIONS = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": "200ms",
     "spark.driver.memory": "2g",
@@ -24,6 +26,16 @@ _OPTIONS = {
 def pytest_configure() -> None:
     """Asked to end, a run ends as with Ctrl-C: what it started, containers too, is stopped."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two parts that may run beside each other: what needs a broker, and all else.
+
+    Each is one worker's, with one Spark session (`-n 2 --dist loadgroup`).
+    """
+    for item in items:
+        part = "broker" if _INTEGRATION in item.path.parents else "rest"
+        item.add_marker(pytest.mark.xdist_group(part))
 
 
 @pytest.fixture(scope="session")
