@@ -9,9 +9,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 
-from catalog.errors import PlatformError
+from catalog.errors import InvalidInput, PlatformError
 from catalog.runs import Run
 from catalog.settings import Settings
 from catalog.store import Catalog
@@ -63,7 +64,7 @@ def _serve(settings: Settings) -> None:
             positions=Positions(settings.kafka.client_config(settings.kafka.secfilter)),
             checkpoints=Checkpoints(own.checkpoints),
             id_key=own.id_key_file.read_text().strip(),
-            pace=_pace(own.options),
+            pace=pace_of(own.options),
         )
         catalog = Catalog(settings.catalog_url)
         wanted = _Wanted(catalog)
@@ -80,9 +81,19 @@ def _serve(settings: Settings) -> None:
         spark.stop()
 
 
-def _pace(options: Mapping[str, str]) -> Pace:
-    """Options such as `secfilter.shortest_ms = "500"`."""
-    own = {k.removeprefix(_OWN): int(v) for k, v in options.items() if k.startswith(_OWN)}
+def pace_of(options: Mapping[str, str]) -> Pace:
+    """Options such as `secfilter.shortest_ms = "500"`. Raises InvalidInput for any other."""
+    known = [field.name for field in fields(Pace)]
+    own: dict[str, int] = {}
+    for key, value in options.items():
+        name = key.removeprefix(_OWN)
+        if name == key:
+            continue
+        if name not in known:
+            raise InvalidInput(f"there is no option {key!r}; there are {_OWN}{{{','.join(known)}}}")
+        if not (str(value).isascii() and str(value).isdecimal()):
+            raise InvalidInput(f"the option {key} is {value!r}, and not a number of milliseconds")
+        own[name] = int(value)
     return Pace(**own)
 
 

@@ -48,9 +48,10 @@ def refused(catalog: Catalog, token: str) -> bool:
     return error_of(lambda: who(catalog, token)) == ENDED
 
 
-@pytest.mark.parametrize("wrong", ["", "x", "\0", "\ud800", "ä", new_token(), "x" * 100_000])
+@pytest.mark.parametrize("wrong", ["", "x", "\0", "\ud800", "ä", "x" * 100_000])
 def test_a_token_that_was_never_given_out(token: str, catalog: Catalog, wrong: str) -> None:
     assert refused(catalog, wrong)
+    assert refused(catalog, new_token())
     assert refused(catalog, token + "x")
     assert refused(catalog, token[:-1])
 

@@ -60,7 +60,7 @@ def test_a_move_from_one_class_to_another() -> None:
         (_foreign("out.o.a", operation="ALL"), {"out.o.a"}),
         (_foreign("out.o.a", operation="ALTER_CONFIGS"), set()),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_not_wanted_goes(acl: Acl, fenced: set[str]) -> None:
     difference = compare(set(), {acl}, TOPICS)
@@ -78,7 +78,7 @@ def test_what_is_not_wanted_goes(acl: Acl, fenced: set[str]) -> None:
         _foreign("*", permission="DENY"),
         _foreign("kafka-cluster", resource="BROKER"),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_not_ours_stays(acl: Acl) -> None:
     assert compare(set(), {acl}, TOPICS).remove == set()
