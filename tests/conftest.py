@@ -3,12 +3,12 @@
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from deploy.runtime import ensure_runtime
 from secfilter.session import build_session
@@ -16,7 +16,7 @@ from tests.postgresql import postgresql
 
 __all__ = ["postgresql", "spark"]
 
-_INTEGRATION = Path(__file__).with_name("integration")
+_INTEGRATION = "tests/integration/"
 _OPTIONS = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": "200ms",
     "spark.driver.memory": "2g",
@@ -28,14 +28,17 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two parts that may run beside each other: what needs a broker, and all else.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Of two workers (`-n 2`) one runs what needs a broker, the other all else."""
+    return _Parts(config, log)
 
-    Each is one worker's, with one Spark session (`-n 2 --dist loadgroup`).
-    """
-    for item in items:
-        part = "broker" if _INTEGRATION in item.path.parents else "rest"
-        item.add_marker(pytest.mark.xdist_group(part))
+
+class _Parts(LoadScopeScheduling):
+    """Two parts, each with one Spark session; only one has brokers."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "broker" if nodeid.startswith(_INTEGRATION) else "rest"
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,7 @@ PAID_ONCE = (
     "hypothesis.extra.array_api",
     "pyspark.sql.streaming.query",
     "sqlalchemy.orm",
+    "xdist.scheduler.loadscope",
 )
 # A mutant may never end: it has so many times as long as the unchanged module.
 PATIENCE = 10
