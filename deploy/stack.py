@@ -28,7 +28,7 @@ from deploy.settings import (
     write_settings,
 )
 
-SECADMIN_TIMEOUT_S = 60.0
+SECADMIN_TIMEOUT_S = 180.0
 RUNNER_TIMEOUT_S = 180.0
 BROKER_PORT = 19092
 SECADMIN_PORT = 18443

@@ -21,7 +21,7 @@ from deploy.stack import Stack
 Q1 = Path(__file__).with_name("q1.xml")
 SCHEMA = ("day:timestamp!", "symbol:string!", "open:double!", "high:double", "low:double")
 ROLES = {"joe": "ADMIN", "ed": "INFO PROVIDER", "al": "CUSTOMER1", "bob": "CUSTOMER2"}
-FED_TIMEOUT_S = 60.0
+FED_TIMEOUT_S = 180.0
 PARKED = {"fetch.wait.max.ms": 60_000, "fetch.min.bytes": 10_000_000, "socket.timeout.ms": 90_000}
 
 

@@ -66,7 +66,7 @@ class Deployment:
         ready = self.folder / "ready"
         ready.unlink(missing_ok=True)
         process = self.launch()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not ready.exists():
             assert process.poll() is None, "the runner ended"
             assert time.monotonic() < deadline, "the runner is not ready"
