@@ -12,8 +12,8 @@ from tests.bench.figure import Figure, percentiles
 from tests.bench.world import World
 
 RATE = 500
-# A batch is planned every eight seconds or so, and Java compiles what it runs often.
-WARM_S, MEASURE_S = 120.0, 90.0
+# A batch is planned every five seconds or so, and Java compiles what it runs often.
+WARM_S, MEASURE_S = 60.0, 60.0
 
 
 def end_to_end(world: World) -> list[Figure]:
