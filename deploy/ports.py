@@ -1,19 +1,28 @@
 """Ports on the loopback interface."""
 
 import errno
+import random
 import socket
 
 from deploy.errors import DeployError
 
 LOOPBACK = "127.0.0.1"
 
+# Below the ports that systems hand out by themselves (Linux from 32768, others from 49152): a
+# client that still tries a server that has stopped must not reach who was handed its port.
+_CHOICE = range(20_000, 32_768)
+
 
 def free_port() -> int:
-    """A port that nothing listens on now; somebody may take it before it is used."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nothing listens on now; somebody may take it before it is used.
+
+    Raises:
+        DeployError: All are in use.
+    """
+    for port in random.SystemRandom().sample(_CHOICE, len(_CHOICE)):
+        if is_free(port):
+            return port
+    raise DeployError(f"all ports from {_CHOICE.start} to {_CHOICE.stop - 1} are in use: stop some")
 
 
 def require_free(port: int, who: str, option: str) -> None:

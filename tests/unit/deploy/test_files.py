@@ -62,3 +62,9 @@ def test_a_port_in_use_is_told() -> None:
             require_free(port, "X", "--x")
     assert is_free(port)
     require_free(free_port(), "X", "--x")
+
+
+def test_a_free_port_is_none_that_systems_hand_out() -> None:
+    ports = {free_port() for _ in range(20)}
+    assert len(ports) > 1
+    assert all(1024 <= port < 32_768 and is_free(port) for port in ports)
