@@ -76,13 +76,16 @@ class Aggregation:
 class Aggregate:
     """One tuple per window and keys, sent once, when the watermark has passed the window's end.
 
-    The result's attributes are `window_start`, `window_end`, the keys, the aggregations.
+    The result's attributes are `window_start`, `window_end`, the keys, the aggregations. With
+    `updates` (EMIT UPDATES) a result is sent each time that tuples have joined its group, with what
+    the group holds by then: the last one is the result of the whole.
     """
 
     input: Plan
     window: Window
     keys: tuple[Column, ...]
     aggregations: tuple[Aggregation, ...]
+    updates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,11 @@ def sources(plan: Plan) -> tuple[Relation, ...]:
     """The relations that a plan reads, each once, in reading order."""
     found = {node.relation.name: node.relation for node in walk(plan) if isinstance(node, Source)}
     return tuple(found.values())
+
+
+def gives_updates(plan: Plan) -> bool:
+    """Whether results are sent before their window has closed; then all of the plan's are."""
+    return any(isinstance(node, Aggregate) and node.updates for node in walk(plan))
 
 
 def is_stateful(plan: Plan) -> bool:

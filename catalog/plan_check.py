@@ -24,11 +24,12 @@ from catalog.plan import (
     Source,
     Union,
     Window,
+    gives_updates,
     inputs,
     is_stateful,
     walk,
 )
-from catalog.relation import DeclaredAggregate
+from catalog.relation import DeclaredAggregate, RelationKind
 from catalog.schema import Attribute, Schema, Type, check_definition
 
 MAX_NODES = 1_000
@@ -43,6 +44,7 @@ def check_plan(plan: Plan) -> Schema:
     if sum(1 for _ in islice(walk(plan), MAX_NODES + 1)) > MAX_NODES:
         raise InvalidInput(f"a query has at most {MAX_NODES} boxes")
     _refuse_deep(plan)
+    _refuse_mixed_updates(plan)
     return check_definition(output_schema(plan))
 
 
@@ -53,6 +55,28 @@ def _refuse_deep(plan: Plan) -> None:
         if not level:
             return
     raise InvalidInput(f"a query has at most {MAX_DEPTH} boxes in a row")
+
+
+def _refuse_mixed_updates(plan: Plan) -> None:
+    """With EMIT UPDATES there is nothing but windows that give them, straight over streams.
+
+    The engine sends a query's results in one way; and what another query's output repeats after a
+    crash it only leaves out of what is sent once.
+    """
+    if not gives_updates(plan):
+        return
+    for node in walk(plan):
+        match node:
+            case Join() | Aggregate(updates=False):
+                raise InvalidInput(
+                    "EMIT UPDATES goes for all windows of a query, and for no join; "
+                    "add the other part as a query of its own"
+                )
+            case Source(relation) if relation.kind is not RelationKind.STREAM:
+                raise InvalidInput(
+                    f"EMIT UPDATES reads streams, and {relation.name} is an output; "
+                    "leave it out, or read the streams themselves"
+                )
 
 
 def output_schema(plan: Plan) -> Schema:
@@ -111,17 +135,23 @@ def is_public(plan: Plan) -> bool:
 
 
 def lateness_ms(plan: Plan) -> int:
-    """How far a result may lag behind the newest one: as far as the latest of its sources."""
-    return max(node.relation.lateness_ms for node in walk(plan) if isinstance(node, Source))
+    """How far a result may lag behind the newest one: as far as the latest of its sources.
+
+    An update also lags by a window: a tuple is in windows that end up to a window's size apart.
+    """
+    late = max(node.relation.lateness_ms for node in walk(plan) if isinstance(node, Source))
+    windows = (n.window.size_ms for n in walk(plan) if isinstance(n, Aggregate) and n.updates)
+    return late + max(windows, default=0)
 
 
 def lowers(plan: Plan) -> DeclaredAggregate | None:
     """The declared aggregate that this node is, or None: then its results keep the source category.
 
     It is one only straight over the source, over the declared keys and window, with declared
-    functions of plain attributes (DESIGN, the one rule).
+    functions of plain attributes (DESIGN, the one rule). With updates it is none: two that follow
+    each other may differ by one tuple, and tell it.
     """
-    if not isinstance(plan, Aggregate) or not isinstance(plan.input, Source):
+    if not isinstance(plan, Aggregate) or not isinstance(plan.input, Source) or plan.updates:
         return None
     declared = plan.input.relation.declared
     if declared is None:

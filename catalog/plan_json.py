@@ -22,6 +22,8 @@ _CLASSES: dict[str, type] = {
         *(Relation, DeclaredAggregate, Schema, Attribute),
     )
 }
+# What a plan that was stored before there was such a field means.
+_ADDED: dict[str, dict[str, Any]] = {"Aggregate": {"updates": False}}
 
 
 def encode(value: Any) -> Any:
@@ -47,11 +49,12 @@ def decode(data: Any) -> Any:
         return data
     if data.get("node") == "Label":
         return _label(data.get("words"))
-    cls = _CLASSES.get(str(data.get("node")))
-    if cls is None or {field.name for field in fields(cls)} != data.keys() - {"node"}:
+    node = str(data.get("node"))
+    cls = _CLASSES.get(node)
+    given = {**_ADDED.get(node, {}), **{key: data[key] for key in data if key != "node"}}
+    if cls is None or {field.name for field in fields(cls)} != given.keys():
         raise ValueError("not a stored plan")
     hints = get_type_hints(cls)
-    given = {name: value for name, value in data.items() if name != "node"}
     return cls(**{name: _typed(hints[name], decode(value)) for name, value in given.items()})
 
 

@@ -26,7 +26,8 @@ _WINDOW, _COUNT = "__window", "__count"
 def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...]) -> DataFrame:
     """Group by window and keys; NULL keys are a group of their own.
 
-    A window's result is given once, when the watermark has passed its end (append mode).
+    A window's result is given once, when the watermark has passed its end (append mode), or, with
+    updates, after each micro-batch that had tuples of its group (update mode).
     """
     schema = output_schema(node.input)
     keys = [to_column(key.expression, schema) for key in node.keys]
@@ -130,8 +131,12 @@ def _lowered(word: Column, index: int, declared: DeclaredAggregate) -> Column:
 
 
 def _lineage(node: Aggregate, schema: Schema) -> Column:
-    """Window and keys: the same for every run over the same tuples, late ones or not."""
+    """Window and keys: the same for every run over the same tuples, late ones or not.
+
+    Updates of one group differ in how many tuples it holds by then.
+    """
     start = fn.unix_micros(fn.col(f"{_WINDOW}.start")).cast("string")
     types = [type_of(key.expression, schema) for key in node.keys]
     keys = [encode_attribute(fn.col(_key(i)), type_) for i, type_ in enumerate(types)]
-    return joined([fn.concat(fn.lit("w"), start), *keys])
+    counts = [fn.col(_COUNT).cast("string")] if node.updates else []
+    return joined([fn.concat(fn.lit("w"), start), *keys, *counts])

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from catalog.plan import is_stateful, sources
+from catalog.plan import gives_updates, is_stateful, sources
 from catalog.plan_json import encode
 from catalog.relation import Relation
 from catalog.runs import IngestRun, QueryRun, Run
@@ -77,7 +77,8 @@ class Engine:
         writer = writer.queryName(run.name).option("checkpointLocation", str(checkpoint.spark))
         if isinstance(run, QueryRun) and is_stateful(run.plan):
             interval = f"{self.pace.microbatch_ms} milliseconds"
-            return _started(writer.outputMode("append").trigger(processingTime=interval))
+            mode = "update" if gives_updates(run.plan) else "append"
+            return _started(writer.outputMode(mode).trigger(processingTime=interval))
         batch = f"{self.pace.real_time_ms(run.name, others)} milliseconds"
         return _started(writer.outputMode("update").trigger(realTime=batch))
 

@@ -72,7 +72,8 @@ def _aggregate(plan: Aggregate) -> str:
     if plan.window.slide_ms != plan.window.size_ms:
         window += f" every {duration_words(plan.window.slide_ms)}"
     keys = f" by {_columns(plan.keys)}" if plan.keys else ""
-    return f"{results}{keys}, {window}"
+    updates = ", emit updates" if plan.updates else ""
+    return f"{results}{keys}, {window}{updates}"
 
 
 def _join(plan: Join) -> str:

@@ -11,13 +11,13 @@ from catalog.clearance import Clearance
 from catalog.plan import Aggregate, walk
 from tests.differential.case import Case, Outcome
 from tests.differential.engine import run_cases
-from tests.differential.expected import expected
+from tests.differential.expected import Records, expected
 from tests.oracle.values import Tuple, Value
 
 
-def check(case: Case, found: Outcome) -> None:
+def check(case: Case, found: Outcome, newest: Records | None = None) -> None:
     """Raise AssertionError, naming the case, where the outcome differs from the oracle's."""
-    wanted = expected(case)
+    wanted = expected(case, newest)
     near = any(isinstance(node, Aggregate) for node in walk(case.plan))
     pairs = [("results", wanted.results, found.results)]
     for index, both in enumerate(zip(wanted.delivered, found.delivered, strict=True)):

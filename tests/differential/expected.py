@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from tests.differential.case import Case, Class, Outcome
+from collections.abc import Mapping, Sequence
+
+from tests.differential.case import Case, Class, Outcome, Record
 from tests.oracle.delivery import deliver_strong, deliver_weak
 from tests.oracle.plans import run
 from tests.oracle.values import Tuple
 
+Records = Mapping[str, Sequence[Record]]
 
-def expected(case: Case) -> Outcome:
-    """The case's outcome by the oracle, all windows closed."""
-    tables = {name: [each.tuple() for each in stored] for name, stored in case.records.items()}
-    results = run(case.plan, tables)
+
+def expected(case: Case, newest: Records | None = None) -> Outcome:
+    """The case's outcome by the oracle, all windows closed.
+
+    With `newest`, the last of the case's records, what these change (EMIT UPDATES).
+    """
+    news = None if newest is None else _tables(newest)
+    results = run(case.plan, _tables(case.records), newest=news)
     return Outcome(results, tuple(_delivered(case, each, results) for each in case.classes))
+
+
+def _tables(records: Records) -> dict[str, list[Tuple]]:
+    return {name: [each.tuple() for each in stored] for name, stored in records.items()}
 
 
 def _delivered(case: Case, to: Class, results: list[Tuple]) -> list[Tuple]:

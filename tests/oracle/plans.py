@@ -28,12 +28,15 @@ from tests.oracle.values import EPOCH, Row, Tuple, Value
 Tables = Mapping[str, Sequence[Tuple]]
 
 
-def run(plan: Plan, tables: Tables, watermark: datetime | None = None) -> list[Tuple]:
+def run(
+    plan: Plan, tables: Tables, watermark: datetime | None = None, newest: Tables | None = None
+) -> list[Tuple]:
     """The results of a plan over all tuples of each relation, by its name, in no order.
 
-    Windows that end after the watermark have not closed; without one, all have.
+    Windows that end after the watermark have not closed; without one, all have. With `newest`, the
+    last of the tables' tuples, only the groups that these belong to have a result (EMIT UPDATES).
     """
-    given = [run(node, tables, watermark) for node in inputs(plan)]
+    given = [run(node, tables, watermark, newest) for node in inputs(plan)]
     match plan:
         case Source(relation):
             return [each for each in tables[relation.name] if is_visible(each, relation)]
@@ -44,7 +47,8 @@ def run(plan: Plan, tables: Tables, watermark: datetime | None = None) -> list[T
         case Union():
             return [each for results in given for each in results]
         case Aggregate():
-            return _aggregate(plan, given[0], watermark)
+            joined = given[0] if newest is None else run(plan.input, newest)
+            return _aggregate(plan, given[0], joined, watermark)
         case Join():
             pairs = (_pair(plan, left, right) for left, right in product(*given))
             return [pair for pair in pairs if pair is not None]
@@ -125,7 +129,17 @@ def _labels(group: Iterable[Tuple]) -> list[Label]:
     return [each.label for each in group if each.label is not None]
 
 
-def _aggregate(node: Aggregate, given: list[Tuple], watermark: datetime | None) -> list[Tuple]:
+def _aggregate(
+    node: Aggregate, given: list[Tuple], joined: list[Tuple], watermark: datetime | None
+) -> list[Tuple]:
+    changed = _groups(node, joined, watermark)
+    groups = _groups(node, given, watermark)
+    return [_result(node, key, group) for key, group in groups.items() if key in changed]
+
+
+def _groups(
+    node: Aggregate, given: list[Tuple], watermark: datetime | None
+) -> dict[tuple[Value, ...], list[Tuple]]:
     groups: dict[tuple[Value, ...], list[Tuple]] = {}
     for each in given:
         time = _time(node.input, each)
@@ -133,7 +147,7 @@ def _aggregate(node: Aggregate, given: list[Tuple], watermark: datetime | None) 
         for start, end in windows(node.window, time) if time else ():
             if watermark is None or end <= watermark:
                 groups.setdefault((start, end, *keys), []).append(each)
-    return [_result(node, key, group) for key, group in groups.items()]
+    return groups
 
 
 def _result(node: Aggregate, key: tuple[Value, ...], group: list[Tuple]) -> Tuple:

@@ -25,17 +25,19 @@ def aggregate(box: Box, inputs: Sequence[Built]) -> Built:
     """The Aggregate that the box is. Raises InvalidInput."""
     parameters = box.parameters
     parameters.check(
-        *("window-size-by", "window-size", "advance", "order-by", "group-by"),
+        *("window-size-by", "window-size", "advance", "order-by", "group-by", "emit"),
         series=(_FUNCTION, _NAME),
     )
     source = inputs[0]
     parameters.choice("window-size-by", "VALUES")
+    parameters.choice("emit", "UPDATES", required=False)
     check_order(parameters.need("order-by"), source)
     node = Aggregate(
         source.plan,
         _window(parameters),
         _keys(parameters.get("group-by"), source),
         tuple(_aggregation(f, name, source) for f, name in parameters.pairs(_FUNCTION, _NAME)),
+        parameters.get("emit") is not None,
     )
     return build(node, (source,), box.position)
 

@@ -24,11 +24,12 @@ _EDGES = (WINDOW_START, WINDOW_END)
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """What GROUP BY says."""
+    """What GROUP BY says, and whether the query ends with EMIT UPDATES."""
 
     window: Window
     event_time: str
     keys: tuple[Expression, ...]
+    updates: bool
     position: Position
 
 
@@ -55,7 +56,9 @@ def read_grouping(
         known(key)
         if isinstance(key.expression, Literal):
             raise InvalidInput("a constant is no key; name an attribute", key.position)
-    return Grouping(size, time or "", tuple(key.expression for key in keys), environment.at(group))
+    expressions = tuple(key.expression for key in keys)
+    place = environment.at(group)
+    return Grouping(size, time or "", expressions, environment.updates, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ def grouped(
             Aggregation(name, each.function, each.argument)
             for name, each in zip(names.aggregations, found, strict=True)
         ),
+        grouping.updates,
     )
     result = build(aggregate, (source,), grouping.position)
     if having is not None:

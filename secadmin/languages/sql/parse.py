@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef
-from catalog.plan import Column, Plan, Project, Union
+from catalog.plan import Column, Plan, Project, Union, gives_updates
 from catalog.plan_check import check_plan
 from secadmin.languages.building import Built, build
 from secadmin.languages.resolver import Resolver
@@ -27,14 +27,19 @@ def parse_sql(text: str, resolver: Resolver) -> Plan:
     resolver raises.
     """
     lines = check_text(text, MAX_BYTES)
-    environment = Environment(lines.position, resolver)
-    tree = parse_query(text, lines.position)
+    tree, updates = parse_query(text, lines.position)
+    environment = Environment(lines.position, resolver, updates=updates is not None)
     try:
         built = _read_query(tree, environment)
         with placed(environment.at(tree)):
             check_plan(built.plan)
     except RecursionError:
         raise InvalidInput("the query is nested too deeply; split it in two") from None
+    if updates is not None and not gives_updates(built.plan):
+        raise InvalidInput(
+            "EMIT UPDATES goes with windows; without one, each result is sent at once",
+            lines.position(updates),
+        )
     return built.plan
 
 

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from catalog.errors import InvalidInput
 from secadmin.languages.sql.dialect import MAX_SYNTAX_NODES, Misread, Sql
 from secadmin.languages.sql.places import Place, offset, own_offset
-from secadmin.languages.sql.tokens import check_tokens
+from secadmin.languages.sql.tokens import check_tokens, take_updates
 
 MAX_TREE_DEPTH = 150
 # Chains of these are read in a loop, so that their length is no depth.
@@ -43,14 +43,17 @@ _REFUSED_NODES: dict[type[exp.Expr], str] = {
 }
 
 
-def parse_query(text: str, place: Place) -> exp.Expr:
-    """The syntax tree of one statement. Raises InvalidInput."""
-    return _parse(text, place, lambda parser, tokens: parser.parse(tokens, text))
+def parse_query(text: str, place: Place) -> tuple[exp.Expr, int | None]:
+    """The syntax tree of one statement, and where its EMIT UPDATES stood. Raises InvalidInput."""
+    tokens = _tokens(text, place)
+    updates = take_updates(tokens)
+    return _parse(tokens, place, lambda parser: parser.parse(tokens, text)), updates
 
 
 def parse_expression(text: str, place: Place) -> exp.Expr:
     """The syntax tree of an expression that stands alone. Raises InvalidInput."""
-    return _parse(text, place, lambda parser, tokens: parser.parse_condition(tokens, text))
+    tokens = _tokens(text, place)
+    return _parse(tokens, place, lambda parser: parser.parse_condition(tokens, text))
 
 
 def only(node: exp.Expr, *allowed: str, place: Place) -> None:
@@ -93,20 +96,23 @@ def _word(node: exp.Expr) -> str:
     return _NODE_WORDS.get(node.key, node.key.upper())
 
 
-def _parse(
-    text: str, place: Place, parse: Callable[[Sql.Parser, list[Token]], list[exp.Expr | None]]
-) -> exp.Expr:
-    dialect = Sql()
+def _tokens(text: str, place: Place) -> list[Token]:
     try:
-        tokens = dialect.tokenize(text)
+        tokens: list[Token] = Sql().tokenize(text)
     except TokenError:
         raise _unreadable_string(text, place) from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     check_tokens(tokens, place)
-    parser = Sql.Parser(dialect=dialect, max_nodes=MAX_SYNTAX_NODES)
+    return tokens
+
+
+def _parse(
+    tokens: list[Token], place: Place, parse: Callable[[Sql.Parser], list[exp.Expr | None]]
+) -> exp.Expr:
+    parser = Sql.Parser(dialect=Sql(), max_nodes=MAX_SYNTAX_NODES)
     try:
-        trees = parse(parser, tokens)
+        trees = parse(parser)
     except Misread as error:
         raise _misread(error, tokens, place) from None
     except RecursionError:

@@ -50,6 +50,17 @@ _NO_COMMA_AFTER = {TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenTy
 _NO_COMMA_BEFORE = {TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM}
 
 
+def take_updates(tokens: list[Token]) -> int | None:
+    """Take EMIT UPDATES off the end of a query: the offset where it stood, None if it did not."""
+    last = tokens[-2:]
+    words = [token.text.upper() for token in last if token.token_type == TokenType.VAR]
+    # FROM emit updates: a relation of that name, called `updates`.
+    if words != ["EMIT", "UPDATES"] or (tokens[-3:-2] and tokens[-3].token_type == TokenType.FROM):
+        return None
+    del tokens[-2:]
+    return last[0].start
+
+
 def check_tokens(tokens: list[Token], place: Place) -> None:
     """Raise InvalidInput, with its place, for words that no query here has."""
     if not tokens:

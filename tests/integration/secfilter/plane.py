@@ -131,7 +131,7 @@ class Plane:
             self.producer.produce(in_topic(stream.relation.name), data)
         assert self.producer.flush(10) == 0
 
-    def read(self, topic: str, count: int, timeout_s: float = 90.0) -> list[Message]:
+    def read(self, topic: str, count: int, timeout_s: float = 180.0) -> list[Message]:
         """The topic's records, from its beginning: `count` and what else comes within 0.3 s."""
         consumer = Consumer({**self.broker.admin_config(), "group.id": "test"})
         partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
@@ -148,7 +148,7 @@ class Plane:
         return found
 
     def read_prices(
-        self, topic: str, wanted: Set[object], timeout_s: float = 90.0
+        self, topic: str, wanted: Set[object], timeout_s: float = 180.0
     ) -> list[Message]:
         """The topic's records once tuples of these prices are all among them, some maybe twice."""
         deadline = time.monotonic() + timeout_s

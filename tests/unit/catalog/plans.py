@@ -1,5 +1,7 @@
 """Relations, expressions and plans to test with."""
 
+from dataclasses import replace
+
 from catalog.errors import Position
 from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.label import Label
@@ -60,6 +62,7 @@ ONE = Literal(1, N, PLACE)
 COUNT = Aggregation("n", "count", None)
 MINUTE = Window(60_000, 60_000)
 WINDOWED = Aggregate(SOURCE, MINUTE, (column("symbol"),), (COUNT,))
+UPDATING = replace(WINDOWED, updates=True)
 JOINED = Join(SOURCE, OTHER, ((ref("symbol"), ref("name")),), -1_000, 1_000)
 
 

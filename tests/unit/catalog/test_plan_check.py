@@ -1,5 +1,7 @@
 """Each refusal of a plan."""
 
+from dataclasses import replace
+
 import pytest
 
 from catalog.errors import InvalidInput
@@ -21,6 +23,7 @@ from catalog.plan_check import (
     MAX_WINDOW_MS,
     check_plan,
 )
+from catalog.relation import RelationKind
 from catalog.schema import MAX_ATTRIBUTES
 from tests.unit.catalog.plans import (
     COUNT,
@@ -31,6 +34,7 @@ from tests.unit.catalog.plans import (
     PLACE,
     SOURCE,
     TIMELESS,
+    UPDATING,
     WINDOWED,
     D,
     N,
@@ -126,6 +130,18 @@ REFUSED: dict[str, tuple[Plan, str]] = {
             (COUNT,),
         ),
         "a window goes by event time",
+    ),
+    "updates beside a window without": (
+        Union((UPDATING, WINDOWED)),
+        "goes for all windows of a query",
+    ),
+    "updates beside a join": (
+        Union((Project(UPDATING, (column("n"),)), Project(JOINED, (Column("n", ref("size")),)))),
+        "and for no join",
+    ),
+    "updates over an output": (
+        replace(UPDATING, input=Source(replace(SOURCE.relation, kind=RelationKind.OUTPUT))),
+        "EMIT UPDATES reads streams, and in1 is an output",
     ),
     "an empty window": (windowed(0, 0), "1 ms to 400 days"),
     "a negative slide": (windowed(10, -5), "1 ms to 400 days"),

@@ -1,5 +1,7 @@
 """What flows along a plan's edges: schemas, event time, reach; which aggregate lowers."""
 
+from dataclasses import replace
+
 import pytest
 
 from catalog.expression import MAX_DEPTH as EXPRESSION_DEPTH
@@ -14,6 +16,7 @@ from catalog.plan import (
     Source,
     Union,
     Window,
+    gives_updates,
     is_stateful,
     sources,
     walk,
@@ -35,8 +38,10 @@ from tests.unit.catalog.plans import (
     JOINED,
     MINUTE,
     ONE,
+    OTHER,
     SOURCE,
     TIMELESS,
+    UPDATING,
     WINDOWED,
     S,
     T,
@@ -127,6 +132,14 @@ def test_the_reach_is_the_union_of_all_that_is_read() -> None:
     assert len(list(walk(union))) == 6
 
 
+def test_an_update_lags_by_a_window_more() -> None:
+    other = replace(UPDATING, window=Window(180_000, 60_000))
+    assert not gives_updates(WINDOWED)
+    assert gives_updates(Filter(UPDATING, ref("big")))
+    assert lateness_ms(Union((OTHER, UPDATING))) == 5 + 60_000
+    assert lateness_ms(Union((other, UPDATING))) == 180_000
+
+
 def test_public_is_what_reads_a_public_relation() -> None:
     public = Source(relation("p", schema(symbol=S), None, bit=9, public=True))
     assert not is_public(TIMELESS)
@@ -154,6 +167,7 @@ NOT_LOWERED: dict[str, Plan] = {
     "another window": Aggregate(DECLARING, Window(120_000, 120_000), FITS.keys, (COUNT,)),
     "a hopping window": Aggregate(DECLARING, Window(60_000, 30_000), FITS.keys, (COUNT,)),
     "no key": Aggregate(DECLARING, MINUTE, (), (COUNT,)),
+    "updates, which differ by a tuple": replace(FITS, updates=True),
     "another key": Aggregate(DECLARING, MINUTE, (column("size"),), (COUNT,)),
     "one key more": Aggregate(DECLARING, MINUTE, (column("symbol"), column("size")), (COUNT,)),
     "a computed key more": Aggregate(

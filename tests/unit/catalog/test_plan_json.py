@@ -28,6 +28,7 @@ from catalog.plan_json import decode, decode_plan, encode, encode_plan
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Run, fingerprint
 from catalog.schema import Attribute, Schema, Type
+from tests.unit.catalog.plans import WINDOWED
 
 names = st.from_regex(r"[a-z]{1,6}", fullmatch=True)
 positions = st.none() | st.builds(Position, st.integers(1, 99), st.integers(1, 99))
@@ -71,6 +72,7 @@ windows = st.builds(Window, st.integers(1, 10_000), st.integers(1, 10_000))
 aggregation = st.builds(
     Aggregation, names, st.sampled_from(sorted(AGGREGATE_FUNCTIONS)), st.none() | expressions
 )
+aggregations = st.lists(aggregation, max_size=2).map(tuple)
 
 
 def _nodes(inner: st.SearchStrategy[Plan]) -> st.SearchStrategy[Plan]:
@@ -81,7 +83,7 @@ def _nodes(inner: st.SearchStrategy[Plan]) -> st.SearchStrategy[Plan]:
         st.builds(Filter, inner, expressions),
         st.builds(Project, inner, columns),
         st.builds(Union, several),
-        st.builds(Aggregate, inner, windows, columns, st.lists(aggregation, max_size=2).map(tuple)),
+        st.builds(Aggregate, inner, windows, columns, aggregations, st.booleans()),
         st.builds(Join, inner, inner, equal, times, times, st.none() | expressions),
     )
 
@@ -101,6 +103,12 @@ def test_a_plan_comes_back_as_it_was(plan: Plan) -> None:
 def test_a_label_of_any_length_is_stored(bit: int) -> None:
     label = Label.of(1, bit)
     assert decode(json.loads(json.dumps(encode(label)))) == label
+
+
+def test_a_window_stored_before_there_were_updates_gives_none() -> None:
+    stored = encode_plan(WINDOWED)
+    del stored["updates"]
+    assert decode_plan(stored) == WINDOWED
 
 
 SOURCE = encode_plan(

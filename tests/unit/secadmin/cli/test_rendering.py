@@ -114,7 +114,7 @@ def test_the_language_is_told_by_the_extension(tmp_path: Path) -> None:
     assert (sent[1]["output"], sent[2]["text"]) == ("o", "SELECT")
 
 
-def _plan() -> object:
+def _plan(*, updates: bool = False) -> object:
     schema = Schema((Attribute("ts", Type.TIMESTAMP, True), Attribute("price", Type.DOUBLE)))
     relation = Relation(1, "in1", RelationKind.STREAM, schema, "ts", 5000, Label.of(0))
     dear = Call(">", (AttributeRef("price"), Literal(5.0, Type.DOUBLE)))
@@ -129,7 +129,7 @@ def _plan() -> object:
     total = Aggregation("total", "sum", AttributeRef("price"))
     keys = (Column("ts", AttributeRef("ts")),)
     count = Aggregation("n", "count", None)
-    return encode_plan(Aggregate(joined, Window(60_000, 30_000), keys, (total, count)))
+    return encode_plan(Aggregate(joined, Window(60_000, 30_000), keys, (total, count), updates))
 
 
 def test_a_plan_is_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +150,15 @@ def test_a_plan_is_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "        │           └── stream in1, event time ts, lateness 5s",
         "        └── stream in1, event time ts, lateness 5s",
     ]
+
+
+def test_a_plan_tells_that_it_gives_updates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    answer = {"outputs": [{"name": "o", "plan": _plan(updates=True), "attributes": []}]}
+    lines = server(tmp_path, answer).ok("query", "plan", "q").splitlines()
+    assert lines[1].rstrip().endswith("windows of 1m every 30s, emit updates")
 
 
 def test_a_plan_of_another_version_is_shown_as_json(tmp_path: Path) -> None:

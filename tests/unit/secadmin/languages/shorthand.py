@@ -17,13 +17,14 @@ def show(plan: Plan) -> str:
             return f"project({show(node)}, {_columns(columns)})"
         case Union(nodes):
             return f"union({', '.join(show(node) for node in nodes)})"
-        case Aggregate(node, window, keys, aggregations):
+        case Aggregate(node, window, keys, aggregations, updates):
             results = ", ".join(
                 f"{a.name}={a.function}({'*' if a.argument is None else value(a.argument)})"
                 for a in aggregations
             )
             span = f"{window.size_ms}/{window.slide_ms}"
-            return f"aggregate({show(node)}, {span}, [{_columns(keys)}], {results})"
+            name = "updates" if updates else "aggregate"
+            return f"{name}({show(node)}, {span}, [{_columns(keys)}], {results})"
         case Join(left, right, equal, lower, upper, condition):
             pairs = " ".join(f"{mine.name}={other.name}" for mine, other in equal)
             rest = "" if condition is None else f", {value(condition)}"

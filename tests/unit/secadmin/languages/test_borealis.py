@@ -51,6 +51,13 @@ def test_plans() -> None:
         check_plan(plan)
 
 
+def test_a_window_that_gives_updates() -> None:
+    advance = '<parameter name="advance" value="600000"/>'
+    text = DIAGRAM.replace(advance, f'{advance}<parameter name="emit" value="UPDATES"/>')
+    outputs = dict(parse_borealis(text, Streams()).outputs)
+    assert show(outputs["means"]).startswith("updates(union(")
+
+
 @pytest.mark.parametrize("case", _errors())
 def test_error(case: dict[str, Any]) -> None:
     text = DIAGRAM

@@ -1,0 +1,67 @@
+"""Records for Kafka's sink, as results and deliveries that can be compared."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from pyspark.sql import Row
+
+from catalog.label import Label
+from catalog.plan_check import check_plan, event_time, is_public, lateness_ms, output_schema, reach
+from catalog.relation import Relation, RelationKind
+from catalog.runs import FanOutClass, QueryRun
+from tests.differential.case import Case, Outcome
+from tests.differential.market import SOURCES
+from tests.differential.wire import decode, decode_json
+from tests.oracle.values import Tuple
+
+
+def run_of(case: Case) -> QueryRun:
+    """The case as a run: each class's topic is called by its number."""
+    plan = case.plan
+    check_plan(plan)
+    output = Relation(
+        object_id=9,
+        name="result",
+        kind=RelationKind.OUTPUT,
+        schema=output_schema(plan),
+        event_time=event_time(plan),
+        lateness_ms=lateness_ms(plan),
+        reach=reach(plan),
+        public=is_public(plan),
+    )
+    classes = tuple(
+        FanOutClass(str(index), each.clearance, each.weak)
+        for index, each in enumerate(case.classes)
+    )
+    return QueryRun("result", plan, output, classes, True, SOURCES, {})
+
+
+def outcome(run: QueryRun, rows: Iterable[Row]) -> Outcome:
+    """What the records say; no topic is among them that is not the run's."""
+    topics: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        topics[row["topic"]].append(row)
+    schema = run.output.schema
+    inside = topics.pop(run.output.topic, [])
+    delivered = [topics.pop(each.topic, []) for each in run.classes]
+    assert not topics
+    return Outcome(
+        [Tuple(decode(row["value"], schema), _label(row)) for row in inside],
+        tuple(
+            [Tuple(decode_json(row["value"], schema), _label(row)) for row in rows]
+            for rows in delivered
+        ),
+    )
+
+
+def header(row: Row, index: int, key: str) -> str:
+    """The text of a record's header, which stands at that place under that name."""
+    found = row["headers"][index]
+    assert found["key"] == key
+    return bytes(found["value"]).decode()
+
+
+def _label(row: Row) -> Label | None:
+    return Label.from_wire(header(row, 0, "label"))

@@ -1,0 +1,95 @@
+"""EMIT UPDATES: after each batch, what each changed group holds by then, to whom it may show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as fn
+
+from catalog.relation import Relation
+from secadmin.languages import parse_sql
+from secfilter.compiler import compile_plan
+from secfilter.fanout import fan_out
+from secfilter.lab import read_lab
+from tests.differential.case import Case
+from tests.differential.comparing import check
+from tests.differential.delivered import header, outcome, run_of
+from tests.differential.engine import stored
+from tests.differential.expected import expected
+from tests.differential.market import Market, case_of
+
+_BOTH = 'SELECT * FROM trades UNION ALL SELECT * FROM "trades-eu"'
+QUERIES = {
+    "tumbling, by symbol": f"""
+        SELECT window_end, symbol, count(*) AS n, sum(volume) AS total, max(price) AS highest
+        FROM ({_BOTH}) GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol EMIT UPDATES""",
+    "hopping": f"""
+        SELECT window_start, window_end, count(price) AS n, avg(price) AS mean
+        FROM ({_BOTH}) GROUP BY HOP(ts, INTERVAL '30' SECOND, INTERVAL '1' MINUTE) EMIT UPDATES""",
+    "filtered": f"""
+        SELECT window_end, symbol, count(*) AS n FROM ({_BOTH}) WHERE volume > 4
+        GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol HAVING count(*) > 1 EMIT UPDATES""",
+}
+_BATCHES = 4
+# The topic of the market's class that sees everything.
+_ALL = "1"
+_HOUR_MS = 3_600_000
+
+
+class _Patient(Market):
+    """The market with time for late tuples: none of them comes too late."""
+
+    def relation(self, name: str) -> Relation:
+        return replace(super().relation(name), lateness_ms=_HOUR_MS)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_each_batch_gives_what_changed(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    whole = case_of(name, parse_sql(QUERIES[name], _Patient()))
+    batches = [_batch(whole, number) for number in range(_BATCHES)]
+    found = _streamed(spark, whole, batches, tmp_path)
+    so_far = replace(whole, records=dict.fromkeys(whole.records, ()))
+    for batch, rows in zip(batches, found, strict=True):
+        together = {name: (*so_far.records[name], *batch.records[name]) for name in batch.records}
+        so_far = replace(so_far, records=together)
+        check(so_far, outcome(run_of(whole), rows), batch.records)
+    ids = [header(row, 1, "id") for rows in found for row in rows if row["topic"] == _ALL]
+    assert len(ids) > len(expected(whole).results), "some group was told of more than once"
+    assert len(ids) == len(set(ids)), "each update has an id of its own"
+
+
+def _batch(case: Case, number: int) -> Case:
+    """Every fourth record of each relation."""
+    return replace(case, records={n: each[number::_BATCHES] for n, each in case.records.items()})
+
+
+def _streamed(
+    spark: SparkSession, case: Case, batches: Sequence[Case], folder: Path
+) -> list[list[Row]]:
+    """What Kafka's sink would be given, batch by batch, of a query that runs through them."""
+    given = folder / "given"
+    given.mkdir()
+    records = stored(spark, [case])
+
+    def read(relation: Relation) -> DataFrame:
+        arriving = spark.readStream.schema(records.schema).parquet(str(given))
+        return read_lab(arriving.where(fn.col("topic") == f"0/{relation.topic}"), relation)
+
+    out = fan_out(compile_plan(case.plan, read), run_of(case), "key")
+    found: list[list[Row]] = []
+    for batch in batches:
+        stored(spark, [batch]).write.mode("append").parquet(str(given))
+        found.append([])
+        query = (
+            out.writeStream.foreachBatch(lambda frame, _: found[-1].extend(frame.collect()))
+            .outputMode("update")
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    return found
