@@ -38,6 +38,7 @@ def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...])
         *(fn.bit_or(fn.col(label_column(index))).alias(label_column(index)) for index in words),
         fn.count(fn.lit(1)).alias(_COUNT),
     )
+    grouped = grouped.where(_all_read(grouped))
     results = [_result(i, a, schema).alias(a.name) for i, a in enumerate(node.aggregations)]
     return grouped.select(
         fn.col(f"{_WINDOW}.start").alias(WINDOW_START),
@@ -47,6 +48,15 @@ def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...])
         *_labels(words, lowers(node)),
         _lineage(node, schema).alias(ID),
     )
+
+
+def _all_read(grouped: DataFrame) -> Column:
+    """True, in a form that depends on every column.
+
+    Spark keeps in an aggregate's state what is read above it, in the order in which it is read
+    there; and the state must not change its shape when classes come and go.
+    """
+    return fn.hash(*(fn.col(name) for name in grouped.columns)) >= fn.lit(-(2**31))
 
 
 def _window(node: Aggregate) -> Column:

@@ -85,10 +85,15 @@ def test_updates_are_delivered_at_once_as_long_as_they_may_be_seen(plane: Plane)
     assert [v["total"] for v in values(plane.read(run.classes[0].topic, 2))] == [1, 3]
 
 
-def test_the_first_class_of_a_query_finds_its_state(plane: Plane, until: Until) -> None:
+@pytest.mark.parametrize("updates", [False, True])
+@pytest.mark.parametrize("labelled", [False, True])
+def test_the_first_class_of_a_query_finds_its_state(
+    plane: Plane, until: Until, *, updates: bool, labelled: bool
+) -> None:
     stream = plane.stream(0)
-    run = plane.query(sums(Source(stream.relation)), Clearance.of(0))
-    alone = replace(run, classes=())
+    plan = replace(sums(Source(stream.relation)), updates=updates)
+    run = plane.query(plan, Clearance.of(0), labelled=labelled)
+    alone = replace(run, classes=(), labelled=False)
     plane.start(IngestRun("ingest-1", (stream,)))
     query = plane.start(alone)
     plane.send(stream, tuple_at(1, "x", 1))
@@ -101,7 +106,8 @@ def test_the_first_class_of_a_query_finds_its_state(plane: Plane, until: Until) 
     plane.end(query)
     plane.start(run)
     plane.send(stream, tuple_at(2, "x", 2), tuple_at(30, "later", 0))
-    assert values(plane.read(run.classes[0].topic, 1)) == [
+    delivered = values(plane.read(run.classes[0].topic, 2 if updates else 1))
+    assert [v for v in delivered if v["key"] == "x"] == [
         {**WINDOW, "key": "x", "total": 3, "n": 2}
     ]
 
