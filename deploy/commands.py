@@ -14,6 +14,7 @@ from deploy.environment import ROOT
 from deploy.errors import DeployError
 from deploy.files import private_folder
 from deploy.runtime import ensure_runtime
+from deploy.scenario.story import BATCH_MS
 from deploy.stack import Stack, StackOptions, stop_all
 
 CHECKED = ("catalog", "secadmin", "secfilter", "deploy", "tests")
@@ -99,19 +100,19 @@ def _down(options: argparse.Namespace) -> int:
 
 
 def _demo(_: argparse.Namespace) -> int:
-    return _on_fresh_stack(demo.main)
+    return _on_fresh_stack(demo.main, batch_ms=BATCH_MS)
 
 
 def _bench(options: argparse.Namespace) -> int:
     return _on_fresh_stack(lambda stack: bench.main(stack, options.arguments))
 
 
-def _on_fresh_stack(work: Callable[[Stack], int]) -> int:
+def _on_fresh_stack(work: Callable[[Stack], int], batch_ms: int | None = None) -> int:
     """Run `work` on a platform of its own, on free ports; after a failure its logs stay."""
     runtime = ensure_runtime()
     parent = private_folder(ROOT / ".state")
     with tempfile.TemporaryDirectory(dir=parent, prefix="fresh-") as folder:
-        options = StackOptions(state=Path(folder), broker_port=0, secadmin_port=0)
+        options = StackOptions(Path(folder), broker_port=0, secadmin_port=0, batch_ms=batch_ms)
         try:
             with Stack(options, runtime) as stack:
                 return work(stack)

@@ -46,6 +46,8 @@ class StackOptions:
         secadmin_port: Port of SecAdmin's HTTPS service on 127.0.0.1; 0 finds a free one.
         settings: An operator's settings for an existing Kafka; no broker is started then.
         detached: Let the processes outlive this one.
+        batch_ms: Shortest batch of stateless queries and ingest, where it is not the usual one:
+            what runs for a minute or two should not wait long until a new class is fed.
     """
 
     state: Path
@@ -53,6 +55,7 @@ class StackOptions:
     secadmin_port: int = SECADMIN_PORT
     settings: Path | None = None
     detached: bool = False
+    batch_ms: int | None = None
 
 
 class Stack:
@@ -168,7 +171,13 @@ class Stack:
         table = local_settings(
             self.state, certificates, self._secadmin_port, self.runtime.jars.connector
         )
-        write_settings(merged(table, self._kafka()), self.settings_file)
+        given = merged(self._pace(), self._kafka())
+        write_settings(merged(table, given), self.settings_file)
+
+    def _pace(self) -> Table:
+        if self.options.batch_ms is None:
+            return {}
+        return {"secfilter": {"options": {"secfilter.shortest_ms": str(self.options.batch_ms)}}}
 
     def _kafka(self) -> Table:
         if self.options.settings is not None:

@@ -17,8 +17,8 @@ from tests.bench.rights import revocation, subscription
 from tests.bench.world import World
 
 MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
-    "kafka": kafka_alone,
     "latency": end_to_end,
+    "kafka": kafka_alone,
     "aggregate": aggregate,
     "revocation": revocation,
     "subscription": subscription,

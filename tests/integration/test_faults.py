@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from deploy.runtime import Runtime
-from deploy.scenario.story import Story
+from deploy.scenario.story import BATCH_MS, Story
 from deploy.stack import Stack, StackOptions
 from tests.integration.results import expected, last_day_sent, only, received
 from tests.integration.sending import Sending
@@ -19,7 +19,8 @@ PROGRESS, TIMEOUT_S = 30, 180.0
 @pytest.fixture
 def story(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     """A platform of this test's own: its parts are killed."""
-    options = StackOptions(tmp_path_factory.mktemp("faults"), broker_port=0, secadmin_port=0)
+    folder = tmp_path_factory.mktemp("faults")
+    options = StackOptions(folder, broker_port=0, secadmin_port=0, batch_ms=BATCH_MS)
     with Stack(options, runtime) as stack:
         told = Story(stack, print)
         try:

@@ -17,7 +17,7 @@ import confluent_kafka
 import pytest
 
 from deploy.runtime import Runtime
-from deploy.scenario.story import Story
+from deploy.scenario.story import BATCH_MS, Story
 from deploy.settings import local_kafka, write_settings
 from deploy.stack import Stack, StackOptions
 from tests.integration.brokers import CONTAINER, EMBEDDED
@@ -43,7 +43,9 @@ def kafka(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | Non
 @pytest.fixture
 def story(runtime: Runtime, kafka: Path | None, tmp_path: Path) -> Iterator[Story]:
     """The platform, started as `deploy demo` does it, on free ports."""
-    options = StackOptions(tmp_path / "state", broker_port=0, secadmin_port=0, settings=kafka)
+    options = StackOptions(
+        tmp_path / "state", broker_port=0, secadmin_port=0, settings=kafka, batch_ms=BATCH_MS
+    )
     with Stack(options, runtime) as stack:
         told = Story(stack, print)
         try:

@@ -141,6 +141,4 @@ def _reap(running: dict[int, tuple[Mutant, float]], found: list[str], timeout_s:
 
 
 if __name__ == "__main__":
-    # What runs beside it has its own times to keep.
-    os.nice(10)
     print(json.dumps(survivors(Path(sys.argv[1]), sys.argv[2:]), indent=1))

@@ -107,9 +107,7 @@ def test_the_first_class_of_a_query_finds_its_state(
     plane.start(run)
     plane.send(stream, tuple_at(2, "x", 2), tuple_at(30, "later", 0))
     delivered = values(plane.read(run.classes[0].topic, 2 if updates else 1))
-    assert [v for v in delivered if v["key"] == "x"] == [
-        {**WINDOW, "key": "x", "total": 3, "n": 2}
-    ]
+    assert [v for v in delivered if v["key"] == "x"] == [{**WINDOW, "key": "x", "total": 3, "n": 2}]
 
 
 def test_results_that_stand_there_again_count_once(plane: Plane) -> None:
