@@ -17,6 +17,8 @@ from tests.postgresql import postgresql
 __all__ = ["postgresql", "spark"]
 
 _INTEGRATION = "tests/integration/"
+# Whole platforms, each with a broker of its own.
+_PLATFORMS = tuple(f"{_INTEGRATION}test_{name}.py" for name in ("faults", "scenario", "stack"))
 _OPTIONS = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": "200ms",
     "spark.driver.memory": "2g",
@@ -30,15 +32,16 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Of two workers (`-n 2`) one runs what needs a broker, the other all else."""
+    """Of two workers (`-n 2`) one runs what needs the shared broker, the other all else."""
     return _Parts(config, log)
 
 
 class _Parts(LoadScopeScheduling):
-    """Two parts, each with one Spark session; only one has brokers."""
+    """Two parts that take about as long, each with one Spark session."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "broker" if nodeid.startswith(_INTEGRATION) else "rest"
+        shared = nodeid.startswith(_INTEGRATION) and not nodeid.startswith(_PLATFORMS)
+        return "broker" if shared else "rest"
 
 
 @pytest.fixture(scope="session")
