@@ -18,11 +18,12 @@ from catalog.models import (
 )
 from catalog.names import check_object_name
 from catalog.namespace import Namespace
+from catalog.output_relation import output_relation
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
-from catalog.plan_check import check_plan, event_time, is_public, lateness_ms, reach
+from catalog.plan_check import check_plan
 from catalog.plan_json import decode, encode, encode_plan
-from catalog.relation import Relation, RelationKind
+from catalog.relation import Relation
 from catalog.schema import Schema
 from secadmin.control import streams
 from secadmin.control.platform import Platform
@@ -132,7 +133,7 @@ def _store(
             OutputRow(
                 object_id=output.id,
                 query_id=query.id,
-                relation=encode(_output_relation(output, plan)),
+                relation=encode(output_relation(output.id, output.name, plan)),
                 plan=encode_plan(plan),
                 starting_offsets={topic: dict(offsets[topic]) for topic in read},
                 retention_ms=DAY_MS,
@@ -159,19 +160,6 @@ def _new_object(
     work.session.add(obj)
     work.session.flush()
     return obj
-
-
-def _output_relation(output: Object, plan: Plan) -> Relation:
-    return Relation(
-        object_id=output.id,
-        name=output.name,
-        kind=RelationKind.OUTPUT,
-        schema=check_plan(plan),
-        event_time=event_time(plan),
-        lateness_ms=lateness_ms(plan),
-        reach=reach(plan),
-        public=is_public(plan),
-    )
 
 
 def set_running(platform: Platform, caller: Caller, name: str, running: bool) -> None:

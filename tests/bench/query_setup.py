@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from catalog import output_relation
 from catalog.authorizer import Authorizer
 from catalog.models import Object, RunStatus
 from catalog.wanted import query_run_name
@@ -33,7 +34,7 @@ RUNS = 5
 PARTS: dict[str, Sequence[tuple[Any, str]]] = {
     "session": [(work, "authenticate"), (work, "subject_of_session")],
     "authorization": [(Authorizer, name) for name in ("require", "find", "decide", "system")],
-    "labels": [(queries, "reach"), (queries, "is_public")],
+    "labels": [(output_relation, "reach"), (output_relation, "is_public")],
     "class": [(Settlement, "settle_one")],
 }
 

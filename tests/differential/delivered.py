@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from pyspark.sql import Row
 
 from catalog.label import Label
-from catalog.plan_check import check_plan, event_time, is_public, lateness_ms, output_schema, reach
-from catalog.relation import Relation, RelationKind
+from catalog.output_relation import output_relation
 from catalog.runs import FanOutClass, QueryRun
 from tests.differential.case import Case, Outcome
 from tests.differential.market import SOURCES
@@ -19,23 +18,12 @@ from tests.oracle.values import Tuple
 
 def run_of(case: Case) -> QueryRun:
     """The case as a run: each class's topic is called by its number."""
-    plan = case.plan
-    check_plan(plan)
-    output = Relation(
-        object_id=9,
-        name="result",
-        kind=RelationKind.OUTPUT,
-        schema=output_schema(plan),
-        event_time=event_time(plan),
-        lateness_ms=lateness_ms(plan),
-        reach=reach(plan),
-        public=is_public(plan),
-    )
+    output = output_relation(9, "result", case.plan)
     classes = tuple(
         FanOutClass(str(index), each.clearance, each.weak)
         for index, each in enumerate(case.classes)
     )
-    return QueryRun("result", plan, output, classes, True, SOURCES, {})
+    return QueryRun("result", case.plan, output, classes, True, SOURCES, {})
 
 
 def outcome(run: QueryRun, rows: Iterable[Row]) -> Outcome:

@@ -14,9 +14,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.clearance import Clearance
 from catalog.label import Label
+from catalog.output_relation import output_relation
 from catalog.plan import Plan
-from catalog.plan_check import event_time as event_time_of
-from catalog.plan_check import is_public, output_schema, reach
+from catalog.plan_check import reach
 from catalog.relation import Relation, RelationKind
 from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
 from catalog.schema import Attribute, Schema, Type
@@ -57,10 +57,14 @@ class Plane:
     queries: list[StreamingQuery] = field(default_factory=list)
 
     def topics(self, *names: str, partitions: int = 1) -> None:
-        """Make topics."""
+        """Make topics, and wait until the broker tells of them: it answers a moment before."""
         made = self.admin.create_topics([NewTopic(n, partitions, 1) for n in names])
         for future in made.values():
             future.result()
+        deadline = time.monotonic() + 30.0
+        while not made.keys() <= self.admin.list_topics(timeout=10).topics.keys():
+            assert time.monotonic() < deadline, "the topics were made, but are not there"
+            time.sleep(0.02)
 
     def stream(self, bit: int, *, partitions: int = 1) -> IngestStream:
         """A source stream with its topics."""
@@ -75,11 +79,8 @@ class Plane:
     def query(self, plan: Plan, *clearances: Clearance, labelled: bool = False) -> QueryRun:
         """A run of the plan with a class for each clearance, and its topics."""
         number = next(_NUMBERS)
-        name, schema = f"o{number}", output_schema(plan)
-        kind = RelationKind.OUTPUT
-        output = Relation(
-            number, name, kind, schema, event_time_of(plan), 1_000, reach(plan), is_public(plan)
-        )
+        name = f"o{number}"
+        output = output_relation(number, name, plan)
         classes = tuple(FanOutClass(out_topic(name, f"c{i}"), c) for i, c in enumerate(clearances))
         self.topics(lab_topic(name), *(c.topic for c in classes))
         return QueryRun(f"query-{number}", plan, output, classes, labelled, reach(plan), {})
