@@ -18,8 +18,8 @@ from catalog.relation import Relation
 class IngestStream:
     """One stream of an ingest run: every valid record of in.<name> gets `label`.
 
-    A record larger than `max_bytes`, or whose event time is more than `max_ahead_ms` ahead of the
-    clock, goes to quarantine.
+    A record larger than `max_bytes`, or whose event time is more than `max_ahead_ms` ahead of
+    when the broker took it, goes to quarantine.
     """
 
     relation: Relation

@@ -184,7 +184,7 @@ class ManagedProcess:
         if (mark := ProcessMark.of(child.pid)) is not None:
             mark.write(self._mark_file)
 
-    def stop(self, timeout_s: float = 30.0) -> None:
+    def stop(self, timeout_s: float = 36.0) -> None:
         """SIGTERM, wait `timeout_s` seconds, then SIGKILL; of this process only."""
         self._end(signal.SIGTERM, timeout_s)
 

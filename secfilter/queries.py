@@ -43,8 +43,8 @@ class Pace:
     the same length (boundaries that meet stop everything at once).
     """
 
-    shortest_ms: int = 12_000
-    longest_ms: int = 16_000
+    shortest_ms: int = 16_000
+    longest_ms: int = 20_000
     per_query_ms: int = 200
     microbatch_ms: int = 100
 

@@ -13,7 +13,7 @@ from secfilter.supervised import Report, Starter, Supervised
 
 POLL_S = 0.2
 # A little less than what a process manager waits between SIGTERM and SIGKILL.
-STOP_S = 22.0
+STOP_S = 28.0
 _log = logging.getLogger(__name__)
 
 

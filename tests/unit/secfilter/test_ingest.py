@@ -42,12 +42,14 @@ RUN = IngestRun(
     ),
 )
 Record = tuple[str, bytes | None]
+# When the broker took the records: in 2027.
+TAKEN_S = 1_800_000_000.5
 
 
 def run(
     spark: SparkSession, records: list[Record], newest: dict[str, dict[int, int]] | None = None
 ) -> list[Row]:
-    rows = [(topic, b"k", value, 3, n, 1_700_000_000.5) for n, (topic, value) in enumerate(records)]
+    rows = [(topic, b"k", value, 3, n, TAKEN_S) for n, (topic, value) in enumerate(records)]
     frame = spark.createDataFrame(
         rows,
         "topic string, key binary, value binary, partition int, offset bigint, timestamp double",
@@ -82,7 +84,7 @@ def test_case(case: dict[str, Any], results: dict[str, Row]) -> None:
         ("reason", case["reason"]),
         ("partition", "3"),
         ("offset", str(place)),
-        ("timestamp", "1700000000500"),
+        ("timestamp", "1800000000500"),
     ]
     value = case["json"] if case["json"] is None else case["json"].encode()
     assert (row["key"], row["value"], row["partition"]) == (b"k", value, None)
@@ -140,7 +142,7 @@ def test_what_lab_holds_is_left_out_but_quarantine_repeats(spark: SparkSession) 
 
 @cache
 def iso(ahead_s: float) -> bytes:
-    moment = time.time() + ahead_s
+    moment = TAKEN_S + ahead_s
     text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
     return f'{{"at":"{text}","s":"a"}}'.encode()
 

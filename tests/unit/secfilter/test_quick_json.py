@@ -58,6 +58,8 @@ UNUSUAL = [
     f'{{\x1f{AT}Z\x1f1\x1f1\x1f"a\x1ftrue\x1f"a',
 ]
 SEED = 4
+# When the broker took the records: in 2027.
+TAKEN_S = 1_800_000_000.5
 _ALPHABET = '{}[]",:\\ \n\x1e\x1f0129.-+eEtrufalsn"aZT'
 
 
@@ -84,7 +86,7 @@ def readings(spark: SparkSession, texts: list[str]) -> list[Row]:
     kind, label = RelationKind.STREAM, Label.of(0)
     relation = Relation(1, "one", kind, SCHEMA, "at", 1000, label)
     run = IngestRun("ingest-1", (IngestStream(relation, label, 60_000, 10_000),))
-    rows = [("in.one", None, text.encode(), 0, n, 1_700_000_000.5) for n, text in enumerate(texts)]
+    rows = [("in.one", None, text.encode(), 0, n, TAKEN_S) for n, text in enumerate(texts)]
     frame = spark.createDataFrame(
         rows,
         "topic string, key binary, value binary, partition int, offset bigint, timestamp double",
