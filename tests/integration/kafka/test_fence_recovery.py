@@ -10,18 +10,20 @@ import pytest
 from catalog.errors import Unavailable
 from secadmin.kafka.fence import Fence, FenceLimits, FenceNotProven
 from secadmin.kafka.segment_setting import SegmentSetting
-from tests.integration.kafka.clients import parked_reader, secadmin_producer, write
+from tests.integration.kafka.clients import parked_reader, secadmin_producer, until, write
 from tests.integration.kafka.conftest import Parts
 
 
-def _shortened(parts: Parts, topic: str) -> bool:
-    return topic in SegmentSetting(parts.admins).shortened([topic])
+def _await_setting(parts: Parts, topic: str, shortened: bool) -> None:
+    """Wait until the broker has heard from its controller of what was set."""
+    setting = SegmentSetting(parts.admins)
+    until(lambda: (topic in setting.shortened([topic])) is shortened, "for the topic's setting")
 
 
 def test_the_setting_is_taken_back(parts: Parts) -> None:
     topic = parts.new_topic()
     parts.access.withdraw(topic, [])
-    assert not _shortened(parts, topic)
+    _await_setting(parts, topic, shortened=False)
 
 
 def test_not_proven_fails_loudly_and_still_takes_the_setting_back(parts: Parts) -> None:
@@ -32,7 +34,7 @@ def test_not_proven_fails_loudly_and_still_takes_the_setting_back(parts: Parts) 
         fence.put_up(topic)
     assert caught.value.topic == topic
     assert caught.value.status == 503
-    assert not _shortened(parts, topic)
+    _await_setting(parts, topic, shortened=False)
 
 
 def test_not_proven_is_told_also_where_the_setting_stays(
@@ -50,9 +52,9 @@ def test_not_proven_is_told_also_where_the_setting_stays(
         broken.setattr(SegmentSetting, "restore", restore)
         with pytest.raises(FenceNotProven):
             fence.put_up(topic)
-    assert _shortened(parts, topic)
+    _await_setting(parts, topic, shortened=True)
     parts.access.withdraw(topic, [])
-    assert not _shortened(parts, topic)
+    _await_setting(parts, topic, shortened=False)
 
 
 def test_a_clock_that_is_behind(parts: Parts) -> None:
@@ -76,12 +78,13 @@ def test_a_crash_within_the_fence(
     with parked_reader(parts.settings, credentials, topic, 1) as hostile:
         parts.acls.revoke_topic(topic, [credentials.username])
         SegmentSetting(parts.admins).shorten(topic)
+        _await_setting(parts, topic, shortened=True)
         for _ in range(records):
             parts.writer.write(topic, {0: int(time.time() * 1000) + 10})
 
         started = new_parts()
         assert topic in started.access.restore_leftover_settings(started.topics.list_names())
-        assert not _shortened(started, topic)
+        _await_setting(started, topic, shortened=False)
         started.access.withdraw(topic, [credentials.username])
         write(secadmin_producer(parts.settings), topic, ["later", "f" * 200_000])
         hostile.read_until_refused()

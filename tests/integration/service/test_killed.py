@@ -37,6 +37,7 @@ from tests.integration.service.revocations.killed_service import Request, killed
 from tests.integration.service.revocations.party import Party, parked_alone
 from tests.integration.service.revocations.surroundings import Surroundings, flowing
 from tests.integration.service.revocations.team import Member, Objects, Team, two_outputs
+from tests.integration.service.revocations.waiting import wait_until
 from tests.integration.service.revocations.watching_client import Subscription
 
 # Of any call: its commit, the lock of the topic, the ACL, what is written down of it.
@@ -128,7 +129,8 @@ class Stage:
             open_ones = select(Withdrawal.topic).where(Withdrawal.done_at.is_(None))
             assert not [topic for topic in session.scalars(open_ones) if self._is_ours(topic)]
         topics = {topic for _, topic in found if self._is_ours(topic)}
-        assert not SegmentSetting(admins).shortened(topics)
+        setting = SegmentSetting(admins)
+        wait_until(lambda: not setting.shortened(topics), "for the setting to be taken back")
 
     def _is_ours(self, topic: str) -> bool:
         objects = self.team.objects
