@@ -1,17 +1,18 @@
 """Ingest: records of in.<stream> are checked, labelled and written to lab.<stream> (004 §3.2).
 
 What does not fit the stream's schema goes to quarantine.<stream> as it came, with the reason. One
-Spark query serves a group of streams: each rule is a CASE on the topic.
+Spark query serves a group of streams: what differs from stream to stream is looked up by the topic,
+what differs from schema to schema is a CASE (`secfilter.stream_group`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from catalog.runs import IngestRun, IngestStream
+from catalog.runs import IngestRun
 from catalog.schema import Schema
 from catalog.topics import (
     LABEL_HEADER,
@@ -23,14 +24,16 @@ from catalog.topics import (
 )
 from secfilter import quick_json, strict_json
 from secfilter.lab import headers
+from secfilter.stream_group import KIND, STREAM, Kind, StreamGroup, is_kind
 from secfilter.strict_json import Envelope, with_times
 
 # stream -> partition -> the newest offset of in.<stream> that lab.<stream> holds.
 Newest = Mapping[str, Mapping[int, int]]
-_STREAM, _TEXT, _JSON, _SHAPE, _REASON = "__stream", "__text", "__json", "__shape", "__reason"
+_TEXT, _JSON, _SHAPE, _REASON = "__text", "__json", "__shape", "__reason"
 # What the quick reading makes of the text, and whether it could.
 _APART, _PARTS, _QUICK = "__apart", "__parts", "__quick"
 _RAW = ("key", "value", "partition", "offset", "timestamp")
+_READ = (*_RAW, STREAM, KIND, _TEXT, _QUICK)
 
 
 def in_topics(run: IngestRun) -> list[str]:
@@ -46,51 +49,47 @@ def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
     `newest` is what lab topics hold already: it is left out, so that a crash puts no tuple into lab
     twice (quarantine may hold a record again).
     """
-    envelope = Envelope()
-    read = _parsed(records, run.streams, envelope).select(
-        *_RAW,
-        _STREAM,
-        _TEXT,
-        _QUICK,
+    envelope, group = Envelope(), StreamGroup.of(run.streams)
+    parsed = _parsed(records, group, envelope)
+    read = parsed.select(
+        *_READ,
         _SHAPE,
         *(
-            fn.when(_is(i), _read(envelope, s.relation.schema)).alias(_tuple(i))
-            for i, s in enumerate(run.streams)
+            fn.when(is_kind(kind), _read(envelope, kind.schema)).alias(_tuple(kind))
+            for kind in group.kinds
         ),
     )
     timed = read.select(
-        *_RAW,
-        _STREAM,
-        _TEXT,
-        _QUICK,
+        *_READ,
         _SHAPE,
         *(
-            fn.when(_is(i), with_times(fn.col(_tuple(i)), s.relation.schema, fn.col(_QUICK))).alias(
-                _tuple(i)
-            )
-            for i, s in enumerate(run.streams)
+            fn.when(
+                is_kind(kind), with_times(fn.col(_tuple(kind)), kind.schema, fn.col(_QUICK))
+            ).alias(_tuple(kind))
+            for kind in group.kinds
         ),
     )
     checked = timed.select(
         *_RAW,
-        _STREAM,
-        _reason(run.streams, envelope).alias(_REASON),
-        *(_tuple(index) for index in range(len(run.streams))),
+        STREAM,
+        KIND,
+        _reason(group, envelope).alias(_REASON),
+        *(_tuple(kind) for kind in group.kinds),
     )
-    return _addressed(checked.where(~_repeated(run.streams, newest)), run.streams)
+    return _addressed(checked.where(~_repeated(group, newest)), group)
 
 
-def _parsed(records: DataFrame, streams: Sequence[IngestStream], envelope: Envelope) -> DataFrame:
-    number = _by_topic({in_topic(s.relation.name): fn.lit(i) for i, s in enumerate(streams)})
-    known = records.select(*_RAW, number.alias(_STREAM))
+def _parsed(records: DataFrame, group: StreamGroup, envelope: Envelope) -> DataFrame:
+    numbered = records.select(*_RAW, group.number(fn.col("topic")).alias(STREAM))
+    known = numbered.select("*", group.kind().alias(KIND))
     # What is too large or not UTF-8 is not even looked at.
     text = fn.when(
-        (fn.octet_length("value") <= _each(streams, lambda s: fn.lit(s.max_bytes)))
+        (fn.octet_length("value") <= group.each(lambda s: s.max_bytes))
         & fn.is_valid_utf8(fn.col("value").cast("string")),
         fn.col("value").cast("string"),
     )
-    texts = known.select(*_RAW, _STREAM, text.alias(_TEXT))
-    apart = _each(streams, lambda s: quick_json.taken_apart(fn.col(_TEXT), s.relation.schema))
+    texts = known.select("*", text.alias(_TEXT))
+    apart = group.by_kind(lambda kind: quick_json.taken_apart(fn.col(_TEXT), kind.schema))
     tried = texts.select("*", apart.alias(_APART))
     usual = quick_json.is_usual(fn.col(_TEXT), fn.col(_APART))
     sorted_out = tried.select("*", usual.alias(_QUICK))
@@ -107,80 +106,82 @@ def _read(envelope: Envelope, schema: Schema) -> Column:
     return fn.when(fn.col(_QUICK), quick).otherwise(envelope.tuple_of(fn.col(_JSON), schema))
 
 
-def _reason(streams: Sequence[IngestStream], envelope: Envelope) -> Column:
+def _reason(group: StreamGroup, envelope: Envelope) -> Column:
     """Why a record is refused, in words without data; NULL for a tuple of its stream."""
     shape, value, strict = fn.col(_SHAPE), fn.col("value"), ~fn.col(_QUICK)
-    too_large = fn.octet_length(value) > _each(streams, lambda s: fn.lit(s.max_bytes))
-    fits = _each(streams, lambda s: envelope.fits(shape, s.relation.schema))
+    too_large = fn.octet_length(value) > group.each(lambda s: s.max_bytes)
+    fits = group.by_kind(lambda kind: envelope.fits(shape, kind.schema))
     # In JSON those characters can only stand escaped.
     escaped = fn.contains(fn.col(_TEXT), fn.lit("\\u001"))
+    latest = fn.unix_millis("timestamp") + group.each(lambda s: s.max_ahead_ms)
     return (
         fn.when(value.isNull(), "there is no value")
         .when(too_large, "larger than the stream allows")
         .when(fn.col(_TEXT).isNull(), "not UTF-8")
         .when(strict & (shape.isNull() | ~envelope.is_object(shape)), "not exactly one JSON object")
         .when(strict & ~fits, "fields or their types are not the schema's")
-        .when(_each_tuple(streams, _unreadable_time), "a timestamp is not ISO 8601 with a zone")
-        .when(_each_tuple(streams, _out_of_range), "a number is out of range")
+        .when(group.by_kind(_unreadable_time), "a timestamp is not ISO 8601 with a zone")
+        .when(group.by_kind(_out_of_range), "a number is out of range")
         .when(
-            escaped & _each_tuple(streams, _holds_separator),
+            escaped & group.by_kind(_holds_separator),
             "a string holds the character U+001E or U+001F",
         )
-        .when(_each_tuple(streams, _no_event_time), "the event time is null")
-        .when(_each_tuple(streams, _too_early), "the event time is too far ahead of the clock")
+        .when(group.by_kind(_no_event_time), "the event time is null")
+        .when(
+            group.by_kind(lambda kind: _later_than(kind, latest)),
+            "the event time is too far ahead of the clock",
+        )
     )
 
 
-def _unreadable_time(read: Column, stream: IngestStream) -> Column:
-    return strict_json.unreadable_timestamp(read, stream.relation.schema)
+def _unreadable_time(kind: Kind) -> Column:
+    return strict_json.unreadable_timestamp(fn.col(_tuple(kind)), kind.schema)
 
 
-def _out_of_range(read: Column, stream: IngestStream) -> Column:
-    return strict_json.out_of_range(read, stream.relation.schema)
+def _out_of_range(kind: Kind) -> Column:
+    return strict_json.out_of_range(fn.col(_tuple(kind)), kind.schema)
 
 
-def _holds_separator(read: Column, stream: IngestStream) -> Column:
-    return strict_json.holds_separator(read, stream.relation.schema)
+def _holds_separator(kind: Kind) -> Column:
+    return strict_json.holds_separator(fn.col(_tuple(kind)), kind.schema)
 
 
-def _no_event_time(read: Column, stream: IngestStream) -> Column:
-    name = stream.relation.event_time
-    return read[name].isNull() if name is not None else fn.lit(False)
-
-
-def _too_early(read: Column, stream: IngestStream) -> Column:
-    """Whether the tuple is from the future: it would close every window."""
-    name = stream.relation.event_time
-    if name is None:
+def _no_event_time(kind: Kind) -> Column:
+    if kind.event_time is None:
         return fn.lit(False)
-    # When the broker took it, by its clock: the same however often the record is read.
-    return fn.unix_millis(read[name]) > fn.unix_millis("timestamp") + fn.lit(stream.max_ahead_ms)
+    return fn.col(_tuple(kind))[kind.event_time].isNull()
 
 
-def _repeated(streams: Sequence[IngestStream], newest: Newest) -> Column:
+def _later_than(kind: Kind, latest: Column) -> Column:
+    """Whether the tuple is from the future: it would close every window.
+
+    `latest` goes by when the broker took it, by its clock: the same however often it is read.
+    """
+    if kind.event_time is None:
+        return fn.lit(False)
+    return fn.unix_millis(fn.col(_tuple(kind))[kind.event_time]) > latest
+
+
+def _repeated(group: StreamGroup, newest: Newest) -> Column:
     """Whether a valid record is in its lab topic already."""
-    skipped = fn.lit(False)
-    for index, stream in enumerate(streams):
-        for partition, offset in sorted(newest.get(stream.relation.name, {}).items()):
-            here = _is(index) & (fn.col("partition") == fn.lit(partition))
-            skipped = fn.when(here, fn.col("offset") <= fn.lit(offset)).otherwise(skipped)
-    return fn.col(_REASON).isNull() & skipped
+    held = group.by_partition(lambda s: newest.get(s.relation.name, {}))
+    return fn.col(_REASON).isNull() & fn.coalesce(fn.col("offset") <= held, fn.lit(False))
 
 
-def _addressed(checked: DataFrame, streams: Sequence[IngestStream]) -> DataFrame:
+def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
     valid = fn.col(_REASON).isNull()
     place = {name: fn.col(name).cast("string") for name in ("partition", "offset")}
     origin = fn.concat_ws(":", place["partition"], place["offset"])
-    label = _each(streams, lambda s: fn.lit(s.label.to_wire()))
+    label = group.each(lambda s: s.label.to_wire())
     refused = headers(
         (REASON_HEADER, fn.col(_REASON)),
         *place.items(),
         ("timestamp", fn.unix_millis("timestamp").cast("string")),
     )
-    value = _each_tuple(streams, lambda read, s: strict_json.lab_value(read, s.relation.schema))
+    value = group.by_kind(lambda kind: strict_json.lab_value(fn.col(_tuple(kind)), kind.schema))
     return checked.select(
-        fn.when(valid, _each(streams, lambda s: fn.lit(lab_topic(s.relation.name))))
-        .otherwise(_each(streams, lambda s: fn.lit(quarantine_topic(s.relation.name))))
+        fn.when(valid, group.each(lambda s: lab_topic(s.relation.name)))
+        .otherwise(group.each(lambda s: quarantine_topic(s.relation.name)))
         .alias("topic"),
         fn.when(~valid, fn.col("key")).alias("key"),
         fn.when(valid, value.cast("binary")).otherwise(fn.col("value")).alias("value"),
@@ -192,35 +193,5 @@ def _addressed(checked: DataFrame, streams: Sequence[IngestStream]) -> DataFrame
     )
 
 
-def _is(index: int) -> Column:
-    return fn.col(_STREAM) == fn.lit(index)
-
-
-def _tuple(index: int) -> str:
-    return f"__tuple_{index}"
-
-
-def _by_topic(values: Mapping[str, Column]) -> Column:
-    (first, value), *others = values.items()
-    result = fn.when(fn.col("topic") == fn.lit(first), value)
-    for topic, other in others:
-        result = result.when(fn.col("topic") == fn.lit(topic), other)
-    return result
-
-
-def _each(streams: Sequence[IngestStream], rule: Callable[[IngestStream], Column]) -> Column:
-    """The rule of the record's stream."""
-    result = fn.when(_is(0), rule(streams[0]))
-    for index, stream in enumerate(streams[1:], start=1):
-        result = result.when(_is(index), rule(stream))
-    return result
-
-
-def _each_tuple(
-    streams: Sequence[IngestStream], rule: Callable[[Column, IngestStream], Column]
-) -> Column:
-    """The rule of the record's stream, over its tuple."""
-    result = fn.when(_is(0), rule(fn.col(_tuple(0)), streams[0]))
-    for index, stream in enumerate(streams[1:], start=1):
-        result = result.when(_is(index), rule(fn.col(_tuple(index)), stream))
-    return result
+def _tuple(kind: Kind) -> str:
+    return f"__tuple_{kind.number}"

@@ -1,0 +1,90 @@
+"""The streams that one ingest query serves, as columns: what each record's stream says.
+
+A group may have fifty streams. An expression for each would make a plan that takes seconds to plan
+anew, batch after batch; most streams have the schema of another one, so expressions are made for
+each kind of stream, and what is a mere value of the stream is looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as fn
+
+from catalog.runs import IngestStream
+from catalog.schema import Schema
+from catalog.topics import in_topic
+
+# The record's stream and its kind, by their numbers in the group; NULL for no stream of the group.
+STREAM, KIND = "__stream", "__kind"
+_NOTHING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What streams share whose records are read and checked by the same expressions."""
+
+    number: int
+    schema: Schema
+    event_time: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamGroup:
+    """Streams, at least one, and the kinds that there are among them."""
+
+    streams: tuple[IngestStream, ...]
+    kinds: tuple[Kind, ...]
+    kind_numbers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, streams: Sequence[IngestStream]) -> StreamGroup:
+        """The group of these streams."""
+        described = [(s.relation.schema, s.relation.event_time) for s in streams]
+        numbers = {kind: number for number, kind in enumerate(dict.fromkeys(described))}
+        kinds = tuple(Kind(number, *kind) for kind, number in numbers.items())
+        return cls(tuple(streams), kinds, tuple(numbers[kind] for kind in described))
+
+    def number(self, topic: Column) -> Column:
+        """What is to be the column `STREAM` of a record of that topic."""
+        pairs = [
+            fn.lit(part)
+            for number, stream in enumerate(self.streams)
+            for part in (in_topic(stream.relation.name), number)
+        ]
+        return fn.try_element_at(fn.create_map(*pairs), topic)
+
+    def kind(self) -> Column:
+        """What is to be the column `KIND`."""
+        return _looked_up(self.kind_numbers)
+
+    def each(self, value: Callable[[IngestStream], int | str]) -> Column:
+        """The value of the record's stream."""
+        return _looked_up([value(stream) for stream in self.streams])
+
+    def by_partition(self, values: Callable[[IngestStream], Mapping[int, int]]) -> Column:
+        """The value of the record's stream and partition, NULL or -1 where there is none."""
+        found = [values(stream) for stream in self.streams]
+        lists = [[of.get(p, _NOTHING) for p in range(max(of, default=0) + 1)] for of in found]
+        # One text for all of them: they are numbers, and there are many.
+        rows = ",".join(f"array({','.join(f'{value}L' for value in row)})" for row in lists)
+        return fn.get(fn.get(fn.expr(f"array({rows})"), fn.col(STREAM)), fn.col("partition"))
+
+    def by_kind(self, rule: Callable[[Kind], Column]) -> Column:
+        """The rule of the record's kind."""
+        first, *others = self.kinds
+        result = fn.when(is_kind(first), rule(first))
+        for kind in others:
+            result = result.when(is_kind(kind), rule(kind))
+        return result
+
+
+def is_kind(kind: Kind) -> Column:
+    """Whether the record's stream is of that kind."""
+    return fn.col(KIND) == fn.lit(kind.number)
+
+
+def _looked_up(values: Sequence[int | str]) -> Column:
+    return fn.get(fn.array(*(fn.lit(value) for value in values)), fn.col(STREAM))
