@@ -55,7 +55,7 @@ def login(
     with catalog.read() as session:
         user = user_named(session, name)
         stored = user.password_hash if user else None
-    # Between two transactions: nobody waits for the quarter of a second that this takes.
+    # Between two transactions: nobody waits for the tenth of a second that this takes.
     fits = passwords.verify(password, stored)
     with catalog.change(user.name if user else NOBODY) as change:
         # A refusal is kept and raised after the commit, or its audit entry would go with it.

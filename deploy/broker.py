@@ -179,8 +179,8 @@ class EmbeddedBroker:
         """The port of the last start if it is still free: the voter set remembers it."""
         kept = self._folder / "controller.port"
         port = int(kept.read_text()) if kept.exists() else 0
-        if not port or not is_free(port):
-            port = free_port()
+        if port in (0, self._port) or not is_free(port):
+            port = free_port(self._port)
             write_private(kept, str(port))
         return port
 

@@ -13,14 +13,16 @@ LOOPBACK = "127.0.0.1"
 _CHOICE = range(20_000, 32_768)
 
 
-def free_port() -> int:
-    """A port that nothing listens on now; somebody may take it before it is used.
+def free_port(*given: int) -> int:
+    """A port that nothing listens on now, and none of those `given` to somebody who will.
+
+    Somebody may take it before it is used.
 
     Raises:
         DeployError: All are in use.
     """
     for port in random.SystemRandom().sample(_CHOICE, len(_CHOICE)):
-        if is_free(port):
+        if port not in given and is_free(port):
             return port
     raise DeployError(f"all ports from {_CHOICE.start} to {_CHOICE.stop - 1} are in use: stop some")
 

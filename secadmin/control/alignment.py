@@ -33,11 +33,11 @@ class TopicControl(Protocol):
     def open_class(self, topic: str, retention_ms: int) -> None:
         """Create a delivery topic and let the data plane write it, if that is not done."""
 
-    def allow_read(self, principal: str, topic: str) -> None:
-        """Let the principal read the topic, with groups of its own prefix."""
+    def allow_read(self, topic: str, principals: Collection[str]) -> None:
+        """Let the principals read the topic, each with groups of its own prefix."""
 
-    def allow_write(self, principal: str, topic: str) -> None:
-        """Let the principal write the topic."""
+    def allow_write(self, topic: str, principals: Collection[str]) -> None:
+        """Let the principals write the topic."""
 
     def withdraw(self, topic: str, principals: frozenset[str]) -> None:
         """Take the topic from the principals; for readers, fenced when the call returns."""
@@ -162,9 +162,10 @@ class Alignment:
             ]
         if not lacking:
             return
-        for _, principal, kind in lacking:
-            allow = self.kafka.allow_write if kind == SEND else self.kafka.allow_read
-            allow(principal, topic)
+        if readers := [principal for _, principal, kind in lacking if kind != SEND]:
+            self.kafka.allow_read(topic, readers)
+        if writers := [principal for _, principal, kind in lacking if kind == SEND]:
+            self.kafka.allow_write(topic, writers)
         ids = [row[0] for row in lacking]
         with self.catalog.bookkeeping() as session:
             let_in = (Access.id.in_(ids), Access.topic == topic, Access.ended_at.is_(None))

@@ -16,6 +16,16 @@ from confluent_kafka.admin import (
 
 
 @dataclass(frozen=True, slots=True)
+class ListedAcl:
+    """An ACL on a resource as a broker lists it, with the protocol's numbers."""
+
+    principal: str | None
+    host: str | None
+    operation: int
+    permission: int
+
+
+@dataclass(frozen=True, slots=True)
 class AclFilter:
     """Matches ACLs; `principal` is as Kafka writes it (`User:name`)."""
 
@@ -38,6 +48,19 @@ class AclFilter:
             binding.host,
             AclOperation(binding.operation),
             AclPermissionType(binding.permission_type),
+        )
+
+    def place(self) -> AclFilter:
+        """The filter that matches every ACL on the same resource."""
+        return AclFilter(self.resource, self.name, self.pattern)
+
+    def accepts(self, acl: ListedAcl) -> bool:
+        """Whether an ACL on a resource that matches does so itself."""
+        return (
+            self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self.operation.value in (AclOperation.ANY.value, acl.operation)
+            and self.permission.value in (AclPermissionType.ANY.value, acl.permission)
         )
 
     def for_client(self) -> AclBindingFilter:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 
 from confluent_kafka.admin import (
     AclBinding,
@@ -14,11 +15,11 @@ from confluent_kafka.admin import (
 
 from catalog.errors import Unavailable
 from secadmin.kafka.acl import Acl, from_binding, to_binding
-from secadmin.kafka.acl_filter import AclFilter
+from secadmin.kafka.acl_filter import AclFilter, ListedAcl
 from secadmin.kafka.brokers import live_brokers
 from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, failure_of, finished
 from secadmin.kafka.grouped import Grouped
-from secadmin.kafka.wire.broker_acls import broker_lists
+from secadmin.kafka.wire.broker_acls import broker_acls
 from secadmin.kafka.wire.connection import network_errors
 from secadmin.kafka.wire.connections import BrokerConnections
 
@@ -105,11 +106,28 @@ class Acls:
                 network_errors(f"ask broker {broker} for its ACLs"),
                 self._connections.lent(address) as connection,
             ):
-                for matching in filters:
-                    while broker_lists(connection, matching) is not listed:
+                for question, group in _questions(filters).items():
+                    while not _is_so(group, broker_acls(connection, question), listed):
                         if time.monotonic() > deadline:
                             raise Unavailable(f"broker {broker} does not apply changes of ACLs")
                         time.sleep(_POLL_S)
+
+
+def _questions(filters: Iterable[AclFilter]) -> dict[AclFilter, list[AclFilter]]:
+    """What to ask a broker for: once for all that is looked for on one resource."""
+    on: defaultdict[AclFilter, list[AclFilter]] = defaultdict(list)
+    for matching in filters:
+        on[matching.place()].append(matching)
+    return {place if len(group) > 1 else group[0]: group for place, group in on.items()}
+
+
+def _is_so(filters: Iterable[AclFilter], acls: Iterable[ListedAcl], listed: bool) -> bool:
+    """Whether each filter, or none, matches any of the ACLs of its resource."""
+    of: defaultdict[str | None, list[ListedAcl]] = defaultdict(list)
+    for acl in acls:
+        of[acl.principal].append(acl)
+        of[None].append(acl)
+    return all(any(map(f.accepts, of.get(f.principal, ()))) is listed for f in filters)
 
 
 def _on_topic(topic: str, principal: str | None) -> AclFilter:

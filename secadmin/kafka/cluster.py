@@ -105,13 +105,13 @@ class Cluster:
         self._acls.delete_of_principal(name)
         self._principals.delete(name)
 
-    def allow_read(self, principal: str, topic: str) -> None:
-        """Let the principal read the topic, with groups of its own prefix."""
-        self._acls.grant(read_acls(principal, topic))
+    def allow_read(self, topic: str, principals: Collection[str]) -> None:
+        """Let the principals read the topic, each with groups of its own prefix."""
+        self._acls.grant({acl for name in principals for acl in read_acls(name, topic)})
 
-    def allow_write(self, principal: str, topic: str) -> None:
-        """Let the principal write the topic."""
-        self._acls.grant(write_acls(principal, topic))
+    def allow_write(self, topic: str, principals: Collection[str]) -> None:
+        """Let the principals write the topic."""
+        self._acls.grant({acl for name in principals for acl in write_acls(name, topic)})
 
     def withdraw(self, topic: str, principals: frozenset[str]) -> None:
         """Take the topic from the principals; for readers, fenced when the call returns."""

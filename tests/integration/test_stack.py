@@ -45,7 +45,8 @@ def test_with_another_kafka_there_is_no_broker(runtime: Runtime, tmp_path: Path)
 def test_an_interrupted_start_leaves_nothing(tmp_path: Path) -> None:
     """SIGTERM while the broker starts, as a shell or a supervisor sends it."""
     command = [sys.executable, "-m", "deploy", "up", "--state", str(tmp_path)]
-    command += ["--port", str(free_port()), "--secadmin-port", str(free_port())]
+    port = free_port()
+    command += ["--port", str(port), "--secadmin-port", str(free_port(port))]
     starting = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while _running(tmp_path) == [] and time.monotonic() < deadline:
@@ -96,7 +97,8 @@ def _of(state: Path) -> list[str]:
 
 def test_up_then_down_with_all_parts(tmp_path: Path) -> None:
     state = ("--state", str(tmp_path))
-    ports = ("--port", str(free_port()), "--secadmin-port", str(free_port()))
+    port = free_port()
+    ports = ("--port", str(port), "--secadmin-port", str(free_port(port)))
     try:
         up = _command("up", *state, *ports)
         assert up.returncode == 0, up.stderr

@@ -1,16 +1,16 @@
-"""DescribeAcls: whether a broker itself still lists ACLs that match a filter."""
+"""DescribeAcls: which ACLs that match a filter a broker itself lists."""
 
 from __future__ import annotations
 
-from secadmin.kafka.acl_filter import AclFilter
+from secadmin.kafka.acl_filter import AclFilter, ListedAcl
 from secadmin.kafka.wire.connection import BrokerConnection
 from secadmin.kafka.wire.encoding import Reader, int8, string
 
 _DESCRIBE_ACLS, _VERSION = 29, 1
 
 
-def broker_lists(connection: BrokerConnection, matching: AclFilter) -> bool:
-    """Whether the broker itself lists any ACL that matches.
+def broker_acls(connection: BrokerConnection, matching: AclFilter) -> list[ListedAcl]:
+    """What the broker itself lists of the ACLs that match, whatever resource they are on.
 
     Raises:
         OSError, ValueError: The broker did not answer, or answered with an error.
@@ -25,13 +25,18 @@ def broker_lists(connection: BrokerConnection, matching: AclFilter) -> bool:
         + int8(matching.operation.value)
         + int8(matching.permission.value)
     )
-    return _resources(connection.request(_DESCRIBE_ACLS, _VERSION, body)) > 0
+    return _listed(connection.request(_DESCRIBE_ACLS, _VERSION, body))
 
 
-def _resources(answer: Reader) -> int:
-    """How many resources the answer lists ACLs of."""
+def _listed(answer: Reader) -> list[ListedAcl]:
     answer.int32()
     error, message = answer.int16(), answer.string()
     if error:
         raise ValueError(f"the broker does not list its ACLs ({message or error})")
-    return answer.int32()
+    found: list[ListedAcl] = []
+    for _ in range(answer.int32()):
+        answer.int8(), answer.string(), answer.int8()
+        for _ in range(answer.int32()):
+            principal, host = answer.string(), answer.string()
+            found.append(ListedAcl(principal, host, answer.int8(), answer.int8()))
+    return found

@@ -45,6 +45,10 @@ class Reader:
         self._data = data
         self._at = 0
 
+    def int8(self) -> int:
+        """A signed byte."""
+        return int.from_bytes(self._take(1), signed=True)
+
     def int16(self) -> int:
         """A signed 16-bit integer."""
         return int.from_bytes(self._take(2), signed=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
@@ -39,8 +40,8 @@ class _Asleep:
 
     scene: Scene
 
-    def allow_read(self, principal: str, topic: str) -> None:
+    def allow_read(self, topic: str, principals: Collection[str]) -> None:
         """Another service does all of a revocation meanwhile."""
         self.scene.revoke("SUBSCRIBE", "output", self.scene.output)
-        assert self.scene.topic(principal) is None
-        self.scene.platform.kafka.allow_read(principal, topic)
+        assert [self.scene.topic(principal) for principal in principals] == [None]
+        self.scene.platform.kafka.allow_read(topic, principals)

@@ -128,7 +128,7 @@ def test_acls_that_the_catalog_does_not_know_are_taken_away_at_start(
     password = scene.platform.kafka.create_principal(principal)
     topic = scene.topic(scene.subscribe().username)
     assert topic is not None
-    scene.platform.kafka.allow_read(principal, topic)
+    scene.platform.kafka.allow_read(topic, [principal])
     stranger = Credentials(principal, password)
     with parked_reader(scene.settings.kafka, stranger, topic, 1) as hostile:
         start_up(scene.platform)

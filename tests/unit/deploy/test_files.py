@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy import ports
 from deploy.errors import DeployError
 from deploy.files import file_lock, private_folder, secret_file, write_private
 from deploy.ports import LOOPBACK, free_port, is_free, require_free
@@ -64,7 +65,14 @@ def test_a_port_in_use_is_told() -> None:
     require_free(free_port(), "X", "--x")
 
 
+def test_a_free_port_is_none_that_was_given_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_CHOICE", range(20_000, 20_002))
+    assert free_port(20_000) == 20_001
+    with pytest.raises(DeployError, match="are in use"):
+        free_port(20_000, 20_001)
+
+
 def test_a_free_port_is_none_that_systems_hand_out() -> None:
-    ports = {free_port() for _ in range(20)}
-    assert len(ports) > 1
-    assert all(1024 <= port < 32_768 and is_free(port) for port in ports)
+    found = {free_port() for _ in range(20)}
+    assert len(found) > 1
+    assert all(1024 <= port < 32_768 and is_free(port) for port in found)

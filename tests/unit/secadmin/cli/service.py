@@ -51,11 +51,11 @@ class RememberedKafka:
     def open_class(self, topic: str, retention_ms: int) -> None:
         pass
 
-    def allow_read(self, principal: str, topic: str) -> None:
-        self.readers.add((principal, topic))
+    def allow_read(self, topic: str, principals: Collection[str]) -> None:
+        self.readers |= {(principal, topic) for principal in principals}
 
-    def allow_write(self, principal: str, topic: str) -> None:
-        self.writers.add((principal, topic))
+    def allow_write(self, topic: str, principals: Collection[str]) -> None:
+        self.writers |= {(principal, topic) for principal in principals}
 
     def withdraw(self, topic: str, principals: frozenset[str]) -> None:
         gone = {(principal, topic) for principal in principals}
