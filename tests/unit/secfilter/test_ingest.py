@@ -47,14 +47,17 @@ TAKEN_S = 1_800_000_000.5
 
 
 def run(
-    spark: SparkSession, records: list[Record], newest: dict[str, dict[int, int]] | None = None
+    spark: SparkSession,
+    records: list[Record],
+    newest: dict[str, dict[int, int]] | None = None,
+    streams: IngestRun = RUN,
 ) -> list[Row]:
     rows = [(topic, b"k", value, 3, n, TAKEN_S) for n, (topic, value) in enumerate(records)]
     frame = spark.createDataFrame(
         rows,
         "topic string, key binary, value binary, partition int, offset bigint, timestamp double",
     ).withColumn("timestamp", fn.col("timestamp").cast("timestamp"))
-    return list(ingest(frame.coalesce(1), RUN, newest or {}).collect())
+    return list(ingest(frame.coalesce(1), streams, newest or {}).collect())
 
 
 def headers(row: Row) -> list[tuple[str, str]]:
@@ -138,6 +141,37 @@ def test_what_lab_holds_is_left_out_but_quarantine_repeats(spark: SparkSession) 
         ("quarantine.two", b"x"),
         ("lab.two", b"2"),
     ]
+
+
+def test_streams_of_one_schema_keep_what_is_their_own(spark: SparkSession) -> None:
+    """Label, topics, limits, and what lab holds already, also beside a stream of another schema."""
+
+    def stream(number: int, name: str, schema: Schema, max_bytes: int, ahead: int) -> IngestStream:
+        label = Label.of(number)
+        time_of = "at" if schema is SCHEMA else None
+        relation = Relation(number, name, KIND, schema, time_of, 1000, label)
+        return IngestStream(relation, label, ahead, max_bytes)
+
+    streams = (
+        stream(0, "a", OTHER, 10, 0),
+        stream(1, "b", SCHEMA, 100, 10_000),
+        stream(2, "c", OTHER, 100, 0),
+        stream(64, "d", SCHEMA, 100, 100_000),
+    )
+    long, ahead = b'{"id": 1234567}', iso(50)
+    sent = [("in.a", long), ("in.c", long), ("in.b", ahead), ("in.d", ahead)]
+    records: list[Record] = [*sent, ("in.c", b'{"id":4}'), ("in.a", b'{"id":5}')]
+    newest = {"c": {3: 4, 0: 99}, "a": {2: 99, 4: 99}}
+    rows = run(spark, records, newest, IngestRun("ingest-1", streams))
+    topics = ["quarantine.a", "quarantine.b", "lab.d", "lab.a"]
+    assert [row["topic"] for row in rows] == topics
+    assert [headers(row)[0] for row in rows] == [
+        ("reason", "larger than the stream allows"),
+        ("reason", "the event time is too far ahead of the clock"),
+        ("label", "0,1"),
+        ("label", "1"),
+    ]
+    assert [bytes(row["value"]).decode().split("\x1f")[0] for row in rows[3:]] == ["5"]
 
 
 @cache
