@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import ArgumentError
 
 from catalog.errors import InvalidInput
@@ -19,6 +21,7 @@ _PRIVATE = 0o600
 _URLS = "the catalog's URL is sqlite:///<file> or postgresql://..."
 # Of the advisory lock that transactions which write hold; a database has 2**64 of them.
 _WRITER_LOCK = 0x5EC_AD_319
+_SWITCH_PAUSE_S = 0.01
 _POOL: dict[str, Any] = {"pool_size": 10, "max_overflow": 30, "pool_timeout": 10}
 
 
@@ -110,14 +113,15 @@ def _open_sqlite(url: URL, lock_timeout_ms: int) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
     with outages_translated():
-        _switch_to_wal(engine)
+        _switch_to_wal(engine, time.monotonic() + lock_timeout_ms / 1000)
     return engine
 
 
 def _make_private(path: Path) -> None:
     """Make the database file 0600 before SQLite does; -wal and -shm take its mode."""
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, _PRIVATE))
+        if not path.is_file():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, _PRIVATE))
         for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
             if file.exists():
                 file.chmod(_PRIVATE)
@@ -125,10 +129,26 @@ def _make_private(path: Path) -> None:
         raise InvalidInput(f"cannot open the catalog {path}: {error.strerror}") from error
 
 
-def _switch_to_wal(engine: Engine) -> None:
-    """The mode stays in the file; readers then never wait for the writer."""
+def _switch_to_wal(engine: Engine, deadline: float) -> None:
+    """The mode stays in the file; readers then never wait for the writer.
+
+    Of two that switch at once SQLite refuses one without waiting, as each waits for the other.
+    """
     raw = engine.raw_connection()
     try:
-        raw.cursor().execute("PRAGMA journal_mode = WAL")
+        while not _is_wal(raw.cursor(), deadline):
+            time.sleep(_SWITCH_PAUSE_S)
     finally:
         raw.close()
+
+
+def _is_wal(cursor: DBAPICursor, deadline: float) -> bool:
+    """Whether the file is in the mode now; False where another is at it before `deadline`."""
+    try:
+        cursor.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+        if not busy or time.monotonic() > deadline:
+            raise
+        return False
+    return True

@@ -3,7 +3,8 @@
 import sqlite3
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -237,6 +238,27 @@ def test_sqlite_settings(tmp_path: Path) -> None:
         }
     assert settings == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 2, "query_only": 1}
     catalog.close()
+
+
+def test_opening_waits_for_another_that_opens(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/catalog.db"
+    with closing(sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)) as other:
+        other.execute("CREATE TABLE x (y INTEGER)")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Unavailable):
+            Catalog(url, lock_timeout_ms=50)
+        with ThreadPoolExecutor() as pool:
+            opening = pool.submit(Catalog, url)
+            assert not wait([opening], timeout=0.2).done
+            other.execute("ROLLBACK")
+            opening.result(10).close()
+
+
+def test_no_directory_is_taken_for_a_database(tmp_path: Path) -> None:
+    before = tmp_path.stat().st_mode
+    with pytest.raises(InvalidInput, match="cannot open the catalog"):
+        Catalog(f"sqlite:///{tmp_path}")
+    assert tmp_path.stat().st_mode == before
 
 
 def test_an_sqlite_change_takes_the_lock_before_it_reads(tmp_path: Path) -> None:
