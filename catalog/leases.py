@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from threading import Lock
 
-from sqlalchemy import delete
+from sqlalchemy import delete, select
 
 from catalog.errors import Unavailable
 from catalog.models import Lease
@@ -48,37 +48,47 @@ class Leases:
         self._left: set[str] = set()
 
     @contextmanager
-    def hold(self, name: str, wait: timedelta = timedelta(seconds=10)) -> Iterator[None]:
-        """Hold the lease `name` while the block runs.
+    def hold(self, *names: str, wait: timedelta = timedelta(seconds=10)) -> Iterator[None]:
+        """Hold the leases `names`, all of them, while the block runs.
 
-        Raises Unavailable where it is not had within `wait`, or where somebody took it over because
-        this process stood still for too long: what the block did must then be looked at again.
+        Raises Unavailable where they are not had within `wait`, or where somebody took one over
+        because this process stood still for too long: what the block did must then be looked at
+        again.
         """
         token = secrets.token_hex(_TOKEN_BYTES)
         give_up = self._seconds() + wait.total_seconds()
-        while not self._try_acquire(name, token):
+        while (held := self._try_acquire(names, token)) is not None:
             if self._seconds() >= give_up:
-                raise Unavailable(f"somebody else holds {name!r}; try again")
+                raise Unavailable(f"somebody else holds {held!r}; try again")
             self._sleep(_POLL_SECONDS)
         try:
             yield
         except BaseException:
             # What went wrong in the block is what the caller is told.
             with suppress(Unavailable):
-                self._release(name, token)
+                self._release(names, token)
             raise
-        if not self._release(name, token):
-            raise Unavailable(f"the lease on {name!r} was lost; try again")
+        if lost := self._release(names, token):
+            raise Unavailable(f"the lease on {min(lost)!r} was lost; try again")
 
-    def _try_acquire(self, name: str, token: str) -> bool:
-        """Take the lease if nobody has it, or whoever has it is gone."""
+    def _try_acquire(self, names: Collection[str], token: str) -> str | None:
+        """Take the leases if nobody has them, or whoever has them is gone; else one that is held.
+
+        All or none: two that wait for each other's leases hold none meanwhile.
+        """
         with self._catalog.bookkeeping() as session:
-            row = session.get(Lease, name)
-            if row is not None and not self._is_over(row):
-                return False
+            left = list(session.scalars(select(Lease).where(Lease.name.in_(names))))
+            # Each is looked at, so that each is watched from now on.
+            if held := [row.name for row in left if not self._is_over(row)]:
+                return min(held)
             expires_at = self._catalog.clock() + self._ttl
-            session.merge(Lease(name=name, holder=token, expires_at=expires_at))
-        return True
+            for row in left:
+                row.holder, row.expires_at = token, expires_at
+            session.add_all(
+                Lease(name=name, holder=token, expires_at=expires_at)
+                for name in set(names) - {row.name for row in left}
+            )
+        return None
 
     def _is_over(self, row: Lease) -> bool:
         with self._lock:
@@ -90,12 +100,12 @@ class Leases:
                 self._seen[row.name] = (row.holder, first)
             return self._seconds() - first >= self._ttl.total_seconds()
 
-    def _release(self, name: str, token: str) -> bool:
-        """Give the lease back; False where it had been lost."""
-        own = delete(Lease).where(Lease.name == name, Lease.holder == token)
+    def _release(self, names: Collection[str], token: str) -> set[str]:
+        """Give the leases back; those of them that had been lost."""
+        own = delete(Lease).where(Lease.name.in_(names), Lease.holder == token)
         try:
             with self._catalog.bookkeeping() as session:
-                return session.execute(own.returning(Lease.name)).first() is not None
+                return set(names) - set(session.scalars(own.returning(Lease.name)))
         except Unavailable:
             with self._lock:
                 self._left.add(token)

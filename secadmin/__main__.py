@@ -6,7 +6,7 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
@@ -41,14 +41,14 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
 
     leases = Leases(catalog, TOPIC_LEASE)
 
-    def topic_lock(topic: str) -> AbstractContextManager[None]:
-        return leases.hold(f"topic {topic}")
+    def topic_locks(topics: Collection[str], wait: timedelta) -> AbstractContextManager[None]:
+        return leases.hold(*(f"topic {topic}" for topic in topics), wait=wait)
 
-    cluster = Cluster(settings.kafka, topic_lock)
+    cluster = Cluster(settings.kafka, lambda topic: leases.hold(f"topic {topic}"))
     return Platform(
         catalog=catalog,
         kafka=cluster,
-        alignment=Alignment(catalog, cluster, topic_lock, catalog.clock),
+        alignment=Alignment(catalog, cluster, topic_locks, catalog.clock),
         passwords=passwords,
         bootstrap=settings.kafka.bootstrap,
         ca_pem=settings.kafka.ca_file.read_text(),

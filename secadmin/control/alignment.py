@@ -2,71 +2,95 @@
 
 Whatever happened before (a crash, Kafka away, two services at once), aligning a topic carries out
 the withdrawals that were decided for it and then lets in whom the catalog lets in. It holds the
-topic's lock and reads the catalog under it, so an older view never overtakes a newer one.
+topic's lock and reads the catalog under it, so an older view never overtakes a newer one. Many
+topics are aligned in groups; a group in which something fails is taken apart, topic by topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
 
-from sqlalchemy import ColumnElement, Select, and_, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, or_, select, tuple_, update
 
 from catalog.errors import PlatformError
 from catalog.models import Access, DeliveryClass, OutputRow, Withdrawal
 from catalog.store import Catalog, bump_generation
 from secadmin.control.settlement import SEND
+from secadmin.kafka.access import PrincipalsOf
 from secadmin.kafka.fence import FenceNotProven
 
-_PARALLEL = 16
+_T = TypeVar("_T")
+_TOGETHER = 16
+"""How many topics are aligned in one go."""
+_PARALLEL = 2
+"""How many such groups are under way at once."""
+_PATIENCE, _NO_PATIENCE = timedelta(seconds=10), timedelta(0)
 # No name that `secadmin.kafka.principals` gives out.
 _OF_NOBODY = "-"
 
 
 class TopicControl(Protocol):
-    """What alignment needs of Kafka."""
+    """What alignment needs of Kafka: all of it for several topics at once."""
 
-    def open_class(self, topic: str, retention_ms: int) -> None:
-        """Create a delivery topic and let the data plane write it, if that is not done."""
+    def open_classes(self, retention_ms: Mapping[str, int]) -> None:
+        """Create delivery topics and let the data plane write them, where that is not done."""
 
-    def allow_read(self, topic: str, principals: Collection[str]) -> None:
-        """Let the principals read the topic, each with groups of its own prefix."""
+    def allow_read(self, principals_of: PrincipalsOf) -> None:
+        """Let the principals read the topics, each with groups of its own prefix."""
 
-    def allow_write(self, topic: str, principals: Collection[str]) -> None:
-        """Let the principals write the topic."""
+    def allow_write(self, principals_of: PrincipalsOf) -> None:
+        """Let the principals write the topics."""
 
-    def withdraw(self, topic: str, principals: frozenset[str]) -> None:
-        """Take the topic from the principals; for readers, fenced when the call returns."""
+    def withdraw(self, principals_of: PrincipalsOf) -> None:
+        """Take the topics from the principals; for readers, fenced when the call returns."""
+
+
+class TopicLocks(Protocol):
+    """The locks of topics, across services."""
+
+    def __call__(self, topics: Collection[str], wait: timedelta) -> AbstractContextManager[None]:
+        """Hold all of them while the block runs. Raises Unavailable if not had within `wait`."""
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """Aligns topics; `lock` gives the lock of a topic, across services."""
+    """Aligns topics, some together: what a transaction or a request costs is paid once for them."""
 
     catalog: Catalog
     kafka: TopicControl
-    lock: Callable[[str], AbstractContextManager[None]]
+    lock: TopicLocks
     clock: Callable[[], datetime]
 
     def align(self, topics: Iterable[str]) -> None:
-        """Align these topics, several at once. Raises the first failure when all were tried.
+        """Align these topics. Raises the first failure when all were tried.
 
         A topic that could not be aligned keeps its withdrawals; `align_pending` tries again.
         """
         ordered = sorted(set(topics))
-        if len(ordered) <= 1:
-            for topic in ordered:
-                self._align_one(topic)
-            return
-        with ThreadPoolExecutor(min(_PARALLEL, len(ordered))) as pool:
-            failures = list(pool.map(self._try_one, ordered))
-        for failure in failures:
-            if failure is not None:
-                raise failure
+        together = [ordered[i : i + _TOGETHER] for i in range(0, len(ordered), _TOGETHER)]
+        failures = _at_once(_PARALLEL, self._try, together)
+        if failures:
+            raise failures[0]
+
+    def _try(self, topics: Sequence[str]) -> list[PlatformError]:
+        """Align the topics together; where that fails, each for itself: none holds up another."""
+        alone = len(topics) == 1
+        try:
+            with self.lock(topics, _PATIENCE if alone else _NO_PATIENCE):
+                self._withdraw(topics)
+                self._open(topics)
+                self._allow(topics)
+            return []
+        except PlatformError as failure:
+            if alone:
+                return [failure]
+        return _at_once(_TOGETHER, self._try, [[topic] for topic in topics])
 
     def align_pending(self) -> None:
         """Align every topic that has something left to do."""
@@ -80,13 +104,6 @@ class Alignment:
                 Withdrawal(principal=_OF_NOBODY, topic=topic, decided_at=now) for topic in topics
             )
 
-    def _try_one(self, topic: str) -> PlatformError | None:
-        try:
-            self._align_one(topic)
-        except PlatformError as failure:
-            return failure
-        return None
-
     def _pending(self) -> set[str]:
         with self.catalog.read() as session:
             withdrawn = session.scalars(
@@ -95,84 +112,105 @@ class Alignment:
             lacking = session.scalars(select(Access.topic).where(_lacks_acl()))
             return {*withdrawn, *(topic for topic in lacking if topic)}
 
-    def _align_one(self, topic: str) -> None:
-        with self.lock(topic):
-            self._withdraw(topic)
-            self._open(topic)
-            self._allow(topic)
-
-    def _withdraw(self, topic: str) -> None:
-        open_ones = (Withdrawal.topic == topic, Withdrawal.done_at.is_(None))
+    def _withdraw(self, topics: Sequence[str]) -> None:
         with self.catalog.read() as session:
-            rows = session.execute(select(Withdrawal.id, Withdrawal.principal).where(*open_ones))
-            pending = {row.id: row.principal for row in rows}
-        if not pending:
+            rows = session.execute(
+                select(Withdrawal.id, Withdrawal.topic, Withdrawal.principal).where(
+                    Withdrawal.topic.in_(topics), Withdrawal.done_at.is_(None)
+                )
+            ).all()
+        if not rows:
             return
-        principals = frozenset(pending.values())
+        # What is decided from now on has a larger id.
+        decided = and_(
+            Withdrawal.topic.in_(topics),
+            Withdrawal.done_at.is_(None),
+            Withdrawal.id <= max(row.id for row in rows),
+        )
         try:
-            self.kafka.withdraw(topic, principals)
+            self.kafka.withdraw(_by_topic((row.topic, row.principal) for row in rows))
         except FenceNotProven:
-            self._stop_writing(pending)
+            # Of several, those whose fence is not proven are found when each is tried for itself.
+            if len(topics) == 1:
+                self._stop_writing(decided)
             raise
         with self.catalog.bookkeeping() as session:
-            done = update(Withdrawal).where(Withdrawal.id.in_(pending))
-            session.execute(done.values(done_at=self.clock()))
+            taken = tuple_(Access.principal, Access.allowed_topic).in_(
+                select(Withdrawal.principal, Withdrawal.topic).where(decided)
+            )
+            session.execute(
+                update(Access).where(taken).values(allowed_topic=None),
+                execution_options={"synchronize_session": False},
+            )
+            session.execute(update(Withdrawal).where(decided).values(done_at=self.clock()))
             # What was not proven stopped the topic's run, which goes on now.
             bump_generation(session)
-            session.execute(
-                update(Access)
-                .where(Access.principal.in_(principals), Access.allowed_topic == topic)
-                .values(allowed_topic=None)
-            )
 
-    def _stop_writing(self, pending: Collection[int]) -> None:
+    def _stop_writing(self, decided: ColumnElement[bool]) -> None:
         """Nothing more is written to the topic until its fence is proven: its run stands still."""
         with self.catalog.bookkeeping() as session:
-            session.execute(
-                update(Withdrawal).where(Withdrawal.id.in_(pending)).values(unproven=True)
-            )
+            session.execute(update(Withdrawal).where(decided).values(unproven=True))
             bump_generation(session)
 
-    def _open(self, topic: str) -> None:
+    def _open(self, topics: Sequence[str]) -> None:
         with self.catalog.read() as session:
             found = session.execute(
-                select(DeliveryClass.id, OutputRow.retention_ms)
+                select(DeliveryClass.id, DeliveryClass.topic, OutputRow.retention_ms)
                 .join(OutputRow, OutputRow.object_id == DeliveryClass.output_id)
                 .where(
-                    DeliveryClass.topic == topic,
+                    DeliveryClass.topic.in_(topics),
                     DeliveryClass.opened_at.is_(None),
                     DeliveryClass.closed_at.is_(None),
                 )
-            ).one_or_none()
-        if found is None:
+            ).all()
+        if not found:
             return
-        self.kafka.open_class(topic, found.retention_ms)
+        self.kafka.open_classes({row.topic: row.retention_ms for row in found})
         with self.catalog.bookkeeping() as session:
-            opened = update(DeliveryClass).where(DeliveryClass.id == found.id)
+            opened = update(DeliveryClass).where(DeliveryClass.id.in_([row.id for row in found]))
             session.execute(opened.values(opened_at=self.clock()))
             bump_generation(session)
 
-    def _allow(self, topic: str) -> None:
+    def _allow(self, topics: Sequence[str]) -> None:
         with self.catalog.read() as session:
-            lacking = [
-                (access.id, access.principal, access.kind)
-                for access in session.scalars(
-                    select(Access).where(Access.topic == topic, _lacks_acl())
+            lacking = session.execute(
+                select(Access.id, Access.topic, Access.principal, Access.kind).where(
+                    Access.topic.in_(topics), _lacks_acl()
                 )
-            ]
+            ).all()
         if not lacking:
             return
-        if readers := [principal for _, principal, kind in lacking if kind != SEND]:
-            self.kafka.allow_read(topic, readers)
-        if writers := [principal for _, principal, kind in lacking if kind == SEND]:
-            self.kafka.allow_write(topic, writers)
-        ids = [row[0] for row in lacking]
+        if readers := _by_topic((a.topic, a.principal) for a in lacking if a.kind != SEND):
+            self.kafka.allow_read(readers)
+        if writers := _by_topic((a.topic, a.principal) for a in lacking if a.kind == SEND):
+            self.kafka.allow_write(writers)
         with self.catalog.bookkeeping() as session:
-            let_in = (Access.id.in_(ids), Access.topic == topic, Access.ended_at.is_(None))
-            session.execute(update(Access).where(*let_in).values(allowed_topic=topic))
-            for principal in session.scalars(_overtaken(topic, ids)):
-                again = Withdrawal(principal=principal, topic=topic, decided_at=self.clock())
-                session.add(again)
+            for topic, ids in _by_topic((a.topic, a.id) for a in lacking).items():
+                let_in = (Access.id.in_(ids), Access.topic == topic, Access.ended_at.is_(None))
+                session.execute(update(Access).where(*let_in).values(allowed_topic=topic))
+                for principal in session.scalars(_overtaken(topic, ids)):
+                    again = Withdrawal(principal=principal, topic=topic, decided_at=self.clock())
+                    session.add(again)
+
+
+def _at_once(
+    most: int,
+    attempt: Callable[[Sequence[str]], list[PlatformError]],
+    groups: Sequence[Sequence[str]],
+) -> list[PlatformError]:
+    """What failed in all groups, of which at most so many are attempted at once."""
+    if len(groups) <= 1:
+        return [failure for group in groups for failure in attempt(group)]
+    with ThreadPoolExecutor(min(most, len(groups))) as pool:
+        return [failure for failures in pool.map(attempt, groups) for failure in failures]
+
+
+def _by_topic(pairs: Iterable[tuple[str | None, _T]]) -> dict[str, list[_T]]:
+    found: defaultdict[str, list[_T]] = defaultdict(list)
+    for topic, value in pairs:
+        if topic is not None:
+            found[topic].append(value)
+    return found
 
 
 def _overtaken(topic: str, ids: Collection[int]) -> Select[str]:

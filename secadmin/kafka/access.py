@@ -15,6 +15,9 @@ from secadmin.kafka.topics import is_fenced_topic
 Lock = Callable[[str], AbstractContextManager[object]]
 """Gives the lock of a topic, held across all SecAdmins while the block runs."""
 
+PrincipalsOf = Mapping[str, Collection[str]]
+"""Principals, by the topic that they may reach or may not reach any more."""
+
 _PARALLEL = 16
 
 
@@ -37,22 +40,25 @@ class TopicAccess:
                 self._acls.grant(acls)
 
     def withdraw(self, topic: str, principals: Collection[str]) -> None:
-        """Take the topic from the principals: when this returns, nothing more reaches them.
+        """As `withdraw_locked` of this topic, under its lock."""
+        with self._lock(topic):
+            self.withdraw_locked({topic: principals})
 
-        Their ACLs on the topic are deleted at every broker; a topic that subscribers read is then
+    def withdraw_locked(self, principals_of: PrincipalsOf) -> None:
+        """Take topics, whose locks the caller holds, from principals: nothing more reaches them.
+
+        Their ACLs on the topics are deleted at every broker; topics that subscribers read are then
         fenced, also when there was no ACL left (an earlier call may have ended in between).
 
         Raises:
             FenceNotProven: A fetch that was let in earlier may still wait. Repeat the call.
             Unavailable: Kafka cannot be reached. Repeat the call.
         """
-        with self._lock(topic):
-            self._acls.revoke_topic(topic, principals)
-            if is_fenced_topic(topic):
-                self._fence.put_up(topic)
+        self._acls.revoke_topics(principals_of)
+        self._fence.put_up([topic for topic in principals_of if is_fenced_topic(topic)])
 
-    def withdraw_all(self, principals_of: Mapping[str, Collection[str]]) -> None:
-        """Withdraw several topics (topic -> principals), some at once.
+    def withdraw_all(self, principals_of: PrincipalsOf) -> None:
+        """As `withdraw` of each topic, several at once.
 
         Raises:
             FenceNotProven, Unavailable: The first failure, after all topics have been tried.
@@ -85,5 +91,5 @@ class TopicAccess:
         for topic in sorted(left):
             # Under the lock, so that the fence of another SecAdmin is not cut short.
             with self._lock(topic):
-                self._fence.restore(topic)
+                self._fence.restore([topic])
         return left

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from confluent_kafka.admin import (
     AclBinding,
@@ -60,9 +60,15 @@ class Acls:
         """
         self._delete([AclFilter.exactly(to_binding(acl)) for acl in acls])
 
-    def revoke_topic(self, topic: str, principals: Collection[str]) -> None:
-        """Delete all that lets these principals reach the topic by its name; as `revoke`."""
-        self._delete([_on_topic(topic, f"User:{principal}") for principal in principals])
+    def revoke_topics(self, principals_of: Mapping[str, Collection[str]]) -> None:
+        """Delete all that lets principals reach these topics by name; as `revoke`."""
+        self._delete(
+            [
+                _on_topic(topic, f"User:{principal}")
+                for topic, principals in principals_of.items()
+                for principal in principals
+            ]
+        )
 
     def delete_on_topics(self, topics: Collection[str]) -> None:
         """Delete the ACLs of everyone on these topics, by name; as `revoke`."""

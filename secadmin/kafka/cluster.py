@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from contextlib import nullcontext
 from typing import Protocol
 
 from catalog.settings import KafkaSettings
 from catalog.topics import in_topic, lab_topic, quarantine_topic
-from secadmin.kafka.access import Lock, TopicAccess
+from secadmin.kafka.access import Lock, PrincipalsOf, TopicAccess
 from secadmin.kafka.acl import Acl, TopicAcl, platform_acls, read_acls, write_acls
 from secadmin.kafka.acls import Acls
 from secadmin.kafka.connect import AdminClients, check_connection
@@ -54,10 +53,8 @@ class Cluster:
         self._principals = Principals(self._admins)
         self._acls = Acls(self._admins, self._connections)
         fence = Fence(self._admins, self._topics, self._writer, self._connections)
-        # Alignment holds the topic's lock around all it does with it.
-        self._access = TopicAccess(self._acls, fence, lambda topic: nullcontext())
-        self._locked_access = TopicAccess(self._acls, fence, lock)
-        self._reconciler = Reconciler(self._acls, self._topics, self._locked_access)
+        self._access = TopicAccess(self._acls, fence, lock)
+        self._reconciler = Reconciler(self._acls, self._topics, self._access)
         self._principals.ensure_secfilter(settings)
 
     def close(self) -> None:
@@ -78,9 +75,9 @@ class Cluster:
         """Create lab.<output>, for queries over it."""
         self._create(TopicSpec(lab_topic(output), 1, LABELLED_RETENTION_MS))
 
-    def open_class(self, topic: str, retention_ms: int) -> None:
-        """Create a delivery topic and let the data plane write it, if that is not done."""
-        self._create(TopicSpec(topic, 1, retention_ms))
+    def open_classes(self, retention_ms: Mapping[str, int]) -> None:
+        """Create delivery topics and let the data plane write them, where that is not done."""
+        self._create(*(TopicSpec(topic, 1, kept_ms) for topic, kept_ms in retention_ms.items()))
 
     def delete_topics(self, topics: Sequence[str]) -> None:
         """Delete topics with the ACLs on them, and wait until they are gone."""
@@ -105,21 +102,21 @@ class Cluster:
         self._acls.delete_of_principal(name)
         self._principals.delete(name)
 
-    def allow_read(self, topic: str, principals: Collection[str]) -> None:
-        """Let the principals read the topic, each with groups of its own prefix."""
-        self._acls.grant({acl for name in principals for acl in read_acls(name, topic)})
+    def allow_read(self, principals_of: PrincipalsOf) -> None:
+        """Let the principals read the topics, each with groups of its own prefix."""
+        self._acls.grant(_each(read_acls, principals_of))
 
-    def allow_write(self, topic: str, principals: Collection[str]) -> None:
-        """Let the principals write the topic."""
-        self._acls.grant({acl for name in principals for acl in write_acls(name, topic)})
+    def allow_write(self, principals_of: PrincipalsOf) -> None:
+        """Let the principals write the topics."""
+        self._acls.grant(_each(write_acls, principals_of))
 
-    def withdraw(self, topic: str, principals: frozenset[str]) -> None:
-        """Take the topic from the principals; for readers, fenced when the call returns."""
-        self._access.withdraw(topic, principals)
+    def withdraw(self, principals_of: PrincipalsOf) -> None:
+        """Take topics, whose locks the caller holds, away; as `TopicAccess.withdraw_locked`."""
+        self._access.withdraw_locked(principals_of)
 
     def restore_leftovers(self) -> None:
         """Put back what a service that was killed in the middle of a fence left changed."""
-        self._locked_access.restore_leftover_settings(self._topics.list_names())
+        self._access.restore_leftover_settings(self._topics.list_names())
 
     def reconcile(
         self, wanted: Callable[[], WantedAccess], intend: Callable[[Collection[str]], None]
@@ -151,3 +148,14 @@ class Cluster:
         self._acls.grant(
             frozenset(acl for spec in specs for acl in platform_acls(account, spec.name))
         )
+
+
+def _each(
+    acls: Callable[[str, str], frozenset[Acl]], principals_of: PrincipalsOf
+) -> frozenset[Acl]:
+    return frozenset(
+        acl
+        for topic, principals in principals_of.items()
+        for principal in principals
+        for acl in acls(principal, topic)
+    )

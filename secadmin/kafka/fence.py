@@ -33,7 +33,7 @@ from confluent_kafka.admin import OffsetSpec
 from catalog.errors import Unavailable
 from secadmin.kafka.brokers import live_brokers
 from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, all_finished
-from secadmin.kafka.fence_writer import FenceWriter
+from secadmin.kafka.fence_writer import FenceWriter, Partition
 from secadmin.kafka.segment_setting import SegmentSetting
 from secadmin.kafka.topics import Topics
 from secadmin.kafka.wire.connection import BrokerAddress
@@ -44,16 +44,15 @@ _AHEAD_MS = 10
 
 
 class FenceNotProven(Unavailable):
-    """A fetch that was let in earlier may still be waiting; nothing may be written to `topic`."""
+    """A fetch that was let in earlier may still be waiting; nothing may be written there."""
 
     title = "Fence not proven"
 
-    def __init__(self, topic: str, reason: str) -> None:
+    def __init__(self, topics: Collection[str], reason: str) -> None:
         super().__init__(
-            f"the fence of the topic {topic} is not proven ({reason}): "
-            "nothing may be written to it until the revocation has been repeated"
+            f"the fence of {', '.join(sorted(topics))} is not proven ({reason}): "
+            "nothing may be written there until the revocation has been repeated"
         )
-        self.topic = topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class FenceLimits:
 
 
 class Fence:
-    """Puts up fences, one topic a call; several threads may fence different topics.
+    """Puts up fences, of several topics in one go; threads may fence different topics.
 
     Two callers must not fence one topic at the same time: the first to finish would take the
     setting away from the other. Who calls holds the topic's lock.
@@ -90,57 +89,59 @@ class Fence:
         self._limits = limits or FenceLimits()
         self._setting = SegmentSetting(admins)
 
-    def put_up(self, topic: str) -> None:
-        """Fence the topic; the ACLs must be gone from every broker. No topic, nothing to do.
+    def put_up(self, topics: Collection[str]) -> None:
+        """Fence the topics that exist; the ACLs must be gone from every broker.
 
         Raises:
-            FenceNotProven: Not all own fetches came back within the limits.
+            FenceNotProven: Not all own fetches came back within the limits. It holds for all of the
+                topics, of which some may be fenced.
             Unavailable: Kafka cannot be reached, or the setting could not be taken back.
         """
-        if not self._topics.describe([topic]):
+        there = self._topics.describe(topics).keys()
+        if not there:
             return
         try:
-            self._setting.shorten(topic)
-            self._prove(topic)
+            self._setting.shorten(there)
+            self._prove(there)
         except FenceNotProven:
             # That it is not proven must be known, whatever else fails; the next fence restores.
             with suppress(Unavailable):
-                self._setting.restore(topic)
+                self._setting.restore(there)
             raise
         except BaseException:
-            self._setting.restore(topic)
+            self._setting.restore(there)
             raise
-        self._setting.restore(topic)
+        self._setting.restore(there)
 
     def shortened(self, topics: Collection[str]) -> frozenset[str]:
         """Topics that a fence left with its setting, because the process ended within it."""
         return self._setting.shortened(topics)
 
-    def restore(self, topic: str) -> None:
-        """Take back the setting of a fence that was never finished. Raises Unavailable."""
-        self._setting.restore(topic)
+    def restore(self, topics: Collection[str]) -> None:
+        """Take back the setting of fences that were never finished. Raises Unavailable."""
+        self._setting.restore(topics)
 
-    def _prove(self, topic: str) -> None:
+    def _prove(self, topics: Collection[str]) -> None:
         deadline = time.monotonic() + self._limits.total_s
         while True:
             try:
-                self._attempt(topic, deadline)
+                self._attempt(topics, deadline)
                 return
             except FenceNotProven:
                 raise
             except (OSError, ValueError, Unavailable) as error:
-                # A leader moved, a connection broke: begin anew, with fetches for a new record.
+                # A leader moved, a connection broke: begin anew, with fetches for new records.
                 if time.monotonic() > deadline:
-                    raise FenceNotProven(topic, str(error)) from None
+                    raise FenceNotProven(topics, str(error)) from None
                 time.sleep(self._limits.pause_s)
 
-    def _attempt(self, topic: str, deadline: float) -> None:
-        replicas = self._replicas(topic)
-        first = self._write(topic, replicas)
+    def _attempt(self, topics: Collection[str], deadline: float) -> None:
+        replicas = self._replicas(topics)
+        first = self._write(replicas)
         with ExitStack() as stack:
             parked: list[ParkedFetch] = []
             for partition, addresses in replicas.items():
-                place = FetchPlace(topic, partition, first[partition])
+                place = FetchPlace(partition.topic, partition.number, first[partition])
                 for address in addresses:
                     connection = stack.enter_context(self._connections.lent(address))
                     parked.append(ParkedFetch(connection, place))
@@ -150,37 +151,40 @@ class Fence:
                 ping(stack.enter_context(self._connections.lent(address)))
             while parked:
                 if time.monotonic() > deadline:
-                    raise FenceNotProven(topic, f"{len(parked)} own fetches did not come back")
-                self._write(topic, replicas)
+                    raise FenceNotProven(topics, f"{len(parked)} own fetches did not come back")
+                self._write(replicas)
                 parked = self._still_parked(parked)
 
     def _still_parked(self, parked: Sequence[ParkedFetch]) -> list[ParkedFetch]:
         until = time.monotonic() + self._limits.record_s
         return [fetch for fetch in parked if not fetch.came_back(until - time.monotonic())]
 
-    def _replicas(self, topic: str) -> dict[int, list[BrokerAddress]]:
+    def _replicas(self, topics: Collection[str]) -> dict[Partition, list[BrokerAddress]]:
         """By partition, the live brokers that hold it: a client may fetch from any of them."""
-        description = self._topics.describe([topic]).get(topic)
-        if description is None:
-            raise Unavailable(f"Kafka does not serve the topic {topic}")
+        descriptions = self._topics.describe(topics)
+        if missing := set(topics) - descriptions.keys():
+            raise Unavailable(f"Kafka does not serve the topic {min(missing)}")
         brokers = live_brokers(self._admins)
-        return {part.id: _addresses(part, brokers) for part in description.partitions}
+        return {
+            Partition(topic, part.id): _addresses(part, brokers)
+            for topic, description in descriptions.items()
+            for part in description.partitions
+        }
 
-    def _write(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+    def _write(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Write a fence record to each partition; the offsets by partition."""
-        newest = self._newest(topic, partitions)
+        newest = self._newest(partitions)
         now = int(self._clock() * 1000)
-        stamps = {partition: max(now, newest[partition]) + _AHEAD_MS for partition in partitions}
-        return self._writer.write(topic, stamps)
+        return self._writer.write({at: max(now, newest[at]) + _AHEAD_MS for at in partitions})
 
-    def _newest(self, topic: str, partitions: Collection[int]) -> dict[int, int]:
+    def _newest(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """The largest timestamp in each partition, in ms; -1 in an empty one."""
         by_time: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
-        request = {TopicPartition(topic, partition): by_time for partition in partitions}
+        request = {TopicPartition(*partition): by_time for partition in partitions}
         futures = self._admins.reads.list_offsets(request, request_timeout=REQUEST_TIMEOUT_S)
-        results = all_finished(futures.values(), f"read the newest time in the topic {topic}")
+        results = all_finished(futures.values(), "read the newest times in the topics")
         return {
-            place.partition: result.timestamp
+            Partition(place.topic, place.partition): result.timestamp
             for place, result in zip(futures, results, strict=True)
         }
 

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future
 from threading import Event, Thread
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from catalog.settings import KafkaSettings
 from catalog.topics import FENCE_HEADER
-from secadmin.kafka.connect import all_finished, fence_producer
+from secadmin.kafka.connect import fence_producer, finished
 
 _WAKE_S = 0.5
+
+
+class Partition(NamedTuple):
+    """One partition of a topic."""
+
+    topic: str
+    number: int
 
 
 class FenceWriter:
@@ -25,11 +33,10 @@ class FenceWriter:
         self._thread = Thread(target=self._serve, name="fence-writer", daemon=True)
         self._thread.start()
 
-    def write(self, topic: str, stamps: Mapping[int, int]) -> dict[int, int]:
+    def write(self, stamps: Mapping[Partition, int]) -> dict[Partition, int]:
         """Write one record to each partition and wait until all replicas have it.
 
         Args:
-            topic: The topic.
             stamps: The records' timestamps in ms since 1970, by partition.
 
         Returns:
@@ -39,17 +46,19 @@ class FenceWriter:
             Unavailable: A record was not acknowledged.
         """
         futures = {
-            partition: self._produce(topic, partition, stamp) for partition, stamp in stamps.items()
+            partition: self._produce(partition, stamp) for partition, stamp in stamps.items()
         }
-        offsets = all_finished(futures.values(), f"write the fence to the topic {topic}")
-        return dict(zip(futures, offsets, strict=True))
+        return {
+            partition: finished(future, f"write the fence to the topic {partition.topic}")
+            for partition, future in futures.items()
+        }
 
     def close(self) -> None:
         """Stop serving; what was not acknowledged is given up."""
         self._closed.set()
         self._thread.join()
 
-    def _produce(self, topic: str, partition: int, stamp: int) -> Future[int]:
+    def _produce(self, partition: Partition, stamp: int) -> Future[int]:
         future: Future[int] = Future()
 
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -59,8 +68,8 @@ class FenceWriter:
                 future.set_result(message.offset() or 0)
 
         self._producer.produce(
-            topic,
-            partition=partition,
+            partition.topic,
+            partition=partition.number,
             timestamp=stamp,
             headers=[(FENCE_HEADER, b"")],
             on_delivery=delivered,

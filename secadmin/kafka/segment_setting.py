@@ -40,13 +40,13 @@ class SegmentSetting:
         self._admins = admins
         self._changes = Grouped(self._send)
 
-    def shorten(self, topic: str) -> None:
+    def shorten(self, topics: Collection[str]) -> None:
         """Let every record that is more than 1 ms newer begin a segment. Raises Unavailable."""
-        self._changes.run([_Change(topic, _ROLL_MS)])
+        self._changes.run([_Change(topic, _ROLL_MS) for topic in topics])
 
-    def restore(self, topic: str) -> None:
+    def restore(self, topics: Collection[str]) -> None:
         """Take the setting back; a topic that is gone needs nothing. Raises Unavailable."""
-        self._changes.run([_Change(topic, None)])
+        self._changes.run([_Change(topic, None) for topic in topics])
 
     def shortened(self, topics: Collection[str]) -> frozenset[str]:
         """Those of the topics whose setting is in force. Raises Unavailable."""

@@ -10,7 +10,7 @@ from threading import Lock
 from catalog.settings import KafkaSettings
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection
 
-_KEPT_PER_BROKER = 16
+_KEPT_PER_BROKER = 36
 
 
 class BrokerConnections:

@@ -60,7 +60,7 @@ def test_without_the_fence_a_parked_fetch_leaks(parts: Parts, producer: Producer
     write(producer, topic, ["earlier"])
     credentials = parts.new_reader(topic)
     with parked_reader(parts.settings, credentials, topic, 1) as hostile:
-        parts.acls.revoke_topic(topic, [credentials.username])
+        parts.acls.revoke_topics({topic: [credentials.username]})
         _write_later(producer, topic, 1)
         hostile.read_until_refused()
     assert _leaked(hostile) >= set(LATER)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 
 from catalog.errors import Unavailable
 from secadmin.kafka.fence import Fence, FenceLimits, FenceNotProven
+from secadmin.kafka.fence_writer import Partition
 from secadmin.kafka.segment_setting import SegmentSetting
 from tests.integration.kafka.clients import parked_reader, secadmin_producer, until, write
 from tests.integration.kafka.conftest import Parts
@@ -31,8 +32,8 @@ def test_not_proven_fails_loudly_and_still_takes_the_setting_back(parts: Parts) 
     no_time = FenceLimits(total_s=0)
     fence = Fence(parts.admins, parts.topics, parts.writer, parts.connections, limits=no_time)
     with pytest.raises(FenceNotProven) as caught:
-        fence.put_up(topic)
-    assert caught.value.topic == topic
+        fence.put_up([topic])
+    assert topic in str(caught.value)
     assert caught.value.status == 503
     _await_setting(parts, topic, shortened=False)
 
@@ -42,7 +43,7 @@ def test_not_proven_is_told_also_where_the_setting_stays(
 ) -> None:
     """What is not proven stops the writing: no other failure may hide it."""
 
-    def restore(setting: SegmentSetting, topic: str) -> None:
+    def restore(setting: SegmentSetting, topics: Collection[str]) -> None:
         raise Unavailable("Kafka is away")
 
     topic = parts.new_topic()
@@ -51,7 +52,7 @@ def test_not_proven_is_told_also_where_the_setting_stays(
     with monkeypatch.context() as broken:
         broken.setattr(SegmentSetting, "restore", restore)
         with pytest.raises(FenceNotProven):
-            fence.put_up(topic)
+            fence.put_up([topic])
     _await_setting(parts, topic, shortened=True)
     parts.access.withdraw(topic, [])
     _await_setting(parts, topic, shortened=False)
@@ -65,7 +66,7 @@ def test_a_clock_that_is_behind(parts: Parts) -> None:
     def clock() -> float:
         return time.time() - 3600
 
-    Fence(parts.admins, parts.topics, parts.writer, parts.connections, clock).put_up(topic)
+    Fence(parts.admins, parts.topics, parts.writer, parts.connections, clock).put_up([topic])
 
 
 @pytest.mark.parametrize("records", [0, 1])
@@ -76,11 +77,11 @@ def test_a_crash_within_the_fence(
     topic = parts.new_topic()
     credentials = parts.new_reader(topic)
     with parked_reader(parts.settings, credentials, topic, 1) as hostile:
-        parts.acls.revoke_topic(topic, [credentials.username])
-        SegmentSetting(parts.admins).shorten(topic)
+        parts.acls.revoke_topics({topic: [credentials.username]})
+        SegmentSetting(parts.admins).shorten([topic])
         _await_setting(parts, topic, shortened=True)
         for _ in range(records):
-            parts.writer.write(topic, {0: int(time.time() * 1000) + 10})
+            parts.writer.write({Partition(topic, 0): int(time.time() * 1000) + 10})
 
         started = new_parts()
         assert topic in started.access.restore_leftover_settings(started.topics.list_names())

@@ -74,7 +74,7 @@ def test_acls_come_back_as_the_values_that_were_granted(parts: Parts) -> None:
     parts.acls.grant(granted)
     parts.acls.grant(granted)
     assert parts.acls.list_all() >= granted
-    parts.acls.revoke_topic(topic, [reader])
+    parts.acls.revoke_topics({topic: [reader]})
     left = {acl for acl in parts.acls.list_all() if acl.principal in {reader, writer}}
     assert left == write_acls(writer, topic) | {GroupAcl(reader, group_prefix(reader))}
     for principal in (reader, writer):

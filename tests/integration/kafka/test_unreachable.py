@@ -17,7 +17,7 @@ from secadmin.kafka.acl import read_acls
 from secadmin.kafka.acls import Acls
 from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, check_connection
 from secadmin.kafka.fence import Fence
-from secadmin.kafka.fence_writer import FenceWriter
+from secadmin.kafka.fence_writer import FenceWriter, Partition
 from secadmin.kafka.principals import Principals
 from secadmin.kafka.topics import Topics, TopicSpec
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection
@@ -32,7 +32,7 @@ def _acls(admins: AdminClients, to: KafkaSettings) -> Acls:
 
 
 def _put_up(admins: AdminClients, to: KafkaSettings) -> None:
-    Fence(admins, Topics(admins, to), FenceWriter(to), BrokerConnections(to)).put_up("out.x.y")
+    Fence(admins, Topics(admins, to), FenceWriter(to), BrokerConnections(to)).put_up(["out.x.y"])
 
 
 _CALLS: dict[str, Call] = {
@@ -44,10 +44,10 @@ _CALLS: dict[str, Call] = {
     "delete a principal": lambda admins, _: Principals(admins).delete("output-x"),
     "list principals": lambda admins, _: Principals(admins).list_names(),
     "grant": lambda admins, to: _acls(admins, to).grant(read_acls("x", "out.x.y")),
-    "revoke": lambda admins, to: _acls(admins, to).revoke_topic("out.x.y", ["x"]),
+    "revoke": lambda admins, to: _acls(admins, to).revoke_topics({"out.x.y": ["x"]}),
     "list ACLs": lambda admins, to: _acls(admins, to).list_all(),
     "fence": _put_up,
-    "write a fence": lambda _, to: FenceWriter(to).write("out.x.y", {0: 0}),
+    "write a fence": lambda _, to: FenceWriter(to).write({Partition("out.x.y", 0): 0}),
 }
 
 

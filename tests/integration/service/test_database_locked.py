@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import httpx
 import pytest
@@ -18,6 +19,7 @@ from catalog.settings import Settings
 from catalog.store import Catalog
 from secadmin.__main__ import TOPIC_LEASE
 from secadmin.control.platform import Platform
+from secadmin.kafka.access import PrincipalsOf
 from secadmin.service.app import create_app
 from tests.integration.brokers import embedded_only
 from tests.integration.kafka.clients import DENIED_TOPIC, parked_reader, reader
@@ -56,9 +58,11 @@ def impatient(platform: Platform, service_settings: Settings) -> Iterator[Platfo
     """The same platform, which does not wait for a lock for as long."""
     catalog = Catalog(service_settings.catalog_url, lock_timeout_ms=LOCK_TIMEOUT_MS)
     leases = Leases(catalog, TOPIC_LEASE)
-    alignment = replace(
-        platform.alignment, catalog=catalog, lock=lambda topic: leases.hold(f"topic {topic}")
-    )
+
+    def locks(topics: Collection[str], wait: timedelta) -> AbstractContextManager[None]:
+        return leases.hold(*(f"topic {topic}" for topic in topics), wait=wait)
+
+    alignment = replace(platform.alignment, catalog=catalog, lock=locks)
     yield replace(platform, catalog=catalog, alignment=alignment)
     catalog.close()
 
@@ -156,12 +160,12 @@ class LockedOnTheWay:
     lock: Callable[[], object]
     before: bool
 
-    def withdraw(self, topic: str, principals: frozenset[str]) -> None:
+    def withdraw(self, principals_of: PrincipalsOf) -> None:
         """Lock the database, before or after Kafka was told."""
         if self.before:
             self.lock()
             self.platform.catalog.record("joe", "look", "system", "allowed")
-        self.platform.kafka.withdraw(topic, principals)
+        self.platform.kafka.withdraw(principals_of)
         self.lock()
 
 

@@ -258,10 +258,10 @@ def test_within_the_start_that_takes_away_what_the_catalog_does_not_know(
     topic, kafka = made.party.subscription.topic, surroundings.platform.kafka
     principal = f"output-{secrets.token_hex(12)}"
     credentials = Credentials(principal, kafka.create_principal(principal))
-    kafka.allow_read(topic, [principal])
+    kafka.allow_read({topic: [principal]})
     made.admit(credentials)
     for _ in killed_everywhere(made, lambda: None):
         began = time.monotonic()
-        kafka.allow_read(topic, [principal])
+        kafka.allow_read({topic: [principal]})
         surroundings.ledger.regained(principal, topic, began)
         made.party.wait_ready(time.monotonic())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from sqlalchemy import update
 
 from catalog.models import Access
+from secadmin.kafka.access import PrincipalsOf
 from tests.integration.brokers import embedded_only
 from tests.integration.service.conftest import Scene
 from tests.integration.service.racing.arena import readers
@@ -25,7 +25,7 @@ def test_whom_it_lets_in_too_late_is_shut_out_again(scene: Scene) -> None:
     asleep = replace(
         scene.platform.alignment,
         kafka=_Asleep(scene),  # type: ignore[arg-type]
-        lock=lambda topic: nullcontext(),
+        lock=lambda topics, wait: nullcontext(),
     )
     asleep.align([topic])
     kafka = scene.settings.kafka
@@ -40,8 +40,9 @@ class _Asleep:
 
     scene: Scene
 
-    def allow_read(self, topic: str, principals: Collection[str]) -> None:
+    def allow_read(self, principals_of: PrincipalsOf) -> None:
         """Another service does all of a revocation meanwhile."""
         self.scene.revoke("SUBSCRIBE", "output", self.scene.output)
+        (principals,) = principals_of.values()
         assert [self.scene.topic(principal) for principal in principals] == [None]
-        self.scene.platform.kafka.allow_read(topic, principals)
+        self.scene.platform.kafka.allow_read(principals_of)

@@ -18,6 +18,7 @@ from catalog.wanted import generation, is_fed, report_applied, report_status, wa
 from secadmin.control import logins
 from secadmin.control.platform import Platform
 from secadmin.control.upkeep import delete_removed, retire_ended, start_up
+from secadmin.kafka.access import PrincipalsOf
 from secadmin.kafka.fence import FenceNotProven
 from secadmin.kafka.principals import Credentials
 from tests.integration.kafka.clients import DENIED_TOPIC, parked_reader
@@ -128,7 +129,7 @@ def test_acls_that_the_catalog_does_not_know_are_taken_away_at_start(
     password = scene.platform.kafka.create_principal(principal)
     topic = scene.topic(scene.subscribe().username)
     assert topic is not None
-    scene.platform.kafka.allow_read(topic, [principal])
+    scene.platform.kafka.allow_read({topic: [principal]})
     stranger = Credentials(principal, password)
     with parked_reader(scene.settings.kafka, stranger, topic, 1) as hostile:
         start_up(scene.platform)
@@ -145,8 +146,8 @@ def test_nothing_is_written_where_a_fence_is_not_proven(
     topic = scene.topic(credentials.username)
     assert topic is not None and topic in _written(scene.platform)
 
-    def not_proven(topic: str, principals: frozenset[str]) -> None:
-        raise FenceNotProven(topic, "the broker is not what it was")
+    def not_proven(principals_of: PrincipalsOf) -> None:
+        raise FenceNotProven(principals_of, "the broker is not what it was")
 
     with monkeypatch.context() as broken:
         broken.setattr(scene.platform.kafka, "withdraw", not_proven)

@@ -46,7 +46,7 @@ def service(catalog: Catalog, seconds: Seconds) -> Callable[[], Leases]:
 def is_free(leases: Leases, name: str = "x") -> bool:
     """Whether the lease is to be had."""
     try:
-        with leases.hold(name, NOW):
+        with leases.hold(name, wait=NOW):
             return True
     except Unavailable as failure:
         assert f"somebody else holds {name!r}" in str(failure)
@@ -162,6 +162,34 @@ def test_waiting_ends_when_the_lease_is_free(
     held.__enter__()
     with Leases(catalog, TTL, seconds, sleep).hold("x"):
         assert len(seconds.slept) == 3
+
+
+def test_several_are_had_together_or_not_at_all(service: Callable[[], Leases]) -> None:
+    one, other = service(), service()
+    with one.hold("b"):
+        with (
+            pytest.raises(Unavailable, match="somebody else holds 'b'"),
+            other.hold("a", "b", "c", wait=NOW),
+        ):
+            pass
+        assert is_free(other, "a")
+    with one.hold("a", "b", "c"):
+        assert not any(is_free(other, name) for name in "abc")
+    assert all(is_free(other, name) for name in "abc")
+
+
+def test_one_that_was_lost_is_told_and_the_others_are_given_back(
+    service: Callable[[], Leases], catalog: Catalog
+) -> None:
+    asleep = service()
+    with (
+        pytest.raises(Unavailable, match="lease on 'b' was lost"),
+        asleep.hold("a", "b"),
+        catalog.bookkeeping() as session,
+    ):
+        session.get_one(Lease, "b").holder = "another"
+    assert is_free(service(), "a")
+    assert not is_free(service(), "b")
 
 
 def test_threads_of_two_services_exclude_each_other(catalog_url: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from catalog.bootstrap import ensure_initialised
@@ -13,6 +14,7 @@ from catalog.store import Catalog
 from secadmin.control.alignment import Alignment
 from secadmin.control.platform import Platform
 from secadmin.control.wanted_access import WantedState
+from secadmin.kafka.access import PrincipalsOf
 from secadmin.service.app import create_app
 from tests.unit.secadmin.cli.conftest import CA
 from tests.unit.secadmin.cli.running import AsgiServer
@@ -48,19 +50,22 @@ class RememberedKafka:
     ) -> None:
         pass
 
-    def open_class(self, topic: str, retention_ms: int) -> None:
+    def open_classes(self, retention_ms: Mapping[str, int]) -> None:
         pass
 
-    def allow_read(self, topic: str, principals: Collection[str]) -> None:
-        self.readers |= {(principal, topic) for principal in principals}
+    def allow_read(self, principals_of: PrincipalsOf) -> None:
+        self.readers |= _pairs(principals_of)
 
-    def allow_write(self, topic: str, principals: Collection[str]) -> None:
-        self.writers |= {(principal, topic) for principal in principals}
+    def allow_write(self, principals_of: PrincipalsOf) -> None:
+        self.writers |= _pairs(principals_of)
 
-    def withdraw(self, topic: str, principals: frozenset[str]) -> None:
-        gone = {(principal, topic) for principal in principals}
-        self.readers -= gone
-        self.writers -= gone
+    def withdraw(self, principals_of: PrincipalsOf) -> None:
+        self.readers -= _pairs(principals_of)
+        self.writers -= _pairs(principals_of)
+
+
+def _pairs(principals_of: PrincipalsOf) -> set[tuple[str, str]]:
+    return {(name, topic) for topic, names in principals_of.items() for name in names}
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ def running_service(folder: Path) -> Iterator[Service]:
     kafka = RememberedKafka()
 
     @contextmanager
-    def unlocked(topic: str) -> Iterator[None]:
+    def unlocked(topics: Collection[str], wait: timedelta) -> Iterator[None]:
         yield
 
     platform = Platform(

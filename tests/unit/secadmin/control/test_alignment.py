@@ -1,0 +1,114 @@
+"""Alignment of many topics: together, and where one fails, each for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from catalog.bootstrap import ensure_initialised
+from catalog.errors import Unavailable
+from catalog.models import Withdrawal
+from catalog.passwords import Passwords
+from catalog.store import Catalog
+from secadmin.control.alignment import Alignment
+from secadmin.kafka.access import PrincipalsOf
+from secadmin.kafka.fence import FenceNotProven
+
+TOPICS = [f"out.many.{number}" for number in range(40)]
+BAD = TOPICS[7]
+
+
+@dataclass
+class Kafka:
+    """Fences what is not `bad`."""
+
+    bad: set[str] = field(default_factory=set)
+    calls: list[set[str]] = field(default_factory=list)
+    withdrawn: dict[str, list[str]] = field(default_factory=dict)
+
+    def open_classes(self, retention_ms: Mapping[str, int]) -> None:
+        raise AssertionError("there is no class")
+
+    def allow_read(self, principals_of: PrincipalsOf) -> None:
+        raise AssertionError("there is no access")
+
+    allow_write = allow_read
+
+    def withdraw(self, principals_of: PrincipalsOf) -> None:
+        self.calls.append(set(principals_of))
+        if not self.bad.isdisjoint(principals_of):
+            raise FenceNotProven(principals_of, "the broker is not what it was")
+        self.withdrawn |= {topic: sorted(names) for topic, names in principals_of.items()}
+
+
+@dataclass
+class Locks:
+    """Locks that nobody else holds, but for those of `taken`."""
+
+    taken: set[str] = field(default_factory=set)
+    held: set[str] = field(default_factory=set)
+
+    @contextmanager
+    def __call__(self, topics: Collection[str], wait: timedelta) -> Iterator[None]:
+        if not self.taken.isdisjoint(topics):
+            raise Unavailable("somebody else holds it; try again")
+        assert self.held.isdisjoint(topics)
+        self.held |= set(topics)
+        try:
+            yield
+        finally:
+            self.held -= set(topics)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db")
+    ensure_initialised(catalog, tmp_path / "first", Passwords(cost=4))
+    with catalog.bookkeeping() as session:
+        session.add_all(
+            Withdrawal(principal=f"output-{name}", topic=topic, decided_at=catalog.clock())
+            for topic in TOPICS
+            for name in ("a", "b")
+        )
+    yield catalog
+    catalog.close()
+
+
+def undone(catalog: Catalog) -> dict[str, bool]:
+    """The topics with withdrawals that are not done, and whether they are marked unproven."""
+    with catalog.read() as session:
+        rows = session.scalars(select(Withdrawal).where(Withdrawal.done_at.is_(None)))
+        return {row.topic: row.unproven for row in rows}
+
+
+def test_many_topics_are_aligned_together(catalog: Catalog) -> None:
+    kafka, locks = Kafka(), Locks()
+    Alignment(catalog, kafka, locks, catalog.clock).align(TOPICS)
+    assert kafka.withdrawn == {topic: ["output-a", "output-b"] for topic in TOPICS}
+    assert len(kafka.calls) < 5
+    assert undone(catalog) == {}
+    assert locks.held == set()
+
+
+def test_a_fence_that_is_not_proven_stops_its_own_topic_alone(catalog: Catalog) -> None:
+    kafka = Kafka(bad={BAD})
+    alignment = Alignment(catalog, kafka, Locks(), catalog.clock)
+    with pytest.raises(FenceNotProven, match=rf"the fence of {BAD} is"):
+        alignment.align(TOPICS)
+    assert undone(catalog) == {BAD: True}
+    kafka.bad.clear()
+    alignment.align_pending()
+    assert undone(catalog) == {}
+    assert kafka.withdrawn.keys() == set(TOPICS)
+
+
+def test_a_topic_whose_lock_is_held_holds_up_no_other(catalog: Catalog) -> None:
+    with pytest.raises(Unavailable, match="somebody else"):
+        Alignment(catalog, Kafka(), Locks(taken={BAD}), catalog.clock).align(TOPICS)
+    assert undone(catalog) == {BAD: False}
