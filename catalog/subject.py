@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import bindparam, orm, select
+from sqlalchemy.orm import selectinload
 
 from catalog.models import Access, Membership, Role, Session, User
 from catalog.roles import juniors_of
@@ -78,10 +79,11 @@ def subjects_of_accesses(session: orm.Session, accesses: Sequence[Access]) -> tu
     """The subjects of access rows, in their order: the user with the roles of the access.
 
     Of these only those count that the user still holds and, where the access belongs to a session,
-    that are still active in it. Three queries, however many accesses there are.
+    that are still active in it. A handful of queries, however many accesses there are.
     """
     wanted = {access.session_id for access in accesses if access.session_id is not None}
-    rows = session.scalars(select(Session).where(Session.id.in_(wanted))) if wanted else ()
+    own = select(Session).where(Session.id.in_(wanted)).options(selectinload(Session.active_roles))
+    rows = session.scalars(own) if wanted else ()
     logins = {login.id: login for login in rows}
     return _subjects(session, [_claim(access, logins) for access in accesses])
 

@@ -46,6 +46,8 @@ _STREAMING = {
     # Inferring what follows from a plan's filters took a third of planning, and filters no more.
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
+    # Telling Spark the line of code of each expression takes three calls of four to its process.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.streaming.stopTimeout": "30s",
 }

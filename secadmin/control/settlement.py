@@ -29,7 +29,7 @@ from catalog.models import (
     User,
     Withdrawal,
 )
-from catalog.permission import Permission
+from catalog.permission import ObjectKind, Permission
 from catalog.plan_json import decode
 from catalog.relation import Relation
 from catalog.roles import seniors_of
@@ -59,6 +59,15 @@ class Target:
     class_id: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """What an access is to; `weak` counts for outputs alone."""
+
+    object: Object
+    relation: Relation
+    weak: bool
+
+
 @dataclass
 class Settlement:
     """Settles accesses within one change; `topics` collects those that Kafka must be told about.
@@ -75,6 +84,8 @@ class Settlement:
     topics: set[str] = field(default_factory=set)
     _allowed: dict[tuple[object, ...], bool] = field(default_factory=dict)
     _clearances: dict[tuple[object, ...], Clearance] = field(default_factory=dict)
+    _reached: dict[int, _Reached] = field(default_factory=dict)
+    _classes: dict[tuple[object, ...], DeliveryClass] = field(default_factory=dict)
 
     @cached_property
     def _authorizer(self) -> Authorizer:
@@ -109,26 +120,46 @@ class Settlement:
         access.ended_at = self.now
 
     def _settle(self, accesses: Sequence[Access]) -> None:
-        subjects = subjects_of_accesses(self.change.session, accesses)
-        for access, subject in zip(accesses, subjects, strict=True):
-            if self._has_ended(access, subject):
-                self._end(access)
-            else:
-                self._move(access, self._target(access, subject))
+        session = self.change.session
+        subjects = subjects_of_accesses(session, accesses)
+        expired = self._expired(accesses)
+        # What is looked up for one does not depend on where another was moved to.
+        with session.no_autoflush:
+            for access, subject in zip(accesses, subjects, strict=True):
+                if access.session_id in expired or self._has_ended(access, subject):
+                    self._end(access)
+                else:
+                    self._move(access, self._target(access, subject))
+
+    def _expired(self, accesses: Sequence[Access]) -> set[int | None]:
+        """Those sessions of the accesses whose time is over."""
+        ids = {access.session_id for access in accesses if access.session_id is not None}
+        over = select(Session.id).where(Session.id.in_(ids), Session.expires_at <= self.now)
+        return set(self.change.session.scalars(over)) if ids else set()
 
     def _has_ended(self, access: Access, subject: Subject) -> bool:
         """It ends with its session, its user's lock, its object, or the loss of a role it has."""
-        session = self.change.session
-        if session.get_one(Object, access.object_id).removed_at or subject.barred is not None:
+        if self._reach(access).object.removed_at or subject.barred is not None:
             return True
-        if {role.id for role in access.roles} != subject.active_role_ids:
-            return True
-        if access.session_id is None:
-            return False
-        return session.get_one(Session, access.session_id).expires_at <= self.now
+        return {role.id for role in access.roles} != subject.active_role_ids
+
+    def _reach(self, access: Access) -> _Reached:
+        """What the access is to, looked up once."""
+        if access.object_id not in self._reached:
+            session = self.change.session
+            obj = session.get_one(Object, access.object_id)
+            row: OutputRow | StreamRow
+            if obj.kind == ObjectKind.OUTPUT:
+                row = session.get_one(OutputRow, obj.id)
+                weak = row.weak
+            else:
+                row, weak = session.get_one(StreamRow, obj.id), False
+            self._reached[obj.id] = _Reached(obj, decode(row.relation), weak)
+        return self._reached[access.object_id]
 
     def _target(self, access: Access, subject: Subject) -> Target | None:
-        obj = self.change.session.get_one(Object, access.object_id)
+        reached = self._reach(access)
+        obj = reached.object
         needed = {
             OUTPUT: (Permission.VIEW_OBJECT, Permission.SUBSCRIBE),
             QUARANTINE: (Permission.VIEW_OBJECT, Permission.READ_TUPLE),
@@ -139,8 +170,8 @@ class Settlement:
         if access.kind == SEND:
             return Target(in_topic(obj.name))
         if access.kind == QUARANTINE:
-            return self._quarantine(subject, obj)
-        return self._output(subject, obj)
+            return self._quarantine(subject, reached)
+        return self._output(subject, reached)
 
     def _is_allowed(self, subject: Subject, permission: Permission, obj: Object) -> bool:
         """The authorizer's decision, which depends on roles and ownership alone."""
@@ -155,19 +186,19 @@ class Settlement:
             self._clearances[key] = self._authorizer.clearance_of(subject, reach)
         return self._clearances[key]
 
-    def _quarantine(self, subject: Subject, stream: Object) -> Target | None:
-        row = self.change.session.get_one(StreamRow, stream.id)
-        relation: Relation = decode(row.relation)
-        covered = self._clearance(subject, relation.reach).covers(relation.reach)
-        return Target(quarantine_topic(stream.name)) if covered else None
+    def _quarantine(self, subject: Subject, stream: _Reached) -> Target | None:
+        reach = stream.relation.reach
+        covered = self._clearance(subject, reach).covers(reach)
+        return Target(quarantine_topic(stream.object.name)) if covered else None
 
-    def _output(self, subject: Subject, output: Object) -> Target | None:
-        row = self.change.session.get_one(OutputRow, output.id)
-        relation: Relation = decode(row.relation)
-        clearance = self._clearance(subject, relation.reach)
-        if clearance.bits == 0 and not relation.public:
+    def _output(self, subject: Subject, output: _Reached) -> Target | None:
+        clearance = self._clearance(subject, output.relation.reach)
+        if clearance.bits == 0 and not output.relation.public:
             return None
-        found = self._class(output, clearance, row.weak)
+        key = (output.object.id, clearance.bits, output.weak)
+        if key not in self._classes:
+            self._classes[key] = self._class(output.object, clearance, output.weak)
+        found = self._classes[key]
         return Target(found.topic, found.id)
 
     def _class(self, output: Object, clearance: Clearance, weak: bool) -> DeliveryClass:

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
 )
 
 from catalog.errors import Unavailable
-from secadmin.kafka.acl import Acl, from_binding, to_binding
+from secadmin.kafka.acl import Acl, TopicAcl, from_binding, to_binding
 from secadmin.kafka.acl_filter import AclFilter, ListedAcl
 from secadmin.kafka.brokers import live_brokers
 from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, failure_of, finished
@@ -44,11 +44,13 @@ class Acls:
         Raises:
             Unavailable: Kafka cannot be reached, or a broker does not apply them in time.
         """
-        bindings = [to_binding(acl) for acl in acls]
-        if not bindings:
+        if not acls:
             return
+        bindings = [to_binding(acl) for acl in sorted(acls, key=_is_on_topic)]
         self._creations.run(bindings)
-        self._wait([AclFilter.exactly(binding) for binding in bindings], listed=True)
+        # A broker applies changes in their order: what is on topics came behind all else.
+        last = [to_binding(acl) for acl in acls if _is_on_topic(acl)] or bindings
+        self._wait([AclFilter.exactly(binding) for binding in last], listed=True)
 
     def revoke(self, acls: Collection[Acl]) -> None:
         """Delete exactly these ACLs, where they exist; returns once no broker lists one.
@@ -117,6 +119,10 @@ class Acls:
                         if time.monotonic() > deadline:
                             raise Unavailable(f"broker {broker} does not apply changes of ACLs")
                         time.sleep(_POLL_S)
+
+
+def _is_on_topic(acl: Acl) -> bool:
+    return isinstance(acl, TopicAcl)
 
 
 def _questions(filters: Iterable[AclFilter]) -> dict[AclFilter, list[AclFilter]]:

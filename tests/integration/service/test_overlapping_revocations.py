@@ -10,6 +10,7 @@ import pytest
 from catalog.errors import Unavailable
 from catalog.password_change import change_password
 from secadmin.control import logins
+from secadmin.kafka.access import PrincipalsOf
 from tests.integration.kafka.clients import DENIED_TOPIC, parked_reader
 from tests.integration.service.conftest import PASSWORD, Scene, log_in
 from tests.integration.service.takings import TAKING, Taking, revoke_tuples
@@ -19,7 +20,7 @@ from tests.integration.service.takings import TAKING, Taking, revoke_tuples
 def kafka_away(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From the call on, nothing can be withdrawn."""
 
-    def withdraw(topic: str, principals: frozenset[str]) -> None:
+    def withdraw(principals_of: PrincipalsOf) -> None:
         raise Unavailable("Kafka is away")
 
     return lambda: monkeypatch.setattr(scene.platform.kafka, "withdraw", withdraw)
