@@ -7,6 +7,7 @@ changes and all third-party imports are paid for once.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -69,8 +70,7 @@ def survivors(module: Path, tests: Sequence[str]) -> list[str]:
     """
     name = ".".join(module.with_suffix("").parts)
     original = module.read_text()
-    for needed in PAID_ONCE:
-        importlib.import_module(needed)
+    _import_what_stays(name, tests)
     begun = time.monotonic()
     if not _passes(name, Mutant("", original), tests):
         raise RuntimeError("the tests fail without any mutation")
@@ -85,6 +85,47 @@ def survivors(module: Path, tests: Sequence[str]) -> list[str]:
     while running:
         _reap(running, found, timeout_s)
     return sorted(found)
+
+
+def _import_what_stays(name: str, tests: Sequence[str]) -> None:
+    """Import all that the tests need but the module itself and whatever imports it."""
+    for needed in PAID_ONCE:
+        importlib.import_module(needed)
+    for test in tests:
+        if test.endswith(".py"):
+            importlib.import_module(".".join(Path(test).with_suffix("").parts))
+    for mutated in importers(name):
+        sys.modules.pop(mutated, None)
+
+
+def importers(name: str) -> set[str]:
+    """The module and those that import it, directly or not, of this repository's and imported."""
+    files = {
+        imported: Path(module.__file__)
+        for imported, module in list(sys.modules.items())
+        if getattr(module, "__file__", None) is not None and module.__file__
+    }
+    imports = {
+        imported: _imports(file.read_text())
+        for imported, file in files.items()
+        if file.is_relative_to(Path.cwd()) and ".venv" not in file.parts
+    }
+    found, new = set[str](), {name}
+    while new:
+        found |= new
+        new = {imported for imported, names in imports.items() if names & new} - found
+    return found
+
+
+def _imports(source: str) -> set[str]:
+    """What may be a module among what the source imports."""
+    found = set[str]()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
 
 
 def _to_try(module: Path, original: str) -> list[Mutant]:
