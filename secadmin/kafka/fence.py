@@ -59,7 +59,7 @@ class FenceNotProven(Unavailable):
 class FenceLimits:
     """How long to try, in seconds: in all, for each further fence record, between attempts."""
 
-    total_s: float = 5.0
+    total_s: float = 10.0
     record_s: float = 0.05
     pause_s: float = 0.02
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import (
     ScramCredentialInfo,
     ScramMechanism,
@@ -21,9 +21,8 @@ from catalog.settings import KafkaSettings
 from secadmin.kafka.connect import (
     REQUEST_TIMEOUT_S,
     AdminClients,
-    error_code,
+    failure_of,
     finished,
-    unavailable,
 )
 
 KNOWN_TIMEOUT_S = 5.0
@@ -71,11 +70,7 @@ class Principals:
         Open connections of the user live on: its ACLs must be deleted first.
         """
         deletion = UserScramCredentialDeletion(name, ScramMechanism.SCRAM_SHA_512)
-        try:
-            self._alter(deletion)
-        except KafkaException as error:
-            if error_code(error) != KafkaError.RESOURCE_NOT_FOUND:
-                raise unavailable(error, f"delete the principal {name}") from None
+        self._alter(deletion, f"delete the principal {name}", KafkaError.RESOURCE_NOT_FOUND)
 
     def list_names(self) -> frozenset[str]:
         """The names of all SCRAM users of the cluster. Raises Unavailable."""
@@ -95,18 +90,19 @@ class Principals:
     def _upsert(self, credentials: Credentials) -> None:
         name = credentials.username
         password = credentials.password.encode()
-        try:
-            self._alter(UserScramCredentialUpsertion(name, _SCRAM, password))
-        except KafkaException as error:
-            raise unavailable(error, f"create the principal {name}") from None
+        wanted = UserScramCredentialUpsertion(name, _SCRAM, password)
+        self._alter(wanted, f"create the principal {name}")
         self._wait_known(name)
 
-    def _alter(self, alteration: UserScramCredentialAlteration) -> None:
+    def _alter(
+        self, alteration: UserScramCredentialAlteration, purpose: str, *harmless: int
+    ) -> None:
         futures = self._admins.changes.alter_user_scram_credentials(
             [alteration], request_timeout=REQUEST_TIMEOUT_S
         )
         for future in futures.values():
-            future.result(REQUEST_TIMEOUT_S + 1)
+            if failure := failure_of(future, purpose, *harmless):
+                raise failure
 
     def _wait_known(self, name: str) -> None:
         deadline = time.monotonic() + KNOWN_TIMEOUT_S
@@ -119,10 +115,7 @@ class Principals:
         futures: Any = self._admins.reads.describe_user_scram_credentials(
             [name], request_timeout=REQUEST_TIMEOUT_S
         )
-        try:
-            futures[name].result(REQUEST_TIMEOUT_S + 1)
-        except KafkaException as error:
-            if error_code(error) != KafkaError.RESOURCE_NOT_FOUND:
-                raise unavailable(error, f"look up the principal {name}") from None
-            return False
-        return True
+        absent = KafkaError.RESOURCE_NOT_FOUND
+        if failure := failure_of(futures[name], f"look up the principal {name}", absent):
+            raise failure
+        return futures[name].exception() is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -15,18 +15,18 @@ from secadmin.kafka.connect import (
     REQUEST_TIMEOUT_S,
     AdminClients,
     all_finished,
-    error_code,
     failure_of,
     unavailable,
 )
 
 DAY_MS = 24 * 60 * 60 * 1000
-SERVED_TIMEOUT_S = 10.0
+SERVED_TIMEOUT_S = 20.0
 """Longest wait for a created topic to be served, or for a deleted one to be gone, in seconds."""
 
 NAMESPACES = ("in.", "lab.", "quarantine.", "out.")
 _FENCED = ("out.", "quarantine.")
-_POLL_S = 0.01
+# Each time it is asked a busy broker falls back further, so it is asked ever less often.
+_FIRST_POLL_S, _LONGEST_POLL_S = 0.01, 0.5
 _ANY_TIME_MS = 2**63 - 1
 _SENT_BYTES = 1024 * 1024
 # A record grows behind `in`: names of attributes, the reason why it was refused, its headers.
@@ -146,11 +146,11 @@ class Topics:
         )
         found: dict[str, TopicDescription] = {}
         for name, future in futures.items():
-            try:
-                found[name] = future.result(REQUEST_TIMEOUT_S + 1)
-            except KafkaException as error:
-                if error_code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise unavailable(error, f"describe the topic {name}") from None
+            absent = KafkaError.UNKNOWN_TOPIC_OR_PART
+            if failure := failure_of(future, f"describe the topic {name}", absent):
+                raise failure
+            if future.exception() is None:
+                found[name] = future.result()
         return found
 
     def _new_topic(self, spec: TopicSpec) -> NewTopic:
@@ -158,7 +158,7 @@ class Topics:
         return NewTopic(spec.name, spec.partitions, self._replication, config=config)
 
     def _wait_served(self, names: Collection[str]) -> dict[str, TopicDescription]:
-        deadline = time.monotonic() + SERVED_TIMEOUT_S
+        deadline, pauses = time.monotonic() + SERVED_TIMEOUT_S, _pauses()
         while True:
             found = self.describe(names)
             served = {name for name, topic in found.items() if _has_leaders(topic)}
@@ -166,7 +166,7 @@ class Topics:
                 return found
             if time.monotonic() > deadline:
                 raise Unavailable("Kafka created the topics but does not serve them yet: try again")
-            time.sleep(_POLL_S)
+            time.sleep(next(pauses))
 
     def _leaders_answer(self, names: Collection[str]) -> bool:
         """Whether the leaders know that they lead: the cluster names them a little earlier."""
@@ -177,11 +177,19 @@ class Topics:
         return True
 
     def _wait_gone(self, names: set[str]) -> None:
-        deadline = time.monotonic() + SERVED_TIMEOUT_S
+        deadline, pauses = time.monotonic() + SERVED_TIMEOUT_S, _pauses()
         while left := self.describe(names):
             if time.monotonic() > deadline:
                 raise Unavailable(f"Kafka still lists the deleted topic {min(left)}")
-            time.sleep(_POLL_S)
+            time.sleep(next(pauses))
+
+
+def _pauses() -> Iterator[float]:
+    """Seconds to wait before asking again."""
+    pause = _FIRST_POLL_S
+    while True:
+        yield pause
+        pause = min(pause * 1.5, _LONGEST_POLL_S)
 
 
 def _has_leaders(topic: TopicDescription) -> bool:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import (
-    OFFSET_END,
     Consumer,
     KafkaError,
     KafkaException,
@@ -178,7 +177,10 @@ def parked_reader(
         "stats_cb": lambda text: stats.update(json.loads(text)),
     }
     with reader(settings, credentials, **config) as hostile:
-        places = [TopicPartition(topic, number, OFFSET_END) for number in range(partitions)]
+        # Looked up first: the question for another partition would wait behind a parked fetch.
+        places = [TopicPartition(topic, number) for number in range(partitions)]
+        for place in places:
+            place.offset = hostile.consumer.get_watermark_offsets(place, timeout=WAIT_S)[1]
         hostile.consumer.assign(places)
         seen: list[int] = []
 
