@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -177,11 +178,7 @@ def parked_reader(
         "stats_cb": lambda text: stats.update(json.loads(text)),
     }
     with reader(settings, credentials, **config) as hostile:
-        # Looked up first: the question for another partition would wait behind a parked fetch.
-        places = [TopicPartition(topic, number) for number in range(partitions)]
-        for place in places:
-            place.offset = hostile.consumer.get_watermark_offsets(place, timeout=WAIT_S)[1]
-        hostile.consumer.assign(places)
+        hostile.consumer.assign(_ends(hostile.consumer, topic, partitions))
         seen: list[int] = []
 
         def parked() -> bool:
@@ -192,6 +189,22 @@ def parked_reader(
 
         until(parked, "a parked fetch")
         yield hostile
+
+
+def _ends(consumer: Consumer, topic: str, partitions: int) -> list[TopicPartition]:
+    """The partitions' ends, known before any is fetched.
+
+    Asked for afterwards, one partition's end would wait behind the parked fetch of another.
+    """
+
+    def end_of(number: int) -> TopicPartition | None:
+        try:
+            _, end = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=5)
+        except KafkaException:
+            return None  # not connected yet
+        return TopicPartition(topic, number, end)
+
+    return [until(partial(end_of, number), "the topic's end") for number in range(partitions)]
 
 
 def _parked_fetches(stats: dict[str, Any], topic: str, partitions: int) -> int:
