@@ -20,7 +20,7 @@ from catalog.leases import Leases
 from catalog.passwords import Passwords
 from catalog.settings import Settings
 from catalog.store import Catalog
-from secadmin.control.alignment import Alignment
+from secadmin.control.alignment import TOPIC_PATIENCE, Alignment, TopicLocks
 from secadmin.control.platform import Platform
 from secadmin.control.upkeep import Upkeep, start_up
 from secadmin.kafka.cluster import Cluster
@@ -33,22 +33,28 @@ TOPIC_LEASE = timedelta(seconds=60)
 START_RETRY_S = 1.0
 
 
+def topic_locks(catalog: Catalog) -> TopicLocks:
+    """Topics' locks across all services that share the catalog."""
+    leases = Leases(catalog, TOPIC_LEASE)
+
+    def hold(topics: Collection[str], wait: timedelta) -> AbstractContextManager[None]:
+        return leases.hold(*(f"topic {topic}" for topic in topics), wait=wait)
+
+    return hold
+
+
 def build_platform(settings: Settings, passwords: Passwords | None = None) -> Platform:
     """Put the parts together. Raises Unavailable where the database or Kafka is away."""
     catalog = Catalog(settings.catalog_url)
     passwords = passwords or Passwords()
     ensure_initialised(catalog, settings.secadmin.first_password_file, passwords)
 
-    leases = Leases(catalog, TOPIC_LEASE)
-
-    def topic_locks(topics: Collection[str], wait: timedelta) -> AbstractContextManager[None]:
-        return leases.hold(*(f"topic {topic}" for topic in topics), wait=wait)
-
-    cluster = Cluster(settings.kafka, lambda topic: leases.hold(f"topic {topic}"))
+    locks = topic_locks(catalog)
+    cluster = Cluster(settings.kafka, lambda topic: locks([topic], TOPIC_PATIENCE))
     return Platform(
         catalog=catalog,
         kafka=cluster,
-        alignment=Alignment(catalog, cluster, topic_locks, catalog.clock),
+        alignment=Alignment(catalog, cluster, locks, catalog.clock),
         passwords=passwords,
         bootstrap=settings.kafka.bootstrap,
         ca_pem=settings.kafka.ca_file.read_text(),

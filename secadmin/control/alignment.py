@@ -30,7 +30,9 @@ _TOGETHER = 16
 """How many topics are aligned in one go."""
 _PARALLEL = 2
 """How many such groups are under way at once."""
-_PATIENCE, _PATIENCE_TOGETHER = timedelta(seconds=10), timedelta(seconds=2)
+TOPIC_PATIENCE = timedelta(seconds=10)
+"""How long the lock of one topic is waited for."""
+_PATIENCE_TOGETHER = timedelta(seconds=2)
 # No name that `secadmin.kafka.principals` gives out.
 _OF_NOBODY = "-"
 
@@ -82,7 +84,7 @@ class Alignment:
         """Align the topics together; where that fails, each for itself: none holds up another."""
         alone = len(topics) == 1
         try:
-            with self.lock(topics, _PATIENCE if alone else _PATIENCE_TOGETHER):
+            with self.lock(topics, TOPIC_PATIENCE if alone else _PATIENCE_TOGETHER):
                 self._withdraw(topics)
                 self._open(topics)
                 self._allow(topics)

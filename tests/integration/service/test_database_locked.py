@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import create_engine, make_url
 
-from catalog.leases import Leases
 from catalog.models import Base
 from catalog.settings import Settings
 from catalog.store import Catalog
-from secadmin.__main__ import TOPIC_LEASE
+from secadmin.__main__ import topic_locks
 from secadmin.control.platform import Platform
 from secadmin.kafka.access import PrincipalsOf
 from secadmin.service.app import create_app
@@ -57,12 +55,7 @@ def locked(url: str, *, readers_too: bool = False) -> Iterator[None]:
 def impatient(platform: Platform, service_settings: Settings) -> Iterator[Platform]:
     """The same platform, which does not wait for a lock for as long."""
     catalog = Catalog(service_settings.catalog_url, lock_timeout_ms=LOCK_TIMEOUT_MS)
-    leases = Leases(catalog, TOPIC_LEASE)
-
-    def locks(topics: Collection[str], wait: timedelta) -> AbstractContextManager[None]:
-        return leases.hold(*(f"topic {topic}" for topic in topics), wait=wait)
-
-    alignment = replace(platform.alignment, catalog=catalog, lock=locks)
+    alignment = replace(platform.alignment, catalog=catalog, lock=topic_locks(catalog))
     yield replace(platform, catalog=catalog, alignment=alignment)
     catalog.close()
 
