@@ -191,6 +191,8 @@ class ContainerBroker:
         # What comes from the host does not come over the container's own loopback interface.
         listeners = properties["listeners"]
         properties["listeners"] = listeners.replace("CLIENTS://127.0.0.1", "CLIENTS://0.0.0.0")
+        # Never started again after a crash, it need not be given up soon on a busy machine.
+        properties["broker.session.timeout.ms"] = "60000"
         return properties
 
     def _wait_for_login(self) -> None:

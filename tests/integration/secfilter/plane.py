@@ -104,10 +104,11 @@ class Plane:
         running.stop()
         self._wait_for_end(running, timeout_s)
 
-    def stop_in_planning(self, query: StreamingQuery, timeout_s: float = 60.0) -> None:
+    def stopped_in_planning(self, query: StreamingQuery, timeout_s: float = 60.0) -> bool:
         """Stop a query that has just started where it plans its first batch, at once.
 
         Spark interrupts the thread that is to wait for the batch then, and the batch runs on.
+        Returns whether it was in time: planning may be over before its stop gets there.
         """
         execution: Any = query._jsq.streamingQuery()
         tracker = self.engine.spark.sparkContext.statusTracker()
@@ -115,8 +116,9 @@ class Plane:
         while not query.status["isTriggerActive"]:
             assert time.monotonic() < deadline, "the first batch did not begin"
         execution.state().set(terminated())
-        assert not tracker.getJobIdsForGroup(str(query.runId)), "the batch ran already"
+        in_time = not tracker.getJobIdsForGroup(str(query.runId))
         self._wait_for_end(RunningQuery(query, self.engine), timeout_s)
+        return in_time
 
     @staticmethod
     def _wait_for_end(running: RunningQuery, timeout_s: float) -> None:
