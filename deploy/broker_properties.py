@@ -27,9 +27,6 @@ _SMALL_NODE = {
     "auto.create.topics.enable": "false",
     # One controller has nobody to gather changes for; a revocation is three changes in a row.
     "controller.quorum.append.linger.ms": "0",
-    # After a crash a broker waits for its own old session to end: 9 s by default.
-    "broker.heartbeat.interval.ms": "1000",
-    "broker.session.timeout.ms": "5000",
 }
 
 

@@ -145,7 +145,7 @@ def ensure_venv() -> None:
         key = _key()
         if _marker().exists() and _marker().read_text() == key:
             return
-        print("making .venv from the pinned packages (once, about a minute)", file=sys.stderr)
+        print("making .venv from the pinned packages (once, a few minutes)", file=sys.stderr)
         _marker().unlink(missing_ok=True)
         if not _usable():
             _create()
