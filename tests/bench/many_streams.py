@@ -25,7 +25,9 @@ STREAMS, ROLES, USERS = 1000, 200, 1000
 ROLES_A_USER, ROLES_A_STREAM = 5, 5
 RUNS = 20
 LIMIT_MS = 200.0
-SETTLE_S, MEASURE_S = 20.0, 30.0
+SETTLE_S, IDLE_S = 20.0, 30.0
+# Several batches of ingest: what arrives late does so between two of them.
+ARRIVALS_S = 120.0
 OUTPUT = "scaled"
 """The position of `sent` in a labelled tuple of the bench's schema."""
 _SENT = 2
@@ -63,11 +65,11 @@ def _ingesting(
         _await_each(consumer, streams)
     runner = ProcessGroup(world.pid("secfilter"))
     time.sleep(SETTLE_S)
-    idle = _cores(runner, lambda: time.sleep(MEASURE_S))
+    idle = _cores(runner, lambda: time.sleep(IDLE_S))
     found: list[float] = []
     with Feed(Producer({**config, "linger.ms": 0}), topics, len(topics)):
         _arrivals_ms(consumer, SETTLE_S)
-        busy = _cores(runner, lambda: found.extend(_arrivals_ms(consumer, MEASURE_S)))
+        busy = _cores(runner, lambda: found.extend(_arrivals_ms(consumer, ARRIVALS_S)))
     consumer.close()
     cuts = quantiles(found, n=100)
     what = f"{len(streams)} streams ingesting"
