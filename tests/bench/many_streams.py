@@ -29,8 +29,8 @@ SETTLE_S, IDLE_S = 20.0, 30.0
 # Several batches of ingest: what arrives late does so between two of them.
 ARRIVALS_S = 120.0
 OUTPUT = "scaled"
-"""The position of `sent` in a labelled tuple of the bench's schema."""
 _SENT = 2
+"""The position of `sent` in a labelled tuple of the bench's schema."""
 
 
 def scale(world: World) -> Iterable[Figure]:
