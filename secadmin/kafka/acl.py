@@ -17,11 +17,10 @@ _USER = "User:"
 
 
 class Operation(StrEnum):
-    """What an ACL of ours may allow."""
+    """What an ACL of ours may allow. In Kafka each of the two implies DESCRIBE."""
 
     READ = "READ"
     WRITE = "WRITE"
-    DESCRIBE = "DESCRIBE"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -66,11 +65,10 @@ def group_prefix(principal: str) -> str:
 
 
 def read_acls(principal: str, topic: str) -> frozenset[Acl]:
-    """What a reader of the topic needs: READ and DESCRIBE on it, READ on its own groups."""
+    """What a reader of the topic needs: READ on it and on its own groups."""
     return frozenset(
         {
             TopicAcl(principal, topic, Operation.READ),
-            TopicAcl(principal, topic, Operation.DESCRIBE),
             GroupAcl(principal, group_prefix(principal)),
         }
     )
@@ -78,12 +76,7 @@ def read_acls(principal: str, topic: str) -> frozenset[Acl]:
 
 def write_acls(principal: str, topic: str) -> frozenset[Acl]:
     """What a writer of the topic needs; it covers idempotent producers (Kafka 3.0 and later)."""
-    return frozenset(
-        {
-            TopicAcl(principal, topic, Operation.WRITE),
-            TopicAcl(principal, topic, Operation.DESCRIBE),
-        }
-    )
+    return frozenset({TopicAcl(principal, topic, Operation.WRITE)})
 
 
 def platform_acls(principal: str, topic: str) -> frozenset[Acl]:

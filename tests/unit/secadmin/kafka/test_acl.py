@@ -25,6 +25,7 @@ from secadmin.kafka.acl import (
         ForeignAcl("User:p", "*", "TOPIC", "out.", "PREFIXED", "READ", "ALLOW"),
         ForeignAcl("User:p", "10.0.0.1", "TOPIC", "out.o.a", "LITERAL", "READ", "ALLOW"),
         ForeignAcl("User:p", "*", "TOPIC", "out.o.a", "LITERAL", "READ", "DENY"),
+        ForeignAcl("User:p", "*", "TOPIC", "out.o.a", "LITERAL", "DESCRIBE", "ALLOW"),
         ForeignAcl("User:p", "*", "TOPIC", "out.o.a", "LITERAL", "ALL", "ALLOW"),
         ForeignAcl("User:p", "*", "GROUP", "p.", "LITERAL", "READ", "ALLOW"),
         ForeignAcl("Group:p", "*", "TOPIC", "out.o.a", "LITERAL", "READ", "ALLOW"),
@@ -38,10 +39,10 @@ def test_there_and_back(acl: Acl) -> None:
 @pytest.mark.parametrize(
     ("topic", "operations"),
     [
-        ("in.s", {"READ", "DESCRIBE"}),
-        ("lab.s", {"READ", "WRITE", "DESCRIBE"}),
-        ("quarantine.s", {"WRITE", "DESCRIBE"}),
-        ("out.o.a", {"WRITE", "DESCRIBE"}),
+        ("in.s", {"READ"}),
+        ("lab.s", {"READ", "WRITE"}),
+        ("quarantine.s", {"WRITE"}),
+        ("out.o.a", {"WRITE"}),
         ("others", set()),
     ],
 )
