@@ -177,7 +177,9 @@ class Stack:
     def _pace(self) -> Table:
         if self.options.batch_ms is None:
             return {}
-        return {"secfilter": {"options": {"secfilter.shortest_ms": str(self.options.batch_ms)}}}
+        length = str(self.options.batch_ms)
+        options: Table = {"secfilter.query_ms": length, "secfilter.ingest_ms": length}
+        return {"secfilter": {"options": options}}
 
     def _kafka(self) -> Table:
         if self.options.settings is not None:

@@ -20,8 +20,9 @@ from catalog.wanted import generation, report_applied, report_status, wanted_run
 from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import kafka_options
 from secfilter.lock import lock_engine, runner_lock
+from secfilter.pace import Pace
 from secfilter.positions import Positions
-from secfilter.queries import Engine, Pace, RunningQuery
+from secfilter.queries import Engine, RunningQuery
 from secfilter.runner import Runner
 from secfilter.session import build_session
 
@@ -71,8 +72,9 @@ def _serve(settings: Settings) -> None:
         runner = Runner(
             wanted.runs,
             _report_to(catalog),
-            lambda run, others: RunningQuery(engine.start(run, others), engine),
+            lambda run: RunningQuery(engine.start(run), engine),
             applied=wanted.applied,
+            patience_s=engine.pace.patience_s,
         )
         _tell_ready()
         runner.run(stop)
@@ -82,7 +84,7 @@ def _serve(settings: Settings) -> None:
 
 
 def pace_of(options: Mapping[str, str]) -> Pace:
-    """Options such as `secfilter.shortest_ms = "500"`. Raises InvalidInput for any other."""
+    """Options such as `secfilter.query_ms = "22000"`. Raises InvalidInput for any other."""
     known = [field.name for field in fields(Pace)]
     own: dict[str, int] = {}
     for key, value in options.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import zlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from secfilter.ingest import in_topics, ingest
 from secfilter.kafka_options import KafkaOptions, Offsets
 from secfilter.lab import read_lab
 from secfilter.leftovers import Leftovers
+from secfilter.pace import Pace
 from secfilter.positions import Positions
 
 _STATES = "org.apache.spark.sql.execution.streaming.runtime"
@@ -32,27 +32,6 @@ _STATES = "org.apache.spark.sql.execution.streaming.runtime"
 
 # Planning a batch takes a tenth of a second; on a busy machine, or the first time, more.
 _PLANNING_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How long batches last, in milliseconds.
-
-    The end of a real-time batch is where a query can be restarted without loss or repetition, and
-    what costs latency; so a batch is the longer, the more queries there are, and no two have quite
-    the same length (boundaries that meet stop everything at once).
-    """
-
-    shortest_ms: int = 16_000
-    longest_ms: int = 20_000
-    per_query_ms: int = 200
-    microbatch_ms: int = 100
-
-    def real_time_ms(self, run: str, queries: int) -> int:
-        """The batch length of a run under the real-time trigger, beside `queries` others."""
-        base = min(self.longest_ms, self.shortest_ms + self.per_query_ms * queries)
-        spread = zlib.crc32(run.encode()) % 1_000 / 1_000
-        return max(self.shortest_ms, int(base * (0.75 + spread / 2)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +45,7 @@ class Engine:
     id_key: str = field(repr=False)
     pace: Pace = field(default_factory=Pace)
 
-    def start(self, run: Run, others: int = 0) -> StreamingQuery:
+    def start(self, run: Run) -> StreamingQuery:
         """Start the run's query where it had ended; returns when it is initialized.
 
         Raises PlatformError (a plan that cannot be run, Kafka that does not answer) or Spark's own.
@@ -79,7 +58,7 @@ class Engine:
             interval = f"{self.pace.microbatch_ms} milliseconds"
             mode = "update" if gives_updates(run.plan) else "append"
             return _started(writer.outputMode(mode).trigger(processingTime=interval))
-        batch = f"{self.pace.real_time_ms(run.name, others)} milliseconds"
+        batch = f"{self.pace.real_time_ms(run)} milliseconds"
         return _started(writer.outputMode("update").trigger(realTime=batch))
 
     def _checkpoint(self, run: Run) -> Checkpoint:

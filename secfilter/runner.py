@@ -9,6 +9,7 @@ from typing import Protocol
 
 from catalog.errors import PlatformError
 from catalog.runs import Run
+from secfilter.pace import Pace
 from secfilter.supervised import Report, Starter, Supervised
 
 POLL_S = 0.2
@@ -29,7 +30,8 @@ class Runner:
 
     `wanted` gives what should run, `start` starts one run's query, `report` is told of every change
     of a run's state: name, state (starting, running, restarting, failed, stopped), message without
-    data, fingerprint. `applied` is told whenever nothing runs any more that is not wanted.
+    data, fingerprint. `applied` is told whenever nothing runs any more that is not wanted. A query
+    that should stop and whose batch has not ended after `patience_s` seconds is broken off.
     """
 
     def __init__(
@@ -39,12 +41,14 @@ class Runner:
         start: Starter,
         clock: Callable[[], float] = time.monotonic,
         applied: Callable[[], object] = lambda: None,
+        patience_s: float = Pace().patience_s,
     ) -> None:
         self._wanted = wanted
         self._report = report
         self._start = start
         self._applied = applied
         self._clock = clock
+        self._patience_s = patience_s
         self._runs: dict[str, Supervised] = {}
         self._asked = True
 
@@ -61,11 +65,11 @@ class Runner:
             for name, known in self._runs.items():
                 known.want(wanted.get(name))
             for name in wanted.keys() - self._runs.keys():
-                made = Supervised(name, self._start, self._told, self._clock)
+                made = Supervised(name, self._start, self._told, self._clock, self._patience_s)
                 made.want(wanted[name])
                 self._runs[name] = made
         for known in list(self._runs.values()):
-            known.step(len(self._runs) - 1)
+            known.step()
         self._runs = {name: known for name, known in self._runs.items() if not known.gone}
         if wanted is not None and all(known.in_step for known in self._runs.values()):
             self._tell_applied()
@@ -77,7 +81,7 @@ class Runner:
             known.want(None)
         while self._runs and self._clock() < deadline:
             for known in self._runs.values():
-                known.step(0)
+                known.step()
             self._runs = {name: known for name, known in self._runs.items() if not known.gone}
             time.sleep(0.02)
         for known in self._runs.values():

@@ -18,8 +18,6 @@ _FAILED_AFTER = 4
 _RECOVERED_S = 30.0
 # Looking at a query costs a call to the JVM.
 _LOOK_S = 1.0
-# Longer than any batch: then the stop need not wait for its end.
-_BOUNDARY_S = 30.0
 _log = logging.getLogger(__name__)
 
 
@@ -42,7 +40,7 @@ class Query(Protocol):
         """What it has withheld so far, in words; empty for nothing."""
 
 
-Starter = Callable[[Run, int], Query]
+Starter = Callable[[Run], Query]
 
 
 class Supervised:
@@ -54,12 +52,15 @@ class Supervised:
         start: Starter,
         report: Callable[[str, str, str, str], bool],
         clock: Callable[[], float],
+        patience_s: float,
     ) -> None:
+        """`patience_s` is longer than any batch: so long a stop waits for its end."""
         self.name = name
         self.gone = False
         self._start = start
         self._report = report
         self._clock = clock
+        self._patience_s = patience_s
         self._wanted: Run | None = None
         self._mark = ""
         self._running_mark = ""
@@ -86,8 +87,8 @@ class Supervised:
             self._not_before, self._failures = min(self._not_before, self._clock()), 0
         self._wanted, self._mark = run, mark
 
-    def step(self, others: int) -> None:
-        """Do what can be done now without waiting; `others` is the number of other runs."""
+    def step(self) -> None:
+        """Do what can be done now without waiting."""
         if self._query is not None:
             self._look(self._query)
         if self._query is None and self._wanted is None:
@@ -95,7 +96,7 @@ class Supervised:
             self.gone = True
         elif self._query is None and self._wanted is not None:
             if self._clock() >= self._not_before:
-                self._launch(self._wanted, others)
+                self._launch(self._wanted)
         elif self._running_mark != self._mark:
             self._leave()
 
@@ -107,11 +108,11 @@ class Supervised:
         self._say("stopped", "stopped inside a batch")
         self.gone = True
 
-    def _launch(self, run: Run, others: int) -> None:
+    def _launch(self, run: Run) -> None:
         if not self._failures:
             self._say("starting", "")
         try:
-            self._query = self._start(run, others)
+            self._query = self._start(run)
         except Exception as error:  # one run's failure is its own, whatever it is
             self._failed(error)
             return
@@ -135,7 +136,7 @@ class Supervised:
             elif self._stopping_since is None:
                 self._failed(RuntimeError("ended"))
         elif self._stopping_since is not None:
-            if now - self._stopping_since > _BOUNDARY_S:
+            if now - self._stopping_since > self._patience_s:
                 query.stop()
         else:
             if now - self._started > _RECOVERED_S:

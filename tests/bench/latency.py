@@ -12,7 +12,7 @@ from tests.bench.figure import Figure, percentiles
 from tests.bench.world import World
 
 RATE = 500
-# Java compiles what runs often, and a batch is planned every sixteen seconds or so: after some
+# Java compiles what runs often, and a batch is planned every twenty or thirty seconds: after some
 # minutes planning is as fast as it gets.
 WARM_S, MEASURE_S = 300.0, 120.0
 

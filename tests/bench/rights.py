@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from secfilter.queries import Pace
+from secfilter.pace import Pace
 from tests.bench.feed import Feed, first_arrival
 from tests.bench.figure import Figure, middle
 from tests.bench.world import World
 
 RUNS = 15
-_BATCH_S = Pace().shortest_ms / 1000
+_BATCH_S = Pace().query_ms / 1000
 
 
 def revocation(world: World) -> list[Figure]:

@@ -19,8 +19,9 @@ from pyspark.sql import SparkSession
 from deploy.runtime import Runtime
 from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import kafka_options
+from secfilter.pace import Pace
 from secfilter.positions import Positions
-from secfilter.queries import Engine, Pace
+from secfilter.queries import Engine
 from tests.integration.brokers import Broker
 from tests.integration.secfilter.deployment import Deployment
 from tests.integration.secfilter.plane import Plane, kafka_settings
@@ -64,7 +65,7 @@ def plane(spark: SparkSession, broker: Broker, rights: None, tmp_path: Path) -> 
         positions=Positions(config),
         checkpoints=Checkpoints(tmp_path / "checkpoints"),
         id_key="0" * 64,
-        pace=Pace(shortest_ms=500, per_query_ms=0),
+        pace=Pace(query_ms=500, ingest_ms=500),
     )
     admin = AdminClient(broker.admin_config())
     made = Plane(broker, engine, admin, Producer(broker.admin_config()))

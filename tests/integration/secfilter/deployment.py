@@ -56,7 +56,8 @@ class Deployment:
             + f'[secfilter]\nmaster = "local[4]"\njars = "{self.runtime.jars.connector}"\n'
             f'checkpoints = "{self.folder / "checkpoints"}"\n'
             f'id_key_file = "{self.folder / "id.key"}"\n'
-            '[secfilter.options]\n"secfilter.shortest_ms" = "500"\n"spark.driver.memory" = "1g"\n'
+            '[secfilter.options]\n"secfilter.query_ms" = "500"\n"secfilter.ingest_ms" = "500"\n'
+            '"spark.driver.memory" = "1g"\n'
         )
         self.catalog = Catalog(url)
         ensure_initialised(self.catalog, self.folder / "first.password")

@@ -23,7 +23,7 @@ from catalog.plan import (
 )
 from catalog.runs import FanOutClass, IngestRun, QueryRun
 from catalog.schema import Type
-from secfilter.queries import Pace
+from secfilter.pace import Pace
 from tests.integration.secfilter.plane import Feed, Plane, headers, tuple_at, values
 
 Until = Callable[[Callable[[], bool]], None]
@@ -213,7 +213,7 @@ def test_a_stop_inside_a_batch_puts_nothing_into_lab_twice(plane: Plane) -> None
 
 def test_a_stop_in_planning_puts_nothing_into_lab_twice(plane: Plane) -> None:
     # Longer than it takes to start anew: what is left running would be seen.
-    plane.engine = replace(plane.engine, pace=Pace(shortest_ms=4_000, per_query_ms=0))
+    plane.engine = replace(plane.engine, pace=Pace(ingest_ms=4_000))
     stream = plane.stream(0)
     run = IngestRun("ingest-1", (stream,))
     feed = Feed(plane, f"in.{stream.relation.name}")

@@ -3,25 +3,30 @@
 import pytest
 
 from catalog.errors import InvalidInput
+from catalog.label import Label
+from catalog.plan import Source
+from catalog.relation import Relation, RelationKind
+from catalog.runs import IngestRun, QueryRun, Run
+from catalog.schema import Attribute, Schema, Type
 from secfilter.__main__ import pace_of
-from secfilter.queries import Pace
+from secfilter.pace import Pace
 
 
 def test_options_of_ours_make_the_pace_and_sparks_do_not() -> None:
-    options = {"secfilter.shortest_ms": "500", "spark.driver.memory": "1g"}
-    assert pace_of(options) == Pace(shortest_ms=500)
+    options = {"secfilter.query_ms": "500", "spark.driver.memory": "1g"}
+    assert pace_of(options) == Pace(query_ms=500)
     assert pace_of({}) == Pace()
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"secfilter.shortest": "500"}, "there is no option 'secfilter.shortest'; there are"),
+        ({"secfilter.query": "500"}, "there is no option 'secfilter.query'; there are"),
         ({"secfilter.": "500"}, "there is no option 'secfilter.'"),
-        ({"secfilter.shortest_ms": "5 s"}, "is '5 s', and not a number of milliseconds"),
-        ({"secfilter.shortest_ms": "-1"}, "not a number of milliseconds"),
-        ({"secfilter.shortest_ms": ""}, "not a number of milliseconds"),
-        ({"secfilter.longest_ms": "٣"}, "not a number of milliseconds"),
+        ({"secfilter.query_ms": "5 s"}, "is '5 s', and not a number of milliseconds"),
+        ({"secfilter.query_ms": "-1"}, "not a number of milliseconds"),
+        ({"secfilter.query_ms": ""}, "not a number of milliseconds"),
+        ({"secfilter.ingest_ms": "٣"}, "not a number of milliseconds"),
     ],
 )
 def test_other_options_are_refused(options: dict[str, str], said: str) -> None:
@@ -30,8 +35,18 @@ def test_other_options_are_refused(options: dict[str, str], said: str) -> None:
     assert said in refusal.value.detail
 
 
-def test_batches_are_never_shorter_and_differ_from_run_to_run() -> None:
-    pace = Pace()
-    lengths = {pace.real_time_ms(f"query-{number}", 10) for number in range(50)}
-    assert min(lengths) >= pace.shortest_ms and max(lengths) <= pace.longest_ms * 5 // 4
+def run_of(kind: str, number: int) -> Run:
+    if kind == "ingest":
+        return IngestRun(f"ingest-{number}", ())
+    schema = Schema((Attribute("a", Type.STRING),))
+    stream = Relation(1, "s", RelationKind.STREAM, schema, None, 0, Label.of(0))
+    return QueryRun(f"query-{number}", Source(stream), stream, (), False, Label.of(0), {})
+
+
+@pytest.mark.parametrize("kind", ["query", "ingest"])
+def test_batches_are_never_shorter_and_differ_from_run_to_run(kind: str) -> None:
+    pace = Pace(query_ms=1_000, ingest_ms=2_000)
+    lengths = {pace.real_time_ms(run_of(kind, number)) for number in range(50)}
+    shortest = pace.ingest_ms if kind == "ingest" else pace.query_ms
+    assert min(lengths) >= shortest and max(lengths) <= shortest * 5 // 4
     assert len(lengths) > 10

@@ -55,7 +55,7 @@ class Bench:
     marks: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.runner = Runner(self.ask, self.report, self.start, lambda: self.now)
+        self.runner = Runner(self.ask, self.report, self.start, lambda: self.now, patience_s=40.0)
 
     def ask(self) -> Sequence[Run]:
         if isinstance(self.wanted, Exception):
@@ -66,7 +66,7 @@ class Bench:
         self.told.append((name, state, message))
         self.marks[name] = mark
 
-    def start(self, run: Run, others: int) -> FakeQuery:
+    def start(self, run: Run) -> FakeQuery:
         if self.refuse is not None:
             raise self.refuse
         self.queries.append(FakeQuery(run))
@@ -112,7 +112,7 @@ def test_a_batch_that_does_not_end_is_broken_off() -> None:
     bench.queries[0].boundary = False
     bench.wanted = ()
     bench.step()
-    bench.step(31)
+    bench.step(41)
     assert bench.queries[0].killed
 
 
