@@ -8,12 +8,13 @@ topics are aligned in groups; a group in which something fails is taken apart, t
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from threading import Lock
 from typing import Protocol, TypeVar
 
 from sqlalchemy import ColumnElement, Select, and_, or_, select, tuple_, update
@@ -68,6 +69,8 @@ class Alignment:
     kafka: TopicControl
     lock: TopicLocks
     clock: Callable[[], datetime]
+    _under_way: Counter[str] = field(default_factory=Counter, init=False)
+    _noting: Lock = field(default_factory=Lock, init=False)
 
     def align(self, topics: Iterable[str]) -> None:
         """Align these topics. Raises the first failure when all were tried.
@@ -76,9 +79,24 @@ class Alignment:
         """
         ordered = sorted(set(topics))
         together = [ordered[i : i + _TOGETHER] for i in range(0, len(ordered), _TOGETHER)]
-        failures = _at_once(_PARALLEL, self._try, together)
+        with self._noted(ordered):
+            failures = _at_once(_PARALLEL, self._try, together)
         if failures:
             raise failures[0]
+
+    @contextmanager
+    def _noted(self, topics: Sequence[str]) -> Iterator[None]:
+        """While the block runs, nobody need look for what is pending in these topics."""
+        with self._noting:
+            self._under_way.update(topics)
+        try:
+            yield
+        finally:
+            with self._noting:
+                self._under_way.subtract(topics)
+                for topic in topics:
+                    if not self._under_way[topic]:
+                        del self._under_way[topic]
 
     def _try(self, topics: Sequence[str]) -> list[PlatformError]:
         """Align the topics together; where that fails, each for itself: none holds up another."""
@@ -95,8 +113,11 @@ class Alignment:
         return _at_once(_TOGETHER, self._try, [[topic] for topic in topics])
 
     def align_pending(self) -> None:
-        """Align every topic that has something left to do."""
-        self.align(self._pending())
+        """Align every topic that has something left to do and is not being aligned by a call."""
+        pending = self._pending()
+        with self._noting:
+            left = pending - self._under_way.keys()
+        self.align(left)
 
     def intend_to_fence(self, topics: Collection[str]) -> None:
         """Keep that these topics have to be fenced, until they are aligned the next time."""

@@ -54,8 +54,10 @@ class TopicAccess:
             FenceNotProven: A fetch that was let in earlier may still wait. Repeat the call.
             Unavailable: Kafka cannot be reached. Repeat the call.
         """
-        self._acls.revoke_topics(principals_of)
-        self._fence.put_up([topic for topic in principals_of if is_fenced_topic(topic)])
+        self._fence.put_up(
+            [topic for topic in principals_of if is_fenced_topic(topic)],
+            lambda: self._acls.revoke_topics(principals_of),
+        )
 
     def withdraw_all(self, principals_of: PrincipalsOf) -> None:
         """As `withdraw` of each topic, several at once.

@@ -5,7 +5,8 @@ another check, so it outlives the deletion of its ACL. A parked fetch whose offs
 segment than the log's end is answered at once, with what lies before the roll; the client's next
 fetch is refused. So the fence rolls the log, and proves it:
 
-1. `segment.ms` is set to 1: a record more than 1 ms newer than the segment's first begins another.
+1. The ACLs are deleted, and meanwhile `segment.ms` is set to 100: a record that is newer than the
+   segment's first by more than that begins another. (With 1 ms nearly every tuple would, too.)
 2. A first fence record is written. It got its offset after the ACL was gone, so no fetch that was
    let in before asks for a later one.
 3. A fetch of our own for exactly that record is parked at each live replica. It is the hardest of
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
@@ -34,13 +36,14 @@ from catalog.errors import Unavailable
 from secadmin.kafka.brokers import live_brokers
 from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, all_finished
 from secadmin.kafka.fence_writer import FenceWriter, Partition
-from secadmin.kafka.segment_setting import SegmentSetting
+from secadmin.kafka.segment_setting import ROLL_MS, SegmentSetting
 from secadmin.kafka.topics import Topics
 from secadmin.kafka.wire.connection import BrokerAddress
 from secadmin.kafka.wire.connections import BrokerConnections
 from secadmin.kafka.wire.parked_fetch import FetchPlace, ParkedFetch, ping
 
-_AHEAD_MS = 10
+# Of each fence record before what is newest: enough to begin a segment.
+_AHEAD_MS = ROLL_MS + 10
 
 
 class FenceNotProven(Unavailable):
@@ -89,20 +92,23 @@ class Fence:
         self._limits = limits or FenceLimits()
         self._setting = SegmentSetting(admins)
 
-    def put_up(self, topics: Collection[str]) -> None:
-        """Fence the topics that exist; the ACLs must be gone from every broker.
+    def put_up(self, topics: Collection[str], take_away: Callable[[], object]) -> None:
+        """Run `take_away`, which deletes ACLs at every broker; then fence the topics that exist.
 
         Raises:
             FenceNotProven: Not all own fetches came back within the limits. It holds for all of the
                 topics, of which some may be fenced.
             Unavailable: Kafka cannot be reached, or the setting could not be taken back.
         """
-        there = self._topics.describe(topics).keys()
-        if not there:
-            return
+        there: set[str] = set()
         try:
-            self._setting.shorten(there)
-            self._prove(there)
+            # Two changes of the cluster take as long together as one.
+            with ThreadPoolExecutor(1) as meanwhile:
+                shortening = meanwhile.submit(self._shorten, topics, there)
+                take_away()
+            shortening.result()
+            if there:
+                self._prove(there)
         except FenceNotProven:
             # That it is not proven must be known, whatever else fails; the next fence restores.
             with suppress(Unavailable):
@@ -112,6 +118,11 @@ class Fence:
             self._setting.restore(there)
             raise
         self._setting.restore(there)
+
+    def _shorten(self, topics: Collection[str], there: set[str]) -> None:
+        """Put those of the topics that exist into `there`, then shorten their setting."""
+        there.update(self._topics.describe(topics))
+        self._setting.shorten(there)
 
     def shortened(self, topics: Collection[str]) -> frozenset[str]:
         """Topics that a fence left with its setting, because the process ended within it."""

@@ -16,8 +16,9 @@ from confluent_kafka.admin import (
 from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, all_finished, failure_of
 from secadmin.kafka.grouped import Grouped
 
+ROLL_MS = 100
+"""A record that is newer than a segment's first by more than that begins another."""
 _NAME = "segment.ms"
-_ROLL_MS = "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +35,15 @@ class _Change:
 
 
 class SegmentSetting:
-    """Sets `segment.ms` to 1 and takes it back. The platform's topics have none of their own."""
+    """Sets `segment.ms` to 100 and takes it back. The platform's topics have none of their own."""
 
     def __init__(self, admins: AdminClients) -> None:
         self._admins = admins
         self._changes = Grouped(self._send)
 
     def shorten(self, topics: Collection[str]) -> None:
-        """Let every record that is more than 1 ms newer begin a segment. Raises Unavailable."""
-        self._changes.run([_Change(topic, _ROLL_MS) for topic in topics])
+        """Let a record that is more than `ROLL_MS` newer begin a segment. Raises Unavailable."""
+        self._changes.run([_Change(topic, str(ROLL_MS)) for topic in topics])
 
     def restore(self, topics: Collection[str]) -> None:
         """Take the setting back; a topic that is gone needs nothing. Raises Unavailable."""
@@ -58,7 +59,7 @@ class SegmentSetting:
         return frozenset(
             resource.name
             for resource, found in zip(futures, settings, strict=True)
-            if found[_NAME].value == _ROLL_MS
+            if found[_NAME].value == str(ROLL_MS)
         )
 
     def _send(self, changes: Sequence[_Change]) -> list[Exception | None]:

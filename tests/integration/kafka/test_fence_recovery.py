@@ -32,7 +32,7 @@ def test_not_proven_fails_loudly_and_still_takes_the_setting_back(parts: Parts) 
     no_time = FenceLimits(total_s=0)
     fence = Fence(parts.admins, parts.topics, parts.writer, parts.connections, limits=no_time)
     with pytest.raises(FenceNotProven) as caught:
-        fence.put_up([topic])
+        fence.put_up([topic], lambda: None)
     assert topic in str(caught.value)
     assert caught.value.status == 503
     _await_setting(parts, topic, shortened=False)
@@ -52,7 +52,7 @@ def test_not_proven_is_told_also_where_the_setting_stays(
     with monkeypatch.context() as broken:
         broken.setattr(SegmentSetting, "restore", restore)
         with pytest.raises(FenceNotProven):
-            fence.put_up([topic])
+            fence.put_up([topic], lambda: None)
     _await_setting(parts, topic, shortened=True)
     parts.access.withdraw(topic, [])
     _await_setting(parts, topic, shortened=False)
@@ -66,7 +66,9 @@ def test_a_clock_that_is_behind(parts: Parts) -> None:
     def clock() -> float:
         return time.time() - 3600
 
-    Fence(parts.admins, parts.topics, parts.writer, parts.connections, clock).put_up([topic])
+    Fence(parts.admins, parts.topics, parts.writer, parts.connections, clock).put_up(
+        [topic], lambda: None
+    )
 
 
 @pytest.mark.parametrize("records", [0, 1])

@@ -32,7 +32,9 @@ def _acls(admins: AdminClients, to: KafkaSettings) -> Acls:
 
 
 def _put_up(admins: AdminClients, to: KafkaSettings) -> None:
-    Fence(admins, Topics(admins, to), FenceWriter(to), BrokerConnections(to)).put_up(["out.x.y"])
+    Fence(admins, Topics(admins, to), FenceWriter(to), BrokerConnections(to)).put_up(
+        ["out.x.y"], lambda: None
+    )
 
 
 _CALLS: dict[str, Call] = {

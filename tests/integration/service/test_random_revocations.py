@@ -117,7 +117,7 @@ def test_without_the_fence_it_is_seen_to_arrive(
 ) -> None:
     """The same, where a revocation does no more than to delete the ACL."""
     with teams(surroundings, admin, objects, (1, 2), parked_alone) as (rounds,):
-        monkeypatch.setattr(Fence, "put_up", lambda fence, topics: None)
+        monkeypatch.setattr(Fence, "put_up", lambda fence, topics, take_away: take_away())
         with pytest.raises(AssertionError, match="leaked"):
             _play(rounds, 10)
         monkeypatch.undo()

@@ -112,3 +112,24 @@ def test_a_topic_whose_lock_is_held_holds_up_no_other(catalog: Catalog) -> None:
     with pytest.raises(Unavailable, match="somebody else"):
         Alignment(catalog, Kafka(), Locks(taken={BAD}), catalog.clock).align(TOPICS)
     assert undone(catalog) == {BAD: False}
+
+
+def test_what_a_call_is_aligning_is_left_to_it(catalog: Catalog) -> None:
+    own, other = TOPICS[:2], set(TOPICS[2:])
+
+    class Looking(Kafka):
+        def withdraw(self, principals_of: PrincipalsOf) -> None:
+            if not other & principals_of.keys():
+                # Meanwhile the upkeep looks for what is pending.
+                alignment.align_pending()
+            super().withdraw(principals_of)
+
+    kafka = Looking(bad=set(own))
+    alignment = Alignment(catalog, kafka, Locks(), catalog.clock)
+    with pytest.raises(FenceNotProven):
+        alignment.align(own)
+    assert kafka.withdrawn.keys() == other
+    kafka.bad.clear()
+    alignment.align_pending()
+    assert kafka.withdrawn.keys() == set(TOPICS)
+    assert undone(catalog) == {}
