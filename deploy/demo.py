@@ -25,7 +25,10 @@ def main(stack: Stack) -> int:
     started = time.monotonic()
 
     def say(text: str) -> None:
-        console.print(f"[dim]{time.monotonic() - started:6.1f} s[/] {text}")
+        # Two columns: what is longer than a line goes on below itself.
+        line = Table.grid(padding=(0, 1))
+        line.add_row(f"[dim]{time.monotonic() - started:6.1f} s[/]", text)
+        console.print(line)
 
     story = Story(stack, say)
     try:

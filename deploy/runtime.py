@@ -30,5 +30,6 @@ def ensure_runtime() -> Runtime:
     cache = environment.cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     if not jars.verified(cache):
-        print("fetching the jars of Kafka and of Spark's connector (once)", file=sys.stderr)
+        what = "fetching the jars of Kafka and of Spark's connector (once, a minute or two)"
+        print(what, file=sys.stderr)
     return Runtime(java, jars.ensure(java, environment.pyspark_jars(), cache))
