@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
@@ -11,10 +12,18 @@ from catalog.errors import Conflict
 from catalog.models import Role, Seniority
 
 
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """By role, itself and all that it reaches in the hierarchy; and the names of all of them."""
+
+    members: Mapping[int, frozenset[int]]
+    names: Mapping[int, str]
+
+
 def _closure_by(
     near: InstrumentedAttribute[int], far: InstrumentedAttribute[int]
-) -> Select[int, int]:
-    """Pairs of one of the roles `wanted` and a role that is reached from it, itself included."""
+) -> Select[int, int, str]:
+    """One of the roles `wanted`, a role that is reached from it (itself, too), and its name."""
     start = select(Role.id.label("root"), Role.id.label("member")).where(
         Role.id.in_(bindparam("wanted"))
     )
@@ -25,7 +34,8 @@ def _closure_by(
     )
     # UNION, not UNION ALL: it ends even on a graph with a cycle, should one ever get in.
     reached = reached.union(step)
-    return select(reached.c.root, reached.c.member)
+    members = select(reached.c.root, reached.c.member, Role.name)
+    return members.join(Role, Role.id == reached.c.member)
 
 
 _JUNIORS = _closure_by(Seniority.senior_id, Seniority.junior_id)
@@ -37,24 +47,29 @@ def juniors_of(session: Session, role_ids: Iterable[int]) -> Mapping[int, frozen
 
     A role that does not exist is left out.
     """
+    return _closure(session, role_ids, _JUNIORS).members
+
+
+def juniors_with_names(session: Session, role_ids: Iterable[int]) -> Closure:
+    """As `juniors_of`, with the names of all these roles."""
     return _closure(session, role_ids, _JUNIORS)
 
 
 def seniors_of(session: Session, role_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
     """For each of the roles: itself and all its seniors: who is touched when its grants change."""
-    return _closure(session, role_ids, _SENIORS)
+    return _closure(session, role_ids, _SENIORS).members
 
 
-def _closure(
-    session: Session, role_ids: Iterable[int], closure: Select[int, int]
-) -> Mapping[int, frozenset[int]]:
+def _closure(session: Session, role_ids: Iterable[int], closure: Select[int, int, str]) -> Closure:
     wanted = sorted(set(role_ids))
     if not wanted:
-        return {}
+        return Closure({}, {})
     found: dict[int, set[int]] = {}
-    for root, member in session.execute(closure, {"wanted": wanted}):
+    names: dict[int, str] = {}
+    for root, member, name in session.execute(closure, {"wanted": wanted}):
         found.setdefault(root, set()).add(member)
-    return {root: frozenset(members) for root, members in found.items()}
+        names[member] = name
+    return Closure({root: frozenset(members) for root, members in found.items()}, names)
 
 
 def add_junior(session: Session, senior: Role, junior: Role) -> bool:

@@ -18,7 +18,7 @@ _TOKEN_BYTES = 32
 _LOGIN = (
     select(Session)
     .where(Session.token_hash == bindparam("digest"))
-    .options(orm.joinedload(Session.user), orm.selectinload(Session.active_roles))
+    .options(orm.joinedload(Session.user), orm.joinedload(Session.active_roles))
     # Inside a change, what another service did meanwhile counts, not what was read before.
     .execution_options(populate_existing=True)
 )
@@ -44,7 +44,7 @@ def authenticate(
     where `allow_one_time` lets that session through (to change it, to look at itself, to log out).
     """
     digest = token_hash(token)
-    login = session.scalar(_LOGIN, {"digest": digest})
+    login = session.scalars(_LOGIN, {"digest": digest}).unique().one_or_none()
     # The look-up goes by a hash, so its time tells nothing; the comparison is for good measure.
     if login is None or not hmac.compare_digest(login.token_hash, digest):
         raise _not_authenticated()

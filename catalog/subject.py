@@ -9,12 +9,11 @@ from sqlalchemy import bindparam, orm, select
 from sqlalchemy.orm import selectinload
 
 from catalog.models import Access, Membership, Role, Session, User
-from catalog.roles import juniors_of
+from catalog.roles import Closure, juniors_with_names
 
 _MEMBERSHIPS = select(Membership.user_id, Membership.role_id).where(
     Membership.user_id.in_(bindparam("users"))
 )
-_NAMES = select(Role.id, Role.name).where(Role.id.in_(bindparam("roles")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +109,12 @@ def _subjects(session: orm.Session, claims: Sequence[_Claim]) -> tuple[Subject, 
     users = {claim.user.id for claim in claims}
     memberships = session.execute(_MEMBERSHIPS, {"users": list(users)})
     held = {(user, role) for user, role in memberships}
-    closure = juniors_of(session, {role for claim in claims for role in claim.role_ids})
-    everything = {role for members in closure.values() for role in members}
-    named = session.execute(_NAMES, {"roles": list(everything)})
-    names = {row.id: row.name for row in named}
-    return tuple(_subject(claim, held, closure, names) for claim in claims)
+    juniors = juniors_with_names(session, {role for claim in claims for role in claim.role_ids})
+    return tuple(_subject(claim, held, juniors) for claim in claims)
 
 
-def _subject(
-    claim: _Claim,
-    held: set[tuple[int, int]],
-    closure: Mapping[int, frozenset[int]],
-    names: Mapping[int, str],
-) -> Subject:
-    user = claim.user
+def _subject(claim: _Claim, held: set[tuple[int, int]], juniors: Closure) -> Subject:
+    user, closure, names = claim.user, juniors.members, juniors.names
     barred = "the user is locked" if user.locked else claim.barred
     active = frozenset(
         role for role in claim.role_ids if (user.id, role) in held and role in closure
