@@ -25,8 +25,8 @@ STREAMS, ROLES, USERS = 1000, 200, 1000
 ROLES_A_USER, ROLES_A_STREAM = 5, 5
 RUNS = 20
 LIMIT_MS = 200.0
-SETTLE_S, IDLE_S = 20.0, 30.0
-# Several batches of ingest: what arrives late does so between two of them.
+SETTLE_S, IDLE_S = 20.0, 75.0
+# Each several batches of ingest: work is done, and what is late arrives, between two of them.
 ARRIVALS_S = 120.0
 OUTPUT = "scaled"
 _SENT = 2
