@@ -16,6 +16,7 @@ from secfilter.kafka_options import Offsets
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _CURRENT, _START, _SPARK = "current.json", "start.json", "spark"
+_LOGS = ("offsets", "commits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,18 @@ class Checkpoint:
         if not batches:
             return self.start or {}
         return _read_offsets(self.spark / "offsets" / str(max(batches)))
+
+    def clear_cut_off(self) -> None:
+        """Take away what a write of a first batch left that was cut off by a crash or a stop.
+
+        Spark refuses to begin at batch 0 while anything lies in its logs, now and ever after. Call
+        it while no query runs here.
+        """
+        for log in _LOGS:
+            folder = self.spark / log
+            if folder.exists() and not _numbers(folder):
+                for left in folder.iterdir():
+                    left.unlink()
 
 
 @dataclass(frozen=True, slots=True)

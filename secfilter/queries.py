@@ -65,6 +65,7 @@ class Engine:
         shape = _shape(run)
         current = self.checkpoints.current(run.name, shape)
         if current is not None:
+            current.clear_cut_off()
             return current
         before = self.checkpoints.previous(run.name)
         known: Offsets = before.committed() if before else _first_offsets(run)

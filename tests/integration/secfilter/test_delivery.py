@@ -211,6 +211,24 @@ def test_a_stop_inside_a_batch_puts_nothing_into_lab_twice(plane: Plane) -> None
         assert headers(message)[1][1].split(":")[0] == str(message.partition())
 
 
+@pytest.mark.parametrize("log", ["offsets", "commits"])
+def test_a_run_goes_on_where_its_first_commit_was_cut_off(plane: Plane, log: str) -> None:
+    plane.engine = replace(plane.engine, pace=Pace(ingest_ms=60_000))
+    stream = plane.stream(0)
+    run = IngestRun("ingest-1", (stream,))
+    query = plane.start(run)
+    plane.send(stream, tuple_at(1))
+    assert len(plane.read(f"lab.{stream.relation.name}", 1)) == 1
+    plane.break_off(query)
+    current = plane.engine.checkpoints.previous(run.name)
+    assert current is not None and current.committed() == current.start
+    # What Spark writes before it moves it to its place: killed in between, it stays.
+    (current.spark / log / ".0.5b1c.tmp").write_text("v1")
+    plane.start(run)
+    plane.send(stream, tuple_at(2, price=2))
+    assert prices(plane.read(f"lab.{stream.relation.name}", 2)) == [1, 2]
+
+
 def test_a_stop_in_planning_puts_nothing_into_lab_twice(plane: Plane) -> None:
     # Longer than it takes to start anew: what is left running would be seen.
     plane.engine = replace(plane.engine, pace=Pace(ingest_ms=4_000))
