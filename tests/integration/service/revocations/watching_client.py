@@ -13,6 +13,8 @@ from secadmin.kafka.principals import Credentials
 from tests.integration.service.revocations.ledger import Reception
 from tests.integration.service.revocations.numbered_flow import numbers_in
 
+_ENDING_S = 30.0
+
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
@@ -47,8 +49,11 @@ class WatchingClient(ABC):
         self.stopped.set()
 
     def join(self) -> None:
-        """Wait for the end."""
-        self._thread.join()
+        """Wait for the end, but not for a library that never returns from closing a consumer.
+
+        librdkafka does so at times when the rights of the one that it closes have just gone.
+        """
+        self._thread.join(_ENDING_S)
 
     @abstractmethod
     def is_ready(self, since: float) -> bool:
