@@ -50,3 +50,4 @@ def test_batches_are_never_shorter_and_differ_from_run_to_run(kind: str) -> None
     shortest = pace.ingest_ms if kind == "ingest" else pace.query_ms
     assert min(lengths) >= shortest and max(lengths) <= shortest * 5 // 4
     assert len(lengths) > 10
+    assert pace.patience_s > max(lengths) / 1000, "a stop waits for the end of any batch"
