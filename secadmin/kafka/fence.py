@@ -107,6 +107,8 @@ class Fence:
                 shortening = meanwhile.submit(self._shorten, topics, there)
                 take_away()
             shortening.result()
+            # Whether a topic is there is what holds once the ACLs are gone.
+            self._shorten(set(topics) - there, there)
             if there:
                 self._prove(there)
         except FenceNotProven:
