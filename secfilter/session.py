@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -62,6 +63,12 @@ _JAVA_OPTIONS = {
     "spark.executor.extraJavaOptions": _JAVA,
 }
 
+# Hadoop's own local file system starts a process for each file, to set its mode.
+_LOCAL_FILES_JAR = "hadoop-bare-naked-local-fs-*.jar"
+_LOCAL_FILES = {
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.NakedLocalFileSystem"
+}
+
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
@@ -81,10 +88,16 @@ def session_options(
         **_STREAMING,
         **_JAVA_OPTIONS,
         **(_LOOPBACK if local else {}),
-        **({"spark.driver.extraClassPath": f"{jars}/*"} if jars and local else {}),
-        **({"spark.jars": ",".join(_jars(jars))} if jars and not local else {}),
+        **(_with_jars(jars, local) if jars else {}),
         **(options or {}),
     }
+
+
+def _with_jars(jars: Path, local: bool) -> dict[str, str]:
+    if not local:
+        return {"spark.jars": ",".join(_jars(jars))}
+    files = _LOCAL_FILES if any(jars.glob(_LOCAL_FILES_JAR)) else {}
+    return {"spark.driver.extraClassPath": f"{jars}/*", **files}
 
 
 def build_session(
@@ -97,7 +110,20 @@ def build_session(
     builder = SparkSession.builder.master(master).appName("secfilter")
     for name, value in session_options(master, jars, options).items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    _forget_origins(spark)
+    return spark
+
+
+def _forget_origins(spark: SparkSession) -> None:
+    """Forget where each of Hadoop's 1,100 settings comes from, not the settings.
+
+    A stateful batch sends them out several times, and Hadoop zips each origin by itself.
+    """
+    settings: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    origins = settings.getClass().getDeclaredField("updatingResource")
+    origins.setAccessible(True)
+    origins.get(settings).clear()
 
 
 def _jars(folder: Path) -> list[str]:

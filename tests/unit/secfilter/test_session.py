@@ -1,0 +1,38 @@
+"""Spark's settings: what goes with the jars that are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from secfilter.session import session_options
+
+_FILES = "spark.hadoop.fs.file.impl"
+
+
+@pytest.fixture
+def jars(tmp_path: Path) -> Path:
+    (tmp_path / "hadoop-bare-naked-local-fs-1.0.jar").touch()
+    return tmp_path
+
+
+def test_a_local_engine_sets_modes_without_a_process(jars: Path) -> None:
+    options = session_options("local[2]", jars)
+    assert options["spark.driver.extraClassPath"] == f"{jars}/*"
+    assert options[_FILES].endswith("NakedLocalFileSystem")
+
+
+def test_without_that_jar_hadoop_does_it(tmp_path: Path) -> None:
+    assert session_options("local[2]", tmp_path)[_FILES].endswith("RawLocalFileSystem")
+    assert session_options("local[2]", None)[_FILES].endswith("RawLocalFileSystem")
+
+
+def test_a_cluster_is_sent_the_jars_and_uses_its_own_files(jars: Path) -> None:
+    options = session_options("spark://master:7077", jars)
+    assert options["spark.jars"] == str(jars / "hadoop-bare-naked-local-fs-1.0.jar")
+    assert options[_FILES].endswith("RawLocalFileSystem")
+
+
+def test_what_is_given_goes_over_the_defaults(jars: Path) -> None:
+    assert session_options("local[2]", jars, {_FILES: "mine"})[_FILES] == "mine"
