@@ -35,6 +35,10 @@ class Checkpoint:
         """Whether Spark has written anything here: then the checkpoint says where to go on."""
         return (self.spark / "metadata").exists()
 
+    def narrow(self) -> bool:
+        """Whether each topic had one partition when this generation began."""
+        return self.start is not None and all(len(parts) == 1 for parts in self.start.values())
+
     def committed(self) -> Offsets:
         """Where the last committed batch ended; `start` where there is none yet."""
         batches = _numbers(self.spark / "commits")

@@ -31,18 +31,21 @@ class Compiled:
     words: tuple[int, ...]
 
 
-def compile_plan(plan: Plan, source: Callable[[Relation], DataFrame]) -> Compiled:
+def compile_plan(
+    plan: Plan, source: Callable[[Relation], DataFrame], *, narrow: bool = False
+) -> Compiled:
     """Compile a plan.
 
     `source` gives a relation's tuples: its attributes, its label words (those of its reach) and
-    `__id`; it is called once for each Source. Raises InvalidInput for a plan that is not well
-    formed or that uses a name of ours.
+    `__id`; it is called once for each Source. `narrow` says that each source has one partition:
+    what keeps state then reads it without a shuffle. Raises InvalidInput for a plan that is not
+    well formed or that uses a name of ours.
     """
     check_plan(plan)
     for node in walk(plan):
         check_names(output_schema(node))
     words = words_of(reach(plan))
-    compiler = _Compiler(source, words, is_stateful(plan))
+    compiler = _Compiler(source, words, is_stateful(plan), narrow)
     return Compiled(compiler.compile(plan), output_schema(plan), words)
 
 
@@ -51,6 +54,7 @@ class _Compiler:
     source: Callable[[Relation], DataFrame]
     words: tuple[int, ...]
     stateful: bool
+    narrow: bool
 
     def compile(self, node: Plan) -> DataFrame:
         match node:
@@ -80,7 +84,8 @@ class _Compiler:
         if self.stateful and relation.event_time is not None:
             # Before any filter: time goes by all of the relation's tuples.
             timed = frame.withWatermark(relation.event_time, f"{relation.lateness_ms} milliseconds")
-            return _each_once(timed, relation)
+            # Behind the watermark, over which Spark forgets that there is one partition only.
+            return _each_once(timed.coalesce(1) if self.narrow else timed, relation)
         return frame
 
     def _project(self, node: Project) -> DataFrame:

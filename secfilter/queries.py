@@ -81,9 +81,12 @@ class Engine:
             nonlocal count
             count += 1
             records = self._records([relation.topic], checkpoint)
+            if is_stateful(run.plan):
+                records = records.coalesce(1)
             return read_lab(records, relation, f"source_{count}")
 
-        return fan_out(compile_plan(run.plan, source), run, self.id_key)
+        compiled = compile_plan(run.plan, source, narrow=checkpoint.narrow())
+        return fan_out(compiled, run, self.id_key)
 
     def _records(self, topics: list[str], checkpoint: Checkpoint) -> DataFrame:
         # Spark wants offsets of exactly the topics that this source reads.

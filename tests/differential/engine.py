@@ -67,7 +67,7 @@ def reader(kept: DataFrame, index: int) -> Callable[[Relation], DataFrame]:
 
 
 def _frame(index: int, case: Case, kept: DataFrame) -> DataFrame:
-    compiled = compile_plan(case.plan, reader(kept, index))
+    compiled = compile_plan(case.plan, reader(kept, index), narrow=index % 2 == 1)
     seen = [
         visible_to(FanOutClass("", each.clearance, each.weak), compiled.words, case.sources)
         for each in case.classes

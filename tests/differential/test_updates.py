@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.relation import Relation
 from secadmin.languages import parse_sql
@@ -23,6 +25,7 @@ from tests.differential.expected import expected
 from tests.differential.market import Market, case_of
 
 _BOTH = 'SELECT * FROM trades UNION ALL SELECT * FROM "trades-eu"'
+_ONE_SOURCE = "SELECT window_end, symbol, count(*) AS n FROM trades"
 QUERIES = {
     "tumbling, by symbol": f"""
         SELECT window_end, symbol, count(*) AS n, sum(volume) AS total, max(price) AS highest
@@ -62,6 +65,18 @@ def test_each_batch_gives_what_changed(spark: SparkSession, tmp_path: Path, name
     assert len(ids) == len(set(ids)), "each update has an id of its own"
 
 
+@pytest.mark.parametrize("narrow", [False, True])
+def test_sources_of_one_partition_are_not_shuffled(
+    spark: SparkSession, tmp_path: Path, narrow: bool
+) -> None:
+    text = f"{_ONE_SOURCE} GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol EMIT UPDATES"
+    case = case_of("one source", parse_sql(text, _Patient()))
+    query = _run(spark, case, case, tmp_path, [], narrow=narrow)
+    execution: Any = query._jsq.streamingQuery()
+    executed = execution.lastExecution().executedPlan().toString()
+    assert ("Exchange" in executed) is not narrow
+
+
 def _batch(case: Case, number: int) -> Case:
     """Every fourth record of each relation."""
     return replace(case, records={n: each[number::_BATCHES] for n, each in case.records.items()})
@@ -70,26 +85,36 @@ def _batch(case: Case, number: int) -> Case:
 def _streamed(
     spark: SparkSession, case: Case, batches: Sequence[Case], folder: Path
 ) -> list[list[Row]]:
-    """What Kafka's sink would be given, batch by batch, of a query that runs through them."""
+    """What Kafka's sink would be given, batch by batch, of a query that runs through them.
+
+    It takes its state over from batch to batch with a shuffle and without, in turn.
+    """
+    found: list[list[Row]] = []
+    for number, batch in enumerate(batches):
+        found.append([])
+        _run(spark, case, batch, folder, found[-1], narrow=number % 2 == 1)
+    return found
+
+
+def _run(
+    spark: SparkSession, case: Case, batch: Case, folder: Path, found: list[Row], *, narrow: bool
+) -> StreamingQuery:
+    """Run the case's query over one more batch; the query, which has ended."""
     given = folder / "given"
-    given.mkdir()
-    records = stored(spark, [case])
+    stored(spark, [batch]).write.mode("append").parquet(str(given))
 
     def read(relation: Relation) -> DataFrame:
-        arriving = spark.readStream.schema(records.schema).parquet(str(given))
-        return read_lab(arriving.where(fn.col("topic") == f"0/{relation.topic}"), relation)
+        arriving = spark.readStream.schema(spark.read.parquet(str(given)).schema)
+        records = arriving.parquet(str(given))
+        return read_lab(records.where(fn.col("topic") == f"0/{relation.topic}"), relation)
 
-    out = fan_out(compile_plan(case.plan, read), run_of(case), "key")
-    found: list[list[Row]] = []
-    for batch in batches:
-        stored(spark, [batch]).write.mode("append").parquet(str(given))
-        found.append([])
-        query = (
-            out.writeStream.foreachBatch(lambda frame, _: found[-1].extend(frame.collect()))
-            .outputMode("update")
-            .option("checkpointLocation", str(folder / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-    return found
+    out = fan_out(compile_plan(case.plan, read, narrow=narrow), run_of(case), "key")
+    query = (
+        out.writeStream.foreachBatch(lambda frame, _: found.extend(frame.collect()))
+        .outputMode("update")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return query
