@@ -90,7 +90,8 @@ class Story:
             file = write_json_lines(ed.folder / f"{stream}-{first_year}.jsonl", chosen)
             ed.run("produce", stream, str(file))
             self.sent[stream].extend(chosen)
-        self.say(f"Ed sends the quotes of {first_year} to {last_year}")
+        years = str(first_year) if first_year == last_year else f"{first_year} to {last_year}"
+        self.say(f"Ed sends the quotes of {years}")
 
     def share(self) -> None:
         """Bob sees nothing until Joe and Al grant; then he subscribes (figure 10)."""
