@@ -81,8 +81,6 @@ class Engine:
             nonlocal count
             count += 1
             records = self._records([relation.topic], checkpoint)
-            if is_stateful(run.plan):
-                records = records.coalesce(1)
             return read_lab(records, relation, f"source_{count}")
 
         compiled = compile_plan(run.plan, source, narrow=checkpoint.narrow())

@@ -20,7 +20,7 @@ from tests.bench.figure import Figure, percentiles
 from tests.bench.world import PATIENCE_S, World
 
 RATE = 200
-# As long as for `latency`: until Java has compiled what plans a batch.
+# Until Java has compiled what plans a batch.
 WARM_S, MEASURE_S = 240.0, 60.0
 
 
