@@ -25,8 +25,11 @@ from tests.differential.expected import expected
 from tests.differential.market import Market, case_of
 
 _BOTH = 'SELECT * FROM trades UNION ALL SELECT * FROM "trades-eu"'
-_ONE_SOURCE = "SELECT window_end, symbol, count(*) AS n FROM trades"
+_ONE_SOURCE = "one source"
 QUERIES = {
+    _ONE_SOURCE: """
+        SELECT window_end, symbol, count(*) AS n, max(price) AS highest FROM trades
+        GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol EMIT UPDATES""",
     "tumbling, by symbol": f"""
         SELECT window_end, symbol, count(*) AS n, sum(volume) AS total, max(price) AS highest
         FROM ({_BOTH}) GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol EMIT UPDATES""",
@@ -69,8 +72,7 @@ def test_each_batch_gives_what_changed(spark: SparkSession, tmp_path: Path, name
 def test_sources_of_one_partition_are_not_shuffled(
     spark: SparkSession, tmp_path: Path, narrow: bool
 ) -> None:
-    text = f"{_ONE_SOURCE} GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol EMIT UPDATES"
-    case = case_of("one source", parse_sql(text, _Patient()))
+    case = case_of(_ONE_SOURCE, parse_sql(QUERIES[_ONE_SOURCE], _Patient()))
     query = _run(spark, case, case, tmp_path, [], narrow=narrow)
     execution: Any = query._jsq.streamingQuery()
     executed = execution.lastExecution().executedPlan().toString()
@@ -87,7 +89,8 @@ def _streamed(
 ) -> list[list[Row]]:
     """What Kafka's sink would be given, batch by batch, of a query that runs through them.
 
-    It takes its state over from batch to batch with a shuffle and without, in turn.
+    From batch to batch its sources are compiled as wide and as narrow in turn: over one source the
+    state of a batch with a shuffle is taken over by one without, and back.
     """
     found: list[list[Row]] = []
     for number, batch in enumerate(batches):
