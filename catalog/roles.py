@@ -21,13 +21,11 @@ class Closure:
 
 
 def _closure_by(
-    near: InstrumentedAttribute[int], far: InstrumentedAttribute[int]
+    start: Select[int], near: InstrumentedAttribute[int], far: InstrumentedAttribute[int]
 ) -> Select[int, int, str]:
-    """One of the roles `wanted`, a role that is reached from it (itself, too), and its name."""
-    start = select(Role.id.label("root"), Role.id.label("member")).where(
-        Role.id.in_(bindparam("wanted"))
-    )
-    reached = start.cte("reached", recursive=True)
+    """One of the roles that `start` selects, a role reached from it (itself, too), and its name."""
+    roots = start.subquery().c[0]
+    reached = select(roots.label("root"), roots.label("member")).cte("reached", recursive=True)
     edge = aliased(Seniority)
     step = select(reached.c.root, getattr(edge, far.key)).join(
         edge, getattr(edge, near.key) == reached.c.member
@@ -38,8 +36,17 @@ def _closure_by(
     return members.join(Role, Role.id == reached.c.member)
 
 
-_JUNIORS = _closure_by(Seniority.senior_id, Seniority.junior_id)
-_SENIORS = _closure_by(Seniority.junior_id, Seniority.senior_id)
+def juniors_from(start: Select[int]) -> Select[int, int, str]:
+    """The statement of a `Closure`: of the roles whose ids `start` selects, and all their juniors.
+
+    Statements are made once: making one takes longer than running it.
+    """
+    return _closure_by(start, Seniority.senior_id, Seniority.junior_id)
+
+
+_WANTED = select(Role.id).where(Role.id.in_(bindparam("wanted")))
+_JUNIORS = juniors_from(_WANTED)
+_SENIORS = _closure_by(_WANTED, Seniority.junior_id, Seniority.senior_id)
 
 
 def juniors_of(session: Session, role_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
@@ -62,11 +69,14 @@ def seniors_of(session: Session, role_ids: Iterable[int]) -> Mapping[int, frozen
 
 def _closure(session: Session, role_ids: Iterable[int], closure: Select[int, int, str]) -> Closure:
     wanted = sorted(set(role_ids))
-    if not wanted:
-        return Closure({}, {})
+    return read_closure(session, closure, wanted=wanted) if wanted else Closure({}, {})
+
+
+def read_closure(session: Session, closure: Select[int, int, str], **asked: object) -> Closure:
+    """What such a statement finds, with the values of its parameters."""
     found: dict[int, set[int]] = {}
     names: dict[int, str] = {}
-    for root, member, name in session.execute(closure, {"wanted": wanted}):
+    for root, member, name in session.execute(closure, asked):
         found.setdefault(root, set()).add(member)
         names[member] = name
     return Closure({root: frozenset(members) for root, members in found.items()}, names)

@@ -18,7 +18,7 @@ _TOKEN_BYTES = 32
 _LOGIN = (
     select(Session)
     .where(Session.token_hash == bindparam("digest"))
-    .options(orm.joinedload(Session.user), orm.joinedload(Session.active_roles))
+    .options(orm.joinedload(Session.user))
     # Inside a change, what another service did meanwhile counts, not what was read before.
     .execution_options(populate_existing=True)
 )
@@ -37,14 +37,14 @@ def token_hash(token: str) -> str:
 def authenticate(
     session: orm.Session, token: str, now: datetime, *, allow_one_time: bool = False
 ) -> Session:
-    """The session that the token stands for, with its user and active roles.
+    """The session that the token stands for, with its user.
 
     Raises NotAuthenticated, always in the same words, for a token that was never given out, an
     ended or expired session and a locked user; Denied while the one-time password stands, except
     where `allow_one_time` lets that session through (to change it, to look at itself, to log out).
     """
     digest = token_hash(token)
-    login = session.scalars(_LOGIN, {"digest": digest}).unique().one_or_none()
+    login = session.scalars(_LOGIN, {"digest": digest}).one_or_none()
     # The look-up goes by a hash, so its time tells nothing; the comparison is for good measure.
     if login is None or not hmac.compare_digest(login.token_hash, digest):
         raise _not_authenticated()

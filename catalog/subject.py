@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from sqlalchemy import bindparam, orm, select
-from sqlalchemy.orm import selectinload
+from sqlalchemy import and_, bindparam, exists, or_, orm, select
 
-from catalog.models import Access, Membership, Role, Session, User
-from catalog.roles import Closure, juniors_with_names
+from catalog.models import Access, AccessRole, Membership, Session, SessionRole, User
+from catalog.roles import Closure, juniors_from, juniors_with_names, read_closure
 
-_MEMBERSHIPS = select(Membership.user_id, Membership.role_id).where(
-    Membership.user_id.in_(bindparam("users"))
+_HELD_BY_USER = juniors_from(
+    select(Membership.role_id).where(Membership.user_id == bindparam("user_id"))
+)
+_HELD_IN_SESSION = juniors_from(
+    select(SessionRole.role_id)
+    .join(Session, Session.id == SessionRole.session_id)
+    .join(
+        Membership,
+        and_(Membership.user_id == Session.user_id, Membership.role_id == SessionRole.role_id),
+    )
+    .where(SessionRole.session_id == bindparam("session_id"))
+)
+_HELD_BY_ACCESSES = (
+    select(AccessRole.access_id, AccessRole.role_id)
+    .join(Access, Access.id == AccessRole.access_id)
+    .join(
+        Membership,
+        and_(Membership.user_id == Access.user_id, Membership.role_id == AccessRole.role_id),
+    )
+    .where(
+        AccessRole.access_id.in_(bindparam("accesses")),
+        or_(
+            Access.session_id.is_(None),
+            exists().where(
+                SessionRole.session_id == Access.session_id,
+                SessionRole.role_id == AccessRole.role_id,
+            ),
+        ),
+    )
+)
+# Those that have not ended; one whose time is over may still be among them.
+_OPEN_SESSIONS = select(Session.id, Session.expires_at).where(
+    Session.id.in_(bindparam("sessions")), Session.ended_at.is_(None)
 )
 
 
@@ -37,16 +68,6 @@ class Subject:
     barred: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """What a session or an access says; `barred` where it counts for nothing."""
-
-    user: User
-    role_ids: frozenset[int]
-    session_id: int | None
-    barred: str | None
-
-
 def subject_of_session(session: orm.Session, login: Session) -> Subject:
     """The subject of a session row.
 
@@ -58,69 +79,73 @@ def subject_of_session(session: orm.Session, login: Session) -> Subject:
         barred = "the session has ended"
     elif login.user.must_change_password:
         barred = "the one-time password must be changed first"
-    claim = _Claim(login.user, _ids(login.active_roles), login.id, barred)
-    return _subjects(session, [claim])[0]
+    held = read_closure(session, _HELD_IN_SESSION, session_id=login.id)
+    return _subject(login.user, login.id, barred, frozenset(held.members), held)
 
 
 def subject_of_user(session: orm.Session, user: User) -> Subject:
     """What the user would be with all of its roles active: for `explain`."""
-    own = select(Membership.role_id).where(Membership.user_id == user.id)
-    claim = _Claim(user, frozenset(session.scalars(own)), None, None)
-    return _subjects(session, [claim])[0]
+    held = read_closure(session, _HELD_BY_USER, user_id=user.id)
+    return _subject(user, None, None, frozenset(held.members), held)
 
 
-def subject_of_access(session: orm.Session, access: Access) -> Subject:
-    """The subject of an access row; see `subjects_of_accesses`."""
-    return subjects_of_accesses(session, [access])[0]
-
-
-def subjects_of_accesses(session: orm.Session, accesses: Sequence[Access]) -> tuple[Subject, ...]:
+def subjects_of_accesses(
+    session: orm.Session, accesses: Sequence[Access], now: datetime
+) -> tuple[Subject, ...]:
     """The subjects of access rows, in their order: the user with the roles of the access.
 
     Of these only those count that the user still holds and, where the access belongs to a session,
-    that are still active in it. A handful of queries, however many accesses there are.
+    that are still active in it. What ended, or whose session's time is over at `now`, bars
+    everything. A handful of queries, however many accesses there are.
     """
-    wanted = {access.session_id for access in accesses if access.session_id is not None}
-    own = select(Session).where(Session.id.in_(wanted)).options(selectinload(Session.active_roles))
-    rows = session.scalars(own) if wanted else ()
-    logins = {login.id: login for login in rows}
-    return _subjects(session, [_claim(access, logins) for access in accesses])
-
-
-def _claim(access: Access, logins: Mapping[int, Session]) -> _Claim:
-    roles = _ids(access.roles)
-    barred = None
-    if access.ended_at is not None:
-        barred = "the access has ended"
-    if access.session_id is not None:
-        login = logins.get(access.session_id)
-        if login is None or login.ended_at is not None:
-            barred = "the session has ended"
-        else:
-            roles &= _ids(login.active_roles)
-    return _Claim(access.user, roles, access.session_id, barred)
-
-
-def _ids(roles: Iterable[Role]) -> frozenset[int]:
-    return frozenset(role.id for role in roles)
-
-
-def _subjects(session: orm.Session, claims: Sequence[_Claim]) -> tuple[Subject, ...]:
-    users = {claim.user.id for claim in claims}
-    memberships = session.execute(_MEMBERSHIPS, {"users": list(users)})
-    held = {(user, role) for user, role in memberships}
-    juniors = juniors_with_names(session, {role for claim in claims for role in claim.role_ids})
-    return tuple(_subject(claim, held, juniors) for claim in claims)
-
-
-def _subject(claim: _Claim, held: set[tuple[int, int]], juniors: Closure) -> Subject:
-    user, closure, names = claim.user, juniors.members, juniors.names
-    barred = "the user is locked" if user.locked else claim.barred
-    active = frozenset(
-        role for role in claim.role_ids if (user.id, role) in held and role in closure
+    if not accesses:
+        return ()
+    held: dict[int, set[int]] = {access.id: set() for access in accesses}
+    for access_id, role_id in session.execute(_HELD_BY_ACCESSES, {"accesses": list(held)}):
+        held[access_id].add(role_id)
+    ends = _ends_of_open_sessions(session, accesses)
+    juniors = juniors_with_names(session, set().union(*held.values()))
+    return tuple(
+        _subject(
+            access.user,
+            access.session_id,
+            _bar(access, ends, now),
+            frozenset(held[access.id]),
+            juniors,
+        )
+        for access in accesses
     )
-    if barred is not None:
-        active = frozenset()
+
+
+def _ends_of_open_sessions(
+    session: orm.Session, accesses: Sequence[Access]
+) -> Mapping[int, datetime]:
+    """By session, of those of the accesses that have not ended, when their time is over."""
+    wanted = {access.session_id for access in accesses if access.session_id is not None}
+    if not wanted:
+        return {}
+    rows = session.execute(_OPEN_SESSIONS, {"sessions": list(wanted)})
+    return {row.id: row.expires_at for row in rows}
+
+
+def _bar(access: Access, ends: Mapping[int, datetime], now: datetime) -> str | None:
+    """Why the access counts for nothing, if it does."""
+    if access.ended_at is not None:
+        return "the access has ended"
+    if access.session_id is not None:
+        ends_at = ends.get(access.session_id)
+        if ends_at is None or ends_at <= now:
+            return "the session has ended"
+    return None
+
+
+def _subject(
+    user: User, session_id: int | None, barred: str | None, held: frozenset[int], juniors: Closure
+) -> Subject:
+    """The subject with the active roles `held`, all of which are in `juniors`."""
+    barred = "the user is locked" if user.locked else barred
+    closure, names = juniors.members, juniors.names
+    active = held if barred is None else frozenset()
     through: dict[int, str] = {}
     for senior in sorted(active, key=lambda role: names[role]):
         for junior in closure[senior] - active:
@@ -133,6 +158,6 @@ def _subject(claim: _Claim, held: set[tuple[int, int]], juniors: Closure) -> Sub
         role_ids=roles,
         role_names={role: names[role] for role in roles},
         through=through,
-        session_id=claim.session_id,
+        session_id=session_id,
         barred=barred,
     )

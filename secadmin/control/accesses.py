@@ -81,7 +81,7 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
         )
         work.session.add(access)
         work.session.flush()
-        work.settlement.settle_one(access)
+        work.settlement.settle_new(access)
         work.detail.update(principal=principal, keep=keep)
     if kind == OUTPUT:
         pattern = out_pattern(name)

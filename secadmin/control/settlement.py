@@ -24,7 +24,6 @@ from catalog.models import (
     DeliveryClass,
     Object,
     OutputRow,
-    Session,
     StreamRow,
     User,
     Withdrawal,
@@ -102,9 +101,11 @@ class Settlement:
         )
         self._settle(list(self.change.session.scalars(live)))
 
-    def settle_one(self, access: Access) -> None:
-        """End the access, or move it to the topic that its rights allow now."""
-        self._take_up(Access.id == access.id)
+    def settle_new(self, access: Access) -> None:
+        """Give an access that was just made the topic that its rights allow.
+
+        Nothing was ever taken from it, so there is nothing to take up.
+        """
         self._settle([access])
 
     def end(self, access: Access) -> None:
@@ -121,21 +122,14 @@ class Settlement:
 
     def _settle(self, accesses: Sequence[Access]) -> None:
         session = self.change.session
-        subjects = subjects_of_accesses(session, accesses)
-        expired = self._expired(accesses)
+        subjects = subjects_of_accesses(session, accesses, self.now)
         # What is looked up for one does not depend on where another was moved to.
         with session.no_autoflush:
             for access, subject in zip(accesses, subjects, strict=True):
-                if access.session_id in expired or self._has_ended(access, subject):
+                if self._has_ended(access, subject):
                     self._end(access)
                 else:
                     self._move(access, self._target(access, subject))
-
-    def _expired(self, accesses: Sequence[Access]) -> set[int | None]:
-        """Those sessions of the accesses whose time is over."""
-        ids = {access.session_id for access in accesses if access.session_id is not None}
-        over = select(Session.id).where(Session.id.in_(ids), Session.expires_at <= self.now)
-        return set(self.change.session.scalars(over)) if ids else set()
 
     def _has_ended(self, access: Access, subject: Subject) -> bool:
         """It ends with its session, its user's lock, its object, or the loss of a role it has."""

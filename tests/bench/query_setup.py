@@ -35,7 +35,7 @@ PARTS: dict[str, Sequence[tuple[Any, str]]] = {
     "session": [(work, "authenticate"), (work, "subject_of_session")],
     "authorization": [(Authorizer, name) for name in ("require", "find", "decide", "system")],
     "labels": [(output_relation, "reach"), (output_relation, "is_public")],
-    "class": [(Settlement, "settle_one")],
+    "class": [(Settlement, "settle_new")],
 }
 
 

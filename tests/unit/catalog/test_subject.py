@@ -1,12 +1,14 @@
 """Which roles count for a session and for an access."""
 
+from datetime import datetime, timedelta
+
 import pytest
 from sqlalchemy import delete
 
 from catalog import models
 from catalog.models import Access, Membership, SessionRole, User
 from catalog.store import Catalog
-from catalog.subject import Subject, subject_of_access, subjects_of_accesses
+from catalog.subject import Subject, subjects_of_accesses
 from tests.unit.catalog.world import START, World
 
 
@@ -24,11 +26,11 @@ def of_session(world: World, login: models.Session) -> Subject:
     return world.ask(login, lambda _, subject: subject)
 
 
-def of_access(world: World, access: Access) -> Subject:
+def of_access(world: World, access: Access, now: datetime = START) -> Subject:
     with world.catalog.read() as session:
         row = session.get(Access, access.id)
         assert row is not None
-        return subject_of_access(session, row)
+        return subjects_of_accesses(session, [row], now)[0]
 
 
 def roles(subject: Subject) -> set[str]:
@@ -82,6 +84,15 @@ def test_an_ended_session_has_no_roles(staffed: World) -> None:
         assert subject.barred == "the session has ended"
 
 
+def test_an_access_ends_with_the_time_of_its_session(staffed: World) -> None:
+    login = staffed.session("al", "A")
+    bound = staffed.access("al", "output out1", "A", session_id=login.id)
+    before = login.expires_at - timedelta(microseconds=1)
+    assert roles(of_access(staffed, bound, before)) == {"A", "B", "C"}
+    subject = of_access(staffed, bound, login.expires_at)
+    assert (roles(subject), subject.barred) == (set(), "the session has ended")
+
+
 def test_a_one_time_password_bars_the_session_but_not_the_accesses(staffed: World) -> None:
     login, access = staffed.session("al", "A"), staffed.access("al", "output out1", "A")
     staffed.edit(User, staffed.get(User, "al").id, must_change_password=True)
@@ -130,7 +141,7 @@ def test_many_accesses_at_once_are_as_each_alone(staffed: World, catalog: Catalo
     ]
     with catalog.read() as session:
         rows = [row for one in made if (row := session.get(Access, one.id)) is not None]
-        together = subjects_of_accesses(session, rows)
-        assert subjects_of_accesses(session, []) == ()
+        together = subjects_of_accesses(session, rows, START)
+        assert subjects_of_accesses(session, [], START) == ()
     assert together == tuple(of_access(staffed, one) for one in made)
     assert [roles(subject) for subject in together] == [{"A", "B", "C"}, {"D"}, set(), set()]
