@@ -94,7 +94,7 @@ Stop everything:
 
 
 def _down(options: argparse.Namespace) -> int:
-    stopped = stop_all(options.state)
+    stopped = stop_all(options.state, lambda words: print(words, file=sys.stderr, flush=True))
     print(f"stopped: {', '.join(stopped)}" if stopped else "nothing was running")
     return 0
 

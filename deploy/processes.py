@@ -18,6 +18,8 @@ from deploy.errors import DeployError
 from deploy.files import private_folder, write_private
 
 POLL_S = 0.05
+# The runner ends each query with its batch, which with the lengths as they are takes 80 s at most.
+STOP_TIMEOUT_S = 90.0
 KILL_TIMEOUT_S = 10.0
 GROUP_TIMEOUT_S = 5.0
 LOG_BYTES = 10_000_000
@@ -184,7 +186,7 @@ class ManagedProcess:
         if (mark := ProcessMark.of(child.pid)) is not None:
             mark.write(self._mark_file)
 
-    def stop(self, timeout_s: float = 36.0) -> None:
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """SIGTERM, wait `timeout_s` seconds, then SIGKILL; of this process only."""
         self._end(signal.SIGTERM, timeout_s)
 

@@ -215,13 +215,18 @@ class Stack:
         }
 
 
-def stop_all(state: Path) -> list[str]:
-    """Stop what an earlier command left running in `state`; returns the names of what ran."""
+def stop_all(state: Path, tell: Callable[[str], object] = lambda _: None) -> list[str]:
+    """Stop what an earlier command left running in `state`; returns the names of what ran.
+
+    What may take a while is told to `tell` before.
+    """
     if not state.is_dir():
         return []
     with file_lock(state / "run.lock"):
         processes = [ManagedProcess(name, state.resolve()) for name in NAMES]
         running = [process for process in processes if process.mark is not None]
+        if any(process.name == "secfilter" for process in running):
+            tell("each query ends with its batch, which takes up to 80 seconds")
         for process in running:
             process.stop()
     return [process.name for process in running]

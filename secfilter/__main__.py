@@ -22,7 +22,7 @@ from secfilter.kafka_options import kafka_options
 from secfilter.lock import lock_engine, runner_lock
 from secfilter.pace import Pace
 from secfilter.positions import Positions
-from secfilter.queries import Engine, RunningQuery
+from secfilter.queries import Engine
 from secfilter.runner import Runner
 from secfilter.session import build_session
 
@@ -72,9 +72,9 @@ def _serve(settings: Settings) -> None:
         runner = Runner(
             wanted.runs,
             _report_to(catalog),
-            lambda run: RunningQuery(engine.start(run), engine),
+            engine.running,
             applied=wanted.applied,
-            patience_s=engine.pace.patience_s,
+            pace=engine.pace,
         )
         _tell_ready()
         runner.run(stop)
@@ -84,7 +84,7 @@ def _serve(settings: Settings) -> None:
 
 
 def pace_of(options: Mapping[str, str]) -> Pace:
-    """Options such as `secfilter.query_ms = "22000"`. Raises InvalidInput for any other."""
+    """Options such as `secfilter.query_ms = "60000"`. Raises InvalidInput for any other."""
     known = [field.name for field in fields(Pace)]
     own: dict[str, int] = {}
     for key, value in options.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from catalog.runs import IngestRun, Run
 
-# By how much of their length batches differ at most.
+# By how much of their length batches differ at most, and of its length the time to settle.
 _SPREAD = 0.25
 # How much later than it should a batch may end on a busy machine.
 _LATE_S = 5.0
@@ -18,24 +18,42 @@ class Pace:
     """How long batches last at least, in milliseconds.
 
     The end of a real-time batch is where a query can be restarted without loss or repetition, and
-    what costs latency: everything of the query stands still while the next batch is planned.
-    Queries change more often (a new class) than groups of streams, whose boundary costs more.
+    what costs latency: everything of the query stands still while the next batch is planned. What
+    has just changed is likely to change again soon (the classes of a new query), so its batches
+    last `new_ms`; once a run has been left as it is for `settle_ms`, they last `query_ms`, or
+    `ingest_ms`.
     """
 
-    query_ms: int = 22_000
-    ingest_ms: int = 30_000
+    query_ms: int = 60_000
+    ingest_ms: int = 60_000
+    new_ms: int = 10_000
+    settle_ms: int = 120_000
     microbatch_ms: int = 100
 
-    def real_time_ms(self, run: Run) -> int:
+    def real_time_ms(self, run: Run, *, settled: bool) -> int:
         """The batch length of a run under the real-time trigger.
 
         No two runs have quite the same: boundaries that meet stop everything at once.
         """
-        base = self.ingest_ms if isinstance(run, IngestRun) else self.query_ms
-        spread = zlib.crc32(run.name.encode()) % 1_000 / 1_000
-        return int(base * (1 + _SPREAD * spread))
+        return _spread(self._shortest_ms(run, settled=settled), run.name)
+
+    def lengthens(self, run: Run) -> bool:
+        """Whether the batches of a run under the real-time trigger are longer once it settled."""
+        return self._shortest_ms(run, settled=True) > self._shortest_ms(run, settled=False)
+
+    def _shortest_ms(self, run: Run, *, settled: bool) -> int:
+        longest = self.ingest_ms if isinstance(run, IngestRun) else self.query_ms
+        return longest if settled else min(self.new_ms, longest)
+
+    def settle_s(self, name: str) -> float:
+        """After how many seconds without a change the run of that name counts as settled."""
+        return _spread(self.settle_ms, name) / 1000
 
     @property
     def patience_s(self) -> float:
         """How long, in seconds, to wait for the end of a batch, whichever it is."""
         return max(self.query_ms, self.ingest_ms) / 1000 * (1 + _SPREAD) + _LATE_S
+
+
+def _spread(least_ms: int, name: str) -> int:
+    return int(least_ms * (1 + _SPREAD * (zlib.crc32(name.encode()) % 1_000 / 1_000)))

@@ -45,7 +45,12 @@ class Engine:
     id_key: str = field(repr=False)
     pace: Pace = field(default_factory=Pace)
 
-    def start(self, run: Run) -> StreamingQuery:
+    def running(self, run: Run, settled: bool) -> RunningQuery:
+        """As `start`, as supervision sees it."""
+        hurried = not settled and not _in_microbatches(run) and self.pace.lengthens(run)
+        return RunningQuery(self.start(run, settled=settled), self, hurried=hurried)
+
+    def start(self, run: Run, *, settled: bool = False) -> StreamingQuery:
         """Start the run's query where it had ended; returns when it is initialized.
 
         Raises PlatformError (a plan that cannot be run, Kafka that does not answer) or Spark's own.
@@ -54,11 +59,11 @@ class Engine:
         frame = self._frame(run, checkpoint)
         writer: Any = frame.writeStream.format("kafka").options(**self.kafka.sink())
         writer = writer.queryName(run.name).option("checkpointLocation", str(checkpoint.spark))
-        if isinstance(run, QueryRun) and is_stateful(run.plan):
+        if isinstance(run, QueryRun) and _in_microbatches(run):
             interval = f"{self.pace.microbatch_ms} milliseconds"
             mode = "update" if gives_updates(run.plan) else "append"
             return _started(writer.outputMode(mode).trigger(processingTime=interval))
-        batch = f"{self.pace.real_time_ms(run)} milliseconds"
+        batch = f"{self.pace.real_time_ms(run, settled=settled)} milliseconds"
         return _started(writer.outputMode("update").trigger(realTime=batch))
 
     def _checkpoint(self, run: Run) -> Checkpoint:
@@ -99,6 +104,11 @@ def _started(writer: Any) -> StreamingQuery:
     if not isinstance(query, StreamingQuery):
         raise TypeError("a sink that is no query")
     return query
+
+
+def _in_microbatches(run: Run) -> bool:
+    """Spark's real-time mode keeps no state."""
+    return isinstance(run, QueryRun) and is_stateful(run.plan)
 
 
 def _topics(run: Run) -> list[str]:
@@ -159,9 +169,10 @@ def _is_through(query: StreamingQuery) -> bool:
 
 
 class RunningQuery:
-    """A query as supervision sees it."""
+    """A query as supervision sees it; `hurried` as in `supervised.Query`."""
 
-    def __init__(self, query: StreamingQuery, engine: Engine) -> None:
+    def __init__(self, query: StreamingQuery, engine: Engine, *, hurried: bool = False) -> None:
+        self.hurried = hurried
         self._query = query
         self._leftovers = Leftovers(engine.spark, str(query.runId), engine.kafka.sink())
         self._counts: Counter[str] = Counter()

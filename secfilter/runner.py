@@ -13,8 +13,6 @@ from secfilter.pace import Pace
 from secfilter.supervised import Report, Starter, Supervised
 
 POLL_S = 0.2
-# A little less than what a process manager waits between SIGTERM and SIGKILL.
-STOP_S = 28.0
 _log = logging.getLogger(__name__)
 
 
@@ -31,7 +29,7 @@ class Runner:
     `wanted` gives what should run, `start` starts one run's query, `report` is told of every change
     of a run's state: name, state (starting, running, restarting, failed, stopped), message without
     data, fingerprint. `applied` is told whenever nothing runs any more that is not wanted. A query
-    that should stop and whose batch has not ended after `patience_s` seconds is broken off.
+    that should stop and whose batch has not ended after `pace.patience_s` is broken off.
     """
 
     def __init__(
@@ -41,14 +39,14 @@ class Runner:
         start: Starter,
         clock: Callable[[], float] = time.monotonic,
         applied: Callable[[], object] = lambda: None,
-        patience_s: float = Pace().patience_s,
+        pace: Pace | None = None,
     ) -> None:
         self._wanted = wanted
         self._report = report
         self._start = start
         self._applied = applied
         self._clock = clock
-        self._patience_s = patience_s
+        self._pace = pace or Pace()
         self._runs: dict[str, Supervised] = {}
         self._asked = True
 
@@ -65,7 +63,7 @@ class Runner:
             for name, known in self._runs.items():
                 known.want(wanted.get(name))
             for name in wanted.keys() - self._runs.keys():
-                made = Supervised(name, self._start, self._told, self._clock, self._patience_s)
+                made = Supervised(name, self._start, self._told, self._clock, self._pace)
                 made.want(wanted[name])
                 self._runs[name] = made
         for known in list(self._runs.values()):
@@ -74,9 +72,9 @@ class Runner:
         if wanted is not None and all(known.in_step for known in self._runs.values()):
             self._tell_applied()
 
-    def end(self, timeout_s: float = STOP_S) -> None:
+    def end(self) -> None:
         """Stop all queries, at their batches' ends where that comes in time."""
-        deadline = self._clock() + timeout_s
+        deadline = self._clock() + self._pace.patience_s
         for known in self._runs.values():
             known.want(None)
         while self._runs and self._clock() < deadline:

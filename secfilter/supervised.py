@@ -9,6 +9,7 @@ from typing import Protocol
 from catalog.errors import PlatformError
 from catalog.runs import Run, fingerprint
 from secfilter.failures import describe
+from secfilter.pace import Pace
 
 Report = Callable[[str, str, str, str], object]
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.5, 60.0
@@ -22,7 +23,13 @@ _log = logging.getLogger(__name__)
 
 
 class Query(Protocol):
-    """A running query, as supervision sees it."""
+    """A running query, as supervision sees it.
+
+    `hurried` tells that its batches would be longer had it been started as settled.
+    """
+
+    @property
+    def hurried(self) -> bool: ...
 
     def ended(self) -> bool:
         """Whether it is through, for whatever reason, and nothing of it writes any more."""
@@ -40,7 +47,8 @@ class Query(Protocol):
         """What it has withheld so far, in words; empty for nothing."""
 
 
-Starter = Callable[[Run], Query]
+# Starts the query of a run; `settled` tells that the run has not changed for a while.
+Starter = Callable[[Run, bool], Query]
 
 
 class Supervised:
@@ -52,15 +60,15 @@ class Supervised:
         start: Starter,
         report: Callable[[str, str, str, str], bool],
         clock: Callable[[], float],
-        patience_s: float,
+        pace: Pace,
     ) -> None:
-        """`patience_s` is longer than any batch: so long a stop waits for its end."""
         self.name = name
         self.gone = False
         self._start = start
         self._report = report
         self._clock = clock
-        self._patience_s = patience_s
+        self._pace = pace
+        self._changed = clock()
         self._wanted: Run | None = None
         self._mark = ""
         self._running_mark = ""
@@ -85,6 +93,7 @@ class Supervised:
         if mark != self._mark:
             # What failed before may work now.
             self._not_before, self._failures = min(self._not_before, self._clock()), 0
+            self._changed = self._clock()
         self._wanted, self._mark = run, mark
 
     def step(self) -> None:
@@ -97,8 +106,11 @@ class Supervised:
         elif self._query is None and self._wanted is not None:
             if self._clock() >= self._not_before:
                 self._launch(self._wanted)
-        elif self._running_mark != self._mark:
-            self._leave()
+        elif self._query is not None:
+            if self._running_mark != self._mark:
+                self._leave(self._query, "it has changed")
+            elif self._query.hurried and self._has_settled():
+                self._leave(self._query, "it has settled, and gets longer batches")
 
     def break_off(self) -> None:
         """End the query now, inside its batch, all of which is done again later."""
@@ -112,7 +124,7 @@ class Supervised:
         if not self._failures:
             self._say("starting", "")
         try:
-            self._query = self._start(run)
+            self._query = self._start(run, self._has_settled())
         except Exception as error:  # one run's failure is its own, whatever it is
             self._failed(error)
             return
@@ -136,18 +148,22 @@ class Supervised:
             elif self._stopping_since is None:
                 self._failed(RuntimeError("ended"))
         elif self._stopping_since is not None:
-            if now - self._stopping_since > self._patience_s:
+            if now - self._stopping_since > self._pace.patience_s:
                 query.stop()
         else:
             if now - self._started > _RECOVERED_S:
                 self._failures = 0
             self._say("running", query.withheld())
 
-    def _leave(self) -> None:
+    def _has_settled(self) -> bool:
+        return self._clock() - self._changed >= self._pace.settle_s(self.name)
+
+    def _leave(self, query: Query, reason: str) -> None:
         """Begin to stop what is no longer wanted as it is."""
-        if self._query is not None and self._stopping_since is None:
+        if self._stopping_since is None:
+            _log.info("%s ends with its batch: %s", self.name, reason)
             self._stopping_since = self._clock()
-            self._query.request_stop()
+            query.request_stop()
 
     def _failed(self, error: BaseException) -> None:
         self._failures += 1

@@ -43,7 +43,7 @@ class Feed:
             time.sleep(max(0.0, due - time.monotonic()))
 
 
-def first_arrival(consumer: Consumer, timeout_s: float = 60.0) -> float:
+def first_arrival(consumer: Consumer, timeout_s: float = 120.0) -> float:
     """Wait for the first record; the time of the steady clock at which it came, in seconds."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:

@@ -17,6 +17,7 @@ from tests.bench.crowd import PASSWORD, Crowd, Right
 from tests.bench.feed import Feed
 from tests.bench.figure import Figure, middle
 from tests.bench.process_group import ProcessGroup
+from tests.bench.settled import SETTLED_S
 from tests.bench.world import Session, World
 
 INGESTING = (50, 200)
@@ -25,9 +26,9 @@ STREAMS, ROLES, USERS = 1000, 200, 1000
 ROLES_A_USER, ROLES_A_STREAM = 5, 5
 RUNS = 20
 LIMIT_MS = 200.0
-SETTLE_S, IDLE_S = 20.0, 75.0
+WARM_S = 20.0
 # Each several batches of ingest: work is done, and what is late arrives, between two of them.
-ARRIVALS_S = 120.0
+IDLE_S, ARRIVALS_S = 150.0, 200.0
 OUTPUT = "scaled"
 _SENT = 2
 """The position of `sent` in a labelled tuple of the bench's schema."""
@@ -64,11 +65,11 @@ def _ingesting(
     with Feed(Producer({**config, "linger.ms": 0}), topics, len(topics)):
         _await_each(consumer, streams)
     runner = ProcessGroup(world.pid("secfilter"))
-    time.sleep(SETTLE_S)
+    time.sleep(SETTLED_S)
     idle = _cores(runner, lambda: time.sleep(IDLE_S))
     found: list[float] = []
     with Feed(Producer({**config, "linger.ms": 0}), topics, len(topics)):
-        _arrivals_ms(consumer, SETTLE_S)
+        _arrivals_ms(consumer, WARM_S)
         busy = _cores(runner, lambda: found.extend(_arrivals_ms(consumer, ARRIVALS_S)))
     consumer.close()
     cuts = quantiles(found, n=100)

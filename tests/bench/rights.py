@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 
 from secfilter.pace import Pace
 from tests.bench.feed import Feed, first_arrival
 from tests.bench.figure import Figure, middle
-from tests.bench.world import World
+from tests.bench.settled import SETTLED_S
+from tests.bench.world import Session, World
 
 RUNS = 15
-_BATCH_S = Pace().query_ms / 1000
 
 
 def revocation(world: World) -> list[Figure]:
@@ -41,32 +43,46 @@ def revocation(world: World) -> list[Figure]:
 
 def subscription(world: World) -> list[Figure]:
     """From the call to the first tuple at a plain consumer, in a class that is there and a new."""
-    for stream in ("sub1", "sub2"):
-        world.add_stream(stream)
-    world.add_query("both", "SELECT n FROM sub1 UNION ALL SELECT n FROM sub2")
-    reads = {"SUB1": ["sub1"], "SUB2": ["sub2"], "SUB12": ["sub1", "sub2"]}
-    new, existing = [], []
-    (one, in_one), (two, in_two) = (world.sender(stream) for stream in ("sub1", "sub2"))
-    with Feed(one, [in_one], 100), Feed(two, [in_two], 100):
-        for role, streams in reads.items():
-            user = world.new_user(role)
-            world.grant(role, "output", "both", "VIEW OBJECT", "SUBSCRIBE")
-            for stream in streams:
-                world.grant(role, "stream", stream, "READ TUPLE")
+    streams = ("sub1", "sub2", "sub3")
+    with ExitStack() as feeds:
+        for stream in streams:
+            world.add_stream(stream)
+            producer, topic = world.sender(stream)
+            feeds.enter_context(Feed(producer, [topic], 100))
+        world.add_query("some", " UNION ALL ".join(f"SELECT n FROM {stream}" for stream in streams))
+        existing, new = [], []
+        for role, read in {"SUB1": streams[:1], "SUB2": streams[1:2], "SUB12": streams[:2]}.items():
+            user = _grant(world, role, read)
             new.append(_first_tuple_s(world, role))
             user.wait_until_fed()
             existing += [_first_tuple_s(world, role) for _ in range(3)]
+        settled = []
+        for role, read in {"SUB3": streams[2:], "SUB23": streams[1:], "SUB123": streams}.items():
+            _grant(world, role, read)
+            time.sleep(SETTLED_S)
+            settled.append(_first_tuple_s(world, role))
+    # One batch, and three seconds.
+    short, long = Pace().new_ms / 1000 + 3, Pace().query_ms / 1000 + 3
     return [
         middle("subscribe to an existing class, to the first tuple", existing, "s", 2.0),
-        # One batch, and three seconds.
-        middle("subscribe to a new class, to the first tuple", new, "s", _BATCH_S + 3.0),
+        middle("subscribe to a new class, to the first tuple", new, "s", short),
+        middle("the same of a query that has not changed for minutes", settled, "s", long),
     ]
+
+
+def _grant(world: World, role: str, streams: Sequence[str]) -> Session:
+    """A user with the role, which may subscribe and read these streams."""
+    user = world.new_user(role)
+    world.grant(role, "output", "some", "VIEW OBJECT", "SUBSCRIBE")
+    for stream in streams:
+        world.grant(role, "stream", stream, "READ TUPLE")
+    return user
 
 
 def _first_tuple_s(world: World, role: str) -> float:
     user = world.new_user(role)
     started = time.monotonic()
-    consumer = world.subscriber(user, "both")
+    consumer = world.subscriber(user, "some")
     took = first_arrival(consumer) - started
     consumer.close()
     return took

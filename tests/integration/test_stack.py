@@ -111,4 +111,5 @@ def test_up_then_down_with_all_parts(tmp_path: Path) -> None:
     finally:
         down = _command("down", *state)
     assert down.stdout == "stopped: secfilter, secadmin, broker\n"
+    assert "ends with its batch" in down.stderr
     assert _of(tmp_path) == []

@@ -27,6 +27,9 @@ from catalog.store import Catalog
 from deploy.runtime import Runtime
 from tests.integration.secfilter.plane import Plane, kafka_settings
 
+# Short batches; what is left as it is settles within seconds.
+PACE = {"query_ms": 1_000, "ingest_ms": 1_000, "new_ms": 500, "settle_ms": 10_000}
+
 
 @dataclass
 class Deployment:
@@ -56,8 +59,8 @@ class Deployment:
             + f'[secfilter]\nmaster = "local[4]"\njars = "{self.runtime.jars.connector}"\n'
             f'checkpoints = "{self.folder / "checkpoints"}"\n'
             f'id_key_file = "{self.folder / "id.key"}"\n'
-            '[secfilter.options]\n"secfilter.query_ms" = "500"\n"secfilter.ingest_ms" = "500"\n'
-            '"spark.driver.memory" = "1g"\n'
+            '[secfilter.options]\n"spark.driver.memory" = "1g"\n'
+            + "".join(f'"secfilter.{name}" = "{value}"\n' for name, value in PACE.items())
         )
         self.catalog = Catalog(url)
         ensure_initialised(self.catalog, self.folder / "first.password")

@@ -24,6 +24,14 @@ def command_lines(group: int) -> str:
     return "\n".join(found)
 
 
+def await_settled(deployment: Deployment, runs: int, timeout_s: float = 60.0) -> None:
+    """Wait until so many runs were asked to end, to be started anew for having settled."""
+    deadline = time.monotonic() + timeout_s
+    while deployment.log().count("it has settled") < runs:
+        assert time.monotonic() < deadline, "they have not settled"
+        time.sleep(0.05)
+
+
 @pytest.mark.slow
 def test_a_runners_life(deployment: Deployment) -> None:
     plane = deployment.plane
@@ -48,6 +56,14 @@ def test_a_runners_life(deployment: Deployment) -> None:
     for path in (checkpoints, *checkpoints.rglob("*")):
         assert path.stat().st_mode & 0o077 == 0, path
 
+    # Left as they are, both settle: started anew with longer batches, under load.
+    feed = Feed(plane, f"in.{stream.relation.name}")
+    await_settled(deployment, runs=2)
+    time.sleep(2)
+    settled = feed.end()
+    out = plane.read(run.classes[0].topic, 1 + settled)
+    assert [v["price"] for v in values(out)] == [0, *range(settled)], "none lost, none repeated"
+
     # Killed at once and started again, under load: lab holds everything once.
     feed = Feed(plane, f"in.{stream.relation.name}")
     for _ in range(2):
@@ -57,11 +73,12 @@ def test_a_runners_life(deployment: Deployment) -> None:
         process = deployment.start()
     time.sleep(2)
     sent = feed.end()
-    lab = plane.read(f"lab.{stream.relation.name}", sent + 1)
+    lab = plane.read(f"lab.{stream.relation.name}", 1 + settled + sent)
     keys = [(m.value() or b"").split(b"\x1f")[1:] for m in lab]
-    assert keys == [[b"datum-7Q", b"0"], *([b"x", str(n).encode()] for n in range(sent))]
-    out = plane.read(run.classes[0].topic, sent + 1)
-    assert {v["price"] for v in values(out)} == set(range(sent))
+    fed = [[b"x", str(n).encode()] for n in (*range(settled), *range(sent))]
+    assert keys == [[b"datum-7Q", b"0"], *fed]
+    out = plane.read(run.classes[0].topic, 1 + settled + sent)
+    assert {v["price"] for v in values(out)[1 + settled :]} == set(range(sent))
 
     # Asked to end, it ends in order.
     process.send_signal(signal.SIGTERM)

@@ -43,11 +43,26 @@ def run_of(kind: str, number: int) -> Run:
     return QueryRun(f"query-{number}", Source(stream), stream, (), False, Label.of(0), {})
 
 
+@pytest.mark.parametrize("settled", [False, True])
 @pytest.mark.parametrize("kind", ["query", "ingest"])
-def test_batches_are_never_shorter_and_differ_from_run_to_run(kind: str) -> None:
-    pace = Pace(query_ms=1_000, ingest_ms=2_000)
-    lengths = {pace.real_time_ms(run_of(kind, number)) for number in range(50)}
-    shortest = pace.ingest_ms if kind == "ingest" else pace.query_ms
+def test_batches_are_never_shorter_and_differ_from_run_to_run(kind: str, settled: bool) -> None:
+    pace = Pace(query_ms=2_000, ingest_ms=3_000, new_ms=1_000)
+    lengths = {pace.real_time_ms(run_of(kind, number), settled=settled) for number in range(50)}
+    shortest = {"ingest": 3_000, "query": 2_000}[kind] if settled else 1_000
     assert min(lengths) >= shortest and max(lengths) <= shortest * 5 // 4
     assert len(lengths) > 10
     assert pace.patience_s > max(lengths) / 1000, "a stop waits for the end of any batch"
+
+
+def test_only_what_gets_longer_batches_lengthens() -> None:
+    pace = Pace(query_ms=500, ingest_ms=2_000, new_ms=1_000)
+    query, ingest = run_of("query", 1), run_of("ingest", 1)
+    assert not pace.lengthens(query) and pace.lengthens(ingest)
+    lengths = [pace.real_time_ms(query, settled=settled) for settled in (False, True)]
+    assert lengths[0] == lengths[1] >= 500
+
+
+def test_not_all_runs_settle_at_once() -> None:
+    pace = Pace(settle_ms=1_000)
+    times = {pace.settle_s(f"query-{number}") for number in range(50)}
+    assert min(times) >= 1.0 and max(times) <= 1.25 and len(times) > 10

@@ -8,8 +8,11 @@ from catalog.label import Label
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, IngestStream, Run, fingerprint
 from catalog.schema import Attribute, Schema, Type
+from secfilter.pace import Pace
 from secfilter.runner import Runner
 
+# A stop waits for 40 seconds.
+PACE = Pace(query_ms=28_000, ingest_ms=28_000, settle_ms=120_000)
 SCHEMA = Schema((Attribute("a", Type.STRING),))
 
 
@@ -26,6 +29,7 @@ class FakeQuery:
     over: bool = False
     error: BaseException | None = None
     boundary: bool = True
+    hurried: bool = False
 
     def ended(self) -> bool:
         return self.over or self.killed or (self.asked and self.boundary)
@@ -49,13 +53,14 @@ class Bench:
 
     wanted: Sequence[Run] | Exception = ()
     refuse: Exception | None = None
+    lengthens: bool = True
     now: float = 100.0
     queries: list[FakeQuery] = field(default_factory=list)
     told: list[tuple[str, str, str]] = field(default_factory=list)
     marks: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.runner = Runner(self.ask, self.report, self.start, lambda: self.now, patience_s=40.0)
+        self.runner = Runner(self.ask, self.report, self.start, lambda: self.now, pace=PACE)
 
     def ask(self) -> Sequence[Run]:
         if isinstance(self.wanted, Exception):
@@ -66,10 +71,10 @@ class Bench:
         self.told.append((name, state, message))
         self.marks[name] = mark
 
-    def start(self, run: Run) -> FakeQuery:
+    def start(self, run: Run, settled: bool) -> FakeQuery:
         if self.refuse is not None:
             raise self.refuse
-        self.queries.append(FakeQuery(run))
+        self.queries.append(FakeQuery(run, hurried=self.lengthens and not settled))
         return self.queries[-1]
 
     def step(self, seconds: float = 0.2) -> None:
@@ -104,6 +109,38 @@ def test_a_changed_run_restarts_at_its_batchs_end() -> None:
     bench.step()
     assert len(bench.queries) == 2
     assert bench.marks["a"] == fingerprint(run_of("a", 2))
+
+
+def test_a_run_that_has_settled_is_started_once_more_with_longer_batches() -> None:
+    bench = Bench((run_of("a", 1),))
+    bench.step()
+    bench.step(100)
+    bench.wanted = (run_of("a", 2),)
+    bench.step()
+    bench.step()
+    assert [q.hurried for q in bench.queries] == [True, True]
+    bench.step(PACE.settle_s("a") - 1)
+    assert not bench.queries[-1].asked, "it counts from the change"
+    bench.queries[-1].boundary = False
+    bench.step(1)
+    bench.step()
+    assert bench.queries[-1].asked and len(bench.queries) == 2, "it ends with its batch"
+    bench.queries[-1].boundary = True
+    bench.step()
+    assert [q.hurried for q in bench.queries] == [True, True, False]
+    bench.step(1_000)
+    assert len(bench.queries) == 3 and bench.told[-1][:2] == ("a", "running")
+    bench.queries[-1].over, bench.queries[-1].error = True, ValueError()
+    bench.step(2)
+    bench.step(2)
+    assert [q.hurried for q in bench.queries] == [True, True, False, False], "it has not changed"
+
+
+def test_a_run_whose_batches_stay_as_they_are_goes_on_when_it_has_settled() -> None:
+    bench = Bench((run_of("a"),), lengthens=False)
+    bench.step()
+    bench.step(1_000)
+    assert len(bench.queries) == 1 and not bench.queries[0].asked
 
 
 def test_a_batch_that_does_not_end_is_broken_off() -> None:
