@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from catalog.runs import IngestRun, Run
 
-# By how much of their length batches differ at most, and of its length the time to settle.
+# By how much of their length batches differ at most; the times to settle differ likewise.
 _SPREAD = 0.25
 # How much later than it should a batch may end on a busy machine.
 _LATE_S = 5.0

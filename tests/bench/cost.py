@@ -21,6 +21,7 @@ from tests.bench.backlog import Backlog, Ends, plain_topic
 from tests.bench.figure import Figure, middle
 from tests.bench.plain_jobs import PlainJobs
 from tests.bench.process_group import ProcessGroup
+from tests.bench.settled import SETTLED_S
 from tests.bench.world import World, until
 
 STREAM = "cost"
@@ -133,6 +134,7 @@ class _Bench:
             )
             self._topics.append(self._world.topic_of_new_class(name))
         self._world.admin.wait_until_fed()
+        time.sleep(SETTLED_S)
 
     def _keep_one_query(self) -> None:
         others = range(1, len(self._topics))
