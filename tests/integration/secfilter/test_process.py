@@ -43,7 +43,8 @@ def test_a_runners_life(deployment: Deployment) -> None:
     assert len(plane.read(run.classes[0].topic, 1)) == 1
     assert set(deployment.states().values()) == {"running"}
 
-    # Alone.
+    # Alone, and at work.
+    feed = Feed(plane, f"in.{stream.relation.name}")
     second = deployment.launch()
     assert second.wait(30) == 6
 
@@ -56,8 +57,7 @@ def test_a_runners_life(deployment: Deployment) -> None:
     for path in (checkpoints, *checkpoints.rglob("*")):
         assert path.stat().st_mode & 0o077 == 0, path
 
-    # Left as they are, both settle: started anew with longer batches, under load.
-    feed = Feed(plane, f"in.{stream.relation.name}")
+    # Left as they are, both have settled: started anew with longer batches, under load.
     await_settled(deployment, runs=2)
     time.sleep(2)
     settled = feed.end()
