@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from catalog.runs import IngestRun, Run
 
 # By how much of their length batches differ at most; the times to settle differ likewise.
-_SPREAD = 0.25
+SPREAD = 0.25
 # How much later than it should a batch may end on a busy machine.
 _LATE_S = 5.0
 
@@ -52,8 +52,8 @@ class Pace:
     @property
     def patience_s(self) -> float:
         """How long, in seconds, to wait for the end of a batch, whichever it is."""
-        return max(self.query_ms, self.ingest_ms) / 1000 * (1 + _SPREAD) + _LATE_S
+        return max(self.query_ms, self.ingest_ms) / 1000 * (1 + SPREAD) + _LATE_S
 
 
 def _spread(least_ms: int, name: str) -> int:
-    return int(least_ms * (1 + _SPREAD * (zlib.crc32(name.encode()) % 1_000 / 1_000)))
+    return int(least_ms * (1 + SPREAD * (zlib.crc32(name.encode()) % 1_000 / 1_000)))

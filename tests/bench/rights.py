@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from secfilter.pace import Pace
+from secfilter.pace import SPREAD, Pace
 from tests.bench.feed import Feed, first_arrival
 from tests.bench.figure import Figure, middle
 from tests.bench.settled import SETTLED_S
@@ -61,8 +61,8 @@ def subscription(world: World) -> list[Figure]:
             _grant(world, role, read)
             time.sleep(SETTLED_S)
             settled.append(_first_tuple_s(world, role))
-    # One batch, which may be a quarter longer than it says, and three seconds.
-    short, long = (1.25 * ms / 1000 + 3 for ms in (Pace().new_ms, Pace().query_ms))
+    # One batch, as long as it may be, and three seconds.
+    short, long = ((1 + SPREAD) * ms / 1000 + 3 for ms in (Pace().new_ms, Pace().query_ms))
     return [
         middle("subscribe to an existing class, to the first tuple", existing, "s", 2.0),
         middle("subscribe to a new class, to the first tuple", new, "s", short),
