@@ -21,6 +21,7 @@ from pyspark.sql import functions as fn
 
 from catalog.settings import Settings
 from secfilter.kafka_options import kafka_options
+from secfilter.session import session_options
 from tests.bench.backlog import SPARK_SCHEMA, plain_topic, threshold
 
 
@@ -30,11 +31,14 @@ def main() -> None:
     # The data plane's account may read and write the platform's topics alone.
     account = replace(settings.kafka, secfilter=settings.kafka.secadmin)
     connection = dict(kafka_options(account, folder / "kafka").connection)
+    java = "spark.driver.extraJavaOptions"
     spark = (
         SparkSession.builder.master("local[*]")
         .config("spark.driver.extraClassPath", f"{settings.secfilter.jars}/*")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
+        # The same collector as the platform's.
+        .config(java, session_options("local[*]", None)[java])
         # It is suspended now and then, and must not take that for a failure.
         .config("spark.network.timeout", "3600s")
         .config("spark.log.level", "WARN")

@@ -9,6 +9,7 @@ import pytest
 from secfilter.session import session_options
 
 _FILES = "spark.hadoop.fs.file.impl"
+_JAVA = "spark.driver.extraJavaOptions"
 
 
 @pytest.fixture
@@ -32,6 +33,13 @@ def test_a_cluster_is_sent_the_jars_and_uses_its_own_files(jars: Path) -> None:
     options = session_options("spark://master:7077", jars)
     assert options["spark.jars"] == str(jars / "hadoop-bare-naked-local-fs-1.0.jar")
     assert options[_FILES].endswith("RawLocalFileSystem")
+
+
+def test_a_local_engine_is_closed_to_other_machines_and_collects_in_parallel() -> None:
+    local, cluster = (session_options(master, None) for master in ("local[2]", "spark://m:7077"))
+    assert local["spark.driver.bindAddress"] == "127.0.0.1"
+    assert "spark.driver.bindAddress" not in cluster
+    assert local[_JAVA] == f"{cluster[_JAVA]} -XX:+UseParallelGC"
 
 
 def test_what_is_given_goes_over_the_defaults(jars: Path) -> None:
