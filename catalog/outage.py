@@ -22,6 +22,9 @@ _SQLITE_OUTAGES = frozenset(
         sqlite3.SQLITE_NOTADB,
     }
 )
+# A transaction of ours that stood idle for too long (`engine`), which is none of psycopg's
+# operational errors.
+_POSTGRESQL_OUTAGES = frozenset({"25P03"})
 
 
 @contextmanager
@@ -43,4 +46,7 @@ def _is_outage(error: exc.DBAPIError | sqlite3.Error) -> bool:
     if isinstance(cause, sqlite3.Error):
         code = getattr(cause, "sqlite_errorcode", None)
         return code is not None and code & 0xFF in _SQLITE_OUTAGES
-    return isinstance(error, exc.OperationalError | exc.InterfaceError)
+    state = getattr(cause, "sqlstate", None)
+    return isinstance(error, exc.OperationalError | exc.InterfaceError) or (
+        state in _POSTGRESQL_OUTAGES
+    )

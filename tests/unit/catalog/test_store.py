@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event, func, select, text, update
+from sqlalchemy import TextClause, event, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from catalog import audit
@@ -19,11 +19,18 @@ from catalog.models import AuditEntry, Grant, Role
 from catalog.permission import Permission
 from catalog.store import Catalog, bump_generation
 from catalog.wanted import generation
+from tests.postgresql import PostgresqlServer
 
 
 def entries(catalog: Catalog) -> list[AuditEntry]:
     with catalog.read() as session:
         return list(session.scalars(select(AuditEntry).order_by(AuditEntry.seq)))
+
+
+def _count(catalog: Catalog, query: TextClause) -> int:
+    with catalog.read() as session:
+        found: int = session.execute(query).scalar_one()
+    return found
 
 
 def roles(catalog: Catalog) -> list[str]:
@@ -175,6 +182,23 @@ def test_a_lock_that_is_not_had_in_time_is_unavailable(catalog_url: str) -> None
     assert [entry.action for entry in entries(holder)] == ["slow", "later"]
     holder.close()
     other.close()
+
+
+def test_a_transaction_that_stood_idle_too_long_is_unavailable(
+    postgresql: PostgresqlServer,
+) -> None:
+    alive = text("SELECT count(*) FROM pg_stat_activity WHERE pid = :pid")
+    with postgresql.database(migrated=True) as url:
+        catalog = Catalog(url)
+        with pytest.raises(Unavailable), catalog.bookkeeping() as session:
+            pid = session.scalar(text("SELECT pg_backend_pid()"))
+            session.execute(text("SET LOCAL idle_in_transaction_session_timeout = 1"))
+            deadline = time.monotonic() + 30
+            while _count(catalog, alive.bindparams(pid=pid)):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            session.scalar(select(Role.id))
+        catalog.close()
 
 
 def test_a_database_without_tables_is_not_initialised(empty_url: str) -> None:
