@@ -6,7 +6,6 @@ from sqlalchemy import delete, select
 
 from catalog.errors import Conflict, InvalidInput, NotFound
 from catalog.models import (
-    Access,
     AccessRole,
     Grant,
     Membership,
@@ -23,7 +22,7 @@ from catalog.roles import add_junior, remove_junior
 from catalog.sessions import end_session, open_sessions_of
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import of_role, of_user
-from secadmin.control.work import Caller, Work, reading, working
+from secadmin.control.work import Caller, reading, working
 
 
 def list_users(platform: Platform, caller: Caller) -> list[tuple[str, bool, list[str]]]:
@@ -131,7 +130,7 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
     with working(platform, caller, "remove role", f"role {name}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
         role = work.role(name)
-        touched = _with_seniors(work, role)
+        touched = of_role(work.change, role.id)
         for table, column in (
             (Grant, Grant.role_id),
             (Membership, Membership.role_id),
@@ -141,8 +140,8 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
         ):
             work.session.execute(delete(table).where(column == role.id))
         work.session.flush()
-        # The accesses still name the role here, and end because nobody is a member of it.
-        work.settlement.settle(Access.id.in_(touched))
+        # The accesses still name the role, and end because nobody is a member of it.
+        work.settlement.settle(touched)
         work.session.flush()
         work.session.execute(delete(AccessRole).where(AccessRole.role_id == role.id))
         work.session.expire_all()
@@ -166,7 +165,3 @@ def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: st
         if not remove_junior(work.session, upper, lower):
             raise InvalidInput(f"{junior!r} is not a direct junior of {senior!r}")
         work.settlement.settle(of_role(work.change, upper.id))
-
-
-def _with_seniors(work: Work, role: Role) -> list[int]:
-    return list(work.session.scalars(select(Access.id).where(of_role(work.change, role.id))))
