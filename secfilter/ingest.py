@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.runs import IngestRun
-from catalog.schema import Schema
+from catalog.schema import Type
 from catalog.topics import (
     LABEL_HEADER,
     ORIGIN_HEADER,
@@ -22,18 +22,18 @@ from catalog.topics import (
     lab_topic,
     quarantine_topic,
 )
-from secfilter import quick_json, strict_json
+from secfilter import quick_json, strict_json, texts
 from secfilter.lab import headers
 from secfilter.stream_group import KIND, STREAM, Kind, StreamGroup, is_kind
-from secfilter.strict_json import Envelope, with_times
+from secfilter.strict_json import Envelope
 
 # stream -> partition -> the newest offset of in.<stream> that lab.<stream> holds.
 Newest = Mapping[str, Mapping[int, int]]
-_TEXT, _JSON, _SHAPE, _REASON = "__text", "__json", "__shape", "__reason"
-# What the quick reading makes of the text, and whether it could.
-_APART, _PARTS, _QUICK = "__apart", "__parts", "__quick"
+_TEXT, _TEXTS, _SHAPE, _REASON = "__text", "__texts", "__shape", "__reason"
+# What the quick reading makes of the text, and whether it could; what the strict one makes of it.
+_APART, _QUICK, _JSON = "__apart", "__quick", "__json"
 _RAW = ("key", "value", "partition", "offset", "timestamp")
-_READ = (*_RAW, STREAM, KIND, _TEXT, _QUICK)
+_READ = (*_RAW, STREAM, KIND)
 
 
 def in_topics(run: IngestRun) -> list[str]:
@@ -51,30 +51,12 @@ def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
     """
     envelope, group = Envelope(), StreamGroup.of(run.streams)
     parsed = _parsed(records, group, envelope)
-    read = parsed.select(
-        *_READ,
-        _SHAPE,
-        *(
-            fn.when(is_kind(kind), _read(envelope, kind.schema)).alias(_tuple(kind))
-            for kind in group.kinds
-        ),
-    )
-    timed = read.select(
-        *_READ,
-        _SHAPE,
-        *(
-            fn.when(
-                is_kind(kind), with_times(fn.col(_tuple(kind)), kind.schema, fn.col(_QUICK))
-            ).alias(_tuple(kind))
-            for kind in group.kinds
-        ),
-    )
+    timed = parsed.select("*", *(column for kind in group.kinds for column in _timed(kind)))
     checked = timed.select(
-        *_RAW,
-        STREAM,
-        KIND,
+        *_READ,
+        _TEXTS,
         _reason(group, envelope).alias(_REASON),
-        *(_tuple(kind) for kind in group.kinds),
+        *(name for kind in group.kinds for name in _times(kind).values()),
     )
     return _addressed(checked.where(~_repeated(group, newest)), group)
 
@@ -88,22 +70,44 @@ def _parsed(records: DataFrame, group: StreamGroup, envelope: Envelope) -> DataF
         & fn.is_valid_utf8(fn.col("value").cast("string")),
         fn.col("value").cast("string"),
     )
-    texts = known.select("*", text.alias(_TEXT))
+    decoded = known.select("*", text.alias(_TEXT))
     apart = group.by_kind(lambda kind: quick_json.taken_apart(fn.col(_TEXT), kind.schema))
-    tried = texts.select("*", apart.alias(_APART))
+    tried = decoded.select("*", apart.alias(_APART))
     usual = quick_json.is_usual(fn.col(_TEXT), fn.col(_APART))
     sorted_out = tried.select("*", usual.alias(_QUICK))
     # Most records need no more than that; the others are parsed.
-    parts = fn.when(fn.col(_QUICK), quick_json.parts_of(fn.col(_APART)))
     json = fn.when(~fn.col(_QUICK), envelope.parse(fn.col(_TEXT)))
-    parsed = sorted_out.select("*", parts.alias(_PARTS), json.alias(_JSON))
-    return parsed.select("*", fn.schema_of_variant(fn.col(_JSON)).alias(_SHAPE))
+    parsed = sorted_out.select("*", json.alias(_JSON))
+    strict = parsed.select(
+        "*",
+        fn.schema_of_variant(fn.col(_JSON)).alias(_SHAPE),
+        *(_strict(envelope, kind) for kind in group.kinds),
+    )
+    texts_of = group.by_kind(lambda kind: strict_json.texts_of(fn.col(_tuple(kind)), kind.schema))
+    both = fn.when(fn.col(_QUICK), quick_json.texts_of(fn.col(_APART))).otherwise(texts_of)
+    return strict.select(*_READ, _TEXT, _QUICK, _SHAPE, both.alias(_TEXTS))
 
 
-def _read(envelope: Envelope, schema: Schema) -> Column:
-    """The record as a tuple of the schema; timestamps are still text."""
-    quick = quick_json.tuple_of(fn.col(_PARTS), schema)
-    return fn.when(fn.col(_QUICK), quick).otherwise(envelope.tuple_of(fn.col(_JSON), schema))
+def _tuple(kind: Kind) -> str:
+    return f"__tuple_{kind.number}"
+
+
+def _strict(envelope: Envelope, kind: Kind) -> Column:
+    read = envelope.tuple_of(fn.col(_JSON), kind.schema)
+    return fn.when(is_kind(kind), read).alias(_tuple(kind))
+
+
+def _times(kind: Kind) -> dict[int, str]:
+    """The columns of the times of a tuple of that kind, by their places."""
+    places = texts.places_of(kind.schema, Type.TIMESTAMP)
+    return {place: f"__time_{kind.number}_{place}" for place in places}
+
+
+def _timed(kind: Kind) -> list[Column]:
+    return [
+        fn.when(is_kind(kind), texts.time_at(fn.col(_TEXTS), place)).alias(name)
+        for place, name in _times(kind).items()
+    ]
 
 
 def _reason(group: StreamGroup, envelope: Envelope) -> Column:
@@ -111,6 +115,8 @@ def _reason(group: StreamGroup, envelope: Envelope) -> Column:
     shape, value, strict = fn.col(_SHAPE), fn.col("value"), ~fn.col(_QUICK)
     too_large = fn.octet_length(value) > group.each(lambda s: s.max_bytes)
     fits = group.by_kind(lambda kind: envelope.fits(shape, kind.schema))
+    out_of_range = group.by_kind(lambda kind: texts.out_of_range(fn.col(_TEXTS), kind.schema))
+    separator = group.by_kind(lambda kind: texts.holds_separator(fn.col(_TEXTS), kind.schema))
     # In JSON those characters can only stand escaped.
     escaped = fn.contains(fn.col(_TEXT), fn.lit("\\u001"))
     latest = fn.unix_millis("timestamp") + group.each(lambda s: s.max_ahead_ms)
@@ -121,11 +127,8 @@ def _reason(group: StreamGroup, envelope: Envelope) -> Column:
         .when(strict & (shape.isNull() | ~envelope.is_object(shape)), "not exactly one JSON object")
         .when(strict & ~fits, "fields or their types are not the schema's")
         .when(group.by_kind(_unreadable_time), "a timestamp is not ISO 8601 with a zone")
-        .when(group.by_kind(_out_of_range), "a number is out of range")
-        .when(
-            escaped & group.by_kind(_holds_separator),
-            "a string holds the character U+001E or U+001F",
-        )
+        .when(strict & out_of_range, "a number is out of range")
+        .when(strict & escaped & separator, "a string holds the character U+001E or U+001F")
         .when(group.by_kind(_no_event_time), "the event time is null")
         .when(
             group.by_kind(lambda kind: _later_than(kind, latest)),
@@ -135,21 +138,15 @@ def _reason(group: StreamGroup, envelope: Envelope) -> Column:
 
 
 def _unreadable_time(kind: Kind) -> Column:
-    return strict_json.unreadable_timestamp(fn.col(_tuple(kind)), kind.schema)
-
-
-def _out_of_range(kind: Kind) -> Column:
-    return strict_json.out_of_range(fn.col(_tuple(kind)), kind.schema)
-
-
-def _holds_separator(kind: Kind) -> Column:
-    return strict_json.holds_separator(fn.col(_tuple(kind)), kind.schema)
+    read = fn.col(_TEXTS)
+    times = _times(kind).items()
+    return texts.any_of([texts.is_unreadable(read, place, fn.col(name)) for place, name in times])
 
 
 def _no_event_time(kind: Kind) -> Column:
     if kind.event_time is None:
         return fn.lit(False)
-    return fn.col(_tuple(kind))[kind.event_time].isNull()
+    return _event_time(kind, kind.event_time).isNull()
 
 
 def _later_than(kind: Kind, latest: Column) -> Column:
@@ -159,7 +156,7 @@ def _later_than(kind: Kind, latest: Column) -> Column:
     """
     if kind.event_time is None:
         return fn.lit(False)
-    return fn.unix_millis(fn.col(_tuple(kind))[kind.event_time]) > latest
+    return fn.unix_millis(_event_time(kind, kind.event_time)) > latest
 
 
 def _repeated(group: StreamGroup, newest: Newest) -> Column:
@@ -178,7 +175,7 @@ def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
         *place.items(),
         ("timestamp", fn.unix_millis("timestamp").cast("string")),
     )
-    value = group.by_kind(lambda kind: strict_json.lab_value(fn.col(_tuple(kind)), kind.schema))
+    value = group.by_kind(_lab_value)
     return checked.select(
         fn.when(valid, group.each(lambda s: lab_topic(s.relation.name)))
         .otherwise(group.each(lambda s: quarantine_topic(s.relation.name)))
@@ -193,5 +190,11 @@ def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
     )
 
 
-def _tuple(kind: Kind) -> str:
-    return f"__tuple_{kind.number}"
+def _lab_value(kind: Kind) -> Column:
+    times = {place: fn.col(name) for place, name in _times(kind).items()}
+    return texts.lab_value(fn.col(_TEXTS), times, kind.schema)
+
+
+def _event_time(kind: Kind, name: str) -> Column:
+    place = kind.schema.names.index(name) + 1
+    return fn.col(_times(kind)[place])

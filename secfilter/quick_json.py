@@ -2,8 +2,9 @@
 
 One regular expression says whether a record is exactly one object with the schema's fields, in the
 schema's order, and nothing in it that needs interpreting: no escapes, no exponents, no number that
-could be out of range. What it matches it takes apart. All else is left to the strict reading
-(`secfilter.strict_json`), which says the same of every record that is read here.
+could be out of range. What it matches it takes apart, into texts (`secfilter.texts`). All else is
+left to the strict reading (`secfilter.strict_json`), which says the same of every record that is
+read here.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ _VALUES: dict[Type, str] = {
     Type.BOOLEAN: "(true|false)",
     Type.BIGINT: "(0|-?[1-9][0-9]{0,17})",
     Type.DOUBLE: r"((?:0|-?[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?+)",
-    # With the opening quote, so that an empty string is something, too.
+    # With the opening quotation mark (`secfilter.texts`).
     Type.STRING: r'("[^"\\\x00-\x1f]*+)"',
+    # Without the Z: making a zone of it would take longer than reading the time.
     Type.TIMESTAMP: (
         r'"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?+'
-        r'(?:Z|[+-][0-9]{2}:[0-9]{2}))"'
+        r'(?:(?=Z")|[+-][0-9]{2}:[0-9]{2}(?=")))Z?+"'
     ),
 }
-_WHOLE = 2**31 - 1
 
 
 def taken_apart(text: Column, schema: Schema) -> Column:
@@ -48,28 +49,9 @@ def is_usual(text: Column, apart: Column) -> Column:
     return fn.coalesce(usual, fn.lit(False))
 
 
-def parts_of(apart: Column) -> Column:
-    """The values' texts of a record of the usual form; keep them in a column of their own."""
+def texts_of(apart: Column) -> Column:
+    """The texts (`secfilter.texts`) of a record of the usual form; keep them in a column."""
     return fn.split(apart, SEPARATOR, -1)
-
-
-def tuple_of(parts: Column, schema: Schema) -> Column:
-    """The attributes as a struct; timestamps are still text, but ISO 8601 with a zone."""
-    return fn.struct(
-        *(
-            _value(fn.get(parts, fn.lit(place)), a.type).alias(a.name)
-            for place, a in enumerate(schema.attributes, start=1)
-        )
-    )
-
-
-def _value(text: Column, type_: Type) -> Column:
-    """The value from its text, NULL where that is empty."""
-    if type_ is Type.STRING:
-        value = fn.substring(text, 2, _WHOLE)
-    else:
-        value = text if type_ is Type.TIMESTAMP else text.try_cast(str(type_))
-    return fn.when(text != fn.lit(""), value)
 
 
 def _pattern(schema: Schema) -> str:

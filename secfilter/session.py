@@ -8,6 +8,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from catalog.errors import InvalidInput
+
 # Offset and commit logs cost 45 ms each with Spark's defaults on a local disk, 5 ms with these.
 _CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -32,6 +34,7 @@ _CLOSED = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas",
 }
 
+# What a query and a record mean; no setting of a deployment's may change it.
 _MEANING = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -84,8 +87,11 @@ def session_options(
     """All Spark settings of a session; `options` go over the defaults.
 
     A local master binds the driver to loopback. A secret must not be among `options`:
-    they become arguments of a process.
+    they become arguments of a process. Raises InvalidInput for an option that would change what a
+    query means.
     """
+    if fixed := _MEANING.keys() & (options or {}).keys():
+        raise InvalidInput(f"{', '.join(sorted(fixed))} cannot be set; leave it out of the options")
     local = master.startswith("local")
     return {
         **_CHECKPOINTS,

@@ -17,8 +17,7 @@ from pyspark.sql import functions as fn
 
 from catalog.schema import Attribute, Schema, Type
 from secfilter.columns import SPARK_TYPES, quoted
-from secfilter.expressions import finite
-from secfilter.lab import NULL_MARK, SEPARATOR, encode_attribute, joined
+from secfilter.texts import NO_TIME, QUOTE
 
 # What the VARIANT's schema calls the values that an attribute of the type may have.
 _SHAPES: dict[Type, str] = {
@@ -60,9 +59,26 @@ class Envelope:
         return shape.startswith(begin) & shape.endswith(end)
 
     def tuple_of(self, parsed: Column, schema: Schema) -> Column:
-        """The attributes as a struct; timestamps are still text."""
+        """The attributes as a struct; timestamps are still text. Keep it in a column."""
         fields = ",".join(f"{quoted(a.name)}:{_WIRE_TYPES[a.type]}" for a in schema.attributes)
         return parsed.try_cast(f"struct<{_BODY}:struct<{fields}>>")[_BODY]
+
+
+def texts_of(read: Column, schema: Schema) -> Column:
+    """The texts (`secfilter.texts`) of what `Envelope.tuple_of` read."""
+    return fn.array(fn.lit(""), *(_text(read[a.name], a.type) for a in schema.attributes))
+
+
+def _text(value: Column, type_: Type) -> Column:
+    match type_:
+        case Type.STRING:
+            text = fn.concat(fn.lit(QUOTE), value)
+        case Type.TIMESTAMP:
+            read = fn.when(value.rlike(_ISO_8601), value).otherwise(NO_TIME)
+            text = fn.when(value.isNotNull(), read)
+        case Type.BOOLEAN | Type.BIGINT | Type.DOUBLE:
+            text = value.cast("string")
+    return fn.coalesce(text, fn.lit(""))
 
 
 def _fields(schema: Schema) -> str:
@@ -75,60 +91,3 @@ def _fields(schema: Schema) -> str:
 def _field(attribute: Attribute) -> str:
     shape = _SHAPES[attribute.type]
     return f"{re.escape(attribute.name)}: {shape if attribute.required else f'(?:{shape}|VOID)'}"
-
-
-def timestamp(text: Column, known: Column) -> Column:
-    """An ISO 8601 date and time with its zone, to the microsecond; NULL for anything else.
-
-    `known` tells that the text is known to have that form.
-    """
-    return fn.when(known | text.rlike(_ISO_8601), text.try_cast("timestamp"))
-
-
-def with_times(read: Column, schema: Schema, known: Column) -> Column:
-    """The tuple `read` with its timestamps read: `<name>` the time, `<name>.text` the text.
-
-    `known` tells that all timestamps are known to have the form of ISO 8601.
-    """
-    fields = []
-    for a in schema.attributes:
-        if a.type is Type.TIMESTAMP:
-            fields += [
-                timestamp(read[a.name], known).alias(a.name),
-                read[a.name].alias(f"{a.name}.text"),
-            ]
-        else:
-            fields.append(read[a.name].alias(a.name))
-    return fn.struct(*fields)
-
-
-def unreadable_timestamp(read: Column, schema: Schema) -> Column:
-    """Whether a timestamp of the tuple `read` is no such text."""
-    times = [a.name for a in schema.attributes if a.type is Type.TIMESTAMP]
-    return _any([read[f"{name}.text"].isNotNull() & read[name].isNull() for name in times])
-
-
-def out_of_range(read: Column, schema: Schema) -> Column:
-    """Whether a number of the tuple `read` is larger than a double can be."""
-    numbers = [read[a.name] for a in schema.attributes if a.type is Type.DOUBLE]
-    return _any([number.isNotNull() & finite(number).isNull() for number in numbers])
-
-
-def holds_separator(read: Column, schema: Schema) -> Column:
-    """Whether a string of the tuple `read` holds what separates fields in lab.*."""
-    strings = [read[a.name] for a in schema.attributes if a.type is Type.STRING]
-    marks = (fn.lit(NULL_MARK), fn.lit(SEPARATOR))
-    found = [fn.contains(text, mark) for text in strings for mark in marks]
-    return _any([fn.coalesce(one, fn.lit(False)) for one in found])
-
-
-def lab_value(read: Column, schema: Schema) -> Column:
-    """The record's value in lab.* (text)."""
-    return joined([encode_attribute(read[a.name], a.type) for a in schema.attributes])
-
-
-def _any(conditions: list[Column]) -> Column:
-    result = fn.lit(False)
-    for condition in conditions:
-        result = result | condition
-    return result

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from catalog.errors import InvalidInput
 from secfilter.session import session_options
 
 _FILES = "spark.hadoop.fs.file.impl"
@@ -44,3 +45,9 @@ def test_a_local_engine_is_closed_to_other_machines_and_collects_in_parallel() -
 
 def test_what_is_given_goes_over_the_defaults(jars: Path) -> None:
     assert session_options("local[2]", jars, {_FILES: "mine"})[_FILES] == "mine"
+
+
+@pytest.mark.parametrize("name", ["spark.sql.session.timeZone", "spark.sql.ansi.enabled"])
+def test_what_a_query_means_cannot_be_set(name: str) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        session_options("local[2]", None, {name: "Asia/Tokyo"})
