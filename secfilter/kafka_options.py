@@ -42,16 +42,20 @@ class KafkaOptions:
             "failOnDataLoss": "true",
         }
 
-    def sink(self, linger_ms: int = 0) -> dict[str, str]:
-        """Options of a sink; the rows name their topics. `linger_ms` gathers larger batches."""
+    def sink(self) -> dict[str, str]:
+        """Options of a sink; the rows name their topics."""
         return {
             **self.connection,
             # A topic that is missing or forbidden fails the query now, not after a minute.
             "kafka.max.block.ms": "5000",
-            "kafka.linger.ms": str(linger_ms),
+            "kafka.linger.ms": "0",
             # The topics' own limits decide; a client limit of 1 MB would stop the query instead.
             "kafka.max.request.size": str(64 * 1024 * 1024),
             "kafka.compression.type": "none",
+            # A broker takes one request of a connection at a time. So what comes meanwhile is
+            # gathered for the next one: a record alone goes at once, many go together.
+            "kafka.max.in.flight.requests.per.connection": "1",
+            "kafka.batch.size": str(64 * 1024),
         }
 
 
