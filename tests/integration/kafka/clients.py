@@ -50,8 +50,8 @@ def client_config(settings: KafkaSettings, credentials: Credentials) -> dict[str
 
 
 def secadmin_producer(settings: KafkaSettings) -> Producer:
-    """Writes to any topic, as the data plane does."""
-    own = {"linger.ms": 0, "acks": "all", "log_level": 0}
+    """Writes to any topic, as the data plane does: each record once and in order."""
+    own = {"linger.ms": 0, "enable.idempotence": True, "log_level": 0}
     return Producer(settings.client_config(settings.secadmin) | own)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from confluent_kafka import OFFSET_BEGINNING
 
 from tests.integration.service.conftest import Api
@@ -34,7 +37,8 @@ class Keepers:
                 return len(client.received) >= count
 
             wait_until(has_all, "every number")
-            assert [one.number for one in client.received] == whole
+            received = [one.number for one in client.received]
+            assert received == whole, f"{type(client).__name__}: {_difference(received, whole)}"
             assert not client.is_shut_out(0, 0)
 
     def end(self) -> None:
@@ -44,3 +48,11 @@ class Keepers:
         for client in self._clients:
             client.join()
             assert client.failure is None
+
+
+def _difference(received: Sequence[int], whole: Sequence[int]) -> str:
+    """What is missing, what came again, and else where the order is broken."""
+    missing, again = Counter(whole) - Counter(received), Counter(received) - Counter(whole)
+    if missing or again:
+        return f"missing {sorted(missing)}, once too often {sorted(again)}"
+    return f"out of order from {next(at for at in whole if received[at] != at)} on"
