@@ -12,6 +12,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from deploy.errors import DeployError
+from secadmin.cli.retaking import Retaking
 
 # A topic that may not be read is, to a consumer that follows a pattern, no topic at all.
 _REFUSALS = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNKNOWN_TOPIC_OR_PART})
@@ -38,6 +39,7 @@ class Listener:
     deliveries: list[Delivery] = field(default_factory=list)
     refusals: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
+    _retaking: Retaking = field(default_factory=Retaking)
     _thread: threading.Thread | None = None
 
     def start(self) -> Listener:
@@ -88,6 +90,7 @@ class Listener:
         consumer.subscribe([subscription.get("topic_pattern") or subscription["topic"]])
         try:
             while not self._stop.is_set():
+                self._retaking.serve(consumer)
                 self._take(consumer.poll(0.1))
         finally:
             consumer.close()
@@ -100,6 +103,7 @@ class Listener:
             if error.code() not in _REFUSALS:
                 raise KafkaException(error)
             self.refusals += 1
+            self._retaking.denied()
             return
         headers = dict(message.headers() or [])
         if "fence" in headers:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException
 
 from catalog.errors import NotAuthenticated
 from catalog.topics import FENCE_HEADER, ID_HEADER, LABEL_HEADER, REASON_HEADER
 from secadmin.cli.kafka_errors import ENDED, is_ended, kafka_error
 from secadmin.cli.login_check import LoginCheck
 from secadmin.cli.positions import Positions
+from secadmin.cli.retaking import Retaking
 
 _POLL_S = 0.2
 # A topic that was taken away, or that is not there yet; another one comes under the pattern.
@@ -46,6 +47,7 @@ class Follower:
         self._positions = positions
         self._check = check
         self._note = note
+        self._retaking = Retaking()
         self._noted = ""
         self._over: KafkaError | None = None
 
@@ -65,7 +67,7 @@ class Follower:
         consumer.subscribe([subscription], **own)
         count, last = 0, time.monotonic()
         while limits.most is None or count < limits.most:
-            message = consumer.poll(_POLL_S)
+            message = self._poll(consumer)
             if self._over is not None:
                 raise kafka_error(self._over)
             if message is None:
@@ -79,6 +81,15 @@ class Follower:
                 self._check.served()
                 count, last = count + 1, time.monotonic()
                 yield record
+
+    def _poll(self, consumer: Any) -> Any:
+        try:
+            # What starts at positions of our own asks the group for none.
+            if not self._positions:
+                self._retaking.serve(consumer)
+            return consumer.poll(_POLL_S)
+        except KafkaException as error:
+            raise kafka_error(error.args[0]) from None
 
     def _record(self, message: Any) -> dict[str, Any] | None:
         if (error := message.error()) is not None:
@@ -99,6 +110,7 @@ class Follower:
             raise kafka_error(error)
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             self._check.denied()
+            self._retaking.denied()
             self._tell("what you may read has changed; following")
         elif error.code() not in _PASSING:
             self._tell(f"Kafka: {error.str()}; going on")
@@ -118,7 +130,11 @@ def _starter(positions: Positions) -> Callable[[Any, list[Any]], None]:
 
 
 def _end_of(consumer: Any, partition: Any) -> int:
-    _, end = consumer.get_watermark_offsets(partition, timeout=10)
+    try:
+        _, end = consumer.get_watermark_offsets(partition, timeout=10)
+    except KafkaException:
+        # Taken away again since it was assigned: from wherever its end is when it can be read.
+        return OFFSET_END
     return int(end)
 
 

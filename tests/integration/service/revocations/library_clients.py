@@ -7,11 +7,13 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
+from secadmin.cli.retaking import Retaking
 from secadmin.kafka.acl import group_prefix
 from tests.integration.kafka.clients import DENIED_TOPIC, client_config
 from tests.integration.service.revocations.watching_client import Subscription, WatchingClient
 
 _LOOK_S = 0.2
+_RETAKEN_AFTER_S = 0.2
 
 
 class LibraryClient(WatchingClient):
@@ -64,11 +66,23 @@ class LibraryClient(WatchingClient):
 class GroupMember(LibraryClient):
     """Subscribes to the topic by its name: the well-behaved one, or one of another group."""
 
+    def __init__(self, subscription: Subscription, group: str) -> None:
+        super().__init__(subscription, group)
+        self._retaking = Retaking(_RETAKEN_AFTER_S)
+
+    def refused(self, at: float) -> None:
+        super().refused(at)
+        self._retaking.denied()
+
+    def _poll(self, consumer: Consumer) -> None:
+        self._retaking.serve(consumer)
+        super()._poll(consumer)
+
     def take_up(self, consumer: Consumer) -> None:
         consumer.subscribe([self.subscription.topic])
 
 
-class PatternFollower(LibraryClient):
+class PatternFollower(GroupMember):
     """Subscribes by the pattern that it was given, and so follows its own moves."""
 
     def take_up(self, consumer: Consumer) -> None:

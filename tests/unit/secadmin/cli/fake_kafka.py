@@ -92,6 +92,12 @@ class FakeConsumer:
     def assign(self, partitions: list[TopicPartition]) -> None:
         self.assigned = partitions
 
+    def assignment(self) -> list[TopicPartition]:
+        return []
+
+    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        return partitions
+
     def get_watermark_offsets(self, partition: TopicPartition, timeout: float) -> tuple[int, int]:
         return 3, 17
 
