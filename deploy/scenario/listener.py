@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +88,12 @@ class Listener:
             **self.overrides,
         }
         consumer = Consumer(settings)
-        consumer.subscribe([subscription.get("topic_pattern") or subscription["topic"]])
+        topic = subscription.get("topic_pattern") or subscription["topic"]
+        subscribe = partial(consumer.subscribe, [topic])
+        subscribe()
         try:
             while not self._stop.is_set():
-                self._retaking.serve(consumer)
+                self._retaking.serve(consumer, subscribe)
                 self._take(consumer.poll(0.1))
         finally:
             consumer.close()

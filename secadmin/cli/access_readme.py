@@ -52,8 +52,8 @@ _MOVES = """\
 - When your rights change you are moved to another topic: one authorization error, then the new
   topic appears under the same pattern. So subscribe by the pattern, never by one topic's name, and
   treat an authorization error on a topic as something that passes. librdkafka leaves a partition
-  alone if the error came while it asked where its group had stopped; so a second after such an
-  error:  consumer.assign(consumer.position(consumer.assignment()))
+  alone if the error came while it asked where its group had stopped: subscribe again a second
+  after an error on a partition of which you have read nothing since it was assigned.
 """
 
 _SEND = """

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException
@@ -64,10 +65,11 @@ class Follower:
         Raises PlatformError when the access has ended.
         """
         own = {"on_assign": _starter(self._positions)} if self._positions else {}
-        consumer.subscribe([subscription], **own)
+        subscribe = partial(consumer.subscribe, [subscription], **own)
+        subscribe()
         count, last = 0, time.monotonic()
         while limits.most is None or count < limits.most:
-            message = self._poll(consumer)
+            message = self._poll(consumer, subscribe)
             if self._over is not None:
                 raise kafka_error(self._over)
             if message is None:
@@ -82,11 +84,11 @@ class Follower:
                 count, last = count + 1, time.monotonic()
                 yield record
 
-    def _poll(self, consumer: Any) -> Any:
+    def _poll(self, consumer: Any, subscribe: Callable[[], object]) -> Any:
         try:
             # What starts at positions of our own asks the group for none.
             if not self._positions:
-                self._retaking.serve(consumer)
+                self._retaking.serve(consumer, subscribe)
             return consumer.poll(_POLL_S)
         except KafkaException as error:
             raise kafka_error(error.args[0]) from None

@@ -10,11 +10,11 @@ _PAUSE_S = 1.0
 
 
 class Retaking:
-    """Assigns the partitions again, a moment after one of them was denied.
+    """Subscribes again, a moment after a partition was denied that has not been read from.
 
     A consumer group's member asks where it had come to when it is assigned a partition. If just
     that question is denied, librdkafka says so once and leaves the partition alone until it is
-    assigned again, also when the right is back.
+    assigned again, also when the right is back. All other denials it gets over by itself.
     """
 
     def __init__(
@@ -29,14 +29,11 @@ class Retaking:
         if self._at is None:
             self._at = self._clock() + self._pause_s
 
-    def serve(self, consumer: Any) -> None:
-        """Assign again when it is time; each goes on behind what it has read.
-
-        Raises KafkaException.
-        """
+    def serve(self, consumer: Any, subscribe: Callable[[], object]) -> None:
+        """Subscribe again when it is time, and needed. Raises KafkaException."""
         if self._at is None or self._clock() < self._at:
             return
         self._at = None
-        # Of what has not been read the position is none, which asks the group again.
-        if held := consumer.position(consumer.assignment()):
-            consumer.assign(held)
+        # What has not been read since it was assigned has no position.
+        if any(place.offset < 0 for place in consumer.position(consumer.assignment())):
+            subscribe()

@@ -75,7 +75,7 @@ class GroupMember(LibraryClient):
         self._retaking.denied()
 
     def _poll(self, consumer: Consumer) -> None:
-        self._retaking.serve(consumer)
+        self._retaking.serve(consumer, lambda: self.take_up(consumer))
         super()._poll(consumer)
 
     def take_up(self, consumer: Consumer) -> None:
