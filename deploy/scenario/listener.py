@@ -13,6 +13,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from deploy.errors import DeployError
+from secadmin.cli.closing import close
 from secadmin.cli.retaking import Retaking
 
 # A topic that may not be read is, to a consumer that follows a pattern, no topic at all.
@@ -96,7 +97,7 @@ class Listener:
                 self._retaking.serve(consumer, subscribe)
                 self._take(consumer.poll(0.1))
         finally:
-            consumer.close()
+            close(consumer)
 
     def _take(self, message: Message | None) -> None:
         if message is None:

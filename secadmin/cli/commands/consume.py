@@ -14,6 +14,7 @@ import typer
 from catalog.permission import ObjectKind
 from secadmin.cli.access import Access
 from secadmin.cli.access_folder import AccessFolder, is_access_folder, read_subscription
+from secadmin.cli.closing import close
 from secadmin.cli.completion import names_of
 from secadmin.cli.context import Cli, cli_of
 from secadmin.cli.following import Follower, Limits
@@ -94,7 +95,7 @@ def _records(
     try:
         yield from follower.records(consumer, folder.subscription, limits)
     finally:
-        consumer.close()
+        close(consumer)
 
 
 def _print(screen: Screen, record: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from catalog.settings import KafkaSettings
+from secadmin.cli.closing import close
 from secadmin.kafka.principals import Credentials
 from tests.integration.kafka.clients import Reader, until
 
@@ -102,7 +103,7 @@ class Witness(threading.Thread):
         """Stop polling."""
         self._over.set()
         self.join()
-        self._reader.consumer.close()
+        close(self._reader.consumer)
 
 
 @dataclass
