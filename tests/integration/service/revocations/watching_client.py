@@ -13,7 +13,7 @@ from secadmin.kafka.principals import Credentials
 from tests.integration.service.revocations.ledger import Reception
 from tests.integration.service.revocations.numbered_flow import numbers_in
 
-_ENDING_S = 10.0
+_ENDING_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
