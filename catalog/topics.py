@@ -4,7 +4,6 @@ from __future__ import annotations
 
 LABEL_HEADER = "label"
 ID_HEADER = "id"
-ORIGIN_HEADER = "origin"
 FENCE_HEADER = "fence"
 REASON_HEADER = "reason"
 

@@ -12,7 +12,7 @@ from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.runs import FanOutClass, QueryRun
 from catalog.schema import Schema, Type
-from catalog.topics import ID_HEADER, LABEL_HEADER, ORIGIN_HEADER
+from catalog.topics import ID_HEADER, LABEL_HEADER
 from secfilter.columns import ID, attribute
 from secfilter.compiler import Compiled
 from secfilter.expressions import finite
@@ -29,7 +29,7 @@ _TOPIC, _JSON, _LAB, _KEYED, _LABEL = "topic", "__json", "__lab", "__keyed", "__
 def fan_out(
     compiled: Compiled, run: QueryRun, id_key: str, max_bytes: int = DEFAULT_MAX_BYTES
 ) -> DataFrame:
-    """Records for Kafka's sink: `topic`, `value`, `headers`.
+    """Records for Kafka's sink: `topic`, `key`, `value`, `headers`.
 
     One record for each class that may see the tuple, and one for lab.<output> where the run is
     labelled. A tuple larger than `max_bytes` as JSON is delivered to nobody: the broker would
@@ -71,12 +71,13 @@ def _delivered(made: DataFrame, run: QueryRun, conditions: dict[str, Column]) ->
     spread = made.withColumn(_TOPIC, fn.explode(fn.array(*topics)))
     addressed = spread.where(fn.col(_TOPIC).isNotNull())
     wire = (LABEL_HEADER, fn.col(_LABEL))
-    value, marks = fn.col(_JSON), headers(wire, (ID_HEADER, fn.col(_KEYED)))
+    key, value = fn.lit(None).cast("string"), fn.col(_JSON)
+    marks = headers(wire, (ID_HEADER, fn.col(_KEYED)))
     if run.labelled:
         inside = fn.col(_TOPIC) == fn.lit(run.output.topic)
-        value = fn.when(inside, fn.col(_LAB)).otherwise(value)
-        marks = fn.when(inside, headers(wire, (ORIGIN_HEADER, fn.col(ID)))).otherwise(marks)
-    return addressed.select(fn.col(_TOPIC), value.alias("value"), marks.alias("headers"))
+        key, value = fn.when(inside, fn.col(ID)), fn.when(inside, fn.col(_LAB)).otherwise(value)
+        marks = fn.when(inside, headers(wire)).otherwise(marks)
+    return addressed.select(_TOPIC, key.alias("key"), value.alias("value"), marks.alias("headers"))
 
 
 def _nowhere() -> Column:

@@ -16,7 +16,6 @@ from catalog.runs import IngestRun
 from catalog.schema import Type
 from catalog.topics import (
     LABEL_HEADER,
-    ORIGIN_HEADER,
     REASON_HEADER,
     in_topic,
     lab_topic,
@@ -169,7 +168,7 @@ def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
     valid = fn.col(_REASON).isNull()
     place = {name: fn.col(name).cast("string") for name in ("partition", "offset")}
     origin = fn.concat_ws(":", place["partition"], place["offset"])
-    label = group.each(lambda s: s.label.to_wire())
+    label = group.each(lambda s: headers((LABEL_HEADER, fn.lit(s.label.to_wire()))))
     refused = headers(
         (REASON_HEADER, fn.col(_REASON)),
         *place.items(),
@@ -180,11 +179,9 @@ def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
         fn.when(valid, group.each(lambda s: lab_topic(s.relation.name)))
         .otherwise(group.each(lambda s: quarantine_topic(s.relation.name)))
         .alias("topic"),
-        fn.when(~valid, fn.col("key")).alias("key"),
+        fn.when(valid, origin.cast("binary")).otherwise(fn.col("key")).alias("key"),
         fn.when(valid, value.cast("binary")).otherwise(fn.col("value")).alias("value"),
-        fn.when(valid, headers((LABEL_HEADER, label), (ORIGIN_HEADER, origin)))
-        .otherwise(refused)
-        .alias("headers"),
+        fn.when(valid, label).otherwise(refused).alias("headers"),
         # A lab partition is the in partition, so that its newest origin says what it holds.
         fn.when(valid, fn.col("partition")).alias("partition"),
     )

@@ -1,7 +1,8 @@
 """Labelled topics (lab.*): what stands in their records, read and written as columns.
 
 The value is the attributes in schema order, separated by U+001F; NULL is U+001E alone. The label
-is the first header. Ingest and expressions keep both characters out of every string.
+is the first header, the key is the origin: what the tuple was made of. Ingest and expressions keep
+both characters out of every string.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pyspark.sql import functions as fn
 from catalog.label import Label
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
-from catalog.topics import LABEL_HEADER, ORIGIN_HEADER
+from catalog.topics import LABEL_HEADER
 from secfilter.columns import ID, attribute, label_column, words_of
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
@@ -59,10 +60,10 @@ def _decode_attribute(text: Column, target: Attribute) -> Column:
             return text.try_cast(str(target.type))
 
 
-def header_text(headers: Column, index: int, key: str) -> Column:
-    """The text of the header at `index`, NULL where there is none or it has another key."""
-    header = fn.get(headers, fn.lit(index))
-    return fn.when(header["key"] == fn.lit(key), header["value"].cast("string"))
+def label_text(headers: Column) -> Column:
+    """The text of the first header, NULL where there is none or it is no label."""
+    first = fn.get(headers, fn.lit(0))
+    return fn.when(first["key"] == fn.lit(LABEL_HEADER), first["value"].cast("string"))
 
 
 def headers(*pairs: tuple[str, Column]) -> Column:
@@ -144,7 +145,7 @@ def read_lab(records: DataFrame, relation: Relation, metric: str | None = None) 
     lineage `__id`. Records without a valid label stop here; with `metric` the column `withheld` of
     the observation of that name counts them.
     """
-    words = decode_label(header_text(fn.col("headers"), 0, LABEL_HEADER), relation)
+    words = decode_label(label_text(fn.col("headers")), relation)
     read = records.select(
         fn.col("value").cast("string").alias("__value"),
         _lineage(relation).alias(ID),
@@ -164,5 +165,5 @@ def read_lab(records: DataFrame, relation: Relation, metric: str | None = None) 
 def _lineage(relation: Relation) -> Column:
     place = fn.concat_ws(":", fn.col("partition").cast("string"), fn.col("offset").cast("string"))
     # Should a record stand there again after a crash, it has the lineage that it had before.
-    origin = fn.coalesce(header_text(fn.col("headers"), 1, ORIGIN_HEADER), place)
+    origin = fn.coalesce(fn.col("key").cast("string"), place)
     return fn.concat(fn.lit(f"{relation.object_id}:"), origin)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from catalog.errors import Unavailable
-from catalog.topics import ORIGIN_HEADER, lab_topic
+from catalog.topics import lab_topic
 from secfilter.kafka_options import EARLIEST, GROUP_PREFIX, Offsets
 
 _TIMEOUT_S = 10.0
@@ -131,10 +131,9 @@ def _records(consumer: Consumer, place: TopicPartition, begin: int, end: int) ->
 
 
 def _origin(message: Message, partition: int) -> int | None:
-    """The in offset in the header `origin`, if the record came from that in partition."""
-    for key, value in cast("list[tuple[str, bytes | None]]", message.headers() or []):
-        if key == ORIGIN_HEADER and isinstance(value, bytes):
-            source, _, offset = value.decode("ascii", "replace").partition(":")
-            if source == str(partition) and offset.isdecimal():
-                return int(offset)
-    return None
+    """The in offset in the record's key, if the record came from that in partition."""
+    key = message.key()
+    if not isinstance(key, bytes):
+        return None
+    source, _, offset = key.decode("ascii", "replace").partition(":")
+    return int(offset) if source == str(partition) and offset.isdecimal() else None

@@ -60,7 +60,7 @@ class StreamGroup:
         """What is to be the column `KIND`."""
         return _looked_up(self.kind_numbers)
 
-    def each(self, value: Callable[[IngestStream], int | str]) -> Column:
+    def each(self, value: Callable[[IngestStream], int | str | Column]) -> Column:
         """The value of the record's stream."""
         return _looked_up([value(stream) for stream in self.streams])
 
@@ -86,5 +86,5 @@ def is_kind(kind: Kind) -> Column:
     return fn.col(KIND) == fn.lit(kind.number)
 
 
-def _looked_up(values: Sequence[int | str]) -> Column:
+def _looked_up(values: Sequence[int | str | Column]) -> Column:
     return fn.get(fn.array(*(fn.lit(value) for value in values)), fn.col(STREAM))

@@ -21,7 +21,9 @@ from tests.differential.case import Case, Outcome
 from tests.differential.wire import decode, decode_json, encode
 from tests.oracle.values import Tuple
 
-_RECORD = f"topic string, value binary, headers {HEADERS_TYPE}, partition int, offset bigint"
+_RECORD = (
+    f"topic string, key binary, value binary, headers {HEADERS_TYPE}, partition int, offset bigint"
+)
 
 
 def run_cases(spark: SparkSession, cases: Sequence[Case]) -> list[Outcome]:
@@ -48,7 +50,7 @@ def stored(spark: SparkSession, cases: Sequence[Case]) -> DataFrame:
             for offset, each in enumerate(case.records[relation.name]):
                 headers = [] if each.label is None else [(LABEL_HEADER, each.label.encode())]
                 value = encode(each.values).encode()
-                rows.append((_place(index, relation), value, headers, 0, offset))
+                rows.append((_place(index, relation), None, value, headers, 0, offset))
     return spark.createDataFrame(rows, _RECORD).coalesce(1).persist()
 
 

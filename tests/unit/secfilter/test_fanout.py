@@ -98,10 +98,11 @@ def test_no_label_is_never_seen(spark: SparkSession) -> None:
 
 
 def test_lab_gets_every_result_with_its_lineage(spark: SparkSession) -> None:
-    (row,) = delivered(spark, run_of(labelled=True), [(*VALUES, Label.of(130), "1:0:0")])
-    assert row["topic"] == "lab.o"
+    run = run_of(FanOutClass("a", Clearance.of(130)), labelled=True)
+    given, row = delivered(spark, run, [(*VALUES, Label.of(130), "1:0:0")])
+    assert (given["topic"], given["key"], row["topic"]) == ("a", None, "lab.o")
     assert row["value"] == "a\x1f1\x1f1.5\x1ftrue\x1f1"
-    assert headers(row) == {"label": "0,0,4", "origin": "1:0:0"}
+    assert (row["key"], headers(row)) == ("1:0:0", {"label": "0,0,4"})
 
 
 def test_without_classes_there_is_nothing(spark: SparkSession) -> None:

@@ -79,8 +79,8 @@ def test_case(case: dict[str, Any], results: dict[str, Row]) -> None:
         expected = case["lab"].split("|")
         got = bytes(row["value"]).decode().replace("\x1e", "-").split("\x1f")
         assert (row["topic"], got) == ("lab.one", expected)
-        assert headers(row) == [("label", "1"), ("origin", f"3:{place}")]
-        assert (row["key"], row["partition"]) == (None, 3)
+        assert headers(row) == [("label", "1")]
+        assert (row["key"], row["partition"]) == (f"3:{place}".encode(), 3)
         return
     assert row["topic"] == "quarantine.one"
     assert headers(row) == [
@@ -129,7 +129,7 @@ def test_each_stream_has_its_own_schema_label_and_size(spark: SparkSession) -> N
     rows = run(spark, records)
     kinds = ["lab.two", "quarantine.two", "quarantine.one", "quarantine.two"]
     assert [row["topic"] for row in rows] == kinds
-    assert headers(rows[0]) == [("label", "0,2"), ("origin", "3:0")]
+    assert (rows[0]["key"], headers(rows[0])) == (b"3:0", [("label", "0,2")])
     assert bytes(rows[0]["value"]) == b"7"
     assert [headers(row)[0][1].split()[0] for row in rows[1:]] == ["larger", "fields", "fields"]
 
