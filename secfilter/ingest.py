@@ -168,7 +168,7 @@ def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
     valid = fn.col(_REASON).isNull()
     place = {name: fn.col(name).cast("string") for name in ("partition", "offset")}
     origin = fn.concat_ws(":", place["partition"], place["offset"])
-    label = group.each(lambda s: headers((LABEL_HEADER, fn.lit(s.label.to_wire()))))
+    accepted = group.each(lambda s: headers((LABEL_HEADER, fn.lit(s.label.to_wire()))))
     refused = headers(
         (REASON_HEADER, fn.col(_REASON)),
         *place.items(),
@@ -181,7 +181,7 @@ def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
         .alias("topic"),
         fn.when(valid, origin.cast("binary")).otherwise(fn.col("key")).alias("key"),
         fn.when(valid, value.cast("binary")).otherwise(fn.col("value")).alias("value"),
-        fn.when(valid, label).otherwise(refused).alias("headers"),
+        fn.when(valid, accepted).otherwise(refused).alias("headers"),
         # A lab partition is the in partition, so that its newest origin says what it holds.
         fn.when(valid, fn.col("partition")).alias("partition"),
     )
