@@ -5,10 +5,11 @@ another check, so it outlives the deletion of its ACL. A parked fetch whose offs
 segment than the log's end is answered at once, with what lies before the roll; the client's next
 fetch is refused. So the fence rolls the log, and proves it:
 
-1. The ACLs are deleted, and meanwhile `segment.ms` is set to 100: a record that is newer than the
-   segment's first by more than that begins another. (With 1 ms nearly every tuple would, too.)
+1. The ACLs are deleted.
 2. A first fence record is written. It got its offset after the ACL was gone, so no fetch that was
-   let in before asks for a later one.
+   let in before asks for a later one. Meanwhile `segment.ms` is set to 100: a record that is newer
+   than the segment's first by more than that begins another. (With 1 ms nearly every tuple would,
+   too.) Were it set before, the first record would roll the log for nothing.
 3. A fetch of our own for exactly that record is parked at each live replica. It is the hardest of
    all fetches to release, and it stands behind all others that wait.
 4. Further fence records are written, at least one, until our own fetches have come back: then the
@@ -17,8 +18,8 @@ fetch is refused. So the fence rolls the log, and proves it:
 5. The setting is taken back.
 
 An empty segment does not roll, and followers learn of the end of the log one fetch late: that is
-why there are two records at least. They are stamped ahead of the clock and of the newest record,
-because rolling goes by the time of records.
+why there are two records at least. The further ones are stamped ahead of the clock and of the
+newest record, because rolling goes by the time of records.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from secadmin.kafka.wire.connection import BrokerAddress
 from secadmin.kafka.wire.connections import BrokerConnections
 from secadmin.kafka.wire.parked_fetch import FetchPlace, ParkedFetch, ping
 
-# Of each fence record before what is newest: enough to begin a segment.
+# Of a further fence record before what is newest: enough to begin a segment.
 _AHEAD_MS = ROLL_MS + 10
 
 
@@ -100,17 +101,13 @@ class Fence:
                 topics, of which some may be fenced.
             Unavailable: Kafka cannot be reached, or the setting could not be taken back.
         """
-        there: set[str] = set()
+        take_away()
+        # Whether a topic is there is what holds once the ACLs are gone.
+        there = self._topics.describe(topics).keys()
+        if not there:
+            return
         try:
-            # Two changes of the cluster take as long together as one.
-            with ThreadPoolExecutor(1) as meanwhile:
-                shortening = meanwhile.submit(self._shorten, topics, there)
-                take_away()
-            shortening.result()
-            # Whether a topic is there is what holds once the ACLs are gone.
-            self._shorten(set(topics) - there, there)
-            if there:
-                self._prove(there)
+            self._prove(there)
         except FenceNotProven:
             # That it is not proven must be known, whatever else fails; the next fence restores.
             with suppress(Unavailable):
@@ -120,11 +117,6 @@ class Fence:
             self._setting.restore(there)
             raise
         self._setting.restore(there)
-
-    def _shorten(self, topics: Collection[str], there: set[str]) -> None:
-        """Put those of the topics that exist into `there`, then shorten their setting."""
-        there.update(self._topics.describe(topics))
-        self._setting.shorten(there)
 
     def shortened(self, topics: Collection[str]) -> frozenset[str]:
         """Topics that a fence left with its setting, because the process ended within it."""
@@ -150,8 +142,11 @@ class Fence:
 
     def _attempt(self, topics: Collection[str], deadline: float) -> None:
         replicas = self._replicas(topics)
-        first = self._write(replicas)
         with ExitStack() as stack:
+            # Three requests of this thread take about as long as a change of settings.
+            meanwhile = stack.enter_context(ThreadPoolExecutor(1))
+            shortening = meanwhile.submit(self._setting.shorten, topics)
+            first = self._write(replicas, ahead_ms=0)
             parked: list[ParkedFetch] = []
             for partition, addresses in replicas.items():
                 place = FetchPlace(partition.topic, partition.number, first[partition])
@@ -162,10 +157,11 @@ class Fence:
             # up our fetches.
             for address in {address for addresses in replicas.values() for address in addresses}:
                 ping(stack.enter_context(self._connections.lent(address)))
+            shortening.result()
             while parked:
                 if time.monotonic() > deadline:
                     raise FenceNotProven(topics, f"{len(parked)} own fetches did not come back")
-                self._write(replicas)
+                self._write(replicas, _AHEAD_MS)
                 parked = self._still_parked(parked)
 
     def _still_parked(self, parked: Sequence[ParkedFetch]) -> list[ParkedFetch]:
@@ -184,11 +180,11 @@ class Fence:
             for part in description.partitions
         }
 
-    def _write(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Write a fence record to each partition; the offsets by partition."""
+    def _write(self, partitions: Collection[Partition], ahead_ms: int) -> dict[Partition, int]:
+        """Write a fence record to each partition, so far ahead; the offsets by partition."""
         newest = self._newest(partitions)
         now = int(self._clock() * 1000)
-        return self._writer.write({at: max(now, newest[at]) + _AHEAD_MS for at in partitions})
+        return self._writer.write({at: max(now, newest[at]) + ahead_ms for at in partitions})
 
     def _newest(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """The largest timestamp in each partition, in ms; -1 in an empty one."""
