@@ -54,6 +54,10 @@ _STREAMING = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.streaming.stopTimeout": "30s",
+    # Of each batch that ended, for a page that nobody can open, a thousand by default.
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.sql.ui.retainedExecutions": "10",
 }
 
 # JSON may be nested 1,000 deep, and the engine describes such a value recursively: with the usual
@@ -67,11 +71,15 @@ _JAVA_OPTIONS = {
 }
 
 # One process on one machine. What a record needs dies young: the parallel collector stops for some
-# milliseconds to drop it, and takes less of the cores than G1, which works beside the records.
+# milliseconds to drop it, and takes less of the cores than G1, which works beside the records. Left
+# to itself it makes so little room for what outlives one collection (a batch does) that this goes
+# to the old ones, and all of them are collected every 40 seconds, which stops everything for 0.3.
 _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": f"{_JAVA} -XX:+UseParallelGC",
+    "spark.driver.extraJavaOptions": (
+        f"{_JAVA} -XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy"
+    ),
 }
 
 # Hadoop's own local file system starts a process for each file, to set its mode.

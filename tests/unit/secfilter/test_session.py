@@ -40,7 +40,8 @@ def test_a_local_engine_is_closed_to_other_machines_and_collects_in_parallel() -
     local, cluster = (session_options(master, None) for master in ("local[2]", "spark://m:7077"))
     assert local["spark.driver.bindAddress"] == "127.0.0.1"
     assert "spark.driver.bindAddress" not in cluster
-    assert local[_JAVA] == f"{cluster[_JAVA]} -XX:+UseParallelGC"
+    collecting = "-XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy"
+    assert local[_JAVA] == f"{cluster[_JAVA]} {collecting}"
 
 
 def test_what_is_given_goes_over_the_defaults(jars: Path) -> None:
