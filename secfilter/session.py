@@ -54,9 +54,8 @@ _STREAMING = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.streaming.stopTimeout": "30s",
-    # Of each batch that ended, for a page that nobody can open, a thousand by default.
-    "spark.ui.retainedJobs": "10",
-    "spark.ui.retainedStages": "10",
+    # The plans of batches that ended, for a page that nobody can open: a thousand by default. (Jobs
+    # and stages are kept: they tell `secfilter.leftovers` whether the tasks of a job have ended.)
     "spark.sql.ui.retainedExecutions": "10",
 }
 
