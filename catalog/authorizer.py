@@ -133,12 +133,9 @@ class Authorizer:
             # No object has such a name, and not every database takes it.
             raise not_found(place, name)
         namespace = place if isinstance(place, Namespace) else namespace_of(place)
-        query = _to(subject, _VISIBLE_NAMED)
-        if isinstance(place, ObjectKind):
-            query = query.where(Object.kind == place)
         asked = {**_asker(subject), "name": name, "namespace": namespace}
-        found = self._session.scalar(query, asked)
-        if found is None:
+        found = self._session.scalar(_to(subject, _VISIBLE_NAMED), asked)
+        if found is None or (isinstance(place, ObjectKind) and found.kind != place):
             raise not_found(place, name)
         return found
 

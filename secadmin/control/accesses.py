@@ -81,7 +81,7 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
         )
         work.session.add(access)
         work.session.flush()
-        work.settlement.settle_new(access)
+        work.settlement.settle_new(access, work.subject)
         work.detail.update(principal=principal, keep=keep)
     if kind == OUTPUT:
         pattern = out_pattern(name)

@@ -101,12 +101,12 @@ class Settlement:
         )
         self._settle(list(self.change.session.scalars(live)))
 
-    def settle_new(self, access: Access) -> None:
-        """Give an access that was just made the topic that its rights allow.
+    def settle_new(self, access: Access, subject: Subject) -> None:
+        """Give an access that `subject` just made, with its active roles, the topic that it allows.
 
         Nothing was ever taken from it, so there is nothing to take up.
         """
-        self._settle([access])
+        self._move(access, self._target(access, subject))
 
     def end(self, access: Access) -> None:
         """End the access for good."""
