@@ -22,6 +22,8 @@ _CLASSES: dict[str, type] = {
         *(Relation, DeclaredAggregate, Schema, Attribute),
     )
 }
+# Made once: evaluating annotations takes longer than all else that decoding does.
+_HINTS = {cls: get_type_hints(cls) for cls in _CLASSES.values()}
 # What a plan that was stored before there was such a field means.
 _ADDED: dict[str, dict[str, Any]] = {"Aggregate": {"updates": False}}
 
@@ -54,7 +56,7 @@ def decode(data: Any) -> Any:
     given = {**_ADDED.get(node, {}), **{key: data[key] for key in data if key != "node"}}
     if cls is None or {field.name for field in fields(cls)} != given.keys():
         raise ValueError("not a stored plan")
-    hints = get_type_hints(cls)
+    hints = _HINTS[cls]
     return cls(**{name: _typed(hints[name], decode(value)) for name, value in given.items()})
 
 
