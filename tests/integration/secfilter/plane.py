@@ -184,20 +184,21 @@ def tuple_at(second: float, key: str | None = "x", price: int | None = 1) -> dic
 
 
 class Feed:
-    """Sends numbered tuples until told to stop."""
+    """Sends tuples, whose prices are numbers from `first` on, until told to stop."""
 
-    def __init__(self, plane: Plane, topic: str) -> None:
+    def __init__(self, plane: Plane, topic: str, first: int = 0) -> None:
         self._producer = Producer(
             {**plane.broker.admin_config(), "linger.ms": 1, "enable.idempotence": True}
         )
         self._topic, self._stop = topic, threading.Event()
-        self.count = 0
+        self.count, self._first = 0, first
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         while not self._stop.wait(0.003):
-            record = f'{{"at":"2026-01-31T12:00:00Z","key":"x","price":{self.count}}}'
+            price = self._first + self.count
+            record = f'{{"at":"2026-01-31T12:00:00Z","key":"x","price":{price}}}'
             self._producer.produce(self._topic, record.encode())
             self._producer.poll(0)
             self.count += 1

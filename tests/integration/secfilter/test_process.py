@@ -11,7 +11,7 @@ import pytest
 from catalog.clearance import Clearance
 from catalog.plan import Source
 from tests.integration.secfilter.deployment import Deployment
-from tests.integration.secfilter.plane import Feed, tuple_at, values
+from tests.integration.secfilter.plane import Feed, prices, tuple_at, values
 
 
 def command_lines(group: int) -> str:
@@ -65,7 +65,7 @@ def test_a_runners_life(deployment: Deployment) -> None:
     assert [v["price"] for v in values(out)] == [0, *range(settled)], "none lost, none repeated"
 
     # Killed at once and started again, under load: lab holds everything once.
-    feed = Feed(plane, f"in.{stream.relation.name}")
+    feed = Feed(plane, f"in.{stream.relation.name}", first=settled)
     for _ in range(2):
         time.sleep(2)
         process.kill()
@@ -75,10 +75,10 @@ def test_a_runners_life(deployment: Deployment) -> None:
     sent = feed.end()
     lab = plane.read(f"lab.{stream.relation.name}", 1 + settled + sent)
     keys = [(m.value() or b"").split(b"\x1f")[1:] for m in lab]
-    fed = [[b"x", str(n).encode()] for n in (*range(settled), *range(sent))]
+    fed = [[b"x", str(n).encode()] for n in range(settled + sent)]
     assert keys == [[b"datum-7Q", b"0"], *fed]
-    out = plane.read(run.classes[0].topic, 1 + settled + sent)
-    assert {v["price"] for v in values(out)[1 + settled :]} == set(range(sent))
+    everything = set[object](range(settled + sent))
+    assert prices(plane.read_prices(run.classes[0].topic, everything)) == everything
 
     # Asked to end, it ends in order.
     process.send_signal(signal.SIGTERM)
