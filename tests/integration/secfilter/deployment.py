@@ -150,6 +150,13 @@ class Deployment:
         with self.catalog.read() as session:
             return {row.name: row.state for row in session.query(RunStatus)}
 
+    def await_running(self, timeout_s: float = 90.0) -> None:
+        """Wait until all runs are said to run, which may be later than their first tuple."""
+        deadline = time.monotonic() + timeout_s
+        while set((said := self.states()).values()) != {"running"}:
+            assert time.monotonic() < deadline, said
+            time.sleep(0.05)
+
     def messages(self) -> set[str]:
         """What the runner says of runs that are not well."""
         with self.catalog.read() as session:

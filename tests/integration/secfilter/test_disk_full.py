@@ -67,7 +67,7 @@ def test_a_full_disk_is_told_of_and_loses_nothing(
 
     filler.unlink()
     plane.send(stream, *(tuple_at(n, "datum-7Q", n) for n in range(50, 100)))
-    until(lambda: set(deployment.states().values()) == {"running"}, 90)
+    deployment.await_running()
     assert len(plane.read(f"lab.{stream.relation.name}", 100)) == 100
     out = plane.read_prices(run.classes[0].topic, set(range(100)))
     ids = {(value["price"], headers(m)[0][1]) for value, m in zip(values(out), out, strict=True)}

@@ -41,7 +41,7 @@ def test_a_runners_life(deployment: Deployment) -> None:
     deployment.add(stream, run)
     plane.send(stream, tuple_at(1, "datum-7Q", 0))
     assert len(plane.read(run.classes[0].topic, 1)) == 1
-    assert set(deployment.states().values()) == {"running"}
+    deployment.await_running()
 
     # Alone, and at work.
     feed = Feed(plane, f"in.{stream.relation.name}")
