@@ -36,13 +36,13 @@ def _create(broker: Broker, name: str) -> None:
     # Kept in a variable: a client that is collected takes its requests with it.
     client = AdminClient(broker.admin_config())
     for made in client.create_topics([NewTopic(name, 1, 1)]).values():
-        made.result(timeout=20)
+        made.result(timeout=60)
 
 
 def _send(config: ClientConfig, topic: str, value: bytes) -> KafkaError | None:
     """Send one record, acknowledged by all; returns what went wrong."""
     outcome: list[KafkaError | None] = []
-    producer = Producer({**config, "acks": "all", "message.timeout.ms": 5_000})
+    producer = Producer({**config, "acks": "all", "message.timeout.ms": 10_000})
     producer.produce(topic, value, on_delivery=lambda error, _: outcome.append(error))
     producer.flush(25)
     return outcome[0]
@@ -177,7 +177,7 @@ def test_who_has_no_acl_sees_and_does_nothing(broker: Broker, topic: str) -> Non
     with pytest.raises(KafkaException):
         client = AdminClient(config)
         for made in client.create_topics([NewTopic("mine", 1, 1)]).values():
-            made.result(timeout=20)
+            made.result(timeout=60)
 
 
 def test_topics_are_not_made_by_using_them(broker: Broker) -> None:
@@ -253,7 +253,7 @@ def test_ends_with_the_process_that_started_it(runtime: Runtime, tmp_path: Path)
     assert done.returncode == -signal.SIGKILL
     mark = ProcessMark.read(tmp_path / "run" / "broker.pid")
     assert mark is not None
-    assert mark.wait(20)
+    assert mark.wait(60)
 
 
 def test_settings_name_no_listener_without_tls(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from secadmin.kafka.principals import Credentials
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection
 from secadmin.kafka.wire.parked_fetch import FetchPlace, ParkedFetch
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 DENIED_TOPIC: int = KafkaError.TOPIC_AUTHORIZATION_FAILED
 DENIED_GROUP: int = KafkaError.GROUP_AUTHORIZATION_FAILED
 DENIED_CLUSTER: int = KafkaError.CLUSTER_AUTHORIZATION_FAILED

@@ -86,9 +86,9 @@ def deployment(plane: Plane, runtime: Runtime, tmp_path: Path) -> Iterator[Deplo
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], bool]], None]:
-    """Wait until something is so, 30 s at most."""
+    """Wait until something is so, 90 s at most."""
 
-    def wait(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    def wait(condition: Callable[[], bool], timeout_s: float = 90.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, "it did not become so in time"

@@ -61,7 +61,7 @@ def test_a_full_disk_is_told_of_and_loses_nothing(
 
     filler = fill(small_disk)
     plane.send(stream, *(tuple_at(n, "datum-7Q", n) for n in range(1, 50)))
-    until(lambda: len(deployment.messages()) > 0, 60)
+    until(lambda: len(deployment.messages()) > 0)
     told = deployment.messages()
     assert all("the disk of the checkpoints is full" in message for message in told), told
 

@@ -24,7 +24,7 @@ def command_lines(group: int) -> str:
     return "\n".join(found)
 
 
-def await_settled(deployment: Deployment, runs: int, timeout_s: float = 60.0) -> None:
+def await_settled(deployment: Deployment, runs: int, timeout_s: float = 180.0) -> None:
     """Wait until so many runs were asked to end, to be started anew for having settled."""
     deadline = time.monotonic() + timeout_s
     while deployment.log().count("it has settled") < runs:
@@ -46,7 +46,7 @@ def test_a_runners_life(deployment: Deployment) -> None:
     # Alone, and at work.
     feed = Feed(plane, f"in.{stream.relation.name}")
     second = deployment.launch()
-    assert second.wait(30) == 6
+    assert second.wait(60) == 6
 
     # Nothing secret is in sight, and nothing of ours is open to others.
     arguments = command_lines(process.pid)
@@ -82,7 +82,7 @@ def test_a_runners_life(deployment: Deployment) -> None:
 
     # Asked to end, it ends in order.
     process.send_signal(signal.SIGTERM)
-    assert process.wait(25) == 0
+    assert process.wait(60) == 0
     assert set(deployment.states().values()) == {"stopped"}
     log = deployment.log()
     assert password not in log

@@ -177,7 +177,7 @@ def test_a_lock_that_is_not_had_in_time_is_unavailable(catalog_url: str) -> None
         start = time.monotonic()
         with pytest.raises(Unavailable), other.change("al"):
             pytest.fail("two changes at once")
-        assert 0.1 < time.monotonic() - start < 5
+        assert 0.1 < time.monotonic() - start < 9, "it waited for the default's 10 s"
     other.record("al", "later", "system", Outcome.ALLOWED)
     assert [entry.action for entry in entries(holder)] == ["slow", "later"]
     holder.close()

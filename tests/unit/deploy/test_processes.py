@@ -78,7 +78,7 @@ def test_what_it_had_started_ends_too(process: ManagedProcess) -> None:
     grandchild = ProcessMark.of(int(process.log.read_text().split()[1]))
     assert grandchild is not None
     process.kill()
-    assert grandchild.wait(5)
+    assert grandchild.wait(30)
 
 
 def test_starting_twice_is_refused(process: ManagedProcess) -> None:
@@ -98,7 +98,7 @@ def test_ends_with_its_parent_however_that_ends(tmp_path: Path) -> None:
     assert done.returncode == -signal.SIGKILL
     mark = ProcessMark.read(tmp_path / "run" / "child.pid")
     assert mark is not None
-    assert mark.wait(5)
+    assert mark.wait(30)
 
 
 def test_detached_outlives_its_parent(process: ManagedProcess, tmp_path: Path) -> None:

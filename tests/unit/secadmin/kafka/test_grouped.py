@@ -19,13 +19,13 @@ def test_what_waits_goes_in_one_request() -> None:
         sent.append(sorted(items))
         if len(sent) == 1:
             first.set()
-            assert go_on.wait(10)
+            assert go_on.wait(60)
         return [ValueError(str(item)) if item == 3 else None for item in items]
 
     grouped = Grouped(send)
     with ThreadPoolExecutor(5) as pool:
         runs = [pool.submit(grouped.run, [0])]
-        assert first.wait(10)
+        assert first.wait(60)
         runs += [pool.submit(grouped.run, [number]) for number in range(1, 5)]
         while len(grouped._waiting) < 4:
             pass
