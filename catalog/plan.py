@@ -7,8 +7,8 @@ result carries the union of the labels of all that it was derived from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from catalog.expression import AttributeRef, Expression
 from catalog.relation import Relation
@@ -138,6 +138,19 @@ def sources(plan: Plan) -> tuple[Relation, ...]:
     """The relations that a plan reads, each once, in reading order."""
     found = {node.relation.name: node.relation for node in walk(plan) if isinstance(node, Source)}
     return tuple(found.values())
+
+
+def with_relations(plan: Plan, seen: Callable[[Relation], Relation]) -> Plan:
+    """The plan over what `seen` makes of each relation that it reads."""
+    match plan:
+        case Source(relation):
+            return Source(seen(relation))
+        case Filter(node) | Project(node) | Aggregate(node):
+            return replace(plan, input=with_relations(node, seen))
+        case Union(nodes):
+            return Union(tuple(with_relations(node, seen) for node in nodes))
+        case Join(left, right):
+            return replace(plan, left=with_relations(left, seen), right=with_relations(right, seen))
 
 
 def gives_updates(plan: Plan) -> bool:

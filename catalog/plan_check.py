@@ -27,6 +27,7 @@ from catalog.plan import (
     gives_updates,
     inputs,
     is_stateful,
+    sources,
     walk,
 )
 from catalog.relation import DeclaredAggregate, RelationKind
@@ -163,6 +164,16 @@ def lowers(plan: Plan) -> DeclaredAggregate | None:
         and all(_is_declared(a, declared.functions) for a in plan.aggregations)
     )
     return declared if fits else None
+
+
+def lowered_streams(plan: Plan) -> frozenset[int]:
+    """The ids of the streams whose declared aggregate is in the plan (`lowers`)."""
+    return frozenset(
+        relation.object_id
+        for node in walk(plan)
+        if lowers(node) is not None
+        for relation in sources(node)
+    )
 
 
 def _names(expression: Expression, name: str) -> bool:

@@ -25,7 +25,10 @@ _CLASSES: dict[str, type] = {
 # Made once: evaluating annotations takes longer than all else that decoding does.
 _HINTS = {cls: get_type_hints(cls) for cls in _CLASSES.values()}
 # What a plan that was stored before there was such a field means.
-_ADDED: dict[str, dict[str, Any]] = {"Aggregate": {"updates": False}}
+_ADDED: dict[str, dict[str, Any]] = {
+    "Aggregate": {"updates": False},
+    "DeclaredAggregate": {"since_ms": 0},
+}
 
 
 def encode(value: Any) -> Any:

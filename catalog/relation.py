@@ -23,7 +23,11 @@ class DeclaredAggregate:
 
     It is part of the stream's definition and never changes: tumbling windows of `window_ms`,
     grouped by exactly `keys`, any of `functions` (names of the allow-list) over plain attributes,
-    for groups of at least `minimum` tuples. `source` and `aggregated` are category bits.
+    for groups of at least `minimum` tuples, and as many values of each attribute that goes in.
+    `source` and `aggregated` are category bits.
+
+    A query that did not see the stream from its first tuple has `since_ms` (since 1970 UTC): of the
+    windows that begin before, it may have missed something.
     """
 
     window_ms: int
@@ -32,6 +36,7 @@ class DeclaredAggregate:
     minimum: int
     source: int
     aggregated: int
+    since_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from secfilter.columns import ID, attribute, label_column
 from secfilter.expressions import finite, to_column
 from secfilter.lab import encode_attribute, joined
 
-_WINDOW, _COUNT = "__window", "__count"
+_WINDOW, _COUNT, _LEAST = "__window", "__count", "__least"
 
 
 def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...]) -> DataFrame:
@@ -29,7 +29,7 @@ def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...])
     A window's result is given once, when the watermark has passed its end (append mode), or, with
     updates, after each micro-batch that had tuples of its group (update mode).
     """
-    schema = output_schema(node.input)
+    schema, declared = output_schema(node.input), lowers(node)
     keys = [to_column(key.expression, schema) for key in node.keys]
     grouped = frame.groupBy(
         _window(node).alias(_WINDOW), *(key.alias(_key(i)) for i, key in enumerate(keys))
@@ -37,6 +37,7 @@ def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...])
         *(part for i, a in enumerate(node.aggregations) for part in _parts(i, a, schema)),
         *(fn.bit_or(fn.col(label_column(index))).alias(label_column(index)) for index in words),
         fn.count(fn.lit(1)).alias(_COUNT),
+        *(_least_values(node, schema) if declared else ()),
     )
     grouped = grouped.where(_all_read(grouped))
     results = [_result(i, a, schema).alias(a.name) for i, a in enumerate(node.aggregations)]
@@ -45,7 +46,7 @@ def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...])
         fn.col(f"{_WINDOW}.end").alias(WINDOW_END),
         *(fn.col(_key(i)).alias(key.name) for i, key in enumerate(node.keys)),
         *results,
-        *_labels(words, lowers(node)),
+        *_labels(words, declared),
         _lineage(node, schema).alias(ID),
     )
 
@@ -96,6 +97,13 @@ def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]
     return [functions[aggregation.function](value).alias(_part(index))]
 
 
+def _least_values(node: Aggregate, schema: Schema) -> list[Column]:
+    """Of how many tuples the value that went in least often was not NULL."""
+    values = [to_column(a.argument, schema) for a in node.aggregations if a.argument is not None]
+    counts = [fn.count(fn.lit(1)), *(fn.count(value) for value in values)]
+    return [(fn.least(*counts) if values else counts[0]).alias(_LEAST)]
+
+
 def _result(index: int, aggregation: Aggregation, schema: Schema) -> Column:
     """The aggregation's value from what the engine kept."""
     if _is_whole_sum(aggregation, schema):
@@ -121,8 +129,11 @@ def _labels(words: tuple[int, ...], declared: DeclaredAggregate | None) -> list[
         return list(plain.values())
     home, bit = declared.source // WORD_BITS, declared.source % WORD_BITS
     source = fn.lit(Label.of(bit).word(0)).cast("bigint")
-    enough = (fn.col(_COUNT) >= fn.lit(declared.minimum)) & (
-        plain[home].bitwiseAND(source) != fn.lit(0)
+    whole = fn.unix_millis(fn.col(f"{_WINDOW}.start")) >= fn.lit(declared.since_ms)
+    enough = (
+        (fn.col(_LEAST) >= fn.lit(declared.minimum))
+        & (plain[home].bitwiseAND(source) != fn.lit(0))
+        & whole
     )
     return [
         fn.when(enough, _lowered(word, index, declared)).otherwise(word).alias(label_column(index))

@@ -17,9 +17,9 @@ from secadmin.control.work import Caller, reading, working
 
 @dataclass(frozen=True, slots=True)
 class OutputView:
-    """An output as it is shown."""
+    """An output as it is shown; `query` is None for who may not view it."""
 
-    query: str
+    query: str | None
     relation: Relation
     weak: bool
     retention_ms: int
@@ -31,7 +31,8 @@ def show_output(platform: Platform, caller: Caller, name: str) -> OutputView:
         obj = view.find(ObjectKind.OUTPUT, name)
         row = view.session.get_one(OutputRow, obj.id)
         query = view.session.get_one(Object, row.query_id)
-        return OutputView(query.name, decode(row.relation), row.weak, row.retention_ms)
+        name_of_query = query.name if view.may_view(query) else None
+        return OutputView(name_of_query, decode(row.relation), row.weak, row.retention_ms)
 
 
 def set_weak(platform: Platform, caller: Caller, name: str, weak: bool) -> None:

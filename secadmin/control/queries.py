@@ -25,7 +25,7 @@ from catalog.plan_check import check_plan
 from catalog.plan_json import decode, encode, encode_plan
 from catalog.relation import Relation
 from catalog.schema import Schema
-from secadmin.control import streams
+from secadmin.control import declared, streams
 from secadmin.control.platform import Platform
 from secadmin.control.query_views import outputs_of
 from secadmin.control.settlement import of_objects
@@ -67,7 +67,7 @@ class VisibleRelations:
         if obj.kind == ObjectKind.STREAM:
             stream = self.view.session.get_one(StreamRow, obj.id)
             schema = self.view.session.get_one(Object, stream.schema_id)
-            self.view.require(Permission.VIEW_OBJECT, schema)
+            self.view.require_sight(schema, f"you may not view the schema of {name}")
             return decode(stream.relation)  # type: ignore[no-any-return]
         self.view.require(Permission.SUBSCRIBE, obj)
         output = self.view.session.get_one(OutputRow, obj.id)
@@ -84,7 +84,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
     target = f"query {wanted.name}"
     with reading(platform, caller, "prepare query", target) as view:
         view.require_system(Permission.ADD_QUERY)
-        plans = _parse(view, wanted)
+        plans, named = _parse(view, wanted)
         view.require_free(Namespace.QUERY, wanted.name)
         for name in plans:
             view.require_free(Namespace.RELATION, check_object_name(name))
@@ -94,14 +94,20 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
     offsets = platform.kafka.end_offsets(sorted(topics))
     with working(platform, caller, "add query", target) as work:
         work.require_system(Permission.ADD_QUERY)
-        # What was seen a moment ago may be hidden or gone by now: it is all asked again.
-        if _parse(work, wanted) != plans:
+        # What was seen a moment ago may be hidden or gone by now: it is all asked again. The text
+        # is not read again: it may be long, and while this goes on nobody else changes anything.
+        again = VisibleRelations(work)
+        if {name: again.relation(name) for name in named} != named:
             raise InvalidInput("what the query reads has changed meanwhile; add it again")
+        work.detail["reads"] = sorted(named)
         _store(platform, work, wanted, plans, offsets)
     return {name: check_plan(plan) for name, plan in plans.items()}
 
 
-def _parse(view: Reading, wanted: QueryDefinition) -> dict[str, Plan]:
+def _parse(
+    view: Reading, wanted: QueryDefinition
+) -> tuple[dict[str, Plan], Mapping[str, Relation]]:
+    """The plans of its outputs, and the relations that it names."""
     relations = VisibleRelations(view)
     if wanted.language == "sql":
         plans = {wanted.output or wanted.name: parse_sql(wanted.text, relations)}
@@ -110,7 +116,7 @@ def _parse(view: Reading, wanted: QueryDefinition) -> dict[str, Plan]:
             raise InvalidInput("a Borealis diagram names its outputs itself; leave `output` out")
         plans = dict(parse_borealis(wanted.text, relations).outputs)
     view.detail["reads"] = sorted(relations.named)
-    return plans
+    return plans, relations.named
 
 
 def _store(
@@ -121,6 +127,7 @@ def _store(
     offsets: Mapping[str, Mapping[str, int]],
 ) -> None:
     work.require_free(Namespace.QUERY, wanted.name)
+    declared.require_alone(work.session, plans.values())
     query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
     work.session.add(
         QueryRow(object_id=query.id, language=wanted.language, text=wanted.text, running=True)
@@ -129,12 +136,13 @@ def _store(
         work.require_free(Namespace.RELATION, name)
         output = _new_object(platform, work, ObjectKind.OUTPUT, Namespace.RELATION, name)
         read = {relation.topic: relation for relation in sources(plan)}
+        stored = declared.seen_from(work.session, plan, offsets, output.created_at)
         work.session.add(
             OutputRow(
                 object_id=output.id,
                 query_id=query.id,
                 relation=encode(output_relation(output.id, output.name, plan)),
-                plan=encode_plan(plan),
+                plan=encode_plan(stored),
                 starting_offsets={topic: dict(offsets[topic]) for topic in read},
                 retention_ms=DAY_MS,
             )

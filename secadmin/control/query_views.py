@@ -21,7 +21,8 @@ class QueryView:
 
     What a running query withholds is told to holders of CHANGE SYSTEM alone.
 
-    `text` is empty for who may not view all that it names.
+    `text` is empty for who may not view all that it names, and `outputs` are those that may be
+    viewed.
     """
 
     name: str
@@ -57,9 +58,8 @@ def show_plans(platform: Platform, caller: Caller, name: str) -> dict[str, Plan]
         }
         for plan in plans.values():
             for relation in sources(plan):
-                view.require(
-                    Permission.VIEW_OBJECT, view.session.get_one(Object, relation.object_id)
-                )
+                read = view.session.get_one(Object, relation.object_id)
+                view.require_sight(read, "the plan names what you may not view")
         return plans
 
 
@@ -90,7 +90,7 @@ def _view(view: Reading, query: Object) -> QueryView:
         language=row.language,
         text=row.text if _may_view_inputs(view, outputs) else "",
         running=row.running,
-        outputs=tuple(output.name for output in outputs),
+        outputs=tuple(output.name for output in outputs if view.may_view(output)),
         state=state,
         message="; ".join(s.message for s in statuses if s.message and _may_see(view, s)),
     )
@@ -110,7 +110,4 @@ def _may_view_inputs(view: Reading, outputs: list[Object]) -> bool:
         .join(OutputInput, OutputInput.relation_id == Object.id)
         .where(OutputInput.output_id.in_([output.id for output in outputs]))
     )
-    return all(
-        view.authorizer.decide(view.subject, Permission.VIEW_OBJECT, obj).allowed
-        for obj in view.session.scalars(reads)
-    )
+    return all(view.may_view(obj) for obj in view.session.scalars(reads))

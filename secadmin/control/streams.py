@@ -53,9 +53,9 @@ class StreamDefinition:
 
 @dataclass(frozen=True, slots=True)
 class StreamView:
-    """A stream as it is shown."""
+    """A stream as it is shown; `schema` is None for who may not view it."""
 
-    schema: str
+    schema: str | None
     relation: Relation
     max_ahead_ms: int
     max_bytes: int
@@ -110,7 +110,11 @@ def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
         row = view.session.get_one(StreamRow, obj.id)
         schema = view.session.get_one(Object, row.schema_id)
         return StreamView(
-            schema.name, decode(row.relation), row.max_ahead_ms, row.max_bytes, row.partitions
+            schema.name if view.may_view(schema) else None,
+            decode(row.relation),
+            row.max_ahead_ms,
+            row.max_bytes,
+            row.partitions,
         )
 
 

@@ -43,6 +43,20 @@ class Reading:
         """Decide, and note it. Raises Denied, or NotFound where `obj` is not to be seen."""
         self.authorizer.require(self.subject, permission, obj)
 
+    def require_sight(self, obj: Object, otherwise: str) -> None:
+        """Require VIEW OBJECT on what the caller did not name. Raises Denied, which names it not.
+
+        `otherwise` says what the caller lacks.
+        """
+        try:
+            self.require(Permission.VIEW_OBJECT, obj)
+        except NotFound:
+            raise Denied(otherwise) from None
+
+    def may_view(self, obj: Object) -> bool:
+        """Whether the caller may view the object."""
+        return self.authorizer.decide(self.subject, Permission.VIEW_OBJECT, obj).allowed
+
     def require_system(self, permission: Permission) -> None:
         """Require a permission on SYSTEM."""
         self.require(permission, self.authorizer.system())

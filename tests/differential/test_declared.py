@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
@@ -21,13 +22,15 @@ from catalog.plan import (
 )
 from catalog.plan_check import lowers
 from catalog.schema import Type
-from tests.differential.case import Record
+from tests.differential.case import Case, Record
 from tests.differential.comparing import check_all
 from tests.differential.expected import expected
 from tests.differential.market import DECLARED, MINUTE, NOON, TRADES_AGGREGATED, case_of
+from tests.oracle.values import EPOCH
 
 _SOURCE = Source(DECLARED)
 _PRICE, _SYMBOL = AttributeRef("price"), AttributeRef("symbol")
+_VOLUME = AttributeRef("volume")
 _TWICE = Call("*", (_PRICE, Literal(2.0, Type.DOUBLE)))
 
 
@@ -37,7 +40,7 @@ def _aggregate(
     slide: int = MINUTE,
     keys: tuple[Expression, ...] = (_SYMBOL,),
     function: str = "sum",
-    argument: Expression | None = _PRICE,
+    argument: Expression | None = _VOLUME,
 ) -> Aggregate:
     columns = tuple(Column(f"k{i}", key) for i, key in enumerate(keys))
     count = Aggregation("n", "count", None)
@@ -56,12 +59,12 @@ ORDINARY = {
     "another window": _aggregate(size=2 * MINUTE, slide=2 * MINUTE),
     "hopping": _aggregate(slide=MINUTE // 2),
     "no key": _aggregate(keys=()),
-    "a key more": _aggregate(keys=(_SYMBOL, AttributeRef("volume"))),
+    "a key more": _aggregate(keys=(_SYMBOL, _VOLUME)),
     "a key twice": _aggregate(keys=(_SYMBOL, _SYMBOL)),
     "a computed key": _aggregate(keys=(Call("upper", (_SYMBOL,)),)),
     "a plain and a computed key": _aggregate(keys=(_SYMBOL, Call("upper", (_SYMBOL,)))),
     "another function": _aggregate(function="max"),
-    "stddev, which is not declared": _aggregate(function="stddev", argument=AttributeRef("volume")),
+    "stddev, which is not declared": _aggregate(function="stddev"),
     "a computed argument": _aggregate(argument=_TWICE),
     "a filter below": _aggregate(Filter(_SOURCE, _TRUE)),
     "a projection below": _aggregate(Project(_SOURCE, _ALL)),
@@ -79,6 +82,26 @@ def test_lowered_results_next_to_others(spark: SparkSession) -> None:
     kept = Filter(_aggregate(), Call(">", (AttributeRef("n"), Literal(3, Type.BIGINT))))
     both = Union((_aggregate(), _aggregate(slide=MINUTE // 2)))
     check_all(spark, [case_of("filter above", kept), case_of("union", both)])
+
+
+def test_neither_few_values_nor_part_of_a_window_is_lowered(spark: SparkSession) -> None:
+    """ACME has four tuples in the minute from noon on, three volumes, and two prices."""
+    declared = DECLARED.declared
+    assert declared is not None
+    noon = (NOON - EPOCH) // timedelta(milliseconds=1)
+    plans = {"few values": _aggregate(argument=_PRICE), "whole": _aggregate()}
+    for name, since in (("seen from its first moment", noon), ("seen in part", noon + 1)):
+        relation = replace(DECLARED, declared=replace(declared, since_ms=since))
+        plans[name] = _aggregate(Source(relation))
+    cases = [case_of(name, plan) for name, plan in plans.items()]
+    check_all(spark, cases)
+    lowered = {case.name for case in cases if _shows_aggregates(case)}
+    assert lowered == {"whole", "seen from its first moment"}
+
+
+def _shows_aggregates(case: Case) -> bool:
+    labels = [each.label for each in expected(case).results]
+    return any(label is not None and TRADES_AGGREGATED in label.categories() for label in labels)
 
 
 def test_categories_of_any_word(spark: SparkSession) -> None:

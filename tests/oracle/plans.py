@@ -83,12 +83,17 @@ def windows(window: Window, time: datetime) -> list[tuple[datetime, datetime]]:
     return [(start, start + size) for start in starts if start <= time < start + size]
 
 
-def lowered(label: Label, count: int, declared: DeclaredAggregate | None) -> Label:
-    """The label of a group of `count` tuples: a declared aggregate gives "aggregated" for "source".
+def lowered(
+    label: Label, counts: Sequence[int], start: Value, declared: DeclaredAggregate
+) -> Label:
+    """The label of a group of a declared aggregate, which gives "aggregated" for "source".
 
-    Only where the group is large enough; every other category stays.
+    Only where there are enough tuples, and enough values of each attribute (`counts`), and only of
+    windows that the query has seen whole; every other category stays.
     """
-    if declared is None or count < declared.minimum or declared.source not in label.categories():
+    since = EPOCH + timedelta(milliseconds=declared.since_ms)
+    whole = isinstance(start, datetime) and start >= since
+    if not whole or min(counts) < declared.minimum or declared.source not in label.categories():
         return label
     kept = (each for each in label.categories() if each != declared.source)
     return Label.of(*kept, declared.aggregated)
@@ -152,10 +157,13 @@ def _groups(
 
 def _result(node: Aggregate, key: tuple[Value, ...], group: list[Tuple]) -> Tuple:
     rows = [_row(node.input, each) for each in group]
-    results = []
+    results, counts = [], [len(group)]
     for wanted in node.aggregations:
         argument = wanted.argument
         values = [True if argument is None else evaluate(argument, row) for row in rows]
         results.append(aggregate(wanted.function, values))
-    label = lowered(combine(_labels(group)), len(group), lowers(node))
+        counts.append(sum(value is not None for value in values))
+    label, declared = combine(_labels(group)), lowers(node)
+    if declared is not None:
+        label = lowered(label, counts, key[0], declared)
     return Tuple((*key, *results), label)

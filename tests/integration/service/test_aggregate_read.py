@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from sqlalchemy import select
 
 from catalog.clearance import Clearance
 from catalog.label import Label
-from catalog.models import Access, CategoryRow, DeliveryClass, Object
+from catalog.models import Access, CategoryRow, DeliveryClass, Object, OutputRow
+from catalog.plan import sources
+from catalog.plan_json import decode_plan
+from catalog.settings import Settings
+from catalog.topics import lab_topic
 from secadmin.control.platform import Platform
+from tests.integration.kafka.clients import secadmin_producer, write
 from tests.integration.service.conftest import Api, NewUser, add_stream
 
 DECLARED = {"window_ms": 60_000, "keys": ["symbol"], "functions": ["avg", "count"], "minimum": 5}
@@ -51,6 +57,50 @@ def test_only_the_declared_aggregate_can_be_read(
     )
     again = analyst.post(f"/outputs/{outputs[FITS]}/subscriptions")["principal"]
     assert _clearance(platform, again) is None
+
+
+def test_one_query_at_a_time_gives_it(
+    admin: Api, new_user: NewUser, fresh: Callable[[str], str]
+) -> None:
+    """Two that were added one after the other would tell the tuples in between."""
+    stream = fresh("in")
+    add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED)
+    add = {"language": "sql", "text": FITS.format(stream=stream)}
+    first, second = fresh("q"), fresh("q")
+    admin.post("/queries", name=first, **add)
+    refused = admin.call("POST", "/queries", json={"name": second, **add})
+    assert refused.status_code == 409
+    assert "subscribe to that one's output" in refused.json()["detail"]
+    admin.post("/queries", name=fresh("q"), language="sql", text=FILTERED.format(stream=stream))
+    admin.delete(f"/queries/{first}")
+    admin.post("/queries", name=second, **add)
+
+
+def test_what_a_query_may_have_seen_in_part_is_not_aggregated(
+    admin: Api, platform: Platform, fresh: Callable[[str], str], service_settings: Settings
+) -> None:
+    stream = fresh("in")
+    ahead_ms = 5_000
+    add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED, max_ahead_ms=ahead_ms)
+    add = {"language": "sql", "text": FITS.format(stream=stream)}
+    first, second = fresh("q"), fresh("q")
+    admin.post("/queries", name=first, **add)
+    assert _since_ms(platform, first) == 0, "there was nothing to miss"
+    admin.delete(f"/queries/{first}")
+    write(secadmin_producer(service_settings.kafka), lab_topic(stream), ["a tuple"])
+    before = datetime.now(UTC).timestamp() * 1000
+    admin.post("/queries", name=second, **add)
+    assert _since_ms(platform, second) >= before + ahead_ms
+
+
+def _since_ms(platform: Platform, output: str) -> int:
+    """From when on the query's windows are whole."""
+    with platform.catalog.read() as session:
+        found = select(OutputRow).join(Object, Object.id == OutputRow.object_id)
+        row = session.scalars(found.where(Object.name == output, Object.removed_at.is_(None))).one()
+        (relation,) = sources(decode_plan(row.plan))
+    assert relation.declared is not None
+    return relation.declared.since_ms
 
 
 def _clearance(platform: Platform, principal: str) -> Clearance | None:

@@ -139,9 +139,45 @@ def test_who_adds_a_query_must_view_what_it_names(
     assert unknown.status_code == 422
     assert (unknown.json()["line"], unknown.json()["column"]) == (1, 15)
     admin.post("/grants", role=role, permissions=["VIEW OBJECT"], kind="stream", name=stream)
-    assert bob.call("POST", "/queries", json=body).status_code == 422, "the schema is hidden yet"
+    assert bob.call("POST", "/queries", json=body).status_code == 403, "the schema is hidden yet"
     admin.post("/grants", role=role, permissions=["VIEW OBJECT"], kind="schema", name=schema)
     assert bob.post("/queries", **body)["outputs"][0]["name"] == body["name"]
+
+
+def test_nothing_that_is_shown_names_what_is_hidden(
+    admin: Api, new_user: NewUser, fresh: Fresh
+) -> None:
+    stream, schema, role = fresh("in"), fresh("s"), fresh("R")
+    query, output = fresh("q"), fresh("o")
+    add_stream(admin, stream, schema)
+    text = f"SELECT symbol FROM {stream}"
+    admin.post("/queries", name=query, language="sql", text=text, output=output)
+    viewer = new_user(role)
+
+    def may_view(kind: str, name: str, change: str = "/grants") -> None:
+        admin.post(change, role=role, permissions=["VIEW OBJECT"], kind=kind, name=name)
+
+    may_view("query", query)
+    shown = viewer.get(f"/queries/{query}")
+    assert (shown["text"], shown["outputs"]) == ("", [])
+    plan = viewer.call("GET", f"/queries/{query}/plan")
+    assert plan.status_code == 403
+    assert stream not in plan.text
+    may_view("query", query, "/revocations")
+    may_view("output", output)
+    assert viewer.get(f"/outputs/{output}")["query"] is None
+    may_view("stream", stream)
+    assert viewer.get(f"/streams/{stream}")["schema"] is None
+    admin.post("/grants", role=role, permissions=["ADD QUERY"], kind="system")
+    body = {"name": fresh("q"), "language": "sql", "text": text}
+    refused = viewer.call("POST", "/queries", json=body)
+    assert refused.status_code == 403
+    assert schema not in refused.text
+    may_view("schema", schema)
+    may_view("query", query)
+    assert viewer.get(f"/streams/{stream}")["schema"] == schema
+    assert viewer.get(f"/outputs/{output}")["query"] == query
+    assert viewer.get(f"/queries/{query}")["outputs"] == [output]
 
 
 def test_a_query_that_others_read_is_not_removed(admin: Api, fresh: Fresh) -> None:

@@ -1,7 +1,7 @@
 """Each permission that an operation asks for is taken away in turn: then the operation is refused.
 
 What an operation asks for is learned from the authorizer while somebody who may do everything does
-it, so that an operation that asks for nothing, and a permission that nothing asks for, fail here.
+it. It is what docs/rights.md says: an operation that asks for less than it did fails here.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from tests.integration.service.conftest import Api, NewUser, sqlite_only
 from tests.integration.service.operations import NEED_A_RIGHT, Call, Operation
 from tests.integration.service.world import World, all_powerful, changes, make_world
 
+RIGHTS = Path(__file__).parents[3] / "docs" / "rights.md"
 # What is asked for depends on neither the database nor the broker's home.
 pytestmark = [embedded_only, sqlite_only]
 # It decides on tuples alone: which class a subscription gets (test_aggregate_read.py).
@@ -41,6 +43,9 @@ class Asked:
     kind: ObjectKind
     what: str
 
+    def __str__(self) -> str:
+        return f"{self.permission} on {self.kind}"
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -50,6 +55,12 @@ class Variant:
     kind: str | None = None
     public: bool | None = None
     reads: str = "stream"
+
+    def __str__(self) -> str:
+        parts = [f"with `{name}`" for name in (*self.also, *(["public"] if self.public else []))]
+        parts += [f"of kind {self.kind}"] if self.kind else []
+        parts += [f"that reads an {self.reads}"] if self.reads != "stream" else []
+        return ", ".join(parts)
 
     def call(self, operation: Operation, world: World) -> Call:
         """The operation's request about the world."""
@@ -178,6 +189,24 @@ def test_every_operation_asks_and_every_permission_is_asked_for(learned: Learned
     asked_for = {(asked.permission, asked.kind) for all_ in learned.values() for asked in all_}
     there_are = {(permission, kind) for kind, held in APPLIES.items() for permission in held}
     assert asked_for == there_are - OF_TUPLES
+
+
+def test_what_is_asked_for_is_what_the_documentation_says(learned: Learned) -> None:
+    documented = [line for line in RIGHTS.read_text().splitlines() if line.startswith("| `")]
+    assert list(rows(learned)) == documented
+
+
+def rows(learned: Learned) -> Iterator[str]:
+    """A row for each operation, and for each variant that asks for something else."""
+    for operation in NEED_A_RIGHT:
+        own = {v: asked for (name, v), asked in learned.items() if name == str(operation)}
+        plain, *others = ((variant, _listed(asked)) for variant, asked in own.items())
+        yield f"| `{operation}` | {plain[1]} |"
+        yield from (f"| `{operation}` {v} | {asked} |" for v, asked in others if asked != plain[1])
+
+
+def _listed(asked: set[Asked]) -> str:
+    return ", ".join(sorted({str(each) for each in asked})) or "nothing"
 
 
 @pytest.mark.parametrize("operation", NEED_A_RIGHT, ids=str)

@@ -1,0 +1,72 @@
+"""Declared aggregates across queries: one query at a time, and of that only whole windows.
+
+Two results over nearly the same tuples tell the few by which they differ. So a stream's declared
+aggregate is in one live query, and what that may have seen in part keeps the source's category
+(DESIGN, the one rule).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from sqlalchemy import orm, select
+
+from catalog.errors import Conflict, InvalidInput
+from catalog.models import Object, OutputInput, OutputRow, StreamRow
+from catalog.plan import Plan, with_relations
+from catalog.plan_check import lowered_streams
+from catalog.plan_json import decode_plan
+from catalog.relation import Relation
+
+_CLOCKS_APART_MS = 60_000
+"""The broker's clock, by which ingest knows what is from the future, may be ahead by so much."""
+
+
+def require_alone(session: orm.Session, plans: Iterable[Plan]) -> None:
+    """Raise InvalidInput or Conflict where a declared aggregate would be in a second output."""
+    taken: set[int] = set()
+    for plan in plans:
+        streams = lowered_streams(plan)
+        if streams & taken:
+            raise InvalidInput(
+                "two outputs of the query give the declared aggregate of one stream; "
+                "leave one of them to a query over the other"
+            )
+        taken |= streams
+    if any(streams & taken for streams in map(lowered_streams, _live_plans(session, taken))):
+        raise Conflict(
+            "another query gives the declared aggregate of the stream already, and a second one "
+            "could tell single tuples; subscribe to that one's output"
+        )
+
+
+def seen_from(
+    session: orm.Session, plan: Plan, offsets: Mapping[str, Mapping[str, int]], now: datetime
+) -> Plan:
+    """The plan of a query that is added now and sees labelled topics from these offsets on.
+
+    What it missed came before, and is at most as far ahead of its arrival as the stream allows.
+    """
+
+    def seen(relation: Relation) -> Relation:
+        if relation.declared is None or not any(offsets[relation.topic].values()):
+            return relation
+        ahead_ms = session.get_one(StreamRow, relation.object_id).max_ahead_ms
+        now_ms = int(now.replace(tzinfo=UTC).timestamp() * 1000)
+        since_ms = now_ms + ahead_ms + _CLOCKS_APART_MS
+        return replace(relation, declared=replace(relation.declared, since_ms=since_ms))
+
+    return with_relations(plan, seen)
+
+
+def _live_plans(session: orm.Session, streams: Iterable[int]) -> Iterable[Plan]:
+    """The plans of live outputs that read any of the streams."""
+    rows = (
+        select(OutputRow)
+        .join(Object, Object.id == OutputRow.object_id)
+        .join(OutputInput, OutputInput.output_id == OutputRow.object_id)
+        .where(OutputInput.relation_id.in_(list(streams)), Object.removed_at.is_(None))
+    )
+    return (decode_plan(row.plan) for row in session.scalars(rows))
