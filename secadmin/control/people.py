@@ -43,10 +43,13 @@ def add_user(platform: Platform, caller: Caller, name: str, password: str | None
     A password that somebody else chose is one-time too: the user changes it at the first login.
     """
     check_user_name(name)
+    target = f"user {name}"
+    with reading(platform, caller, "prepare user", target) as view:
+        view.require_system(Permission.CHANGE_SYSTEM)
     one_time = None if password is not None else one_time_password()
     # bcrypt takes its time, so it is not done while the catalog is locked.
     hashed = platform.passwords.hash(password or one_time or "")
-    with working(platform, caller, "add user", f"user {name}") as work:
+    with working(platform, caller, "add user", target) as work:
         work.require_system(Permission.CHANGE_SYSTEM)
         if work.session.scalar(select(User).where(User.name == name)):
             raise Conflict(f"there is a user {name!r} already")

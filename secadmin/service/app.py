@@ -11,6 +11,7 @@ from secadmin.control.platform import Platform
 from secadmin.service.authentication import Authenticated
 from secadmin.service.body_limit import BodyLimit
 from secadmin.service.description import RESPONSES, describe
+from secadmin.service.hashing import HashingThreads
 from secadmin.service.problems import add_problem_handlers
 from secadmin.service.routes import ROUTERS
 
@@ -21,6 +22,7 @@ def create_app(platform: Platform) -> FastAPI:
         title="SecAdmin", docs_url=None, redoc_url=None, openapi_url=None, responses=RESPONSES
     )
     app.state.platform = platform
+    app.state.hashing = HashingThreads()
     add_problem_handlers(app)
     app.add_middleware(BodyLimit)
     app.middleware("http")(_add_headers)

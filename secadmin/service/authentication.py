@@ -15,7 +15,7 @@ from secadmin.control.work import Caller
 _bearer = HTTPBearer(auto_error=False)
 
 
-def platform_of(request: Request) -> Platform:
+async def platform_of(request: Request) -> Platform:
     """The platform that the app was made with."""
     return cast(Platform, request.app.state.platform)
 

@@ -9,15 +9,17 @@ from fastapi import APIRouter
 from secadmin.control import logins
 from secadmin.service.answers import utc
 from secadmin.service.authentication import AuthenticatedAtAll, OnPlatform
+from secadmin.service.hashing import InHashingThread
 from secadmin.service.requests import LoginBody, PasswordBody
 
 router = APIRouter(tags=["sessions"])
 
 
 @router.post("/login")
-def login(platform: OnPlatform, body: LoginBody) -> dict[str, Any]:
+async def login(platform: OnPlatform, hashing: InHashingThread, body: LoginBody) -> dict[str, Any]:
     """Log in and activate roles."""
-    made = logins.login(platform, body.user, body.password.get_secret_value(), body.roles)
+    password = body.password.get_secret_value()
+    made = await hashing.run(logins.login, platform, body.user, password, body.roles)
     return {
         "token": made.token,
         "user": made.user,
@@ -46,10 +48,12 @@ def whoami(platform: OnPlatform, caller: AuthenticatedAtAll) -> dict[str, Any]:
 
 
 @router.post("/password", status_code=204)
-def change_password(platform: OnPlatform, caller: AuthenticatedAtAll, body: PasswordBody) -> None:
+async def change_password(
+    platform: OnPlatform, hashing: InHashingThread, caller: AuthenticatedAtAll, body: PasswordBody
+) -> None:
     """Change one's own password."""
     old, new = body.old.get_secret_value(), body.new.get_secret_value()
-    logins.change_password(platform, caller, old, new)
+    await hashing.run(logins.change_password, platform, caller, old, new)
 
 
 @router.delete("/whoami/roles/{role}", status_code=204)

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 
 from secadmin.control import people
 from secadmin.service.authentication import Authenticated, OnPlatform
+from secadmin.service.hashing import InHashingThread
 from secadmin.service.requests import RoleBody, UserBody
 
 router = APIRouter(prefix="/users", tags=["users"])
@@ -21,10 +22,12 @@ def list_users(platform: OnPlatform, caller: Authenticated) -> list[dict[str, An
 
 
 @router.post("", status_code=201)
-def add_user(platform: OnPlatform, caller: Authenticated, body: UserBody) -> dict[str, Any]:
+async def add_user(
+    platform: OnPlatform, hashing: InHashingThread, caller: Authenticated, body: UserBody
+) -> dict[str, Any]:
     """Add a user; the one-time password, if one was made, is told this once."""
     given = body.password.get_secret_value() if body.password else None
-    made = people.add_user(platform, caller, body.name, given)
+    made = await hashing.run(people.add_user, platform, caller, body.name, given)
     return {"name": body.name} if made is None else {"name": body.name, "password": made}
 
 

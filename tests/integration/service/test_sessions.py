@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Semaphore
+
+import pytest
+
+from secadmin.control.platform import Platform
+from secadmin.service.hashing import MOST_WAITING, THREADS
 from tests.integration.brokers import embedded_only
+from tests.integration.kafka.clients import WAIT_S, until
 from tests.integration.service.conftest import PASSWORD, Api, NewUser, log_in
 
 pytestmark = embedded_only
@@ -63,6 +71,40 @@ def test_no_password_comes_back_in_an_error(anonymous: Api) -> None:
     )
     assert response.status_code == 422
     assert "sesame" not in response.text
+
+
+def test_a_flood_of_logins_keeps_nobody_from_revoking(
+    admin: Api,
+    anonymous: Api,
+    platform: Platform,
+    new_user: NewUser,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    victim, go_on, checking = new_user("VIEWER"), Event(), Semaphore(0)
+
+    def check(password: str, password_hash: str | None) -> bool:
+        checking.release()
+        return go_on.wait(WAIT_S) and False
+
+    monkeypatch.setattr(platform.passwords, "verify", check)
+    body = {"user": "nobody-here", "password": "not this one"}
+    with ThreadPoolExecutor(THREADS + MOST_WAITING + 1) as pool:
+        try:
+            flood = [
+                pool.submit(anonymous.call, "POST", "/login", json=body)
+                for _ in range(THREADS + MOST_WAITING + 1)
+            ]
+            for _ in range(THREADS):
+                assert checking.acquire(timeout=WAIT_S), "the threads are taken"
+            # One more than there is room for.
+            until(lambda: any(login.done() for login in flood), "one to be turned away")
+            admin.post(f"/users/{victim.user}/lock")
+            assert anonymous.get("/health") == {"status": "ok"}
+        finally:
+            go_on.set()
+    answers = sorted(login.result().status_code for login in flood)
+    assert answers == [401] * (THREADS + MOST_WAITING) + [503]
+    assert victim.call("GET", "/whoami").status_code == 401
 
 
 def test_without_a_token_there_is_nothing(anonymous: Api) -> None:
