@@ -119,11 +119,11 @@ class Reader:
         }
         self.consumer = Consumer(client_config(settings, credentials) | own | config)
 
-    def poll(self, timeout_s: float = 0.05) -> None:
-        """Take one record or error, if there is one."""
+    def poll(self, timeout_s: float = 0.05) -> bool:
+        """Take one record or error; whether there was one."""
         message = self.consumer.poll(timeout_s)
         if message is None:
-            return
+            return False
         error = message.error()
         if error is not None:
             self.errors.add(error.code())
@@ -131,6 +131,12 @@ class Reader:
             self.fences += 1
         else:
             self.values.append((message.value() or b"").decode())
+        return True
+
+    def drain(self) -> None:
+        """Take all that has come."""
+        while self.poll():
+            pass
 
     def read_until(self, condition: Callable[[], Any], what: str) -> None:
         """Poll until the condition holds."""

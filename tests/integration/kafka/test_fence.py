@@ -145,11 +145,13 @@ def test_a_busy_topic(parts: Parts, producer: Producer, partitions: int) -> None
             hostile.read_until_refused()
             hostile.read_until(lambda: written[-1].startswith("later"), "later records")
         _write_later(producer, topic, partitions)
-        hostile.consumer.poll(0.2)
+        with reader(parts.settings, parts.new_reader(topic)) as honest:
+            every = [TopicPartition(topic, number, 0) for number in range(partitions)]
+            honest.consumer.assign(every)
+            expected = {*written, FILLER}
+            honest.read_until(lambda: expected <= set(honest.values), "all records")
+        hostile.drain()
     assert _leaked(hostile) == set()
-    with reader(parts.settings, parts.new_reader(topic)) as honest:
-        honest.consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
-        honest.read_until(lambda: set(written) <= set(honest.values), "all records")
     assert len([value for value in honest.values if value in set(written)]) == len(written)
 
 

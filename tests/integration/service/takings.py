@@ -59,6 +59,18 @@ def turn_weak(scene: Scene, principal: str) -> None:
     scene.admin.put(f"/outputs/{scene.output}/semantics", weak=True)
 
 
+def remove_query(scene: Scene, principal: str) -> None:
+    """The output is removed, with its query."""
+    query = scene.admin.get(f"/outputs/{scene.output}")["query"]
+    scene.admin.delete(f"/queries/{query}")
+
+
+def remove_stream(scene: Scene, principal: str) -> None:
+    """The stream is removed, with the query that reads it."""
+    remove_query(scene, principal)
+    scene.admin.delete(f"/streams/{scene.stream}")
+
+
 def change_password(scene: Scene, principal: str) -> None:
     """Bob changes his password in another session, which ends this one."""
     other = log_in(Api(scene.bob.client), scene.bob.user, PASSWORD)
@@ -76,5 +88,6 @@ TAKING: tuple[Taking, ...] = (
     deactivate,
     unsubscribe,
     turn_weak,
+    remove_query,
     change_password,
 )

@@ -189,7 +189,12 @@ def others(race: Race, referees: list[Referee], admin: Api, fresh: Fresh) -> Oth
 def test_racing_calls_are_one_serial_history(
     race: Race, referees: list[Referee], others: Others
 ) -> None:
+    expect_all(race, referees, "before")
     run(referees, others)
+    for referee in referees:
+        stream = race.streams[0]
+        referee.admin.change_right(True, referee.role, "READ TUPLE", "stream", stream)
+    expect_all(race, referees, "after")
     assert [leak for referee in referees for leak in referee.leaks()] == []
     until(lambda: not unfinished(race), "what could not be told to Kafka at once", 60)
     history = play(race)
@@ -200,6 +205,13 @@ def test_racing_calls_are_one_serial_history(
     assert readers(race.settings.kafka, race.output) == {
         (principal, topics[clearance]) for principal, clearance in wanted.items() if clearance
     }
+
+
+def expect_all(race: Race, referees: Sequence[Referee], value: str) -> None:
+    """Every witness gets the value: none is deaf."""
+    race.write(value)
+    for referee in referees:
+        referee.witness.expect(value)
 
 
 def run(referees: Sequence[Referee], others: Others) -> None:

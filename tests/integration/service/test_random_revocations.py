@@ -9,7 +9,7 @@ import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -25,14 +25,34 @@ from secadmin.service.app import create_app
 from tests.integration.brokers import embedded_only
 from tests.integration.service.conftest import Api, NewUser, sqlite_only
 from tests.integration.service.revocations.keepers import Keepers
+from tests.integration.service.revocations.library_clients import (
+    Assigned,
+    GroupMember,
+    PatternFollower,
+)
 from tests.integration.service.revocations.party import ClientsOf, all_kinds, parked_alone
+from tests.integration.service.revocations.raw_clients import (
+    Fetcher,
+    LoggingInAgain,
+    SecondConnection,
+)
 from tests.integration.service.revocations.rounds import Rounds
 from tests.integration.service.revocations.surroundings import Surroundings, flowing
-from tests.integration.service.revocations.team import Objects, Team, two_outputs
+from tests.integration.service.revocations.team import Objects, Team, personal, two_outputs
 
 SEED = os.environ.get("REVOCATION_SEED") or secrets.token_hex(4)
 COUNT = int(os.environ.get("REVOCATION_COUNT", "16"))
 TEAMS, MEMBERS = 2, 3
+# So many that a kind of which none was drawn is missing.
+ENOUGH = 200
+KINDS_OF_CLIENTS = {
+    GroupMember,
+    PatternFollower,
+    Assigned,
+    Fetcher,
+    SecondConnection,
+    LoggingInAgain,
+}
 
 Fresh = Callable[[str], str]
 
@@ -94,10 +114,23 @@ def test_nothing_arrives_after_a_revocation(
             assert sum(rounds.unproven for rounds in all_rounds) <= COUNT // 10
         surroundings.flow.stop()
         keepers.expect_all()
+        assert keepers.topics() <= surroundings.ledger.taken()
+        if COUNT >= ENOUGH:
+            expect_all_kinds(all_rounds)
         for rounds in all_rounds:
             assert rounds.leaks() == []
     finally:
         keepers.end()
+
+
+def expect_all_kinds(all_rounds: Sequence[Rounds]) -> None:
+    """Every kind of revocation was carried out, and every kind of client has read something."""
+    team = all_rounds[0].team
+    kinds = {one.name for one in personal(team.members[0])}
+    kinds |= {" ".join(right) for right in team.objects.rights}
+    assert {name for rounds in all_rounds for name in rounds.done} == kinds
+    clients = [client for rounds in all_rounds for client in rounds.clients()]
+    assert {type(client) for client in clients if client.received} == KINDS_OF_CLIENTS
 
 
 def _play(rounds: Rounds, count: int) -> None:

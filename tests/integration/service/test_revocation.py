@@ -24,7 +24,15 @@ from tests.integration.kafka.clients import (
     until,
 )
 from tests.integration.service.conftest import PASSWORD, Api, NewUser, Scene, add_stream, log_in
-from tests.integration.service.takings import TAKING, Taking, revoke_tuples
+from tests.integration.service.takings import (
+    TAKING,
+    Taking,
+    lock,
+    remove_stream,
+    revoke_tuples,
+)
+
+ABSENT = "output-0123456789abcdef01234567"
 
 
 @pytest.mark.parametrize("take", TAKING, ids=lambda take: take.__name__)
@@ -44,6 +52,19 @@ def test_nothing_arrives_after_the_call(scene: Scene, take: Taking) -> None:
             honest.read_until(lambda: DENIED_TOPIC in honest.errors, "the refusal")
             assert hostile.values == []
     assert honest.values == ["before"]
+
+
+@pytest.mark.parametrize(
+    "take", [revoke_tuples, remove_stream, lock], ids=lambda take: take.__name__
+)
+def test_nothing_arrives_from_a_quarantine_after_the_call(scene: Scene, take: Taking) -> None:
+    given = scene.bob.post(f"/streams/{scene.stream}/quarantine")
+    credentials, topic = Credentials(given["principal"], given["secret"]), given["topic"]
+    with parked_reader(scene.settings.kafka, credentials, topic, 1) as hostile:
+        take(scene, credentials.username)
+        scene.write(topic, "after", "x" * 200_000)
+        hostile.read_until(lambda: DENIED_TOPIC in hostile.errors, "the refusal")
+        assert hostile.values == []
 
 
 def test_without_the_fence_the_same_client_does_get_it(scene: Scene) -> None:
@@ -72,6 +93,19 @@ def test_what_is_granted_again_is_read_on(scene: Scene) -> None:
         scene.grant("READ TUPLE", "stream", scene.stream)
         assert scene.topic(credentials.username) == topic, "equal rights, the same class"
         bob.read_until(lambda: bob.values == ["1", "2"], "what came meanwhile")
+
+
+def test_an_access_is_of_nobody_else(scene: Scene, new_user: NewUser) -> None:
+    """Not even of who may change the system: to others it is as if it were not there."""
+    principal = scene.subscribe().username
+    for other in (new_user(scene.role), scene.admin):
+        assert principal not in {access["principal"] for access in other.get("/accesses")}
+        theirs = other.call("DELETE", f"/accesses/{principal}")
+        absent = other.call("DELETE", f"/accesses/{ABSENT}")
+        assert theirs.status_code == 404
+        assert theirs.text.replace(principal, ABSENT) == absent.text
+    assert scene.topic(principal) is not None
+    assert principal in {access["principal"] for access in scene.bob.get("/accesses")}
 
 
 def test_a_kept_subscription_outlives_its_session(scene: Scene) -> None:

@@ -13,10 +13,12 @@ import httpx
 
 from catalog.settings import KafkaSettings
 from secadmin.cli.closing import close
+from secadmin.cli.retaking import Retaking
 from secadmin.kafka.principals import Credentials
-from tests.integration.kafka.clients import Reader, until
+from tests.integration.kafka.clients import DENIED_TOPIC, Reader, until
 
 _PATIENCE_S = 120.0
+_RETAKEN_AFTER_S = 0.2
 
 
 @dataclass
@@ -82,17 +84,27 @@ class Witness(threading.Thread):
         self.polls = 0
         self.came: list[tuple[float, str]] = []
         self._reader = Reader(kafka, credentials)
-        self._reader.consumer.subscribe([pattern])
+        self._pattern = pattern
+        self._retaking = Retaking(_RETAKEN_AFTER_S)
+        self._subscribe()
         self._over = threading.Event()
 
     def run(self) -> None:
         """Poll until `close`."""
         while not self._over.is_set():
             known = len(self._reader.values)
+            self._retaking.serve(self._reader.consumer, self._subscribe)
             self._reader.poll()
+            if DENIED_TOPIC in self._reader.errors:
+                self._reader.errors.clear()
+                self._retaking.denied()
             now = time.monotonic()
             self.came += [(now, value) for value in self._reader.values[known:]]
             self.polls += 1
+
+    def expect(self, value: str) -> None:
+        """Wait until the value has come."""
+        until(lambda: value in {each for _, each in self.came}, "the witness to get it")
 
     def look(self) -> None:
         """Wait until it has looked for news several times from now on."""
@@ -104,6 +116,9 @@ class Witness(threading.Thread):
         self._over.set()
         self.join()
         close(self._reader.consumer)
+
+    def _subscribe(self) -> None:
+        self._reader.consumer.subscribe([self._pattern])
 
 
 @dataclass

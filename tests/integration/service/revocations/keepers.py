@@ -28,6 +28,10 @@ class Keepers:
         for client in self._clients:
             client.start()
 
+    def topics(self) -> set[str]:
+        """What they read."""
+        return {client.subscription.topic for client in self._clients}
+
     def expect_all(self) -> None:
         """Each has got every number that was written, once, in order, and was never refused."""
         for client in self._clients:

@@ -33,6 +33,11 @@ class Ledger:
         self._closures: dict[tuple[str, str], list[Closure]] = defaultdict(list)
         self._lock = Lock()
 
+    def taken(self) -> set[str]:
+        """The topics that somebody has lost."""
+        with self._lock:
+            return {topic for _, topic in self._closures}
+
     def lost(self, principal: str, topic: str, at: float) -> None:
         """A call that took the topic has returned."""
         with self._lock:

@@ -14,6 +14,7 @@ from tests.integration.service.revocations.party import ClientsOf, Party
 from tests.integration.service.revocations.surroundings import Surroundings
 from tests.integration.service.revocations.team import Member, Revocation, Team
 from tests.integration.service.revocations.waiting import wait_until
+from tests.integration.service.revocations.watching_client import WatchingClient
 
 _LONGEST_PAUSE_S = 0.1
 
@@ -68,6 +69,11 @@ class Rounds:
             party.stop()
         for party in every:
             party.join()
+
+    def clients(self) -> list[WatchingClient]:
+        """All clients that there have been."""
+        every = [*self.parties.values(), *self.retired]
+        return [client for party in every for client in party.clients]
 
     def leaks(self, principals: set[str] | None = None) -> list[Reception]:
         """What reached clients, of all principals or of these, although it must not."""

@@ -167,7 +167,7 @@ class Team:
         for right in self.objects.rights:
             if hit := self._hit_by(*right):
                 yield self._of_permission(right, hit)
-        yield from _personal(random.choice(self.members))
+        yield from personal(random.choice(self.members))
 
     def _hit_by(self, permission: str, kind: str, name: str) -> tuple[Member, ...]:
         opened = self.objects.opened_by(permission, name)
@@ -183,7 +183,7 @@ class Team:
         )
 
 
-def _personal(one: Member) -> Iterator[Revocation]:
+def personal(one: Member) -> Iterator[Revocation]:
     """What hits one member alone."""
     admin, hit = one.admin, (one,)
     user, role, juniors = f"/users/{one.name}", f"/roles/{one.role}", f"/roles/{one.role}/juniors"
