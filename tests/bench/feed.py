@@ -43,6 +43,29 @@ class Feed:
             time.sleep(max(0.0, due - time.monotonic()))
 
 
+class Reader:
+    """Reads what comes, errors among it, until closed; a context manager that closes the consumer."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        first_arrival(self._consumer)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._consumer.close()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._consumer.poll(0.1)
+
+
 def first_arrival(consumer: Consumer, timeout_s: float = 120.0) -> float:
     """Wait for the first record; the time of the steady clock at which it came, in seconds."""
     deadline = time.monotonic() + timeout_s

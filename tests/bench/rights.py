@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from secfilter.pace import SPREAD, Pace
-from tests.bench.feed import Feed, first_arrival
+from tests.bench.feed import Feed, Reader, first_arrival
 from tests.bench.figure import Figure, middle
 from tests.bench.settled import SETTLED_S
 from tests.bench.world import Session, World
@@ -16,17 +16,17 @@ RUNS = 15
 
 
 def revocation(world: World) -> list[Figure]:
-    """The call that revokes READ TUPLE from a role with one subscriber, while data flows."""
+    """The call that revokes READ TUPLE from a role with one subscriber, who reads what flows."""
     world.add_stream("revoked")
     world.add_query("watched", "SELECT n FROM revoked")
     bob = world.new_user("REVOKED")
     world.grant("REVOKED", "output", "watched", "VIEW OBJECT", "SUBSCRIBE")
     world.grant("REVOKED", "stream", "revoked", "READ TUPLE")
-    world.subscriber(bob, "watched").close()
+    consumer = world.subscriber(bob, "watched")
     bob.wait_until_fed()
     producer, topic = world.sender("revoked")
     revoke, grant = [], []
-    with Feed(producer, [topic], 200):
+    with Feed(producer, [topic], 200), Reader(consumer):
         for _ in range(RUNS):
             started = time.monotonic()
             world.revoke("REVOKED", "stream", "revoked", "READ TUPLE")
