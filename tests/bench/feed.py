@@ -44,7 +44,7 @@ class Feed:
 
 
 class Reader:
-    """Reads what comes, errors among it, until closed; a context manager that closes the consumer."""
+    """Reads what comes, and passes over errors; a context manager that closes the consumer."""
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
