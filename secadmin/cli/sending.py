@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from catalog.errors import PlatformError
 from secadmin.cli.kafka_errors import is_ended, kafka_error
@@ -50,7 +50,7 @@ class Sender:
             self._over = kafka_error(error)
 
     def send(self, value: bytes) -> None:
-        """Hand over one record, waiting while the client's queue is full.
+        """Hand over one record, waiting while the client's queue is full; a refused one is counted.
 
         Raises PlatformError when the access has ended.
         """
@@ -62,6 +62,10 @@ class Sender:
                 break
             except BufferError:
                 self._producer.poll(0.1)
+            except KafkaException as error:
+                # The client itself refuses the record, as one that is too large for it.
+                self.tally.add_failure(error.args[0].str())
+                break
         self.tally.sent += 1
         self._producer.poll(0)
 

@@ -25,7 +25,7 @@ class Outcome:
     tally: Tally
     mistakes: int = 0
     interrupted: bool = False
-    error: PlatformError | None = None
+    error: Exception | None = None
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -58,13 +58,12 @@ class Upload:
             except KeyboardInterrupt:
                 outcome.interrupted = True
                 self._sender.give_up(_LAST_WAIT_S)
-            except InvalidInput as error:
-                # The rest of the file cannot be read; what was read before is sent all the same.
+            except Exception as error:  # whatever it is, it is told when all is counted
                 outcome.error = error
-                self._sender.give_up(_LAST_WAIT_S)
-            except PlatformError as error:
-                outcome.error = error
-                self._sender.give_up(0)
+                # Where the rest of the file cannot be read, what was read before is sent all the
+                # same; where Kafka takes nothing more, there is nothing to wait for.
+                refused = isinstance(error, PlatformError) and not isinstance(error, InvalidInput)
+                self._sender.give_up(0 if refused else _LAST_WAIT_S)
         return outcome
 
     def _progress(self) -> Progress:

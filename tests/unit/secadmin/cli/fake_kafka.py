@@ -7,20 +7,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 
 @dataclass
 class FakeProducer:
-    """Acknowledges what `refuse` does not; its queue holds `room` records until it is polled."""
+    """Acknowledges what `refuse` does not; its queue holds `room` records until it is polled.
+
+    A record of more than `largest` bytes it does not even take, as the real one.
+    """
 
     settings: dict[str, Any] = field(default_factory=dict)
     refuse: Callable[[bytes], KafkaError | None] = lambda _: None
     room: int = 3
+    largest: int = 1_000_000
     written: list[bytes] = field(default_factory=list)
     waiting: deque[tuple[bytes, Any]] = field(default_factory=deque)
 
     def produce(self, topic: str, value: bytes, on_delivery: Any) -> None:
+        if len(value) > self.largest:
+            raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
         if len(self.waiting) >= self.room:
             raise BufferError
         self.waiting.append((value, on_delivery))
@@ -31,9 +37,9 @@ class FakeProducer:
         return 0
 
     def flush(self, timeout: float) -> int:
-        while self.waiting:
+        while self.waiting and timeout > 0:
             self._deliver()
-        return 0
+        return len(self.waiting)
 
     def purge(self) -> None:
         self.waiting.clear()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Producer
 
+from secadmin.cli.sending import Sender
+from secadmin.cli.tuple_file import Read, read_tuples
 from tests.unit.secadmin.cli.conftest import CA
 from tests.unit.secadmin.cli.fake_kafka import FakeProducer
 from tests.unit.secadmin.cli.running import Terminal, answering
@@ -73,13 +78,52 @@ def test_json_lines_are_sent_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_refused_record_is_an_exit_code(tmp_path: Path) -> None:
-    refused = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
-    world = World(tmp_path, refuse=lambda value: refused if b"big" in value else None)
-    file = world.file("a.jsonl", '{"symbol":"big"}\n{"symbol":"ok"}\n')
+    refused = KafkaError(KafkaError.INVALID_RECORD)
+    world = World(tmp_path, refuse=lambda value: refused if b"odd" in value else None)
+    file = world.file("a.jsonl", '{"symbol":"odd"}\n{"symbol":"ok"}\n')
     result = world.terminal.run("produce", "in1", file, "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["failed"] == 1
     assert "1 times: " in result.stderr
+
+
+def test_a_record_that_is_too_large_is_counted_and_the_rest_is_sent(tmp_path: Path) -> None:
+    world = World(tmp_path, largest=20)
+    lines = [f'{{"symbol":"{symbol}"}}\n' for symbol in ("first", "much too large", "last")]
+    result = world.terminal.run("produce", "in1", world.file("a.jsonl", "".join(lines)), "--json")
+    assert result.exit_code == 1
+    answer = json.loads(result.stdout)
+    assert (answer["sent"], answer["acked"], answer["failed"]) == (3, 2, 1)
+    assert world.producer.written == [b'{"symbol":"first"}', b'{"symbol":"last"}']
+    assert "1 times: Broker: Message size too large" in result.stderr
+    assert world.calls[-1] == ENDED
+
+
+def test_a_client_says_at_once_that_a_record_is_too_large() -> None:
+    """What the fake producer does is what the real one does, without a broker."""
+    sender = Sender("in.in1")
+    sender.use(Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}))
+    sender.send(b"x" * 1_000_001)
+    assert (sender.tally.sent, sender.tally.acked, sender.tally.failed) == (1, 0, 1)
+    assert "Message size too large" in next(iter(sender.tally.reasons))
+
+
+def test_a_file_that_cannot_be_read_to_its_end_is_sent_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*given: Any) -> Iterator[Read]:
+        yield from read_tuples(*given)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("secadmin.cli.commands.produce.read_tuples", failing)
+    world = World(tmp_path)
+    file = world.file("a.jsonl", '{"symbol":"x"}\n{"symbol":"y"}\n')
+    result = world.terminal.run("produce", "in1", file, "--json")
+    assert result.exit_code == 2
+    assert "Input/output error" in result.stderr
+    answer = json.loads(result.stdout)
+    assert (answer["sent"], answer["acked"], answer["failed"]) == (2, 2, 0)
+    assert len(world.producer.written) == 2
 
 
 def test_a_line_that_is_not_usable_is_told_and_the_rest_is_sent(tmp_path: Path) -> None:
