@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from catalog.errors import NotFound
 from secadmin.cli.access import Access
 from secadmin.cli.access_folder import (
     is_access_folder,
@@ -15,6 +16,7 @@ from secadmin.cli.access_folder import (
     write_access_folder,
 )
 from secadmin.cli.context import Cli, cli_of
+from secadmin.cli.ending import end_own
 from secadmin.cli.options import Keep, NewFolder, OutputName, StreamName
 from secadmin.cli.private_files import new_private_folder
 
@@ -69,7 +71,7 @@ def _written(cli: Cli, path: tuple[str, str, str], folder: Path, keep: bool) -> 
             access = Access.of_answer(path[1], answer)
             write_access_folder(folder, access)
         except BaseException:
-            api.delete("accesses", str(answer.get("principal")))
+            end_own(api, answer, cli.screen.note)
             raise
     return access
 
@@ -90,8 +92,15 @@ def unsubscribe(
     folder = Path(access)
     is_folder = is_access_folder(folder)
     principal = principal_in(folder) if is_folder or "/" in access else access
+    said = f"{principal} has ended"
     with cli.api() as api:
-        api.delete("accesses", principal)
+        try:
+            api.delete("accesses", principal)
+        except NotFound:
+            # The files of one that has ended are secret all the same.
+            if not is_folder:
+                raise
+            said = f"{principal} had ended already, or is another user's; its files are deleted"
     if is_folder:
         remove_access_files(folder)
-    cli.screen.line(f"{principal} has ended")
+    cli.screen.line(said)

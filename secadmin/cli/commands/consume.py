@@ -17,6 +17,7 @@ from secadmin.cli.access_folder import AccessFolder, is_access_folder, read_subs
 from secadmin.cli.closing import close
 from secadmin.cli.completion import names_of
 from secadmin.cli.context import Cli, cli_of
+from secadmin.cli.ending import ended_after
 from secadmin.cli.following import Follower, Limits
 from secadmin.cli.kafka_errors import open_client
 from secadmin.cli.kafka_settings import librdkafka_settings
@@ -70,15 +71,13 @@ def _opened(cli: Cli, source: str) -> Iterator[AccessFolder]:
         return
     with cli.api() as api:
         answer = api.post("outputs", source, "subscriptions")
-        try:
+        with ended_after(api, answer, cli.screen.note):
             access = Access.of_answer(source, answer)
             settings = {**librdkafka_settings(access), "ssl.ca.pem": access.ca_pem}
             prefix = access.group_prefix or ""
             yield AccessFolder(
                 access.principal, access.kind, source, access.subscription, prefix, settings
             )
-        finally:
-            api.delete("accesses", str(answer.get("principal")))
 
 
 def _records(

@@ -13,6 +13,7 @@ from catalog.schema import Attribute, Schema, parse_type
 from secadmin.cli.access import Access
 from secadmin.cli.api import Api
 from secadmin.cli.context import Cli, cli_of
+from secadmin.cli.ending import ended_after
 from secadmin.cli.kafka_errors import open_client
 from secadmin.cli.kafka_settings import librdkafka_settings
 from secadmin.cli.options import StreamName
@@ -44,7 +45,7 @@ def produce(
     written = file_format or format_of(file)
     with cli.api() as api, file.open("rb") as binary:
         records = read_tuples(binary, written, _schema(api.get("streams", stream)))
-        with _sender_access(api, stream) as access:
+        with _sender_access(cli, api, stream) as access:
             sender = _sender(cli, access)
             outcome = Upload(cli.screen, sender, file.stat().st_size).run(records)
     _report(cli.screen, outcome)
@@ -60,13 +61,11 @@ def _schema(answer: dict[str, Any]) -> Schema:
 
 
 @contextmanager
-def _sender_access(api: Api, stream: str) -> Iterator[Access]:
+def _sender_access(cli: Cli, api: Api, stream: str) -> Iterator[Access]:
     """An access for this run alone."""
     answer = api.post("streams", stream, "senders")
-    try:
+    with ended_after(api, answer, cli.screen.note):
         yield Access.of_answer(stream, answer)
-    finally:
-        api.delete("accesses", str(answer.get("principal")))
 
 
 def _sender(cli: Cli, access: Access) -> Sender:

@@ -15,7 +15,7 @@ from secadmin.cli.access import Access
 from secadmin.cli.access_folder import write_access_folder
 from secadmin.cli.private_files import new_private_folder
 from tests.unit.secadmin.cli.fake_kafka import FakeConsumer, FakeMessage
-from tests.unit.secadmin.cli.running import Terminal, answering
+from tests.unit.secadmin.cli.running import Terminal, answering, problem
 
 LABEL, ID = ("label", b"3"), ("id", b"f00")
 FENCE = FakeMessage(None, [("fence", b"")])
@@ -35,6 +35,7 @@ class World:
     def __init__(self, folder: Path, access: Access, *messages: Any) -> None:
         self.consumer = FakeConsumer(deque(messages))
         self.calls: list[str] = []
+        self.ending = httpx.Response(204)
         self.dir = str(folder / "d")
         self.access = access
         write_access_folder(new_private_folder(folder / "d"), access)
@@ -48,6 +49,8 @@ class World:
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         self.calls.append(f"{request.method} {request.url.path}")
+        if request.method == "DELETE":
+            return self.ending
         names = ("kind", "principal", "secret", "bootstrap", "ca_pem", "group_prefix")
         answer = {name: getattr(self.access, name) for name in (*names, "topic_pattern")}
         return httpx.Response(200, json=answer)
@@ -97,6 +100,19 @@ def test_an_ended_access_ends_the_command(tmp_path: Path, reader: Access) -> Non
     assert (result.exit_code, result.stdout) == (3, "1\t3\n")
     assert "the access has ended" in result.stderr
     assert world.consumer.closed
+
+
+@pytest.mark.parametrize("status", [401, 404, 503])
+def test_what_ended_the_command_is_told_whatever_becomes_of_its_access(
+    tmp_path: Path, reader: Access, status: int
+) -> None:
+    world = World(tmp_path, reader, record(1), failure(KafkaError.GROUP_AUTHORIZATION_FAILED))
+    world.ending = problem(status, "so it is")
+    result = world.terminal.run("consume", "alerts")
+    assert (result.exit_code, result.stdout) == (3, "1\t3\n")
+    assert "the access has ended" in result.stderr
+    assert ("output-0a1b was not ended: so it is" in result.stderr) is (status == 503)
+    assert world.calls[-1] == "DELETE /accesses/output-0a1b"
 
 
 def test_a_refused_login_ends_the_command(tmp_path: Path, reader: Access) -> None:

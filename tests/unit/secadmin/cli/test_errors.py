@@ -115,6 +115,22 @@ def test_connection_refused_says_what_to_do(tmp_path: Path) -> None:
     assert one_line(result.stderr).startswith(f"error: nothing answers at {url}")
 
 
+@pytest.mark.parametrize("status", [404, 503])
+def test_an_access_that_cannot_be_written_is_told_of_whatever_becomes_of_it(
+    tmp_path: Path, status: int
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "DELETE":
+            return problem(status, "so it is")
+        return httpx.Response(200, json={"principal": "output-1"})
+
+    terminal = answering(tmp_path / "p", answer).with_session()
+    result = terminal.run("subscribe", "alerts", "--dir", str(tmp_path / "d"))
+    assert result.exit_code == errors.PlatformError.exit_code
+    assert "error: the server's answer is not an access" in result.stderr
+    assert not (tmp_path / "d").exists()
+
+
 @contextmanager
 def tls_server(folder: Path) -> Iterator[tuple[str, Path]]:
     """A server with a certificate of its own CA, which answers one login; its URL and that CA."""

@@ -17,7 +17,7 @@ from secadmin.cli.sending import Sender
 from secadmin.cli.tuple_file import Read, read_tuples
 from tests.unit.secadmin.cli.conftest import CA
 from tests.unit.secadmin.cli.fake_kafka import FakeProducer
-from tests.unit.secadmin.cli.running import Terminal, answering
+from tests.unit.secadmin.cli.running import Terminal, answering, problem
 
 ATTRIBUTES = [
     {"name": "symbol", "type": "string", "required": True},
@@ -40,6 +40,7 @@ class World:
     def __init__(self, folder: Path, **producer: Any) -> None:
         self.producer = FakeProducer(**producer)
         self.calls: list[str] = []
+        self.ending = httpx.Response(204)
         self.folder = folder
         self.terminal: Terminal = answering(
             folder / "p", self._answer, producer=self._open
@@ -51,6 +52,8 @@ class World:
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         self.calls.append(f"{request.method} {request.url.path}")
+        if request.method == "DELETE":
+            return self.ending
         reading = request.method == "GET"
         return httpx.Response(200, json={"attributes": ATTRIBUTES} if reading else ACCESS)
 
@@ -149,6 +152,26 @@ def test_an_access_that_ends_meanwhile_ends_the_command(tmp_path: Path) -> None:
     assert result.exit_code == 3
     assert "the access has ended" in result.stderr
     assert world.calls[-1] == ENDED
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_an_access_that_is_no_more_has_ended(tmp_path: Path, status: int) -> None:
+    world = World(tmp_path)
+    world.ending = problem(status, "no access 'send-1'")
+    result = world.terminal.run("produce", "in1", world.file("a.jsonl", '{"symbol":"x"}\n'))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("1 acknowledged, 0 failed, 0 not usable")
+    assert world.calls[-1] == ENDED
+
+
+def test_an_access_that_cannot_be_ended_is_noted_beside_the_counts(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.ending = problem(503, "Kafka is away")
+    file = world.file("a.jsonl", '{"symbol":"x"}\nnonsense\n')
+    result = world.terminal.run("produce", "in1", file)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("1 acknowledged, 0 failed, 1 not usable")
+    assert "send-1 was not ended: Kafka is away; try secadmin unsubscribe send-1" in result.stderr
 
 
 def test_a_keyboard_interrupt_waits_for_what_is_sent(tmp_path: Path) -> None:

@@ -211,6 +211,19 @@ def test_a_subscription_from_beginning_to_end(
     assert (service.kafka.readers, admin.json("accesses")) == (set(), [])
 
 
+def test_the_files_of_an_access_that_has_ended_are_deleted(
+    admin: Terminal, output: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "d"
+    admin.ok("grant", "ADMIN", "READ TUPLE", "stream", "in1")
+    admin.ok("subscribe", output, "--dir", str(folder))
+    [access] = admin.json("accesses")
+    admin.ok("unsubscribe", access["principal"])
+    assert admin.run("unsubscribe", access["principal"]).exit_code == 5
+    assert "had ended already" in admin.ok("unsubscribe", str(folder))
+    assert not folder.exists()
+
+
 def test_a_folder_that_is_taken_makes_no_access(
     admin: Terminal, output: str, tmp_path: Path
 ) -> None:
