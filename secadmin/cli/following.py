@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,6 +28,10 @@ _PASSING = frozenset(
         KafkaError._UNKNOWN_PARTITION,
     }
 )
+# The partition was taken away meanwhile: who is assigned it next is given the record once more.
+_TAKEN = frozenset({KafkaError._STATE, KafkaError._UNKNOWN_PARTITION})
+# What a consumer must be made with: by itself it counts as read what it has handed out.
+OWN_SETTINGS = {"enable.auto.offset.store": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,10 @@ class Limits:
 
 
 class Follower:
-    """Reads what a subscription reaches; `note` is told what happens on the way."""
+    """Reads what a subscription reaches; `note` is told what happens on the way.
+
+    Its consumer is made with OWN_SETTINGS. A record counts as read when the next one is asked for.
+    """
 
     def __init__(
         self, positions: Positions | None, check: LoginCheck, note: Callable[[str], None]
@@ -59,7 +66,9 @@ class Follower:
         elif error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._tell("no broker answers; still trying")
 
-    def records(self, consumer: Any, subscription: str, limits: Limits) -> Iterator[dict[str, Any]]:
+    def records(
+        self, consumer: Any, subscription: str, limits: Limits
+    ) -> Generator[dict[str, Any]]:
         """Each record as JSON: `value`, and `label`, `id` or `reason` where it has them.
 
         Raises PlatformError when the access has ended.
@@ -78,11 +87,15 @@ class Follower:
                 if limits.idle_s is not None and time.monotonic() - last >= limits.idle_s:
                     return
                 continue
+            if (error := message.error()) is not None:
+                self._passing(error)
+                continue
             record = self._record(message)
             if record is not None:
                 self._check.served()
                 count, last = count + 1, time.monotonic()
                 yield record
+            self._store(consumer, message)
 
     def _poll(self, consumer: Any, subscribe: Callable[[], object]) -> Any:
         try:
@@ -94,9 +107,6 @@ class Follower:
             raise kafka_error(error.args[0]) from None
 
     def _record(self, message: Any) -> dict[str, Any] | None:
-        if (error := message.error()) is not None:
-            self._passing(error)
-            return None
         if self._positions:
             self._positions.read(message.topic(), message.partition(), message.offset())
         self._noted = ""
@@ -106,6 +116,16 @@ class Follower:
         names = (LABEL_HEADER, ID_HEADER, REASON_HEADER)
         shown = {name: _text(headers[name]) for name in names if name in headers}
         return {"value": _value(message.value()), **shown}
+
+    def _store(self, consumer: Any, message: Any) -> None:
+        """Let the group go on behind the record, which has been shown or is none to show."""
+        if self._positions:
+            return
+        try:
+            consumer.store_offsets(message=message)
+        except KafkaException as error:
+            if error.args[0].code() not in _TAKEN:
+                raise kafka_error(error.args[0]) from None
 
     def _passing(self, error: KafkaError) -> None:
         if is_ended(error) or error.fatal():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ from secadmin.cli.closing import close
 from secadmin.cli.completion import names_of
 from secadmin.cli.context import Cli, cli_of
 from secadmin.cli.ending import ended_after
-from secadmin.cli.following import Follower, Limits
+from secadmin.cli.following import OWN_SETTINGS, Follower, Limits
 from secadmin.cli.kafka_errors import open_client
 from secadmin.cli.kafka_settings import librdkafka_settings
 from secadmin.cli.login_check import LoginCheck, login_refused
@@ -54,8 +54,11 @@ def consume(
     the command. With --json a line is an object of value, label and id.
     """
     cli = cli_of(ctx)
-    with _opened(cli, source) as folder:
-        records = _records(cli, folder, begin, Limits(most, timeout))
+    with (
+        _opened(cli, source) as folder,
+        # Closed here, wherever the output breaks off: its consumer then commits what was shown.
+        closing(_records(cli, folder, begin, Limits(most, timeout))) as records,
+    ):
         if table and not cli.screen.json:
             _table(cli.screen, records)
             return
@@ -82,15 +85,15 @@ def _opened(cli: Cli, source: str) -> Iterator[AccessFolder]:
 
 def _records(
     cli: Cli, folder: AccessFolder, begin: Begin | None, limits: Limits
-) -> Iterator[dict[str, Any]]:
+) -> Generator[dict[str, Any]]:
     positions = Positions(from_end=begin is Begin.END) if begin else None
     make = cli.seams.consumer
     check = LoginCheck(lambda: login_refused(make, folder.settings))
     follower = Follower(positions, check, cli.screen.note)
     # A group of its own leaves the folder's group where it is.
     own = {"group.id": f"{folder.group_prefix}{secrets.token_hex(8)}", "enable.auto.commit": False}
-    settings = {**folder.settings, "error_cb": follower.on_error, **(own if begin else {})}
-    consumer = open_client(make, settings)
+    ours = {**OWN_SETTINGS, "error_cb": follower.on_error, **(own if begin else {})}
+    consumer = open_client(make, {**folder.settings, **ours})
     try:
         yield from follower.records(consumer, folder.subscription, limits)
     finally:
@@ -119,4 +122,6 @@ def _table(screen: Screen, records: Iterator[dict[str, Any]]) -> None:
             rows.append({**columns, **marks})
     except KeyboardInterrupt:
         screen.note("stopped")
-    screen.rows(rows, "no records")
+    finally:
+        # They count as read, so they are shown whatever ends the reading.
+        screen.rows(rows, "no records")

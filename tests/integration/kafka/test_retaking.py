@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from secadmin.cli.following import Follower, Limits
+from secadmin.cli.following import OWN_SETTINGS, Follower, Limits
 from secadmin.cli.login_check import LoginCheck
 from secadmin.cli.positions import Positions
 from secadmin.kafka.acl import group_prefix, read_acls
@@ -26,6 +26,7 @@ class Deprived(Consumer):
         self._parts, self._reader, self._topic = parts, reader, topic
         self.deprived = False
         own = {
+            **OWN_SETTINGS,
             "group.id": group_prefix(reader.username) + "main",
             "auto.offset.reset": "earliest",
             # Long, so that nothing but ourselves takes the topic up again.

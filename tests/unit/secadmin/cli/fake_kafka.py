@@ -88,6 +88,8 @@ class FakeConsumer:
     settings: dict[str, Any] = field(default_factory=dict)
     subscribed: list[str] = field(default_factory=list)
     assigned: list[TopicPartition] = field(default_factory=list)
+    stored: list[int] = field(default_factory=list)
+    unstorable: KafkaError | None = None
     closed: bool = False
 
     def subscribe(self, topics: list[str], on_assign: Any = None) -> None:
@@ -106,6 +108,12 @@ class FakeConsumer:
 
     def get_watermark_offsets(self, partition: TopicPartition, timeout: float) -> tuple[int, int]:
         return 3, 17
+
+    def store_offsets(self, message: FakeMessage) -> None:
+        if self.unstorable is not None:
+            raise KafkaException(self.unstorable)
+        assert message.failure is None
+        self.stored.append(message.at)
 
     def poll(self, timeout: float) -> Any:
         message = self.messages.popleft() if self.messages else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections import deque
 from pathlib import Path
@@ -18,7 +19,8 @@ from tests.unit.secadmin.cli.fake_kafka import FakeConsumer, FakeMessage
 from tests.unit.secadmin.cli.running import Terminal, answering, problem
 
 LABEL, ID = ("label", b"3"), ("id", b"f00")
-FENCE = FakeMessage(None, [("fence", b"")])
+ENDED = "DELETE /accesses/output-0a1b when closed"
+FENCE = FakeMessage(None, [("fence", b"")], at=1)
 
 
 def record(value: object, at: int = 0) -> FakeMessage:
@@ -48,7 +50,8 @@ class World:
         return self.consumer
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
-        self.calls.append(f"{request.method} {request.url.path}")
+        closed = " when closed" if self.consumer.closed else ""
+        self.calls.append(f"{request.method} {request.url.path}{closed}")
         if request.method == "DELETE":
             return self.ending
         names = ("kind", "principal", "secret", "bootstrap", "ca_pem", "group_prefix")
@@ -86,6 +89,14 @@ def test_a_table(tmp_path: Path, reader: Access) -> None:
     assert shown == "a\tlabel\n1\t3\n\t3\n"
 
 
+def test_a_table_shows_what_came_before_the_access_ended(tmp_path: Path, reader: Access) -> None:
+    ended = failure(KafkaError.GROUP_AUTHORIZATION_FAILED)
+    world = World(tmp_path, reader, record({"a": 1}), ended)
+    result = world.terminal.run("consume", world.dir, "--table")
+    assert (result.exit_code, result.stdout) == (3, "a\tlabel\n1\t3\n")
+    assert "the access has ended" in result.stderr
+
+
 def test_a_move_is_followed(tmp_path: Path, reader: Access) -> None:
     moved = failure(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     world = World(tmp_path, reader, record(1), moved, moved, record(2))
@@ -112,7 +123,7 @@ def test_what_ended_the_command_is_told_whatever_becomes_of_its_access(
     assert (result.exit_code, result.stdout) == (3, "1\t3\n")
     assert "the access has ended" in result.stderr
     assert ("output-0a1b was not ended: so it is" in result.stderr) is (status == 503)
-    assert world.calls[-1] == "DELETE /accesses/output-0a1b"
+    assert world.calls[-1] == ENDED
 
 
 def test_a_refused_login_ends_the_command(tmp_path: Path, reader: Access) -> None:
@@ -135,7 +146,7 @@ def test_a_keyboard_interrupt_is_clean(tmp_path: Path, reader: Access) -> None:
     result = world.terminal.run("consume", "alerts")
     assert (result.exit_code, result.stdout) == (130, "1\t3\n")
     assert world.consumer.closed
-    assert world.calls == ["POST /outputs/alerts/subscriptions", "DELETE /accesses/output-0a1b"]
+    assert world.calls == ["POST /outputs/alerts/subscriptions", ENDED]
 
 
 @pytest.mark.parametrize(("begin", "offset"), [("end", 17), ("beginning", -2)])
@@ -148,6 +159,7 @@ def test_from_uses_a_group_of_its_own(
     assert group.startswith("output-0a1b.")
     assert group != "output-0a1b.main"
     assert [p.offset for p in world.consumer.assigned] == [offset]
+    assert world.consumer.stored == []
 
 
 def test_without_from_the_folders_group_goes_on(tmp_path: Path, reader: Access) -> None:
@@ -156,3 +168,45 @@ def test_without_from_the_folders_group_goes_on(tmp_path: Path, reader: Access) 
     assert world.consumer.settings["group.id"] == "output-0a1b.main"
     assert world.consumer.assigned == []
     assert world.calls == []
+
+
+def test_the_group_goes_on_behind_what_was_shown_and_fences(tmp_path: Path, reader: Access) -> None:
+    moved = failure(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    world = World(tmp_path, reader, record(1, at=0), FENCE, moved, record(2, at=2))
+    world.terminal.ok("consume", world.dir, "--max", "2")
+    assert world.consumer.settings["enable.auto.offset.store"] is False
+    assert world.consumer.stored == [0, 1, 2]
+
+
+@pytest.mark.parametrize("breaking", [BrokenPipeError(errno.EPIPE, ""), KeyboardInterrupt()])
+def test_what_was_not_shown_is_left_to_the_group(
+    tmp_path: Path, reader: Access, monkeypatch: pytest.MonkeyPatch, breaking: BaseException
+) -> None:
+    """Also it is the consumer that ends first, which tells the group, and then its access."""
+
+    def show(line: str, flush: bool) -> None:
+        if line.startswith("2"):
+            raise breaking
+
+    monkeypatch.setattr("secadmin.cli.commands.consume.print", show, raising=False)
+    world = World(tmp_path, reader, record(1, at=7), record(2, at=8), record(3, at=9))
+    assert world.terminal.run("consume", "alerts").exit_code != 0
+    assert world.consumer.stored == [7]
+    assert world.calls[-1] == ENDED
+
+
+@pytest.mark.parametrize("code", [KafkaError._STATE, KafkaError._UNKNOWN_PARTITION])
+def test_a_partition_that_was_taken_away_meanwhile_ends_nothing(
+    tmp_path: Path, reader: Access, code: int
+) -> None:
+    world = World(tmp_path, reader, record(1), record(2))
+    world.consumer.unstorable = KafkaError(code)
+    assert world.terminal.ok("consume", world.dir, "--max", "2") == "1\t3\n2\t3\n"
+
+
+def test_a_group_that_cannot_go_on_is_told(tmp_path: Path, reader: Access) -> None:
+    world = World(tmp_path, reader, record(1), record(2))
+    world.consumer.unstorable = KafkaError(KafkaError._INVALID_ARG)
+    result = world.terminal.run("consume", world.dir, "--timeout", "0")
+    assert (result.exit_code, result.stdout) == (1, "1\t3\n")
+    assert "error: Kafka: " in result.stderr
