@@ -11,15 +11,17 @@ from catalog.errors import InvalidInput
 from secadmin.cli.access import Access
 from secadmin.cli.access_readme import readme
 from secadmin.cli.kafka_settings import (
+    LIBRDKAFKA_NAMES,
     java_settings,
     librdkafka_file,
     parse_librdkafka_file,
     properties_file,
 )
-from secadmin.cli.private_files import write_private
+from secadmin.cli.private_files import check_own, write_private
 
 JAVA, LIBRDKAFKA, CA, README = "client.properties", "librdkafka.conf", "ca.pem", "README.txt"
 _READER, _SENDER = "subscription.json", "sender.json"
+_UNUSABLE = (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 _FILES = (JAVA, LIBRDKAFKA, CA, README, _READER, _SENDER)
 
 
@@ -68,10 +70,15 @@ def is_access_folder(folder: Path) -> bool:
 
 
 def read_subscription(folder: Path) -> AccessFolder:
-    """What `subscribe` or `quarantine` wrote. Raises InvalidInput."""
+    """What `subscribe` or `quarantine` wrote. Raises InvalidInput, also where it may be changed.
+
+    A folder is taken for its name alone, so it may be one that somebody else has laid out.
+    """
     try:
+        for path in (folder, *(folder / name for name in (_READER, LIBRDKAFKA, CA))):
+            check_own(path)
         described = json.loads((folder / _READER).read_text(encoding="utf-8"))
-        settings = parse_librdkafka_file((folder / LIBRDKAFKA).read_text(encoding="utf-8"))
+        settings = _settings(folder / LIBRDKAFKA)
         return AccessFolder(
             principal=described["principal"],
             kind=described["kind"],
@@ -81,11 +88,22 @@ def read_subscription(folder: Path) -> AccessFolder:
             # The folder may have been moved since.
             settings={**settings, "ssl.ca.location": str(folder.resolve() / CA)},
         )
-    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+    except _UNUSABLE:
         raise InvalidInput(
             f"{folder} is not a folder that subscribe wrote; make one: "
             "secadmin subscribe OUTPUT --dir DIR"
         ) from None
+
+
+def _settings(file: Path) -> dict[str, str]:
+    settings = parse_librdkafka_file(file.read_text(encoding="utf-8"))
+    for name in settings:
+        if name not in LIBRDKAFKA_NAMES:
+            raise InvalidInput(
+                f"{file} sets {name[:80]!r}, which subscribe does not write; "
+                "delete that line, or use another client: kcat -F"
+            )
+    return settings
 
 
 def principal_in(folder: Path) -> str:
@@ -94,7 +112,7 @@ def principal_in(folder: Path) -> str:
         if (folder / name).is_file():
             try:
                 return str(json.loads((folder / name).read_text(encoding="utf-8"))["principal"])
-            except (ValueError, KeyError, TypeError):
+            except _UNUSABLE:
                 break
     raise InvalidInput(f"{folder} is not a folder that secadmin wrote; name the principal")
 

@@ -9,6 +9,25 @@ from secadmin.cli.access import Access
 
 # A consumer follows its own moves between classes as fast as it looks for new topics.
 _REFRESH_MS = "1000"
+# All that a file for librdkafka may set. The library knows others that load code or write files.
+LIBRDKAFKA_NAMES = frozenset(
+    {
+        "acks",
+        "allow.auto.create.topics",
+        "auto.offset.reset",
+        "bootstrap.servers",
+        "broker.address.family",
+        "enable.idempotence",
+        "group.id",
+        "group.protocol",
+        "sasl.mechanism",
+        "sasl.password",
+        "sasl.username",
+        "security.protocol",
+        "ssl.ca.location",
+        "topic.metadata.refresh.interval.ms",
+    }
+)
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 

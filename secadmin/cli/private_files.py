@@ -31,9 +31,17 @@ def private_folder(path: Path) -> Path:
 def _check_folder(path: Path) -> None:
     if not path.is_dir():
         raise InvalidInput(f"{path} is not a folder; name another")
+    check_own(path)
+
+
+def check_own(path: Path) -> None:
+    """Raise InvalidInput where what is there is somebody else's, or others can write to it."""
     status = path.stat()
-    if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
-        raise InvalidInput(f"others can write to the folder {path}; close it: chmod 700 {path}")
+    if status.st_uid != os.geteuid():
+        raise InvalidInput(f"{path} belongs to somebody else; name another")
+    if status.st_mode & _OTHERS_WRITE:
+        mode = _FOLDER if path.is_dir() else _FILE
+        raise InvalidInput(f"others can write to {path}; close it: chmod {mode:o} {path}")
 
 
 def new_private_folder(path: Path) -> Path:

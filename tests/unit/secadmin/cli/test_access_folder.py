@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,6 +119,67 @@ def test_a_moved_folder_is_read_with_its_own_ca(folder: Path, reader: Access) ->
     assert read.settings["ssl.ca.location"] == str(moved / "ca.pem")
     assert read.subscription == reader.topic_pattern
     assert "S3cret" not in repr(read)
+
+
+@pytest.mark.parametrize("name", [".", "subscription.json", "librdkafka.conf", "ca.pem"])
+def test_what_others_can_write_to_is_not_read(folder: Path, reader: Access, name: str) -> None:
+    write_access_folder(folder, reader)
+    path = folder / name
+    closed = path.stat().st_mode & 0o777
+    for mode in (0o020, 0o002):
+        path.chmod(closed | mode)
+        with pytest.raises(InvalidInput, match=f"others can write .* chmod {closed:o} "):
+            read_subscription(folder)
+    path.chmod(closed)
+    assert read_subscription(folder).principal == reader.principal
+
+
+@pytest.mark.parametrize("name", [".", "subscription.json", "librdkafka.conf", "ca.pem"])
+def test_what_is_somebody_elses_is_not_read(
+    folder: Path, reader: Access, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_access_folder(folder, reader)
+    own, stat = folder / name, Path.stat
+
+    def stranger(path: Path, **options: bool) -> os.stat_result:
+        status = stat(path, **options)
+        uid = status.st_uid + (path == own)
+        return os.stat_result((*status[:4], uid, *status[5:10]))
+
+    monkeypatch.setattr(Path, "stat", stranger)
+    with pytest.raises(InvalidInput, match="belongs to somebody else"):
+        read_subscription(folder)
+
+
+@pytest.mark.parametrize("name", ["plugin.library.paths", "sasl.kerberos.kinit.cmd", "debug"])
+def test_a_setting_that_subscribe_does_not_write_is_refused(
+    folder: Path, reader: Access, name: str
+) -> None:
+    write_access_folder(folder, reader)
+    with (folder / "librdkafka.conf").open("a") as file:
+        file.write(f"# mine\n{name}=x\n")
+    with pytest.raises(InvalidInput, match=f"librdkafka.conf sets '{name}'.* delete that line"):
+        read_subscription(folder)
+
+
+@pytest.mark.parametrize("bootstrap", ["localhost:9093", "kafka.example:9093"])
+def test_every_setting_that_is_written_is_taken(
+    folder: Path, reader: Access, bootstrap: str
+) -> None:
+    access = replace(reader, bootstrap=bootstrap)
+    write_access_folder(folder, access)
+    ca = {"ssl.ca.location": str(folder / "ca.pem")}
+    assert read_subscription(folder).settings == librdkafka_settings(access) | ca
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "[]", "nothing"])
+def test_a_description_that_is_none_is_told(folder: Path, reader: Access, content: str) -> None:
+    write_access_folder(folder, reader)
+    (folder / "subscription.json").write_text(content)
+    with pytest.raises(InvalidInput, match="not a folder that subscribe wrote"):
+        read_subscription(folder)
+    with pytest.raises(InvalidInput, match="not a folder that secadmin wrote"):
+        principal_in(folder)
 
 
 def test_removal_takes_our_files_and_no_others(folder: Path, reader: Access) -> None:

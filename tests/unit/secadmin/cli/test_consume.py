@@ -59,6 +59,15 @@ class World:
         return httpx.Response(200, json=answer)
 
 
+def test_a_folder_that_others_can_write_to_opens_nothing(tmp_path: Path, reader: Access) -> None:
+    world = World(tmp_path, reader, record(1))
+    Path(world.dir).chmod(0o777)
+    result = world.terminal.run("consume", world.dir, "--timeout", "0")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"chmod 700 {world.dir}" in result.stderr
+    assert world.consumer.subscribed == []
+
+
 def test_a_line_is_value_and_label_and_fences_are_left_out(tmp_path: Path, reader: Access) -> None:
     world = World(tmp_path, reader, record({"a": 1, "s": "ü"}), FENCE, None, record({"a": 2}))
     shown = world.terminal.ok("consume", world.dir, "--max", "2")
