@@ -7,9 +7,11 @@ import re
 from catalog.errors import InvalidInput
 
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+# So many digits are enough for all, and few enough for any number to hold them.
+_NUMBER = "[0-9]{1,15}"
+_PART = re.compile(rf"({_NUMBER}(?:\.{_NUMBER})?)(ms|s|m|h|d)")
 _BYTES = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "kib": 1024, "mib": 1024**2}
-_SIZE = re.compile(r"(\d+)\s*([a-z]*)")
+_SIZE = re.compile(rf"({_NUMBER})\s*([a-z]*)")
 
 
 def milliseconds(text: str) -> int:
@@ -21,7 +23,7 @@ def milliseconds(text: str) -> int:
     written = text.strip().lower()
     parts = _PART.findall(written)
     if not parts or "".join(number + unit for number, unit in parts) != written:
-        raise InvalidInput(f"{text!r} is not a duration; write 500ms, 5s, 10m, 1h30m or 2d")
+        raise InvalidInput(f"{text[:40]!r} is not a duration; write 500ms, 5s, 10m, 1h30m or 2d")
     return round(sum(float(number) * _MS[unit] for number, unit in parts))
 
 
@@ -33,7 +35,7 @@ def byte_count(text: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or match[2] not in _BYTES:
-        raise InvalidInput(f"{text!r} is not a size; write 500000, 500kB, 64KiB or 1MB")
+        raise InvalidInput(f"{text[:40]!r} is not a size; write 500000, 500kB, 64KiB or 1MB")
     return int(match[1]) * _BYTES[match[2]]
 
 

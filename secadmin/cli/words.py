@@ -45,7 +45,8 @@ def parse_schema_file(text: str) -> list[dict[str, Any]]:
         ]
     except json.JSONDecodeError as error:
         raise InvalidInput(f"the schema file is not JSON: {error}") from None
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
+        # The last two: a number of too many digits, brackets too deep.
         raise InvalidInput(
             'the schema file does not fit; write {"attributes": [{"name": "ts", '
             '"type": "timestamp", "required": true}]}'

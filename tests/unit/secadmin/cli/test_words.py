@@ -9,6 +9,7 @@ from catalog.permission import ObjectKind, Permission
 from secadmin.cli.durations import byte_count, duration_words, milliseconds
 from secadmin.cli.root_group import global_options_first
 from secadmin.cli.words import parse_attribute, parse_grant, parse_schema_file
+from secadmin.languages.duration import short_ms
 
 READ, VIEW = Permission.READ_TUPLE, Permission.VIEW_OBJECT
 GRANTS = [
@@ -64,7 +65,8 @@ def test_schema_files() -> None:
     attributes = parse_schema_file(listed)
     assert [(a["type"], a["required"]) for a in attributes] == [("string", True), ("double", False)]
     assert parse_schema_file(f'{{"attributes": {listed}}}') == attributes
-    for wrong in ("{", "{}", "[1]", '[{"name": "a"}]', "3"):
+    deep, long = "[" * 100_000, f'[{{"name": "a", "type": {"9" * 5000}}}]'
+    for wrong in ("{", "{}", "[1]", '[{"name": "a"}]', "3", deep, long):
         with pytest.raises(InvalidInput):
             parse_schema_file(wrong)
 
@@ -78,11 +80,22 @@ def test_durations_and_sizes() -> None:
         *("0s", "500ms", "5s", "1h", "-1m")
     ]
     assert [byte_count(text) for text in ("10", "64KiB", "1 MB")] == [10, 65536, 1_000_000]
-    for wrong in ("", "5", "s", "5 weeks", "-5s"):
-        with pytest.raises(InvalidInput):
+    for wrong in ("", "5", "s", "5 weeks", "-5s", "٣s", "9" * 400 + "d", "1." + "9" * 400 + "d"):
+        with pytest.raises(InvalidInput, match="is not a duration"):
             milliseconds(wrong)
-    with pytest.raises(InvalidInput):
-        byte_count("many")
+    for wrong in ("many", "٣", "9" * 5000):
+        with pytest.raises(InvalidInput, match="is not a size"):
+            byte_count(wrong)
+
+
+def test_as_many_digits_are_taken_as_in_a_query() -> None:
+    most, more = "9" * 15, "1" + "0" * 15
+    assert (milliseconds(f"{most}ms"), byte_count(most)) == (int(most), int(most))
+    for refuse, text in ((milliseconds, f"{more}ms"), (byte_count, more), (short_ms, more)):
+        with pytest.raises(InvalidInput, match="is not a"):
+            refuse(text)
+    with pytest.raises(InvalidInput, match="at most 400 days"):
+        short_ms(most)
 
 
 @pytest.mark.parametrize(
