@@ -1,6 +1,7 @@
 """Ingest: records of in.<stream> are checked, labelled and written to lab.<stream> (004 §3.2).
 
-What does not fit the stream's schema goes to quarantine.<stream> as it came, with the reason. One
+What does not fit the stream's schema goes to quarantine.<stream> as it came, with the reason; what
+is larger than that topic takes leaves its key and value behind, and says how large they were. One
 Spark query serves a group of streams: what differs from stream to stream is looked up by the topic,
 what differs from schema to schema is a CASE (`secfilter.stream_group`).
 """
@@ -22,6 +23,7 @@ from catalog.topics import (
     quarantine_topic,
 )
 from secfilter import quick_json, strict_json, texts
+from secfilter.fanout import DEFAULT_MAX_BYTES
 from secfilter.lab import headers
 from secfilter.stream_group import KIND, STREAM, Kind, StreamGroup, is_kind
 from secfilter.strict_json import Envelope
@@ -169,18 +171,26 @@ def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
     place = {name: fn.col(name).cast("string") for name in ("partition", "offset")}
     origin = fn.concat_ws(":", place["partition"], place["offset"])
     accepted = group.each(lambda s: headers((LABEL_HEADER, fn.lit(s.label.to_wire()))))
-    refused = headers(
+    size = fn.coalesce(fn.octet_length("key"), fn.lit(0)) + fn.coalesce(
+        fn.octet_length("value"), fn.lit(0)
+    )
+    # A sender's compressed record may be larger than any topic takes: one would stop the group.
+    kept = size <= fn.lit(DEFAULT_MAX_BYTES)
+    why = (
         (REASON_HEADER, fn.col(_REASON)),
         *place.items(),
         ("timestamp", fn.unix_millis("timestamp").cast("string")),
     )
+    refused = fn.when(kept, headers(*why)).otherwise(headers(*why, ("size", size.cast("string"))))
     value = group.by_kind(_lab_value)
     return checked.select(
         fn.when(valid, group.each(lambda s: lab_topic(s.relation.name)))
         .otherwise(group.each(lambda s: quarantine_topic(s.relation.name)))
         .alias("topic"),
-        fn.when(valid, origin.cast("binary")).otherwise(fn.col("key")).alias("key"),
-        fn.when(valid, value.cast("binary")).otherwise(fn.col("value")).alias("value"),
+        fn.when(valid, origin.cast("binary")).otherwise(fn.when(kept, fn.col("key"))).alias("key"),
+        fn.when(valid, value.cast("binary"))
+        .otherwise(fn.when(kept, fn.col("value")))
+        .alias("value"),
         fn.when(valid, accepted).otherwise(refused).alias("headers"),
         # A lab partition is the in partition, so that its newest origin says what it holds.
         fn.when(valid, fn.col("partition")).alias("partition"),

@@ -22,6 +22,7 @@ from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
 from catalog.schema import Attribute, Schema, Type
 from catalog.settings import KafkaAccount, KafkaSettings
 from catalog.topics import in_topic, lab_topic, out_topic, quarantine_topic
+from secadmin.kafka.topics import TopicSpec, topic_config
 from secfilter.queries import Engine, RunningQuery, terminated
 from tests.integration.brokers import Broker
 
@@ -58,7 +59,9 @@ class Plane:
 
     def topics(self, *names: str, partitions: int = 1) -> None:
         """Make topics, and wait until the broker tells of them: it answers a moment before."""
-        made = self.admin.create_topics([NewTopic(n, partitions, 1) for n in names])
+        made = self.admin.create_topics(
+            [NewTopic(n, partitions, 1, config=topic_config(TopicSpec(n), 1)) for n in names]
+        )
         for future in made.values():
             future.result()
         deadline = time.monotonic() + 30.0
