@@ -135,16 +135,6 @@ def is_public(plan: Plan) -> bool:
     return any(node.relation.public for node in walk(plan) if isinstance(node, Source))
 
 
-def lateness_ms(plan: Plan) -> int:
-    """How far a result may lag behind the newest one: as far as the latest of its sources.
-
-    An update also lags by a window: a tuple is in windows that end up to a window's size apart.
-    """
-    late = max(node.relation.lateness_ms for node in walk(plan) if isinstance(node, Source))
-    windows = (n.window.size_ms for n in walk(plan) if isinstance(n, Aggregate) and n.updates)
-    return late + max(windows, default=0)
-
-
 def lowers(plan: Plan) -> DeclaredAggregate | None:
     """The declared aggregate that this node is, or None: then its results keep the source category.
 

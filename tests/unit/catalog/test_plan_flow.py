@@ -6,6 +6,7 @@ import pytest
 
 from catalog.expression import MAX_DEPTH as EXPRESSION_DEPTH
 from catalog.label import Label
+from catalog.output_relation import lateness_ms
 from catalog.plan import (
     Aggregate,
     Aggregation,
@@ -26,7 +27,6 @@ from catalog.plan_check import (
     check_plan,
     event_time,
     is_public,
-    lateness_ms,
     lowers,
     output_schema,
     reach,
@@ -126,7 +126,6 @@ def test_the_reach_is_the_union_of_all_that_is_read() -> None:
     union = Union((TIMELESS, Project(JOINED, (column("symbol"),))))
     assert reach(union) == Label.of(0, 1, 2)
     assert [found.name for found in sources(union)] == ["in3", "in1", "in2"]
-    assert lateness_ms(union) == 5
     assert is_stateful(union)
     assert not is_stateful(TIMELESS)
     assert len(list(walk(union))) == 6
@@ -138,6 +137,13 @@ def test_an_update_lags_by_a_window_more() -> None:
     assert gives_updates(Filter(UPDATING, ref("big")))
     assert lateness_ms(Union((OTHER, UPDATING))) == 5 + 60_000
     assert lateness_ms(Union((other, UPDATING))) == 180_000
+
+
+def test_a_pair_lags_by_the_joins_interval_more() -> None:
+    late = replace(JOINED, lower_ms=-3_600_000, upper_ms=-600_000)
+    assert lateness_ms(late) == 5 + 3_000_000
+    assert lateness_ms(Project(Union((JOINED, late)), (column("at"),))) == 5 + 3_000_000
+    assert lateness_ms(Union((SOURCE, OTHER))) == 5
 
 
 def test_public_is_what_reads_a_public_relation() -> None:
