@@ -7,7 +7,7 @@ sides', Aggregate combines the whole group's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
@@ -55,6 +55,8 @@ class _Compiler:
     words: tuple[int, ...]
     stateful: bool
     narrow: bool
+    # Whether what is compiled stands below a join.
+    pairing: bool = False
 
     def compile(self, node: Plan) -> DataFrame:
         match node:
@@ -68,8 +70,9 @@ class _Compiler:
             case Union(nodes):
                 return self._union(nodes)
             case Join():
+                sides = replace(self, pairing=True)
                 return compile_join(
-                    node, self.compile(node.left), self.compile(node.right), self.words
+                    node, sides.compile(node.left), sides.compile(node.right), self.words
                 )
             case Aggregate():
                 return compile_aggregate(node, self.compile(node.input), self.words)
@@ -83,10 +86,20 @@ class _Compiler:
         )
         if self.stateful and relation.event_time is not None:
             # Before any filter: time goes by all of the relation's tuples.
-            timed = frame.withWatermark(relation.event_time, f"{relation.lateness_ms} milliseconds")
+            delay = f"{self._delay_ms(relation)} milliseconds"
+            timed = frame.withWatermark(relation.event_time, delay)
             # Behind the watermark, over which Spark forgets that there is one partition only.
             return _each_once(timed.coalesce(1) if self.narrow else timed, relation)
         return frame
+
+    def _delay_ms(self, relation: Relation) -> int:
+        """How far Spark's watermark stays behind the relation's newest tuple.
+
+        Joins and leaving out what is repeated drop what is as old as the watermark, not only what
+        is older; what lags by just the lateness is in time.
+        """
+        inclusive = self.pairing or relation.kind is RelationKind.OUTPUT
+        return relation.lateness_ms + 1 if inclusive else relation.lateness_ms
 
     def _project(self, node: Project) -> DataFrame:
         schema = output_schema(node.input)

@@ -27,6 +27,7 @@ from secfilter.leftovers import Leftovers
 from secfilter.pace import Pace
 from secfilter.positions import Positions
 
+LATE = "later than the lateness allows"
 _STATES = "org.apache.spark.sql.execution.streaming.runtime"
 
 
@@ -196,12 +197,15 @@ class RunningQuery:
         self._query.stop()
 
     def withheld(self) -> str:
-        """How many tuples had no valid label or were too large since this start; or nothing."""
+        """How many tuples had no valid label, were late or too large since this start, if any."""
         for progress in self._query.recentProgress:
-            if progress.batchId > self._counted:
+            # While nothing comes, Spark reports under the number of the batch that is to come.
+            if progress.batchId > self._counted and "addBatch" in progress.durationMs:
                 self._counted = progress.batchId
                 self._add(progress.observedMetrics or {})
-        return "; ".join(f"{count} {what}" for what, count in sorted(self._counts.items()))
+                late = sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
+                self._counts[LATE] += late
+        return "; ".join(f"{count} {what}" for what, count in sorted(self._counts.items()) if count)
 
     def _add(self, metrics: Mapping[str, Any]) -> None:
         for name, row in metrics.items():
