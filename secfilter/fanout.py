@@ -43,7 +43,6 @@ def fan_out(
     # JSON, label and id are made once for a row, before it is multiplied.
     made = compiled.frame.select(
         *(label_word(index) for index in words),
-        fn.col(ID),
         value.alias(_JSON),
         keyed_id(id_key, run.output.name).alias(_KEYED),
         encode_label(words).alias(_LABEL),
@@ -75,7 +74,8 @@ def _delivered(made: DataFrame, run: QueryRun, conditions: dict[str, Column]) ->
     marks = headers(wire, (ID_HEADER, fn.col(_KEYED)))
     if run.labelled:
         inside = fn.col(_TOPIC) == fn.lit(run.output.topic)
-        key, value = fn.when(inside, fn.col(ID)), fn.when(inside, fn.col(_LAB)).otherwise(value)
+        # Not the lineage: it holds a window's keys, and grows from query to query.
+        key, value = fn.when(inside, fn.col(_KEYED)), fn.when(inside, fn.col(_LAB)).otherwise(value)
         marks = fn.when(inside, headers(wire)).otherwise(marks)
     return addressed.select(_TOPIC, key.alias("key"), value.alias("value"), marks.alias("headers"))
 

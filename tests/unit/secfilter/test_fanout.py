@@ -97,12 +97,20 @@ def test_no_label_is_never_seen(spark: SparkSession) -> None:
     assert delivered(spark, run, [(*VALUES, None, "1:0:0")]) == []
 
 
-def test_lab_gets_every_result_with_its_lineage(spark: SparkSession) -> None:
+def test_lab_gets_every_result_with_its_id(spark: SparkSession) -> None:
     run = run_of(FanOutClass("a", Clearance.of(130)), labelled=True)
     given, row = delivered(spark, run, [(*VALUES, Label.of(130), "1:0:0")])
     assert (given["topic"], given["key"], row["topic"]) == ("a", None, "lab.o")
     assert row["value"] == "a\x1f1\x1f1.5\x1ftrue\x1f1"
-    assert (row["key"], headers(row)) == ("1:0:0", {"label": "0,0,4"})
+    assert (row["key"], headers(row)) == (headers(given)["id"], {"label": "0,0,4"})
+
+
+def test_labs_key_is_no_longer_for_a_long_lineage(spark: SparkSession) -> None:
+    run = run_of(labelled=True)
+    rows = [(*VALUES, Label.of(0), "k" * 1_000_000 + end) for end in "aab"]
+    keys = [row["key"] for row in delivered(spark, run, rows)]
+    assert [len(key) for key in keys] == [32, 32, 32]
+    assert (keys[0] == keys[1]) and keys[1] != keys[2], "a repeated result has the key it had"
 
 
 def test_without_classes_there_is_nothing(spark: SparkSession) -> None:
