@@ -56,6 +56,10 @@ class KafkaOptions:
             # gathered for the next one: a record alone goes at once, many go together.
             "kafka.max.in.flight.requests.per.connection": "1",
             "kafka.batch.size": str(64 * 1024),
+            # A batch that was given up would be overtaken by those behind it, and ingest, which
+            # goes by the newest record, would never send it again. So it is sent until it is there.
+            "kafka.enable.idempotence": "true",
+            "kafka.delivery.timeout.ms": str(2**31 - 1),
         }
 
 
