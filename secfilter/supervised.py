@@ -115,7 +115,7 @@ class Supervised:
     def break_off(self) -> None:
         """End the query now, inside its batch, all of which is done again later."""
         if self._query is not None:
-            self._query.stop()
+            self._stop(self._query)
             self._query = None
         self._say("stopped", "stopped inside a batch")
         self.gone = True
@@ -149,7 +149,9 @@ class Supervised:
                 self._failed(RuntimeError("ended"))
         elif self._stopping_since is not None:
             if now - self._stopping_since > self._pace.patience_s:
-                query.stop()
+                self._stop(query)
+                # Asking a query that does not end takes a while, in which nobody else is looked at.
+                self._stopping_since = self._clock()
         else:
             if now - self._started > _RECOVERED_S:
                 self._failures = 0
@@ -164,6 +166,13 @@ class Supervised:
             _log.info("%s ends with its batch: %s", self.name, reason)
             self._stopping_since = self._clock()
             query.request_stop()
+
+    def _stop(self, query: Query) -> None:
+        """End it inside its batch; one that does not is tried again, and is in nobody's way."""
+        try:
+            query.stop()
+        except Exception as error:  # the engine gives up waiting with an error of its own
+            _log.warning("%s does not end: %s", self.name, describe(error))
 
     def _failed(self, error: BaseException) -> None:
         self._failures += 1

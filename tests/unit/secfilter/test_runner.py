@@ -30,6 +30,7 @@ class FakeQuery:
     error: BaseException | None = None
     boundary: bool = True
     hurried: bool = False
+    stuck: bool = False
 
     def ended(self) -> bool:
         return self.over or self.killed or (self.asked and self.boundary)
@@ -41,6 +42,8 @@ class FakeQuery:
         self.asked = True
 
     def stop(self) -> None:
+        if self.stuck:
+            raise TimeoutError("the query's thread did not end")
         self.killed = True
 
     def withheld(self) -> str:
@@ -151,6 +154,32 @@ def test_a_batch_that_does_not_end_is_broken_off() -> None:
     bench.step()
     bench.step(41)
     assert bench.queries[0].killed
+
+
+def test_a_query_that_will_not_end_is_in_nobodys_way() -> None:
+    bench = Bench((run_of("a"), run_of("b")))
+    bench.step()
+    bench.queries[0].boundary, bench.queries[0].stuck = False, True
+    bench.wanted = (run_of("c"),)
+    for _ in range(3):
+        bench.step(41)
+    other = bench.queries[1].run.name
+    assert {other: "stopped", "c": "running"}.items() <= dict(bench.states).items()
+    bench.queries[0].stuck = False
+    bench.step(41)
+    assert bench.queries[0].killed, "it is tried again"
+
+
+def test_the_end_breaks_off_what_does_not_end_and_all_else() -> None:
+    bench = Bench((run_of("a"), run_of("b")))
+    bench.step()
+    for query in bench.queries:
+        query.boundary = False
+    bench.queries[0].stuck = True
+    times = iter((200.0, 200.0, 500.0))
+    bench.runner._clock = lambda: next(times, 500.0)
+    bench.runner.end()
+    assert bench.queries[1].killed
 
 
 def test_crashes_are_answered_later_and_later_and_by_nobody_else() -> None:
