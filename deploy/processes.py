@@ -18,7 +18,6 @@ from deploy.errors import DeployError
 from deploy.files import private_folder, write_private
 
 POLL_S = 0.05
-# The runner ends each query with its batch, which with the lengths as they are takes 80 s at most.
 STOP_TIMEOUT_S = 90.0
 KILL_TIMEOUT_S = 10.0
 GROUP_TIMEOUT_S = 5.0

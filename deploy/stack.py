@@ -16,7 +16,7 @@ from deploy.environment import ROOT
 from deploy.errors import DeployError
 from deploy.files import file_lock, private_folder
 from deploy.ports import free_port, require_free
-from deploy.processes import LogTail, ManagedProcess
+from deploy.processes import STOP_TIMEOUT_S, LogTail, ManagedProcess
 from deploy.readiness import healthy, wait_until
 from deploy.runtime import Runtime
 from deploy.settings import (
@@ -27,9 +27,12 @@ from deploy.settings import (
     read_overrides,
     write_settings,
 )
+from secfilter.pace import Pace, pace_of
 
 SECADMIN_TIMEOUT_S = 180.0
 RUNNER_TIMEOUT_S = 180.0
+# What the runner takes to end beside its batches.
+RUNNER_LEAVES_S = 10.0
 BROKER_PORT = 19092
 SECADMIN_PORT = 18443
 # In the order in which they are stopped.
@@ -138,7 +141,7 @@ class Stack:
 
     def stop(self) -> None:
         """Stop what runs, in reverse order of start."""
-        self.runner.stop()
+        self.runner.stop(batches_end_s(self.settings_file) + RUNNER_LEAVES_S)
         self.secadmin.stop()
         if self.broker is not None:
             self.broker.stop()
@@ -215,6 +218,15 @@ class Stack:
         }
 
 
+def batches_end_s(settings_file: Path) -> float:
+    """After how many seconds at most a runner with these settings has ended all its batches."""
+    try:
+        return pace_of(Settings.load(settings_file).secfilter.options).patience_s
+    except PlatformError:
+        # What cannot be read now was read when the runner started, most likely with usual lengths.
+        return Pace().patience_s
+
+
 def stop_all(state: Path, tell: Callable[[str], object] = lambda _: None) -> list[str]:
     """Stop what an earlier command left running in `state`; returns the names of what ran.
 
@@ -222,11 +234,13 @@ def stop_all(state: Path, tell: Callable[[str], object] = lambda _: None) -> lis
     """
     if not state.is_dir():
         return []
+    batches_s = batches_end_s(state / "settings.toml")
     with file_lock(state / "run.lock"):
         processes = [ManagedProcess(name, state.resolve()) for name in NAMES]
         running = [process for process in processes if process.mark is not None]
         if any(process.name == "secfilter" for process in running):
-            tell("each query ends with its batch, which takes up to 80 seconds")
+            tell(f"each query ends with its batch, which takes up to {batches_s:.0f} seconds")
         for process in running:
-            process.stop()
+            waits = process.name == "secfilter"
+            process.stop(batches_s + RUNNER_LEAVES_S if waits else STOP_TIMEOUT_S)
     return [process.name for process in running]

@@ -8,11 +8,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from catalog.errors import InvalidInput, PlatformError
+from catalog.errors import PlatformError
 from catalog.runs import Run
 from catalog.settings import Settings
 from catalog.store import Catalog
@@ -20,15 +19,13 @@ from catalog.wanted import generation, report_applied, report_status, wanted_run
 from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import kafka_options
 from secfilter.lock import lock_engine, runner_lock
-from secfilter.pace import Pace
+from secfilter.pace import OWN, pace_of
 from secfilter.positions import Positions
 from secfilter.queries import Engine
 from secfilter.runner import Runner
 from secfilter.session import build_session
 
 READY_FILE = "SECFILTER_READY_FILE"
-# Settings of ours among the options; all others are Spark's.
-_OWN = "secfilter."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +52,7 @@ def _serve(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     own = settings.secfilter
-    spark_options = {k: v for k, v in own.options.items() if not k.startswith(_OWN)}
+    spark_options = {k: v for k, v in own.options.items() if not k.startswith(OWN)}
     spark = build_session(own.master, own.jars, spark_options)
     try:
         held = lock_engine(spark, own.checkpoints)
@@ -81,22 +78,6 @@ def _serve(settings: Settings) -> None:
         del held
     finally:
         spark.stop()
-
-
-def pace_of(options: Mapping[str, str]) -> Pace:
-    """Options such as `secfilter.query_ms = "60000"`. Raises InvalidInput for any other."""
-    known = [field.name for field in fields(Pace)]
-    own: dict[str, int] = {}
-    for key, value in options.items():
-        name = key.removeprefix(_OWN)
-        if name == key:
-            continue
-        if name not in known:
-            raise InvalidInput(f"there is no option {key!r}; there are {_OWN}{{{','.join(known)}}}")
-        if not (str(value).isascii() and str(value).isdecimal()):
-            raise InvalidInput(f"the option {key} is {value!r}, and not a number of milliseconds")
-        own[name] = int(value)
-    return Pace(**own)
 
 
 class _Wanted:

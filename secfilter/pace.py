@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
+from catalog.errors import InvalidInput
 from catalog.runs import IngestRun, Run
 
+# Settings of ours among the options; all others are Spark's.
+OWN = "secfilter."
 # By how much of their length batches differ at most; the times to settle differ likewise.
 SPREAD = 0.25
 # How much later than it should a batch may end on a busy machine.
@@ -57,3 +61,19 @@ class Pace:
 
 def _spread(least_ms: int, name: str) -> int:
     return int(least_ms * (1 + SPREAD * (zlib.crc32(name.encode()) % 1_000 / 1_000)))
+
+
+def pace_of(options: Mapping[str, str]) -> Pace:
+    """Options such as `secfilter.query_ms = "60000"`. Raises InvalidInput for any other."""
+    known = [field.name for field in fields(Pace)]
+    own: dict[str, int] = {}
+    for key, value in options.items():
+        name = key.removeprefix(OWN)
+        if name == key:
+            continue
+        if name not in known:
+            raise InvalidInput(f"there is no option {key!r}; there are {OWN}{{{','.join(known)}}}")
+        if not (str(value).isascii() and str(value).isdecimal()):
+            raise InvalidInput(f"the option {key} is {value!r}, and not a number of milliseconds")
+        own[name] = int(value)
+    return Pace(**own)

@@ -8,8 +8,7 @@ from catalog.plan import Source
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, QueryRun, Run
 from catalog.schema import Attribute, Schema, Type
-from secfilter.__main__ import pace_of
-from secfilter.pace import Pace
+from secfilter.pace import Pace, pace_of
 
 
 def test_options_of_ours_make_the_pace_and_sparks_do_not() -> None:

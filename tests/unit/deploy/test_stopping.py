@@ -1,0 +1,37 @@
+"""How long the runner is left to end its batches, which the settings say."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from catalog.settings import Settings
+from deploy.processes import ManagedProcess
+from deploy.settings import merged, write_settings
+from deploy.stack import NAMES, stop_all
+from tests.unit.deploy.test_settings import _local
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+
+@pytest.mark.parametrize(("query_ms", "least_s"), [(None, 80), (600_000, 750)])
+def test_the_runner_is_left_as_long_as_its_longest_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query_ms: int | None, least_s: int
+) -> None:
+    options = {} if query_ms is None else {"secfilter.query_ms": str(query_ms)}
+    table = merged(_local(tmp_path), {"secfilter": {"options": dict(options)}})
+    Settings.load(write_settings(table, tmp_path / "settings.toml"))
+    waits: dict[str, float] = {}
+
+    def stop(process: ManagedProcess, timeout_s: float) -> None:
+        waits[process.name] = timeout_s
+        process.kill()
+
+    monkeypatch.setattr(ManagedProcess, "stop", stop)
+    told: list[str] = []
+    for name in NAMES:
+        ManagedProcess(name, tmp_path).start(SLEEP)
+    assert stop_all(tmp_path, told.append) == list(NAMES)
+    assert least_s < waits["secfilter"] < least_s + 30
+    assert waits["secadmin"] < 100
+    assert f"up to {round(waits['secfilter']) - 10} seconds" in told[0]
