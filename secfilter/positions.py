@@ -47,6 +47,19 @@ class Positions:
                 for topic in topics
             }
 
+    def lost(self, known: Offsets) -> int:
+        """How many records from the offsets in `known` on are no longer there to be read.
+
+        Raises Unavailable where Kafka cannot be asked, or a topic is not there.
+        """
+        with self._consumer() as consumer:
+            return sum(
+                max(0, _begin(consumer, topic, int(partition)) - offset)
+                for topic, partitions in known.items()
+                for partition, offset in partitions.items()
+                if offset >= 0
+            )
+
     def newest_origins(self, streams: Iterable[str]) -> dict[str, dict[int, int]]:
         """stream -> in partition -> the newest in offset that lab.<stream> holds.
 
@@ -77,8 +90,12 @@ def _start(consumer: Consumer, topic: str, partition: int, known: Offsets) -> in
     offset = known.get(topic, {}).get(str(partition), EARLIEST)
     if offset < 0:
         return EARLIEST
+    return EARLIEST if offset < _begin(consumer, topic, partition) else offset
+
+
+def _begin(consumer: Consumer, topic: str, partition: int) -> int:
     low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT_S)
-    return EARLIEST if offset < low else offset
+    return int(low)
 
 
 def _newest(consumer: Consumer, topic: str) -> dict[int, int]:

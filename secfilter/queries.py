@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -27,9 +28,10 @@ from secfilter.leftovers import Leftovers
 from secfilter.pace import Pace
 from secfilter.positions import Positions
 
+LOST = "lost to retention before they were read"
 LATE = "later than the lateness allows"
 _STATES = "org.apache.spark.sql.execution.streaming.runtime"
-
+_log = logging.getLogger(__name__)
 
 # Planning a batch takes a tenth of a second; on a busy machine, or the first time, more.
 _PLANNING_S = 2.0
@@ -49,14 +51,18 @@ class Engine:
     def running(self, run: Run, settled: bool) -> RunningQuery:
         """As `start`, as supervision sees it."""
         hurried = not settled and not _in_microbatches(run) and self.pace.lengthens(run)
-        return RunningQuery(self.start(run, settled=settled), self, hurried=hurried)
+        checkpoint, lost = self._checkpoint(run)
+        query = self._start(run, checkpoint, settled=settled)
+        return RunningQuery(query, self, hurried=hurried, lost=lost)
 
     def start(self, run: Run, *, settled: bool = False) -> StreamingQuery:
         """Start the run's query where it had ended; returns when it is initialized.
 
         Raises PlatformError (a plan that cannot be run, Kafka that does not answer) or Spark's own.
         """
-        checkpoint = self._checkpoint(run)
+        return self._start(run, self._checkpoint(run)[0], settled=settled)
+
+    def _start(self, run: Run, checkpoint: Checkpoint, *, settled: bool) -> StreamingQuery:
         frame = self._frame(run, checkpoint)
         writer: Any = frame.writeStream.format("kafka").options(**self.kafka.sink())
         writer = writer.queryName(run.name).option("checkpointLocation", str(checkpoint.spark))
@@ -67,15 +73,30 @@ class Engine:
         batch = f"{self.pace.real_time_ms(run, settled=settled)} milliseconds"
         return _started(writer.outputMode("update").trigger(realTime=batch))
 
-    def _checkpoint(self, run: Run) -> Checkpoint:
+    def _checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
+        """Where the run goes on, and how many records it has lost.
+
+        What retention took before it was read fails Spark's checkpoint for ever, so the run begins
+        a new one at what is left.
+        """
         shape = _shape(run)
         current = self.checkpoints.current(run.name, shape)
         if current is not None:
             current.clear_cut_off()
-            return current
+        known = current.committed() if current else self._known(run)
+        lost = self.positions.lost(known)
+        if current is not None and not lost:
+            return current, 0
+        if lost:
+            _log.warning("%s: %d %s", run.name, lost, LOST)
+        start = self.positions.starting(_topics(run), known)
+        return self.checkpoints.renew(run.name, shape, start), lost
+
+    def _known(self, run: Run) -> Offsets:
+        """How far the run had come with another shape, in the topics that it reads now."""
         before = self.checkpoints.previous(run.name)
-        known: Offsets = before.committed() if before else _first_offsets(run)
-        return self.checkpoints.renew(run.name, shape, self.positions.starting(_topics(run), known))
+        known = before.committed() if before else _first_offsets(run)
+        return {topic: known[topic] for topic in _topics(run) if topic in known}
 
     def _frame(self, run: Run, checkpoint: Checkpoint) -> DataFrame:
         if isinstance(run, IngestRun):
@@ -172,11 +193,13 @@ def _is_through(query: StreamingQuery) -> bool:
 class RunningQuery:
     """A query as supervision sees it; `hurried` as in `supervised.Query`."""
 
-    def __init__(self, query: StreamingQuery, engine: Engine, *, hurried: bool = False) -> None:
+    def __init__(
+        self, query: StreamingQuery, engine: Engine, *, hurried: bool = False, lost: int = 0
+    ) -> None:
         self.hurried = hurried
         self._query = query
         self._leftovers = Leftovers(engine.spark, str(query.runId), engine.kafka.sink())
-        self._counts: Counter[str] = Counter()
+        self._counts = Counter({LOST: lost})
         self._counted = -1
 
     def ended(self) -> bool:
@@ -197,7 +220,7 @@ class RunningQuery:
         self._query.stop()
 
     def withheld(self) -> str:
-        """How many tuples had no valid label, were late or too large since this start, if any."""
+        """How many tuples were lost, late, too large or without a valid label since this start."""
         for progress in self._query.recentProgress:
             # While nothing comes, Spark reports under the number of the batch that is to come.
             if progress.batchId > self._counted and "addBatch" in progress.durationMs:

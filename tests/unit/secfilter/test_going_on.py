@@ -1,0 +1,107 @@
+"""Where a run goes on: at its checkpoint, or at what is left of its topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from catalog.label import Label
+from catalog.plan import Source
+from catalog.relation import Relation, RelationKind
+from catalog.runs import IngestRun, IngestStream, QueryRun, Run
+from catalog.schema import Attribute, Schema, Type
+from secfilter.checkpoint import Checkpoints
+from secfilter.kafka_options import EARLIEST, KafkaOptions, Offsets
+from secfilter.positions import Positions
+from secfilter.queries import Engine
+
+_SCHEMA = Schema((Attribute("a", Type.STRING),))
+
+
+@dataclass
+class Kept(Positions):
+    """Topics of one partition each; from where on they hold records."""
+
+    begins: Mapping[str, int] = field(default_factory=dict)
+
+    def starting(self, topics: Sequence[str], known: Offsets) -> Offsets:
+        return {topic: {"0": self._start(topic, known)} for topic in topics}
+
+    def lost(self, known: Offsets) -> int:
+        return sum(max(0, self.begins.get(t, 0) - parts["0"]) for t, parts in known.items())
+
+    def _start(self, topic: str, known: Offsets) -> int:
+        offset = known.get(topic, {}).get("0", EARLIEST)
+        return offset if offset >= self.begins.get(topic, 0) else EARLIEST
+
+
+def engine_over(folder: Path, begins: Mapping[str, int]) -> Engine:
+    return Engine(cast(Any, None), KafkaOptions({}), Kept(begins), Checkpoints(folder), "")
+
+
+def stream(name: str, number: int = 1) -> Relation:
+    return Relation(number, name, RelationKind.STREAM, _SCHEMA, None, 0, Label.of(0))
+
+
+def ingest(*relations: Relation) -> IngestRun:
+    return IngestRun("run", tuple(IngestStream(r, Label.of(0), 1, 1) for r in relations))
+
+
+def query(relation: Relation, starting: Offsets) -> QueryRun:
+    return QueryRun("run", Source(relation), relation, (), False, Label.of(0), starting)
+
+
+RUNS: dict[str, tuple[Run, str]] = {
+    "ingest": (ingest(stream("s")), "in.s"),
+    "query": (query(stream("s"), {}), "lab.s"),
+}
+
+
+def come_to(folder: Path, run: Run, offsets: Offsets) -> None:
+    """Let the run have read so far."""
+    made, _ = engine_over(folder, {})._checkpoint(run)
+    for log, text in (("offsets", f"v1\n{{}}\n{_json(offsets)}"), ("commits", "v1\n{}")):
+        (made.spark / log).mkdir(parents=True)
+        (made.spark / log / "0").write_text(text)
+
+
+def _json(offsets: Offsets) -> str:
+    return str(offsets).replace("'", '"')
+
+
+@pytest.mark.parametrize(("run", "topic"), RUNS.values(), ids=RUNS.keys())
+def test_what_is_still_there_is_gone_on_with(tmp_path: Path, run: Run, topic: str) -> None:
+    come_to(tmp_path, run, {topic: {"0": 5}})
+    checkpoint, lost = engine_over(tmp_path, {topic: 5})._checkpoint(run)
+    assert (checkpoint.committed(), checkpoint.folder.name, lost) == ({topic: {"0": 5}}, "1", 0)
+
+
+@pytest.mark.parametrize(("run", "topic"), RUNS.values(), ids=RUNS.keys())
+def test_what_retention_took_is_passed_over_and_counted(
+    tmp_path: Path, run: Run, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    come_to(tmp_path, run, {topic: {"0": 5}})
+    engine = engine_over(tmp_path, {topic: 7})
+    checkpoint, lost = engine._checkpoint(run)
+    assert (checkpoint.committed(), lost) == ({topic: {"0": EARLIEST}}, 2)
+    assert "run: 2 lost to retention" in caplog.text
+
+
+def test_a_query_that_starts_too_late_says_so(tmp_path: Path) -> None:
+    run = query(stream("s"), {"lab.s": {"0": 3}})
+    assert engine_over(tmp_path, {"lab.s": 4})._checkpoint(run)[1] == 1
+    assert engine_over(tmp_path / "other", {"lab.s": 3})._checkpoint(run)[1] == 0
+
+
+def test_other_streams_of_the_group_go_on_where_they_were(tmp_path: Path) -> None:
+    both = ingest(stream("s"), stream("t", 2))
+    come_to(tmp_path, both, {"in.s": {"0": 5}, "in.t": {"0": 9}})
+    checkpoint, _ = engine_over(tmp_path, {"in.s": 6})._checkpoint(both)
+    assert checkpoint.committed() == {"in.s": {"0": EARLIEST}, "in.t": {"0": 9}}
+    alone = ingest(stream("t", 2))
+    checkpoint, lost = engine_over(tmp_path, {"in.s": 99})._checkpoint(alone)
+    assert (checkpoint.committed(), lost) == ({"in.t": {"0": 9}}, 0)
