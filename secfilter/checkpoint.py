@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from secfilter.kafka_options import Offsets
@@ -25,6 +26,8 @@ class Checkpoint:
 
     folder: Path
     start: Offsets | None
+    # Whose topics these are, by topic; a name may be given once more. Empty where nobody noted it.
+    owners: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def spark(self) -> Path:
@@ -68,32 +71,34 @@ class Checkpoints:
     def current(self, run: str, shape: str) -> Checkpoint | None:
         """The run's generation if it was made for `shape` (what a checkpoint depends on)."""
         newest = self._newest(run)
-        if newest is None or newest[1] != shape:
-            return None
-        return _load(newest[0])
+        return newest[0] if newest is not None and newest[1] == shape else None
 
     def previous(self, run: str) -> Checkpoint | None:
         """The run's newest generation, whatever it was made for."""
         newest = self._newest(run)
-        return None if newest is None else _load(newest[0])
+        return None if newest is None else newest[0]
 
-    def renew(self, run: str, shape: str, start: Offsets | None) -> Checkpoint:
+    def renew(
+        self, run: str, shape: str, start: Offsets | None, owners: Mapping[str, int] | None = None
+    ) -> Checkpoint:
         """Begin a generation that starts at `start`, or at its topics' beginnings."""
         home = _private(self.root / _folder_name(run))
         number = max((int(p.name) for p in home.iterdir() if p.name.isdecimal()), default=0) + 1
         folder = _private(home / str(number))
         _write(folder / _START, json.dumps(start))
         # Last and at once: a generation is there with its start, or not at all.
-        _write(home / _CURRENT, json.dumps({"generation": number, "shape": shape}))
-        return _load(folder)
+        made = {"generation": number, "shape": shape, "owners": dict(owners or {})}
+        _write(home / _CURRENT, json.dumps(made))
+        return Checkpoint(folder, _start_of(folder), owners or {})
 
-    def _newest(self, run: str) -> tuple[Path, str] | None:
+    def _newest(self, run: str) -> tuple[Checkpoint, str] | None:
         home = self.root / _folder_name(run)
         current = home / _CURRENT
         if not current.exists():
             return None
         data = json.loads(current.read_text())
-        return home / str(data["generation"]), data["shape"]
+        folder = home / str(data["generation"])
+        return Checkpoint(folder, _start_of(folder), data.get("owners", {})), data["shape"]
 
 
 def _folder_name(run: str) -> str:
@@ -102,8 +107,9 @@ def _folder_name(run: str) -> str:
     return run
 
 
-def _load(folder: Path) -> Checkpoint:
-    return Checkpoint(folder, json.loads((folder / _START).read_text()))
+def _start_of(folder: Path) -> Offsets | None:
+    start: Offsets | None = json.loads((folder / _START).read_text())
+    return start
 
 
 def _numbers(folder: Path) -> list[int]:

@@ -18,6 +18,7 @@ from catalog.plan import gives_updates, is_stateful, sources
 from catalog.plan_json import encode
 from catalog.relation import Relation
 from catalog.runs import IngestRun, QueryRun, Run
+from catalog.topics import in_topic
 from secfilter.checkpoint import Checkpoint, Checkpoints
 from secfilter.compiler import compile_plan
 from secfilter.fanout import TOO_LARGE, fan_out
@@ -89,14 +90,18 @@ class Engine:
             return current, 0
         if lost:
             _log.warning("%s: %d %s", run.name, lost, LOST)
-        start = self.positions.starting(_topics(run), known)
-        return self.checkpoints.renew(run.name, shape, start), lost
+        start = self.positions.starting(list(_owners(run)), known)
+        return self.checkpoints.renew(run.name, shape, start, _owners(run)), lost
 
     def _known(self, run: Run) -> Offsets:
-        """How far the run had come with another shape, in the topics that it reads now."""
-        before = self.checkpoints.previous(run.name)
+        """How far the run had come with another shape, in the topics that it reads now.
+
+        A topic that another object had under that name has begun anew.
+        """
+        before, owners = self.checkpoints.previous(run.name), _owners(run)
         known = before.committed() if before else _first_offsets(run)
-        return {topic: known[topic] for topic in _topics(run) if topic in known}
+        held = before.owners if before else {}
+        return {t: known[t] for t in owners if t in known and held.get(t, owners[t]) == owners[t]}
 
     def _frame(self, run: Run, checkpoint: Checkpoint) -> DataFrame:
         if isinstance(run, IngestRun):
@@ -133,10 +138,11 @@ def _in_microbatches(run: Run) -> bool:
     return isinstance(run, QueryRun) and is_stateful(run.plan)
 
 
-def _topics(run: Run) -> list[str]:
+def _owners(run: Run) -> dict[str, int]:
+    """The topics that the run reads, each with the id of the stream or output that it is of."""
     if isinstance(run, IngestRun):
-        return in_topics(run)
-    return [relation.topic for relation in sources(run.plan)]
+        return {in_topic(s.relation.name): s.relation.object_id for s in run.streams}
+    return {relation.topic: relation.object_id for relation in sources(run.plan)}
 
 
 def _first_offsets(run: Run) -> Offsets:
@@ -144,11 +150,13 @@ def _first_offsets(run: Run) -> Offsets:
 
 
 def _shape(run: Run) -> str:
-    """What a checkpoint depends on: of an ingest run its topics, of a query its plan.
+    """What a checkpoint depends on: of an ingest run its streams, of a query its plan.
 
     The fan-out stands behind all state, so a query goes on from its checkpoint with other classes.
     """
-    depends: object = sorted(in_topics(run)) if isinstance(run, IngestRun) else encode(run.plan)
+    depends: object = (
+        sorted(_owners(run).items()) if isinstance(run, IngestRun) else encode(run.plan)
+    )
     return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
 

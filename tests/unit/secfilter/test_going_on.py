@@ -105,3 +105,17 @@ def test_other_streams_of_the_group_go_on_where_they_were(tmp_path: Path) -> Non
     alone = ingest(stream("t", 2))
     checkpoint, lost = engine_over(tmp_path, {"in.s": 99})._checkpoint(alone)
     assert (checkpoint.committed(), lost) == ({"in.t": {"0": 9}}, 0)
+
+
+def test_a_stream_that_takes_over_a_name_is_read_from_its_beginning(tmp_path: Path) -> None:
+    """Also where nothing ran in between that did not read it."""
+    come_to(tmp_path, ingest(stream("s"), stream("t", 2)), {"in.s": {"0": 5}, "in.t": {"0": 9}})
+    again = ingest(stream("s", 3), stream("t", 2))
+    checkpoint, lost = engine_over(tmp_path, {})._checkpoint(again)
+    assert (checkpoint.committed(), lost) == ({"in.s": {"0": EARLIEST}, "in.t": {"0": 9}}, 0)
+
+
+def test_a_checkpoint_that_names_no_owners_keeps_its_offsets(tmp_path: Path) -> None:
+    Checkpoints(tmp_path).renew("run", "another shape", {"in.s": {"0": 5}})
+    checkpoint, _ = engine_over(tmp_path, {})._checkpoint(ingest(stream("s")))
+    assert checkpoint.committed() == {"in.s": {"0": 5}}
