@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -64,22 +65,21 @@ _STREAMING = {
 # one record may be larger than the 8,000 bytes beyond which Java never compiles a method: ingest of
 # six attributes took four times as long.
 _JAVA = "-Xss16m -XX:-DontCompileHugeMethods"
-_JAVA_OPTIONS = {
-    "spark.driver.extraJavaOptions": _JAVA,
-    "spark.executor.extraJavaOptions": _JAVA,
-}
 
 # One process on one machine. What a record needs dies young: the parallel collector stops for some
 # milliseconds to drop it, and takes less of the cores than G1, which works beside the records. Left
 # to itself it makes so little room for what outlives one collection (a batch does) that this goes
 # to the old ones, and all of them are collected every 40 seconds, which stops everything for 0.3.
-_LOCAL = {
+_ONE_PROCESS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.extraJavaOptions": (
         f"{_JAVA} -XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy"
     ),
 }
+
+# Not local[n, m]: there a task that failed is tried again.
+_LOCAL_MASTER = re.compile(r"local(\[(\d+|\*)\])?")
 
 # Hadoop's own local file system starts a process for each file, to set its mode.
 _LOCAL_FILES_JAR = "hadoop-bare-naked-local-fs-*.jar"
@@ -93,28 +93,27 @@ def session_options(
 ) -> dict[str, str]:
     """All Spark settings of a session; `options` go over the defaults.
 
-    A local master binds the driver to loopback. A secret must not be among `options`:
-    they become arguments of a process. Raises InvalidInput for an option that would change what a
-    query means.
+    The driver is bound to loopback. A secret must not be among `options`: they become arguments of
+    a process. Raises InvalidInput for an option that would change what a query means, and for a
+    cluster: a task that is tried again elsewhere would not know what ingest has written since, and
+    nothing encrypts what its machines tell each other.
     """
+    if not _LOCAL_MASTER.fullmatch(master):
+        raise InvalidInput(f"the master {master!r} is not supported; use a local one: local[256]")
     if fixed := _MEANING.keys() & (options or {}).keys():
         raise InvalidInput(f"{', '.join(sorted(fixed))} cannot be set; leave it out of the options")
-    local = master.startswith("local")
     return {
         **_CHECKPOINTS,
         **_CLOSED,
         **_MEANING,
         **_STREAMING,
-        **_JAVA_OPTIONS,
-        **(_LOCAL if local else {}),
-        **(_with_jars(jars, local) if jars else {}),
+        **_ONE_PROCESS,
+        **(_with_jars(jars) if jars else {}),
         **(options or {}),
     }
 
 
-def _with_jars(jars: Path, local: bool) -> dict[str, str]:
-    if not local:
-        return {"spark.jars": ",".join(_jars(jars))}
+def _with_jars(jars: Path) -> dict[str, str]:
     files = _LOCAL_FILES if any(jars.glob(_LOCAL_FILES_JAR)) else {}
     return {"spark.driver.extraClassPath": f"{jars}/*", **files}
 
@@ -143,7 +142,3 @@ def _forget_origins(spark: SparkSession) -> None:
     origins = settings.getClass().getDeclaredField("updatingResource")
     origins.setAccessible(True)
     origins.get(settings).clear()
-
-
-def _jars(folder: Path) -> list[str]:
-    return sorted(str(jar.resolve()) for jar in folder.glob("*.jar"))

@@ -74,8 +74,8 @@ def test_an_operator_gives_only_what_differs(tmp_path: Path) -> None:
         '[catalog]\nurl = "postgresql+psycopg://db/catalog"\n'
         '[kafka]\nbootstrap = "k1:9093,k2:9093"\nca_file = "ca.pem"\nreplication = 3\n'
         '[kafka.secadmin]\npassword_file = "/run/secrets/secadmin"\n'
-        '[secfilter]\nmaster = "spark://head:7077"\n'
-        '[secfilter.options]\n"spark.executor.memory" = "4g"\n'
+        '[secfilter]\nmaster = "local[8]"\n'
+        '[secfilter.options]\n"spark.driver.memory" = "4g"\n'
     )
     table = merged(_local(tmp_path), read_overrides(file))
     settings = Settings.load(write_settings(table, tmp_path / "settings.toml"))
@@ -85,8 +85,8 @@ def test_an_operator_gives_only_what_differs(tmp_path: Path) -> None:
     assert settings.kafka.ca_file == file.parent / "ca.pem"
     assert settings.kafka.secadmin.username == "secadmin"
     assert settings.kafka.secadmin.password_file == Path("/run/secrets/secadmin")
-    assert settings.secfilter.master == "spark://head:7077"
-    assert settings.secfilter.options == {"spark.executor.memory": "4g"}
+    assert settings.secfilter.master == "local[8]"
+    assert settings.secfilter.options == {"spark.driver.memory": "4g"}
     assert settings.secadmin.port == 18443
 
 

@@ -30,18 +30,19 @@ def test_without_that_jar_hadoop_does_it(tmp_path: Path) -> None:
     assert session_options("local[2]", None)[_FILES].endswith("RawLocalFileSystem")
 
 
-def test_a_cluster_is_sent_the_jars_and_uses_its_own_files(jars: Path) -> None:
-    options = session_options("spark://master:7077", jars)
-    assert options["spark.jars"] == str(jars / "hadoop-bare-naked-local-fs-1.0.jar")
-    assert options[_FILES].endswith("RawLocalFileSystem")
+@pytest.mark.parametrize(
+    "master", ["spark://head:7077", "yarn", "local-cluster[2,1,512]", "local[2,3]"]
+)
+def test_a_cluster_is_refused(master: str) -> None:
+    with pytest.raises(InvalidInput, match=r"is not supported; use a local one"):
+        session_options(master, None)
 
 
-def test_a_local_engine_is_closed_to_other_machines_and_collects_in_parallel() -> None:
-    local, cluster = (session_options(master, None) for master in ("local[2]", "spark://m:7077"))
-    assert local["spark.driver.bindAddress"] == "127.0.0.1"
-    assert "spark.driver.bindAddress" not in cluster
-    collecting = "-XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy"
-    assert local[_JAVA] == f"{cluster[_JAVA]} {collecting}"
+def test_the_engine_is_closed_to_other_machines_and_collects_in_parallel() -> None:
+    options = session_options("local[2]", None)
+    assert options["spark.driver.bindAddress"] == "127.0.0.1"
+    assert options[_JAVA].endswith("-XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy")
+    assert options[_JAVA].startswith("-Xss16m -XX:-DontCompileHugeMethods")
 
 
 def test_what_is_given_goes_over_the_defaults(jars: Path) -> None:
