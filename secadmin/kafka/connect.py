@@ -17,6 +17,7 @@ from catalog.settings import KafkaSettings
 REQUEST_TIMEOUT_S = 5.0
 """Longest wait for one administrative request, in seconds."""
 
+_TOPICS_KNOWN_MS = 3_000
 _T = TypeVar("_T")
 
 _QUIET: dict[str, Any] = {
@@ -53,7 +54,13 @@ class AdminClients:
 
 def fence_producer(settings: KafkaSettings) -> Producer:
     """The producer of fence records: every record for itself, acknowledged by all replicas."""
-    own = {"acks": "all", "linger.ms": 0, "message.timeout.ms": int(REQUEST_TIMEOUT_S * 1000)}
+    own = {
+        "acks": "all",
+        "linger.ms": 0,
+        "message.timeout.ms": int(REQUEST_TIMEOUT_S * 1000),
+        # A topic that was deleted and made anew is to be known again while its fence is tried.
+        "topic.metadata.refresh.interval.ms": _TOPICS_KNOWN_MS,
+    }
     return Producer(_QUIET | own | settings.client_config(settings.secadmin))
 
 

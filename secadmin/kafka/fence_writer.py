@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from catalog.errors import Unavailable
 from catalog.settings import KafkaSettings
 from catalog.topics import FENCE_HEADER
-from secadmin.kafka.connect import fence_producer, finished
+from secadmin.kafka.connect import fence_producer, finished, unavailable
 
 _WAKE_S = 0.5
 
@@ -43,13 +44,13 @@ class FenceWriter:
             The records' offsets, by partition.
 
         Raises:
-            Unavailable: A record was not acknowledged.
+            Unavailable: A record was not taken, or not acknowledged.
         """
         futures = {
             partition: self._produce(partition, stamp) for partition, stamp in stamps.items()
         }
         return {
-            partition: finished(future, f"write the fence to the topic {partition.topic}")
+            partition: finished(future, _purpose(partition))
             for partition, future in futures.items()
         }
 
@@ -67,15 +68,25 @@ class FenceWriter:
             else:
                 future.set_result(message.offset() or 0)
 
-        self._producer.produce(
-            partition.topic,
-            partition=partition.number,
-            timestamp=stamp,
-            headers=[(FENCE_HEADER, b"")],
-            on_delivery=delivered,
-        )
+        try:
+            self._producer.produce(
+                partition.topic,
+                partition=partition.number,
+                timestamp=stamp,
+                headers=[(FENCE_HEADER, b"")],
+                on_delivery=delivered,
+            )
+        except BufferError:
+            raise Unavailable(f"cannot {_purpose(partition)}: too much is on its way") from None
+        except KafkaException as error:
+            # The producer remembers for a while that a topic was not there.
+            raise unavailable(error, _purpose(partition)) from None
         return future
 
     def _serve(self) -> None:
         while not self._closed.is_set():
             self._producer.poll(_WAKE_S)
+
+
+def _purpose(partition: Partition) -> str:
+    return f"write the fence to the topic {partition.topic}"

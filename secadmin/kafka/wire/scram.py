@@ -29,6 +29,8 @@ class ScramClient:
     def final(self, server_first: bytes) -> bytes:
         """The proof that the client knows the password. Raises ValueError for a bad answer."""
         fields = _fields(server_first)
+        if not {"r", "s", "i"} <= fields.keys():
+            raise ValueError("the broker's answer to the login is not one of SCRAM")
         if not fields["r"].startswith(self._nonce):
             raise ValueError("the broker answered a login that was not this one")
         salted = hashlib.pbkdf2_hmac(

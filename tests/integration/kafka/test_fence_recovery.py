@@ -11,6 +11,7 @@ from catalog.errors import Unavailable
 from secadmin.kafka.fence import Fence, FenceLimits, FenceNotProven
 from secadmin.kafka.fence_writer import Partition
 from secadmin.kafka.segment_setting import SegmentSetting
+from secadmin.kafka.topics import TopicSpec
 from tests.integration.kafka.clients import parked_reader, secadmin_producer, until, write
 from tests.integration.kafka.conftest import Parts
 
@@ -106,3 +107,17 @@ def test_connections_are_used_again(parts: Parts) -> None:
         for connection in connections:
             connection._socket.shutdown(2)
     parts.access.withdraw(topic, [])
+
+
+def test_a_topic_that_was_made_anew(parts: Parts) -> None:
+    """The producer, which lives on, has found out that the topic was not there."""
+    topic = parts.new_topic()
+    record = {Partition(topic, 0): int(time.time() * 1000)}
+    parts.writer.write(record)
+    parts.topics.delete([topic])
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            parts.writer.write(record)
+    parts.topics.create([TopicSpec(topic)])
+    credentials = parts.new_reader(topic)
+    parts.access.withdraw(topic, [credentials.username])

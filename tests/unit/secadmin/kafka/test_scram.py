@@ -52,6 +52,15 @@ def test_an_answer_to_another_login() -> None:
         client.final(SERVER_FIRST)
 
 
+@pytest.mark.parametrize("lacking", [b"r=", b"s=", b"i="])
+def test_an_answer_that_lacks_something(lacking: bytes) -> None:
+    client = ScramClient("user", "secret", nonce="mine")
+    client.first()
+    fields = [field for field in SERVER_FIRST.split(b",") if not field.startswith(lacking)]
+    with pytest.raises(ValueError, match="not one of SCRAM"):
+        client.final(b",".join(fields))
+
+
 def test_no_proof_before_the_login() -> None:
     with pytest.raises(ValueError, match="did not prove"):
         ScramClient("user", "secret").verify(b"v=")
