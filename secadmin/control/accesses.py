@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import and_, select
 
 from catalog.errors import NotFound
 from catalog.models import Access, Object, Role
 from catalog.permission import ObjectKind, Permission
 from catalog.topics import in_topic, out_pattern, quarantine_topic
 from catalog.wanted import is_fed
+from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
-from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND
+from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND, undone_topics
 from secadmin.control.work import Caller, reading, working
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.principals import new_principal_name
@@ -122,14 +123,13 @@ def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:
 
 def end(platform: Platform, caller: Caller, principal: str) -> None:
     """End one of the caller's own accesses, fenced. Raises NotFound for anything else."""
-    with working(platform, caller, "end access", f"access {principal}") as work:
-        access = work.session.scalar(
-            select(Access).where(
-                Access.principal == principal,
-                Access.user_id == work.subject.user_id,
-                Access.ended_at.is_(None),
-            )
-        )
+    with (
+        carrying_out_first(platform) as undone,
+        working(platform, caller, "end access", f"access {principal}") as work,
+    ):
+        own = and_(Access.principal == principal, Access.user_id == work.subject.user_id)
+        access = work.session.scalar(select(Access).where(own, Access.ended_at.is_(None)))
         if access is None:
+            undone.update(undone_topics(work.session, own))
             raise NotFound(f"no access {principal!r}")
         work.settlement.end(access)

@@ -12,6 +12,7 @@ from catalog.audit import PLATFORM
 from catalog.login import Login
 from catalog.password_change import change_password as change_in_catalog
 from catalog.store import Change
+from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import Settlement, of_sessions, undone_topics
 from secadmin.control.work import Caller
@@ -52,9 +53,13 @@ def logout(platform: Platform, caller: Caller) -> None:
 
 def deactivate_role(platform: Platform, caller: Caller, name: str) -> None:
     """Deactivate a role in this session; the session's accesses that hold it end, fenced."""
-    with platform.catalog.change(caller.user_name) as change:
+    with (
+        carrying_out_first(platform) as undone,
+        platform.catalog.change(caller.user_name) as change,
+    ):
         own = sessions.authenticate(change.session, caller.token, change.now, allow_one_time=True)
         sessions.deactivate_role(change, own, name)
+        undone.update(undone_topics(change.session, of_sessions(own.id)))
         topics = _settle(change, [own.id])
     platform.alignment.align(topics)
 

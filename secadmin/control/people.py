@@ -20,8 +20,9 @@ from catalog.passwords import one_time_password
 from catalog.permission import Permission
 from catalog.roles import add_junior, remove_junior
 from catalog.sessions import end_session, open_sessions_of
+from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
-from secadmin.control.settlement import of_role, of_user
+from secadmin.control.settlement import of_role, of_user, undone_topics
 from secadmin.control.work import Caller, reading, working
 
 
@@ -89,11 +90,15 @@ def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> Non
 
 def unassign_role(platform: Platform, caller: Caller, user: str, role: str) -> None:
     """Take the role from the user: sessions lose it, accesses that hold it end, fenced."""
-    with working(platform, caller, "unassign role", f"user {user}: {role}") as work:
+    with (
+        carrying_out_first(platform) as undone,
+        working(platform, caller, "unassign role", f"user {user}: {role}") as work,
+    ):
         work.require_system(Permission.CHANGE_SYSTEM)
         holder, taken = work.user(user), work.role(role)
         pair = work.session.get(Membership, (holder.id, taken.id))
         if pair is None:
+            undone.update(undone_topics(work.session, of_user(holder)))
             raise NotFound(f"user {user!r} does not have the role {role!r}")
         work.session.delete(pair)
         logins = select(Session.id).where(Session.user_id == holder.id)
@@ -162,9 +167,13 @@ def add_seniority(platform: Platform, caller: Caller, senior: str, junior: str) 
 
 def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: str) -> None:
     """Take the junior role's rights from the senior one again."""
-    with working(platform, caller, "remove junior role", f"role {senior}: {junior}") as work:
+    with (
+        carrying_out_first(platform) as undone,
+        working(platform, caller, "remove junior role", f"role {senior}: {junior}") as work,
+    ):
         work.require_system(Permission.CHANGE_SYSTEM)
         upper, lower = work.role(senior), work.role(junior)
         if not remove_junior(work.session, upper, lower):
+            undone.update(undone_topics(work.session, of_role(work.change, upper.id)))
             raise InvalidInput(f"{junior!r} is not a direct junior of {senior!r}")
         work.settlement.settle(of_role(work.change, upper.id))

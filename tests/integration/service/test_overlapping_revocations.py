@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -13,7 +14,31 @@ from secadmin.control import logins
 from secadmin.kafka.access import PrincipalsOf
 from tests.integration.kafka.clients import DENIED_TOPIC, parked_reader
 from tests.integration.service.conftest import PASSWORD, Scene, log_in
-from tests.integration.service.takings import TAKING, Taking, revoke_tuples
+from tests.integration.service.takings import (
+    TAKING,
+    Taking,
+    deactivate,
+    revoke_tuples,
+    take_role,
+    unsubscribe,
+)
+
+GONE = "does not have the role|is active in|no access|not a direct junior"
+
+
+def hold_through_junior(scene: Scene) -> None:
+    """Bob's role holds SUBSCRIBE on the output through a junior one."""
+    junior = f"{scene.role}J"
+    scene.admin.post("/roles", name=junior)
+    scene.admin.post(f"/roles/{scene.role}/juniors", role=junior)
+    right = {"permissions": ["SUBSCRIBE"], "kind": "output", "name": scene.output}
+    scene.admin.post("/grants", role=junior, **right)
+    scene.revoke("SUBSCRIBE", "output", scene.output)
+
+
+def remove_junior(scene: Scene, principal: str) -> None:
+    """Bob's role loses the junior one."""
+    scene.admin.delete(f"/roles/{scene.role}/juniors/{scene.role}J")
 
 
 @pytest.fixture
@@ -41,18 +66,27 @@ def test_what_an_earlier_call_could_not_withdraw_fails_the_later_one(
     scene.platform.alignment.align_pending()
 
 
+@pytest.mark.parametrize(
+    "take",
+    [revoke_tuples, take_role, deactivate, unsubscribe, remove_junior],
+    ids=lambda take: take.__name__,
+)
 def test_what_failed_can_be_called_again(
-    scene: Scene, kafka_away: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    scene: Scene, take: Taking, kafka_away: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It says that nothing is left to take only once that is true."""
+    hold_through_junior(scene)
     credentials = scene.subscribe()
     topic = scene.topic(credentials.username)
     assert topic is not None
     with parked_reader(scene.settings.kafka, credentials, topic, 1) as hostile:
         kafka_away()
-        with pytest.raises(AssertionError, match="Kafka is away"):
-            revoke_tuples(scene, credentials.username)
+        for _ in range(2):
+            with pytest.raises(AssertionError, match="Kafka is away"):
+                take(scene, credentials.username)
         monkeypatch.undo()
-        revoke_tuples(scene, credentials.username)
+        with nullcontext() if take is revoke_tuples else pytest.raises(AssertionError, match=GONE):
+            take(scene, credentials.username)
         scene.write(topic, "x" * 200_000)
         hostile.read_until(lambda: DENIED_TOPIC in hostile.errors, "the refusal")
         assert hostile.values == []
