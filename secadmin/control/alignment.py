@@ -17,17 +17,18 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Protocol, TypeVar
 
-from sqlalchemy import ColumnElement, Select, and_, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Select, and_, or_, orm, select, tuple_, update
 
 from catalog.errors import PlatformError
 from catalog.models import Access, DeliveryClass, OutputRow, Withdrawal
 from catalog.store import Catalog, bump_generation
 from secadmin.control.settlement import SEND
+from secadmin.control.slices import slices
 from secadmin.kafka.access import PrincipalsOf
 from secadmin.kafka.fence import FenceNotProven
 
 _T = TypeVar("_T")
-_TOGETHER = 16
+TOGETHER = 16
 """How many topics are aligned in one go."""
 _PARALLEL = 2
 """How many such groups are under way at once."""
@@ -78,7 +79,7 @@ class Alignment:
         A topic that could not be aligned keeps its withdrawals; `align_pending` tries again.
         """
         ordered = sorted(set(topics))
-        together = [ordered[i : i + _TOGETHER] for i in range(0, len(ordered), _TOGETHER)]
+        together = list(slices(ordered, TOGETHER))
         with self._noted(ordered):
             failures = _at_once(_PARALLEL, self._try, together)
         if failures:
@@ -110,7 +111,7 @@ class Alignment:
         except PlatformError as failure:
             if alone:
                 return [failure]
-        return _at_once(_TOGETHER, self._try, [[topic] for topic in topics])
+        return _at_once(TOGETHER, self._try, [[topic] for topic in topics])
 
     def align_pending(self) -> None:
         """Align every topic that has something left to do and is not being aligned by a call."""
@@ -209,11 +210,15 @@ class Alignment:
             self.kafka.allow_write(writers)
         with self.catalog.bookkeeping() as session:
             for topic, ids in _by_topic((a.topic, a.id) for a in lacking).items():
-                let_in = (Access.id.in_(ids), Access.topic == topic, Access.ended_at.is_(None))
-                session.execute(update(Access).where(*let_in).values(allowed_topic=topic))
-                for principal in session.scalars(_overtaken(topic, ids)):
-                    again = Withdrawal(principal=principal, topic=topic, decided_at=self.clock())
-                    session.add(again)
+                for some in slices(ids):
+                    self._note_let_in(session, topic, some)
+
+    def _note_let_in(self, session: orm.Session, topic: str, ids: Collection[int]) -> None:
+        let_in = (Access.id.in_(ids), Access.topic == topic, Access.ended_at.is_(None))
+        session.execute(update(Access).where(*let_in).values(allowed_topic=topic))
+        for principal in session.scalars(_overtaken(topic, ids)):
+            again = Withdrawal(principal=principal, topic=topic, decided_at=self.clock())
+            session.add(again)
 
 
 def _at_once(

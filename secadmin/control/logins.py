@@ -15,6 +15,7 @@ from catalog.store import Change
 from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import Settlement, of_sessions, undone_topics
+from secadmin.control.slices import slices
 from secadmin.control.work import Caller
 
 
@@ -58,8 +59,8 @@ def deactivate_role(platform: Platform, caller: Caller, name: str) -> None:
         platform.catalog.change(caller.user_name) as change,
     ):
         own = sessions.authenticate(change.session, caller.token, change.now, allow_one_time=True)
-        sessions.deactivate_role(change, own, name)
         undone.update(undone_topics(change.session, of_sessions(own.id)))
+        sessions.deactivate_role(change, own, name)
         topics = _settle(change, [own.id])
     platform.alignment.align(topics)
 
@@ -104,5 +105,6 @@ def end_leftover_accesses(platform: Platform) -> None:
 def _settle(change: Change, session_ids: Sequence[int]) -> set[str]:
     change.session.flush()
     settlement = Settlement(change, change.now)
-    settlement.settle(of_sessions(*session_ids))
+    for some in slices(session_ids):
+        settlement.settle(of_sessions(*some))
     return settlement.topics

@@ -35,6 +35,8 @@ from catalog.roles import seniors_of
 from catalog.store import Change
 from catalog.subject import Subject, subjects_of_accesses
 from catalog.topics import in_topic, out_topic, quarantine_topic
+from secadmin.control.slices import slices
+from secadmin.kafka.principals import is_new_principal_name
 
 _OPEN_CLASS = select(DeliveryClass).where(
     DeliveryClass.output_id == bindparam("output"),
@@ -99,7 +101,8 @@ class Settlement:
             .order_by(Access.id)
             .options(selectinload(Access.roles), joinedload(Access.user))
         )
-        self._settle(list(self.change.session.scalars(live)))
+        for some in slices(list(self.change.session.scalars(live))):
+            self._settle(some)
 
     def settle_new(self, access: Access, subject: Subject) -> None:
         """Give an access that `subject` just made, with its active roles, the topic that it allows.
