@@ -35,8 +35,6 @@ _PARALLEL = 2
 TOPIC_PATIENCE = timedelta(seconds=10)
 """How long the lock of one topic is waited for."""
 _PATIENCE_TOGETHER = timedelta(seconds=2)
-# No name that `secadmin.kafka.principals` gives out.
-_OF_NOBODY = "-"
 
 
 class TopicControl(Protocol):
@@ -76,6 +74,7 @@ class Alignment:
     def align(self, topics: Iterable[str]) -> None:
         """Align these topics. Raises the first failure when all were tried.
 
+        That Kafka is away comes before a fence that is not proven, which is its topic's own.
         A topic that could not be aligned keeps its withdrawals; `align_pending` tries again.
         """
         ordered = sorted(set(topics))
@@ -119,14 +118,6 @@ class Alignment:
         with self._noting:
             left = pending - self._under_way.keys()
         self.align(left)
-
-    def intend_to_fence(self, topics: Collection[str]) -> None:
-        """Keep that these topics have to be fenced, until they are aligned the next time."""
-        now = self.clock()
-        with self.catalog.bookkeeping() as session:
-            session.add_all(
-                Withdrawal(principal=_OF_NOBODY, topic=topic, decided_at=now) for topic in topics
-            )
 
     def _pending(self) -> set[str]:
         with self.catalog.read() as session:

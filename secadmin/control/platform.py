@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -11,6 +11,7 @@ from catalog.passwords import Passwords
 from catalog.store import Catalog
 from secadmin.control.alignment import Alignment, TopicControl
 from secadmin.control.wanted_access import WantedState
+from secadmin.kafka.reconcile import Taking
 
 
 class KafkaControl(TopicControl, Protocol):
@@ -34,12 +35,10 @@ class KafkaControl(TopicControl, Protocol):
     def restore_leftovers(self) -> None:
         """Put back what a service that was killed in the middle of a fence left changed."""
 
-    def reconcile(
-        self, wanted: Callable[[], WantedState], intend: Callable[[Collection[str]], None]
-    ) -> None:
-        """Take away, fenced, what Kafka allows and the catalog does not; add what is missing.
+    def reconcile(self, wanted: Callable[[], WantedState], taking: Taking) -> None:
+        """Take away what Kafka allows and the catalog does not; add what is missing.
 
-        `intend` keeps the topics that will be fenced, before anything is taken away.
+        `taking` keeps what is to be fenced then, before anything is taken away.
         """
 
     def principals(self) -> frozenset[str]:

@@ -19,6 +19,7 @@ from secadmin.control import logins
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import is_access_principal
 from secadmin.control.wanted_access import topics_of, wanted_state
+from secadmin.control.unknown_acls import UnknownAcls
 
 log = logging.getLogger(__name__)
 TICK_S = 0.5
@@ -39,9 +40,9 @@ def start_up(platform: Platform) -> None:
 
 def reconcile(platform: Platform) -> None:
     """Take away, fenced, what Kafka allows and the catalog does not; add what is missing."""
-    platform.kafka.reconcile(
-        lambda: wanted_state(platform.catalog), platform.alignment.intend_to_fence
-    )
+    unknown = UnknownAcls(platform.catalog, platform.alignment.lock)
+    platform.kafka.reconcile(lambda: wanted_state(platform.catalog), unknown)
+    # With the locks given back: it takes them, too, and fences what was taken away.
     platform.alignment.align_pending()
 
 

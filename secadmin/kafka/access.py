@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 
-from catalog.errors import Unavailable
 from secadmin.kafka.acl import Acl
 from secadmin.kafka.acls import Acls
 from secadmin.kafka.fence import Fence
@@ -17,8 +15,6 @@ Lock = Callable[[str], AbstractContextManager[object]]
 
 PrincipalsOf = Mapping[str, Collection[str]]
 """Principals, by the topic that they may reach or may not reach any more."""
-
-_PARALLEL = 16
 
 
 class TopicAccess:
@@ -58,31 +54,6 @@ class TopicAccess:
             [topic for topic in principals_of if is_fenced_topic(topic)],
             lambda: self._acls.revoke_topics(principals_of),
         )
-
-    def withdraw_all(self, principals_of: PrincipalsOf) -> None:
-        """As `withdraw` of each topic, several at once.
-
-        Raises:
-            FenceNotProven, Unavailable: The first failure, after all topics have been tried.
-        """
-        if not principals_of:
-            return
-
-        def attempt(topic: str) -> Unavailable | None:
-            try:
-                self.withdraw(topic, principals_of[topic])
-            except Unavailable as error:
-                return error
-            return None
-
-        with ThreadPoolExecutor(min(_PARALLEL, len(principals_of))) as pool:
-            failures = [error for error in pool.map(attempt, sorted(principals_of)) if error]
-        if failures:
-            raise failures[0]
-
-    def fence_all(self, topics: Collection[str]) -> None:
-        """Fence topics whose ACLs are gone; as `withdraw_all` of nobody."""
-        self.withdraw_all(dict.fromkeys(topics, ()))
 
     def restore_leftover_settings(self, topics: Collection[str]) -> frozenset[str]:
         """At start-up: take back the setting of fences that a crash cut off; gives their topics.

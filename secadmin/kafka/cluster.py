@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol
 
 from catalog.settings import KafkaSettings
@@ -14,7 +14,7 @@ from secadmin.kafka.connect import AdminClients, check_connection
 from secadmin.kafka.fence import Fence
 from secadmin.kafka.fence_writer import FenceWriter
 from secadmin.kafka.principals import Principals
-from secadmin.kafka.reconcile import Reconciler
+from secadmin.kafka.reconcile import Reconciler, Taking
 from secadmin.kafka.topics import DAY_MS, Topics, TopicSpec
 from secadmin.kafka.wire.connections import BrokerConnections
 
@@ -54,7 +54,9 @@ class Cluster:
         self._acls = Acls(self._admins, self._connections)
         fence = Fence(self._admins, self._topics, self._writer, self._connections)
         self._access = TopicAccess(self._acls, fence, lock)
-        self._reconciler = Reconciler(self._acls, self._topics, self._access)
+        self._reconciler = Reconciler(
+            self._acls, self._topics, self._access, self._platform_account
+        )
         self._principals.ensure_secfilter(settings)
 
     def close(self) -> None:
@@ -118,13 +120,10 @@ class Cluster:
         """Put back what a service that was killed in the middle of a fence left changed."""
         self._access.restore_leftover_settings(self._topics.list_names())
 
-    def reconcile(
-        self, wanted: Callable[[], WantedAccess], intend: Callable[[Collection[str]], None]
-    ) -> None:
-        """Take away, fenced, what Kafka allows and the catalog does not; add what is missing.
+    def reconcile(self, wanted: Callable[[], WantedAccess], taking: Taking) -> None:
+        """Take away what Kafka allows and the catalog does not; add what is missing.
 
-        `wanted` reads the catalog anew at each call; `intend` keeps the topics that will be fenced,
-        before anything is taken away.
+        `wanted` reads the catalog anew at each call; `taking` keeps what is to be fenced then.
         """
 
         def acls() -> frozenset[TopicAcl]:
@@ -140,7 +139,7 @@ class Cluster:
                 found |= platform_acls(self._platform_account, topic)
             return frozenset(acl for acl in found if isinstance(acl, TopicAcl))
 
-        self._reconciler.reconcile(acls, intend)
+        self._reconciler.reconcile(acls, taking)
 
     def _create(self, *specs: TopicSpec) -> None:
         self._topics.create(specs)

@@ -1,45 +1,79 @@
 """Reconciliation: Kafka allows what the catalog says, whatever happened in between.
 
-Taking away comes first, fenced. What allows something on a topic of the platform and is not wanted
+Taking away comes first. What allows something on a topic of the platform and is not wanted
 goes, of whatever form it is; ACLs of others, on others' topics, are none of our business.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
-from secadmin.kafka.access import TopicAccess
-from secadmin.kafka.acl import Acl, ForeignAcl, GroupAcl, Operation, TopicAcl, group_prefix
+from secadmin.kafka.access import PrincipalsOf, TopicAccess
+from secadmin.kafka.acl import (
+    Acl,
+    ForeignAcl,
+    GroupAcl,
+    Operation,
+    TopicAcl,
+    group_prefix,
+    platform_acls,
+)
 from secadmin.kafka.acls import Acls
 from secadmin.kafka.topics import NAMESPACES, Topics, is_fenced_topic, is_platform_topic
 
-_NAMESPACES = ("in.", "lab.", "quarantine.", "out.")
+OF_NOBODY = "-"
+"""In place of a principal; no name that `secadmin.kafka.principals` gives out."""
+
+_TOGETHER = 16
 _READING = frozenset({"READ", "ALL"})
+
+
+class Taking(Protocol):
+    """What reconciliation needs of the catalog to take something away."""
+
+    def hold(self, topics: Collection[str]) -> AbstractContextManager[None]:
+        """The topics' locks, all of them, while the block runs. Raises Unavailable."""
+
+    def intend(self, unknown: Collection[Acl], fence: PrincipalsOf) -> None:
+        """Keep what is taken away and the topics to fence behind it, before any ACL is deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What has to change in Kafka, and the topics to fence once `remove` is gone."""
+    """What has to change in Kafka, and from whom the topics are taken that are to be fenced."""
 
     remove: frozenset[Acl]
-    fence: frozenset[str]
+    fence: Mapping[str, frozenset[str]]
     add: frozenset[Acl]
 
 
-def compare(wanted: Set[TopicAcl], found: Set[Acl], topics: Collection[str]) -> Difference:
+def compare(
+    wanted: Set[TopicAcl], found: Set[Acl], topics: Collection[str], account: str
+) -> Difference:
     """Compare what the catalog wants with what Kafka has.
+
+    What the data plane may do with a topic of the platform goes with the topic, and never before:
+    a stream's topics are there before the stream is, and a closed class is written until the batch
+    of the run that fed it has ended.
 
     Args:
         wanted: What the catalog lets in; readers' group ACLs follow from it.
         found: All ACLs of the cluster.
         topics: The platform's topics that exist, which ACLs of other forms may reach.
+        account: The data plane's.
     """
     whole = with_groups(wanted)
-    remove = frozenset(acl for acl in found - whole if _is_ours(acl, topics))
-    fence = frozenset(topic for acl in remove for topic in _read_topics(acl, topics))
+    unknown = (acl for acl in found - whole if not _is_data_planes(acl, account))
+    remove = frozenset(acl for acl in unknown if _is_ours(acl, topics))
+    fence: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
+    for acl in remove:
+        for topic in _read_topics(acl, topics):
+            fence[topic] |= {_taken_from(acl, account)}
     return Difference(remove=remove, fence=fence, add=frozenset(whole - found))
 
 
@@ -52,39 +86,56 @@ def with_groups(wanted: Set[TopicAcl]) -> frozenset[Acl]:
 class Reconciler:
     """Brings Kafka's ACLs in line with the catalog."""
 
-    def __init__(self, acls: Acls, topics: Topics, access: TopicAccess) -> None:
+    def __init__(self, acls: Acls, topics: Topics, access: TopicAccess, account: str) -> None:
+        """`account` is the data plane's."""
         self._acls = acls
         self._topics = topics
         self._access = access
+        self._account = account
 
-    def reconcile(
-        self, wanted: Callable[[], Set[TopicAcl]], intend: Callable[[Collection[str]], None]
-    ) -> Difference:
-        """Remove and fence what the catalog does not want, then add what is missing.
+    def reconcile(self, wanted: Callable[[], Set[TopicAcl]], taking: Taking) -> None:
+        """Remove what the catalog does not want, then add what is missing.
+
+        What was removed is not fenced yet: the caller does that, with what `taking` kept. Were this
+        process to end before, nothing in Kafka would tell that a fence is lacking.
 
         Args:
             wanted: Reads the catalog anew at each call.
-            intend: Keeps the topics that will be fenced, before any ACL is deleted: were this
-                process to end in between, nothing in Kafka would tell that a fence is lacking.
-
-        Returns:
-            What was found to differ.
+            taking: Locks topics and keeps what is taken away.
 
         Raises:
-            FenceNotProven, Unavailable: Something is left to do; nothing was added if something
-                could not be taken away.
+            Unavailable: Something is left to do; nothing was added if something could not be
+                taken away.
         """
         # Kafka first, then the catalog: a grant is committed before its ACL is created, so what is
         # found without being wanted was not granted a moment ago.
         found = self._acls.list_all()
         topics = self._topics.list_names()
-        difference = compare(wanted(), found, topics)
-        if difference.fence:
-            intend(difference.fence)
-        self._acls.revoke(difference.remove)
-        self._access.fence_all(difference.fence)
+        difference = compare(wanted(), found, topics, self._account)
+        for acls in _in_groups(difference.remove):
+            self._take_away(acls, topics, wanted, taking)
         self._add(difference.add, wanted)
-        return difference
+
+    def _take_away(
+        self,
+        acls: Set[Acl],
+        topics: Collection[str],
+        wanted: Callable[[], Set[TopicAcl]],
+        taking: Taking,
+    ) -> None:
+        """Take away those of the ACLs that are still there and not wanted, under topics' locks.
+
+        Whoever lets in or takes away meanwhile comes before or after: what was granted anew stays,
+        and what is kept to be fenced is not fenced before the ACL is gone.
+        """
+        names = {acl.topic for acl in acls if isinstance(acl, TopicAcl)}
+        names.update(topic for acl in acls for topic in _read_topics(acl, topics))
+        with taking.hold(names):
+            left = acls & self._acls.list_all()
+            difference = compare(wanted(), left, topics, self._account)
+            if difference.remove:
+                taking.intend(difference.remove, difference.fence)
+                self._acls.revoke(difference.remove)
 
     def _add(self, missing: Set[Acl], wanted: Callable[[], Set[TopicAcl]]) -> None:
         by_topic: dict[str, set[TopicAcl]] = defaultdict(set)
@@ -97,6 +148,31 @@ class Reconciler:
         self._acls.grant([acl for acl in missing if isinstance(acl, GroupAcl)])
 
 
+def _in_groups(acls: Set[Acl]) -> Iterator[Set[Acl]]:
+    """What is taken away together: ACLs on sixteen topics, each of another form, those on groups.
+
+    One of another form may reach every topic, so all that it reaches are locked for it alone.
+    """
+    by_topic: defaultdict[str, set[Acl]] = defaultdict(set)
+    for acl in acls:
+        if isinstance(acl, TopicAcl):
+            by_topic[acl.topic].add(acl)
+        elif isinstance(acl, ForeignAcl):
+            yield {acl}
+    names = sorted(by_topic)
+    for start in range(0, len(names), _TOGETHER):
+        yield set().union(*(by_topic[name] for name in names[start : start + _TOGETHER]))
+    if groups := {acl for acl in acls if isinstance(acl, GroupAcl)}:
+        yield groups
+
+
+def _is_data_planes(acl: Acl, account: str) -> bool:
+    """Whether it is what the data plane has on a topic of the platform, or on its own groups."""
+    if isinstance(acl, TopicAcl):
+        return acl in platform_acls(account, acl.topic)
+    return acl == GroupAcl(account, group_prefix(account))
+
+
 def _is_ours(acl: Acl, topics: Collection[str]) -> bool:
     """Whether the catalog decides on this ACL. A denial lets nobody in: it stays."""
     if isinstance(acl, TopicAcl):
@@ -106,6 +182,12 @@ def _is_ours(acl: Acl, topics: Collection[str]) -> bool:
     if acl.permission != "ALLOW" or acl.resource != "TOPIC":
         return False
     return any(_matches(acl, topic) for topic in topics) or _may_match(acl)
+
+
+def _taken_from(acl: Acl, account: str) -> str:
+    """Whom all on the topic is taken from; nobody, where that could take what is wanted, too."""
+    is_alone = isinstance(acl, TopicAcl) and acl.principal != account
+    return acl.principal if is_alone else OF_NOBODY
 
 
 def _read_topics(acl: Acl, topics: Collection[str]) -> list[str]:

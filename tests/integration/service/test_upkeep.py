@@ -6,12 +6,13 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import select, update
 
 from catalog.errors import Unavailable
-from catalog.models import Access, DeliveryClass, Session, Withdrawal
+from catalog.models import Access, AuditEntry, DeliveryClass, Session, Withdrawal
 from catalog.runs import fingerprint
 from catalog.sessions import token_hash
 from catalog.wanted import generation, is_fed, report_applied, report_status, wanted_runs
@@ -136,6 +137,16 @@ def test_acls_that_the_catalog_does_not_know_are_taken_away_at_start(
         scene.write(topic, "x" * 200_000)
         hostile.read_until(lambda: DENIED_TOPIC in hostile.errors, "the refusal")
         assert hostile.values == []
+    assert _open_withdrawals(scene.platform, topic) == 0
+    noted = _noted(scene.platform, "take away unknown ACL", f"topic {topic}")
+    assert noted == [{"principal": principal, "topic": topic, "operation": "READ"}]
+
+
+def _noted(platform: Platform, action: str, what: str) -> list[dict[str, Any]]:
+    with platform.catalog.read() as session:
+        entries = select(AuditEntry.detail)
+        own = entries.where(AuditEntry.action == action, AuditEntry.object == what)
+        return list(session.scalars(own))
 
 
 def test_nothing_is_written_where_a_fence_is_not_proven(

@@ -10,12 +10,14 @@ from secadmin.kafka.acl import (
     GroupAcl,
     Operation,
     TopicAcl,
+    platform_acls,
     read_acls,
     write_acls,
 )
-from secadmin.kafka.reconcile import Difference, compare
+from secadmin.kafka.reconcile import OF_NOBODY, Difference, compare
 
 TOPICS = {"in.s", "lab.s", "quarantine.s", "out.o.a", "out.o.b"}
+DATA_PLANE = "secfilter"
 READ_A = TopicAcl("p", "out.o.a", Operation.READ)
 
 
@@ -27,18 +29,18 @@ def _foreign(name: str, pattern: str = "LITERAL", **other: str) -> ForeignAcl:
 def test_nothing_to_do() -> None:
     found = read_acls("p", "out.o.a")
     wanted = {acl for acl in found if isinstance(acl, TopicAcl)}
-    difference = compare(wanted, found, TOPICS)
-    assert difference == Difference(frozenset(), frozenset(), frozenset())
+    difference = compare(wanted, found, TOPICS, DATA_PLANE)
+    assert difference == Difference(frozenset(), {}, frozenset())
 
 
 def test_readers_get_their_group() -> None:
-    assert compare({READ_A}, set(), TOPICS).add == {READ_A, GroupAcl("p", "p.")}
+    assert compare({READ_A}, set(), TOPICS, DATA_PLANE).add == {READ_A, GroupAcl("p", "p.")}
 
 
 def test_a_move_from_one_class_to_another() -> None:
     wanted = {acl for acl in read_acls("p", "out.o.b") if isinstance(acl, TopicAcl)}
-    difference = compare(wanted, read_acls("p", "out.o.a"), TOPICS)
-    assert difference.fence == {"out.o.a"}
+    difference = compare(wanted, read_acls("p", "out.o.a"), TOPICS, DATA_PLANE)
+    assert difference.fence == {"out.o.a": {"p"}}
     assert difference.remove == {READ_A}
     assert difference.add == wanted
 
@@ -63,9 +65,9 @@ def test_a_move_from_one_class_to_another() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_not_wanted_goes(acl: Acl, fenced: set[str]) -> None:
-    difference = compare(set(), {acl}, TOPICS)
+    difference = compare(set(), {acl}, TOPICS, DATA_PLANE)
     assert difference.remove == {acl}
-    assert difference.fence == fenced
+    assert difference.fence.keys() == fenced
 
 
 @pytest.mark.parametrize(
@@ -81,4 +83,16 @@ def test_what_is_not_wanted_goes(acl: Acl, fenced: set[str]) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_not_ours_stays(acl: Acl) -> None:
-    assert compare(set(), {acl}, TOPICS).remove == set()
+    assert compare(set(), {acl}, TOPICS, DATA_PLANE).remove == set()
+
+
+@pytest.mark.parametrize("topic", ["in.s", "lab.s", "quarantine.s", "out.o.a", "out.gone.a"])
+def test_what_the_data_plane_has_goes_with_its_topic_alone(topic: str) -> None:
+    own = platform_acls(DATA_PLANE, topic)
+    assert compare(set(), own, TOPICS, DATA_PLANE).remove == set()
+    assert compare(set(), own, TOPICS, "another").remove == own
+
+
+def test_the_data_plane_reads_nothing_that_subscribers_read() -> None:
+    reading = TopicAcl(DATA_PLANE, "out.o.a", Operation.READ)
+    assert compare(set(), {reading}, TOPICS, DATA_PLANE).fence == {"out.o.a": {OF_NOBODY}}
