@@ -82,7 +82,8 @@ class Alignment:
         with self._noted(ordered):
             failures = _at_once(_PARALLEL, self._try, together)
         if failures:
-            raise failures[0]
+            others = (error for error in failures if not isinstance(error, FenceNotProven))
+            raise next(others, failures[0])
 
     @contextmanager
     def _noted(self, topics: Sequence[str]) -> Iterator[None]:

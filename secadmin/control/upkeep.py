@@ -20,6 +20,8 @@ from secadmin.control.platform import Platform
 from secadmin.control.settlement import is_access_principal
 from secadmin.control.wanted_access import topics_of, wanted_state
 from secadmin.control.unknown_acls import UnknownAcls
+from secadmin.control.wanted_access import topics_of, wanted_state
+from secadmin.kafka.fence import FenceNotProven
 
 log = logging.getLogger(__name__)
 TICK_S = 0.5
@@ -29,13 +31,22 @@ RECONCILE_TICKS = 120
 def start_up(platform: Platform) -> None:
     """Before serving: carry out what an earlier service decided and did not finish.
 
-    Raises Unavailable while Kafka is away: a service that cannot revoke must not serve.
+    Raises Unavailable while Kafka is away: a service that cannot revoke must not serve. A fence
+    that cannot be proven is no such reason: its run stands still, whoever serves, and the upkeep
+    goes on trying.
     """
     platform.kafka.restore_leftovers()
-    logins.end_leftover_accesses(platform)
-    logins.end_expired(platform)
-    platform.alignment.align_pending()
-    reconcile(platform)
+    steps: tuple[Callable[[], None], ...] = (
+        lambda: logins.end_leftover_accesses(platform),
+        lambda: logins.end_expired(platform),
+        platform.alignment.align_pending,
+        lambda: reconcile(platform),
+    )
+    for step in steps:
+        try:
+            step()
+        except FenceNotProven as failure:
+            log.warning("serving without it: %s", failure)
 
 
 def reconcile(platform: Platform) -> None:

@@ -114,6 +114,15 @@ def test_a_topic_whose_lock_is_held_holds_up_no_other(catalog: Catalog) -> None:
     assert undone(catalog) == {BAD: False}
 
 
+def test_what_holds_up_everything_is_told_before_a_fence_that_is_not_proven(
+    catalog: Catalog,
+) -> None:
+    with pytest.raises(Unavailable, match="somebody else") as caught:
+        Alignment(catalog, Kafka(bad={BAD}), Locks(taken={TOPICS[30]}), catalog.clock).align(TOPICS)
+    assert not isinstance(caught.value, FenceNotProven)
+    assert undone(catalog) == {BAD: True, TOPICS[30]: False}
+
+
 def test_what_a_call_is_aligning_is_left_to_it(catalog: Catalog) -> None:
     own, other = TOPICS[:2], set(TOPICS[2:])
 
