@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import select, update
@@ -16,9 +16,9 @@ from sqlalchemy import select, update
 from catalog.errors import PlatformError
 from catalog.models import Access, DeliveryClass, Generation, Object, Withdrawal
 from secadmin.control import logins
+from secadmin.control.alignment import TOPIC_PATIENCE
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import is_access_principal
-from secadmin.control.wanted_access import topics_of, wanted_state
 from secadmin.control.unknown_acls import UnknownAcls
 from secadmin.control.wanted_access import topics_of, wanted_state
 from secadmin.kafka.fence import FenceNotProven
@@ -26,6 +26,8 @@ from secadmin.kafka.fence import FenceNotProven
 log = logging.getLogger(__name__)
 TICK_S = 0.5
 RECONCILE_TICKS = 120
+RETIRED_A_TICK = 50
+"""Kafka takes about a tenth of a second for each."""
 
 
 def start_up(platform: Platform) -> None:
@@ -59,35 +61,45 @@ def reconcile(platform: Platform) -> None:
 
 @dataclass
 class Upkeep:
-    """The thread that keeps up; `close` ends it."""
+    """The threads that keep up; `close` ends them.
+
+    What ends by time has a thread of its own: it must not wait for whatever else takes long.
+    """
 
     platform: Platform
     _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    _threads: list[threading.Thread] = field(default_factory=list)
     _orphans: set[str] = field(default_factory=set)
 
     def start(self) -> None:
-        """Start the thread."""
-        self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
-        self._thread.start()
+        """Start the threads."""
+        for name, tick in (("expiry", self._end_sessions), ("upkeep", self._keep_up)):
+            thread = threading.Thread(target=self._run, args=(tick,), name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
 
     def close(self) -> None:
-        """End the thread and wait for it."""
+        """End the threads and wait for them."""
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
-    def _run(self) -> None:
+    def _run(self, tick: Callable[[int], None]) -> None:
         ticks = 0
         while not self._stop.wait(TICK_S):
             ticks += 1
-            self._try("end sessions", lambda: logins.end_expired(self.platform))
-            self._try("end accesses", lambda: logins.end_leftover_accesses(self.platform))
-            self._try("align Kafka", self.platform.alignment.align_pending)
-            self._try("retire principals", lambda: retire_ended(self.platform))
-            self._try("remove topics", lambda: delete_removed(self.platform))
-            if ticks % RECONCILE_TICKS == 0:
-                self._try("reconcile", self._reconcile)
+            tick(ticks)
+
+    def _end_sessions(self, _ticks: int) -> None:
+        self._try("end sessions", lambda: logins.end_expired(self.platform))
+        self._try("end accesses", lambda: logins.end_leftover_accesses(self.platform))
+
+    def _keep_up(self, ticks: int) -> None:
+        self._try("align Kafka", self.platform.alignment.align_pending)
+        self._try("retire principals", lambda: retire_ended(self.platform))
+        self._try("remove topics", lambda: delete_removed(self.platform))
+        if ticks % RECONCILE_TICKS == 0:
+            self._try("reconcile", self._reconcile)
 
     def _reconcile(self) -> None:
         reconcile(self.platform)
@@ -108,20 +120,21 @@ class Upkeep:
         except PlatformError as failure:
             log.warning("upkeep: %s: %s", what, failure)
         except Exception:
-            # The thread must outlive what nobody foresaw, or sessions would not expire any more.
+            # A thread must outlive what nobody foresaw, or sessions would not expire any more.
             log.exception("upkeep: %s failed", what)
 
 
 def retire_ended(platform: Platform) -> None:
     """Delete the Kafka users of ended accesses, once what they reached is taken away and fenced.
 
-    What is still connected as one of them keeps its connection, and can do nothing with it.
+    Some at a time, so that what waits behind them waits for seconds. What is still connected as one
+    of them keeps its connection, and can do nothing with it.
     """
     pending = select(Withdrawal.principal).where(Withdrawal.done_at.is_(None))
     over = (Access.ended_at.is_not(None), Access.retired_at.is_(None))
     with platform.catalog.read() as session:
         ended = select(Access.principal).where(*over, Access.principal.not_in(pending))
-        principals = list(session.scalars(ended))
+        principals = list(session.scalars(ended.order_by(Access.id).limit(RETIRED_A_TICK)))
     for principal in principals:
         platform.kafka.delete_principal(principal)
         with platform.catalog.bookkeeping() as session:
@@ -132,7 +145,7 @@ def retire_ended(platform: Platform) -> None:
 def delete_removed(platform: Platform) -> None:
     """Delete the topics of removed streams and outputs that the runner no longer uses.
 
-    Only then is an object gone and its name free.
+    Only then is an object gone and its name free. Raises the first failure when all were tried.
     """
     leaving = select(Object).where(Object.removed_at.is_not(None), Object.gone_at.is_(None))
     with platform.catalog.read() as session:
@@ -144,8 +157,23 @@ def delete_removed(platform: Platform) -> None:
         classes = select(DeliveryClass).where(DeliveryClass.output_id.in_(topics))
         for delivery_class in session.scalars(classes):
             topics[delivery_class.output_id].append(delivery_class.topic)
+    failures: list[PlatformError] = []
     for object_id, names in topics.items():
-        platform.kafka.delete_topics(names)
+        try:
+            _delete(platform, object_id, names)
+        except PlatformError as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
+def _delete(platform: Platform, object_id: int, topics: Sequence[str]) -> None:
+    """Delete the object's topics, unless another service has: the name may have a new owner."""
+    left = (Object.id == object_id, Object.gone_at.is_(None))
+    with platform.alignment.lock(topics, TOPIC_PATIENCE):
+        with platform.catalog.read() as session:
+            if session.scalar(select(Object.id).where(*left)) is None:
+                return
+        platform.kafka.delete_topics(topics)
         with platform.catalog.bookkeeping() as session:
-            gone = update(Object).where(Object.id == object_id)
-            session.execute(gone.values(gone_at=platform.clock()))
+            session.execute(update(Object).where(*left).values(gone_at=platform.clock()))

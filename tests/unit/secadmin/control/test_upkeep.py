@@ -1,0 +1,161 @@
+"""Nothing that the upkeep does waits for what fails or takes long elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from catalog.bootstrap import ensure_initialised
+from catalog.errors import Unavailable
+from catalog.models import Access, Object, Session, User
+from catalog.passwords import Passwords
+from catalog.store import Catalog
+from secadmin.control.platform import Platform
+from secadmin.control.upkeep import RETIRED_A_TICK, Upkeep, delete_removed, retire_ended
+
+PATIENCE_S = 30
+
+
+@dataclass
+class Alignment:
+    """Aligns nothing; `pending` and `meanwhile` stand for what others do at that moment."""
+
+    pending: Callable[[], object] = lambda: None
+    meanwhile: Callable[[], object] = lambda: None
+    ended: Event = field(default_factory=Event)
+
+    def align(self, topics: Collection[str]) -> None:
+        self.ended.set()
+
+    def align_pending(self) -> None:
+        self.pending()
+
+    @contextmanager
+    def lock(self, topics: Collection[str], wait: timedelta) -> Iterator[None]:
+        self.meanwhile()
+        yield
+
+
+@dataclass
+class Kafka:
+    """Deletes all but what is `bad`."""
+
+    bad: str = ""
+    deleted: list[str] = field(default_factory=list)
+
+    def delete_principal(self, name: str) -> None:
+        self.deleted.append(name)
+
+    def delete_topics(self, topics: Sequence[str]) -> None:
+        if any(self.bad in topic for topic in topics if self.bad):
+            raise Unavailable("Kafka still lists the deleted topic")
+        self.deleted.extend(topics)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db")
+    ensure_initialised(catalog, tmp_path / "first", Passwords(cost=4))
+    yield catalog
+    catalog.close()
+
+
+def _platform(catalog: Catalog, kafka: Kafka, alignment: Alignment) -> Platform:
+    parts: Any = (catalog, kafka, alignment, Passwords(cost=4), "", "", catalog.clock)
+    return Platform(*parts)
+
+
+def _user(catalog: Catalog) -> int:
+    with catalog.read() as session:
+        return session.scalars(select(User.id)).one()
+
+
+def _remove_streams(catalog: Catalog, *names: str) -> None:
+    now = catalog.clock()
+    with catalog.bookkeeping() as session:
+        for name in names:
+            row = {"namespace": "relation", "name": name, "kind": "stream", "created_at": now}
+            session.add(Object(**row, removed_at=now))
+
+
+def _gone(catalog: Catalog) -> set[str]:
+    with catalog.read() as session:
+        return set(session.scalars(select(Object.name).where(Object.gone_at.is_not(None))))
+
+
+def test_an_object_that_cannot_be_deleted_holds_up_no_other(catalog: Catalog) -> None:
+    _remove_streams(catalog, "one", "two", "three")
+    with pytest.raises(Unavailable, match="still lists"):
+        delete_removed(_platform(catalog, Kafka(bad="two"), Alignment()))
+    assert _gone(catalog) == {"one", "three"}
+
+
+def test_what_another_service_has_deleted_is_not_deleted_again(catalog: Catalog) -> None:
+    """Its name may be that of a new stream, with new topics."""
+    _remove_streams(catalog, "one")
+
+    def other_service() -> None:
+        with catalog.bookkeeping() as session:
+            session.execute(update(Object).values(gone_at=catalog.clock()))
+
+    kafka = Kafka()
+    delete_removed(_platform(catalog, kafka, Alignment(meanwhile=other_service)))
+    assert kafka.deleted == []
+
+
+def test_kafka_users_go_some_at_a_time(catalog: Catalog) -> None:
+    user, now = _user(catalog), catalog.clock()
+    with catalog.bookkeeping() as session:
+        system = session.scalars(select(Object.id)).one()
+        session.add_all(
+            Access(
+                kind="send",
+                user_id=user,
+                object_id=system,
+                principal=f"send-{number}",
+                created_at=now,
+                ended_at=now,
+            )
+            for number in range(RETIRED_A_TICK + 1)
+        )
+    kafka = Kafka()
+    platform = _platform(catalog, kafka, Alignment())
+    for most in (RETIRED_A_TICK, RETIRED_A_TICK + 1):
+        retire_ended(platform)
+        assert len(set(kafka.deleted)) == len(kafka.deleted) == most
+
+
+def test_sessions_end_while_all_else_takes_long(catalog: Catalog) -> None:
+    busy, go_on = Event(), Event()
+
+    def pending() -> None:
+        busy.set()
+        assert go_on.wait(PATIENCE_S)
+
+    alignment = Alignment(pending=pending)
+    upkeep = Upkeep(_platform(catalog, Kafka(), alignment))
+    upkeep.start()
+    try:
+        assert busy.wait(PATIENCE_S)
+        _let_expire(catalog)
+        assert alignment.ended.wait(PATIENCE_S)
+    finally:
+        go_on.set()
+        upkeep.close()
+    with catalog.read() as session:
+        assert session.scalars(select(Session.ended_at)).one() is not None
+
+
+def _let_expire(catalog: Catalog) -> None:
+    user, now = _user(catalog), catalog.clock()
+    over = {"created_at": now, "expires_at": now - timedelta(seconds=1)}
+    with catalog.bookkeeping() as session:
+        session.add(Session(user_id=user, token_hash="x", **over))
