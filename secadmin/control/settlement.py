@@ -48,8 +48,8 @@ OUTPUT, QUARANTINE, SEND = "output", "quarantine", "send"
 
 
 def is_access_principal(name: str) -> bool:
-    """Whether a Kafka user is one that was given out for an access."""
-    return name.split("-", 1)[0] in {OUTPUT, QUARANTINE, SEND} and "-" in name
+    """Whether a Kafka user is one that was given out for an access, and none of somebody else's."""
+    return is_new_principal_name(name, {OUTPUT, QUARANTINE, SEND})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +32,7 @@ KNOWN_TIMEOUT_S = 5.0
 
 _SECRET_BYTES = 32
 _NAME_BYTES = 12
+_RANDOM = re.compile(f"[0-9a-f]{{{2 * _NAME_BYTES}}}")
 _POLL_S = 0.01
 # What Kafka demands at least. More would only slow logins down: the secrets are random, 256 bits.
 _SCRAM = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
@@ -46,6 +49,12 @@ class Credentials:
 def new_principal_name(kind: str) -> str:
     """A name that was never given out: `kind`, a hyphen and 96 random bits; holds no dot."""
     return f"{kind}-{secrets.token_hex(_NAME_BYTES)}"
+
+
+def is_new_principal_name(name: str, kinds: Collection[str]) -> bool:
+    """Whether `new_principal_name` may have made the name, of one of the kinds."""
+    kind, _, random = name.partition("-")
+    return kind in kinds and _RANDOM.fullmatch(random) is not None
 
 
 class Principals:

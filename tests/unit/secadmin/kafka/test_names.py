@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND, is_access_principal
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.principals import Credentials, new_principal_name
 from secadmin.kafka.topics import TopicSpec, is_fenced_topic, is_platform_topic, topic_config
+
+KINDS = (OUTPUT, QUARANTINE, SEND)
 
 
 def test_names_of_principals() -> None:
@@ -15,6 +18,16 @@ def test_names_of_principals() -> None:
     assert not any("." in name for name in names)
     prefixes = [group_prefix(name) for name in names]
     assert not any(a != b and b.startswith(a) for a in prefixes[:50] for b in prefixes)
+
+
+@pytest.mark.parametrize(
+    "name", ["send-gateway", "output-metrics", "send-0123456789abcdef0123456", "secadmin", "send-"]
+)
+def test_users_of_somebody_else_are_not_taken_for_ours(name: str) -> None:
+    assert not is_access_principal(name)
+    assert all(is_access_principal(new_principal_name(kind)) for kind in KINDS)
+    assert not is_access_principal(new_principal_name("output") + "-spare")
+    assert not is_access_principal(new_principal_name("metrics"))
 
 
 def test_a_password_is_not_shown() -> None:
