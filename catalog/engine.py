@@ -22,7 +22,13 @@ _URLS = "the catalog's URL is sqlite:///<file> or postgresql://..."
 # Of the advisory lock that transactions which write hold; a database has 2**64 of them.
 _WRITER_LOCK = 0x5EC_AD_319
 _SWITCH_PAUSE_S = 0.01
-_POOL: dict[str, Any] = {"pool_size": 10, "max_overflow": 30, "pool_timeout": 10}
+_POOL: dict[str, Any] = {
+    "pool_size": 10,
+    "max_overflow": 30,
+    "pool_timeout": 10,
+    # Hashes of passwords and tokens are among them, and errors are logged.
+    "hide_parameters": True,
+}
 
 
 def open_engine(url: str, lock_timeout_ms: int = 10_000) -> Engine:
@@ -79,7 +85,12 @@ def _open_postgresql(url: URL, lock_timeout_ms: int) -> Engine:
         url.set(drivername="postgresql+psycopg"),
         isolation_level="READ COMMITTED",
         pool_pre_ping=True,
-        connect_args={"connect_timeout": 5, "options": options},
+        connect_args={
+            "connect_timeout": 5,
+            "options": options,
+            # Of several hosts the one that can be written; a standby cannot.
+            "target_session_attrs": "read-write",
+        },
         **_POOL,
     )
 

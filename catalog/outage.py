@@ -25,28 +25,35 @@ _SQLITE_OUTAGES = frozenset(
 # A transaction of ours that stood idle for too long (`engine`), which is none of psycopg's
 # operational errors.
 _POSTGRESQL_OUTAGES = frozenset({"25P03"})
+# The database can only be read, as it has become a standby. Where nothing may be written, an error.
+_READ_ONLY = "25006"
 
 
 @contextmanager
-def outages_translated() -> Iterator[None]:
-    """Raise Unavailable for a database that cannot be reached or is locked for too long."""
+def outages_translated(*, writing: bool = False) -> Iterator[None]:
+    """Raise Unavailable for a database that cannot be reached or is locked for too long.
+
+    The block of one that is `writing` may write.
+    """
     try:
         yield
     except exc.TimeoutError as error:
         raise Unavailable("the catalog is busy; try again") from error
     except (exc.DBAPIError, sqlite3.Error) as error:
-        if _is_outage(error):
+        if _is_outage(error, writing):
             raise Unavailable("the catalog cannot be reached or is busy; try again") from error
         raise
 
 
-def _is_outage(error: exc.DBAPIError | sqlite3.Error) -> bool:
+def _is_outage(error: exc.DBAPIError | sqlite3.Error, writing: bool) -> bool:
     # What the settings of a new connection raise comes without SQLAlchemy's wrapping.
     cause = error.orig if isinstance(error, exc.DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
         code = getattr(cause, "sqlite_errorcode", None)
         return code is not None and code & 0xFF in _SQLITE_OUTAGES
     state = getattr(cause, "sqlstate", None)
+    if state == _READ_ONLY:
+        return writing
     return isinstance(error, exc.OperationalError | exc.InterfaceError) or (
         state in _POSTGRESQL_OUTAGES
     )

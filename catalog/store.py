@@ -125,7 +125,7 @@ class Catalog:
     def bookkeeping(self) -> Iterator[Session]:
         """A transaction without the audit log: for leases and run statuses, and nothing else."""
         with (
-            outages_translated(),
+            outages_translated(writing=True),
             Session(self._writing, expire_on_commit=False) as session,
             session.begin(),
         ):

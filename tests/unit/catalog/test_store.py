@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import TextClause, event, func, select, text, update
+from sqlalchemy import TextClause, event, func, make_url, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from catalog import audit
@@ -199,6 +199,29 @@ def test_a_transaction_that_stood_idle_too_long_is_unavailable(
                 time.sleep(0.01)
             session.scalar(select(Role.id))
         catalog.close()
+
+
+def test_a_database_that_has_become_a_standby_is_unavailable(postgresql: PostgresqlServer) -> None:
+    with postgresql.database(migrated=True) as url:
+        catalog = Catalog(url)
+        with pytest.raises(Unavailable), catalog.bookkeeping() as session:
+            session.execute(text("SET TRANSACTION READ ONLY"))
+            session.execute(text("DELETE FROM audit"))
+        # Of several hosts, what is connected to is one that can be written.
+        name = make_url(url).database
+        with catalog.bookkeeping() as session:
+            session.execute(text(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on'))
+        catalog.close()
+        with pytest.raises(Unavailable), catalog.read() as session:
+            session.scalar(select(Role.id))
+        catalog.close()
+
+
+def test_errors_tell_no_values(catalog: Catalog) -> None:
+    """They are logged, and among the values are hashes of passwords and tokens."""
+    with pytest.raises(DBAPIError) as caught, catalog.bookkeeping() as session:
+        session.execute(text("INSERT INTO nowhere VALUES (:hash)"), {"hash": "0a1b2c"})
+    assert "0a1b2c" not in str(caught.value)
 
 
 def test_a_database_without_tables_is_not_initialised(empty_url: str) -> None:
