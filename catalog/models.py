@@ -32,6 +32,12 @@ class Base(DeclarativeBase):
     }
 
 
+def _of_those(name: str, without: str, column: str) -> Index:
+    """An index of the rows without a time in that column, for what is looked for all the time."""
+    where = text(f"{without} IS NULL")
+    return Index(name, column, sqlite_where=where, postgresql_where=where)
+
+
 class User(Base):
     """Somebody who can log in."""
 
@@ -74,6 +80,7 @@ class Session(Base):
     """A login. Of its token only the SHA-256 is kept; `active_roles` are those activated."""
 
     __tablename__ = "sessions"
+    __table_args__ = (_of_those("sessions_open", "ended_at", "id"),)
     id: Mapped[int] = mapped_column(Key, primary_key=True)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
@@ -228,6 +235,10 @@ class Access(Base):
     """
 
     __tablename__ = "accesses"
+    __table_args__ = (
+        _of_those("accesses_live", "ended_at", "topic"),
+        _of_those("accesses_not_retired", "retired_at", "ended_at"),
+    )
     id: Mapped[int] = mapped_column(Key, primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))  # "output", "quarantine" or "send"
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)

@@ -65,6 +65,7 @@ def _users_and_roles() -> None:
     )
     op.create_index("ix_sessions_expires_at", "sessions", ["expires_at"])
     op.create_index("ix_sessions_user_id", "sessions", ["user_id"])
+    _index_of_those("sessions_open", "sessions", "ended_at", "id")
     op.create_table(
         "session_roles",
         sa.Column("session_id", KEY, sa.ForeignKey("sessions.id"), primary_key=True),
@@ -190,6 +191,8 @@ def _deliveries() -> None:
     op.create_index("ix_accesses_session_id", "accesses", ["session_id"])
     op.create_index("ix_accesses_topic", "accesses", ["topic"])
     op.create_index("ix_accesses_user_id", "accesses", ["user_id"])
+    _index_of_those("accesses_live", "accesses", "ended_at", "topic")
+    _index_of_those("accesses_not_retired", "accesses", "retired_at", "ended_at")
     op.create_table(
         "access_roles",
         sa.Column("access_id", KEY, sa.ForeignKey("accesses.id"), primary_key=True),
@@ -248,3 +251,8 @@ def _services() -> None:
         sa.Column("seq", sa.BigInteger, nullable=False),
         sa.Column("hash", sa.String(64), nullable=False),
     )
+
+
+def _index_of_those(name: str, table: str, without: str, column: str) -> None:
+    where = sa.text(f"{without} IS NULL")
+    op.create_index(name, table, [column], sqlite_where=where, postgresql_where=where)
