@@ -27,12 +27,20 @@ class HashingThreads:
 
     def __init__(self) -> None:
         self._limiter = CapacityLimiter(THREADS)
+        # Those in a thread and those in line; only the event loop counts.
+        self._there = 0
 
     async def run(self, work: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
         """What the work gives, done in such a thread. Raises Unavailable if the line is long."""
-        if self._limiter.statistics().tasks_waiting >= MOST_WAITING:
+        if self._there >= THREADS + MOST_WAITING:
             raise Unavailable("too many passwords are being checked; try again")
-        return await to_thread.run_sync(partial(work, *arguments, **named), limiter=self._limiter)
+        self._there += 1
+        try:
+            return await to_thread.run_sync(
+                partial(work, *arguments, **named), limiter=self._limiter
+            )
+        finally:
+            self._there -= 1
 
 
 async def _threads_of(request: Request) -> HashingThreads:
