@@ -175,6 +175,16 @@ def headers(message: Message) -> list[tuple[str, str]]:
     return [(key, value.decode()) for key, value in pairs]
 
 
+def one_id_each(messages: Sequence[Message]) -> dict[object, str]:
+    """The id of each tuple, by its price: the same however often it comes, and no other one's."""
+    ids: dict[object, str] = {}
+    for message, value in zip(messages, values(messages), strict=True):
+        price, found = value["price"], dict(headers(message))["id"]
+        assert ids.setdefault(price, found) == found, f"the tuple {price} has two ids"
+    assert len(set(ids.values())) == len(ids), "an id stands for two tuples"
+    return ids
+
+
 def values(messages: Sequence[Message]) -> list[dict[str, object]]:
     """The records' JSON objects."""
     return [json.loads(message.value() or b"null") for message in messages]
