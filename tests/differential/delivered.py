@@ -11,7 +11,6 @@ from catalog.label import Label
 from catalog.output_relation import output_relation
 from catalog.runs import FanOutClass, QueryRun
 from tests.differential.case import Case, Outcome
-from tests.differential.market import SOURCES
 from tests.differential.wire import decode, decode_json
 from tests.oracle.values import Tuple
 
@@ -23,7 +22,7 @@ def run_of(case: Case) -> QueryRun:
         FanOutClass(str(index), each.clearance, each.weak)
         for index, each in enumerate(case.classes)
     )
-    return QueryRun("result", case.plan, output, classes, True, SOURCES, {})
+    return QueryRun("result", case.plan, output, classes, True, case.sources, {})
 
 
 def outcome(run: QueryRun, rows: Iterable[Row]) -> Outcome:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from unittest.mock import patch
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
-from catalog.label import Label
 from catalog.plan import sources
-from catalog.plan_check import output_schema
 from catalog.relation import Relation
-from catalog.runs import FanOutClass
-from catalog.schema import Schema
 from catalog.topics import LABEL_HEADER
+from secfilter import fanout
 from secfilter.compiler import compile_plan
-from secfilter.fanout import to_json, visible_to
-from secfilter.lab import HEADERS_TYPE, encode_label, encode_value, read_lab
+from secfilter.lab import HEADERS_TYPE, read_lab
 from tests.differential.case import Case, Outcome
-from tests.differential.wire import decode, decode_json, encode
-from tests.oracle.values import Tuple
+from tests.differential.delivered import outcome, run_of
+from tests.differential.wire import encode
 
 _RECORD = (
     f"topic string, key binary, value binary, headers {HEADERS_TYPE}, partition int, offset bigint"
@@ -29,17 +26,16 @@ _RECORD = (
 def run_cases(spark: SparkSession, cases: Sequence[Case]) -> list[Outcome]:
     """Each case's outcome, from one job."""
     kept = stored(spark, cases)
-    frames = [_frame(index, case, kept) for index, case in enumerate(cases)]
+    frames = [_records(index, case, kept) for index, case in enumerate(cases)]
     together = frames[0]
     for frame in frames[1:]:
         together = together.unionAll(frame)
-    schemas = [output_schema(case.plan) for case in cases]
-    outcomes = [Outcome([], tuple([] for _ in case.classes)) for case in cases]
+    rows: list[list[Row]] = [[] for _ in cases]
     # In one task: each is sent the plans of all cases.
     for row in together.coalesce(1).collect():
-        _add(outcomes[row["case"]], schemas[row["case"]], row)
+        rows[row["case"]].append(row)
     kept.unpersist()
-    return outcomes
+    return [outcome(run_of(case), each) for case, each in zip(cases, rows, strict=True)]
 
 
 def stored(spark: SparkSession, cases: Sequence[Case]) -> DataFrame:
@@ -68,27 +64,10 @@ def reader(kept: DataFrame, index: int) -> Callable[[Relation], DataFrame]:
     return read
 
 
-def _frame(index: int, case: Case, kept: DataFrame) -> DataFrame:
+def _records(index: int, case: Case, kept: DataFrame) -> DataFrame:
+    """What Kafka's sink would be given of the case at that index."""
     compiled = compile_plan(case.plan, reader(kept, index), narrow=index % 2 == 1)
-    seen = [
-        visible_to(FanOutClass("", each.clearance, each.weak), compiled.words, case.sources)
-        for each in case.classes
-    ]
-    return compiled.frame.select(
-        fn.lit(index).alias("case"),
-        encode_value(compiled.schema).alias("lab"),
-        encode_label(compiled.words).alias("label"),
-        to_json(compiled.schema).alias("json"),
-        fn.array(*seen).cast("array<boolean>").alias("seen"),
-    )
-
-
-def _add(outcome: Outcome, schema: Schema, row: Row) -> None:
-    label = Label.from_wire(row["label"])
-    assert label is not None, f"a result's label is {row['label']!r}"
-    outcome.results.append(Tuple(decode(row["lab"], schema), label))
-    delivered = Tuple(decode_json(row["json"], schema), label)
-    for got, visible in zip(outcome.delivered, row["seen"], strict=True):
-        assert visible is not None
-        if visible:
-            got.append(delivered)
+    # Spark wants each observation of a job under a name of its own.
+    with patch.object(fanout, "TOO_LARGE", f"{fanout.TOO_LARGE}_{index}"):
+        out = fanout.fan_out(compiled, run_of(case), "key")
+    return out.select(fn.lit(index).alias("case"), "topic", "value", "headers")

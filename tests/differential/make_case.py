@@ -11,9 +11,7 @@ from catalog.plan_check import check_plan, output_schema
 from tests.differential.case import Case, Class
 from tests.differential.make_expression import EXTREME, MODERATE, Expressions
 from tests.differential.make_plan import Plans
-from tests.differential.make_records import CATEGORIES, STARTS, Records
-
-_AGGREGATED = (3, 66, 129)
+from tests.differential.make_records import AGGREGATED, CATEGORIES, STARTS, Records
 
 
 def make_case(seed: int) -> Case:
@@ -34,6 +32,6 @@ def make_case(seed: int) -> Case:
 
 
 def _class(random: Random) -> Class:
-    every = (*CATEGORIES, *_AGGREGATED)
+    every = (*CATEGORIES, *AGGREGATED)
     held = random.sample(every, random.randint(0, len(every)))
     return Class(Clearance.of(*held), weak=random.random() < 0.4)

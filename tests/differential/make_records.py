@@ -15,6 +15,8 @@ from tests.oracle.values import EPOCH, Value
 
 # Both ends of words, of a sign bit, and a word between that nobody reaches.
 CATEGORIES = (0, 1, 2, 62, 63, 64, 65, 127, 128, 200)
+# What declared aggregates give for one of them.
+AGGREGATED = (3, 66, 129)
 _NAMES = ("a", "A", "b", "key", "value", "e1", "order")
 STARTS = (EPOCH, EPOCH - timedelta(days=1), datetime(2026, 1, 31, 11, 59))  # noqa: DTZ001
 _FORGED = ("", "x", "1,,1", "1 ", "+1", "0x1", "1.0", "99999999999999999999", "-", "NULL")
@@ -65,7 +67,7 @@ class Records:
             functions=("count", "sum", "avg", "stddev"),
             minimum=self.random.randint(1, 4),
             source=self.random.choice(reach.categories()),
-            aggregated=self.random.choice([3, 66, 129]),
+            aggregated=self.random.choice(AGGREGATED),
         )
 
     def records(self, relation: Relation) -> list[Record]:

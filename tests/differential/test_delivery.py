@@ -11,8 +11,8 @@ from catalog.plan import Plan, Source
 from secadmin.languages import parse_sql
 from secfilter.compiler import compile_plan
 from secfilter.fanout import fan_out
-from tests.differential.comparing import check
-from tests.differential.delivered import header, outcome, run_of
+from tests.differential.comparing import check_all
+from tests.differential.delivered import header, run_of
 from tests.differential.engine import reader, stored
 from tests.differential.market import DECLARED, Market, case_of
 from tests.differential.test_declared import LOWERED
@@ -37,12 +37,7 @@ PLANS: dict[str, Plan] = {
 
 @pytest.mark.parametrize("name", PLANS)
 def test_fan_out(spark: SparkSession, name: str) -> None:
-    case = case_of(name, PLANS[name])
-    run = run_of(case)
-    kept = stored(spark, [case])
-    compiled = compile_plan(case.plan, reader(kept, 0))
-    rows = fan_out(compiled, run, "key").collect()
-    check(case, outcome(run, rows))
+    check_all(spark, [case_of(name, PLANS[name])])
 
 
 def test_a_result_has_one_id_of_its_own_in_every_topic(spark: SparkSession) -> None:

@@ -9,13 +9,14 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
+from catalog.clearance import Clearance
 from catalog.expression import AttributeRef, Call, Literal
 from catalog.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
 from catalog.label import Label
 from catalog.plan import Aggregate, Aggregation, Column, Project, Source, Window
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
-from tests.differential.case import Case, Record
+from tests.differential.case import Case, Class, Record
 from tests.differential.comparing import check_all
 from tests.differential.make_expression import EXTREME, MODERATE
 from tests.oracle.values import EPOCH, Value, timestamp
@@ -35,6 +36,8 @@ _POOL: dict[Type, list[Value]] = {
         *(timestamp(-62_135_596_800_000_000), timestamp(253_402_300_799_999_999)),
     ],
 }
+# Who is delivered all: so the values are compared as JSON, too.
+_CLASSES = (Class(Clearance.of(0)),)
 
 
 def _relation(name: str, kinds: tuple[Type, ...]) -> Relation:
@@ -54,7 +57,7 @@ def _call_case(name: str, kinds: tuple[Type, ...], index: int) -> Case:
     shown = [Column(each.name, each) for each in references]
     plan = Project(Source(relation), (*shown, Column("result", Call(name, references))))
     records = [Record((EPOCH, *values), "1") for values in _arguments(kinds)]
-    return Case(f"{name}{tuple(map(str, kinds))}", plan, {relation.name: records})
+    return Case(f"{name}{tuple(map(str, kinds))}", plan, {relation.name: records}, _CLASSES)
 
 
 def _signatures() -> list[tuple[str, tuple[Type, ...]]]:
@@ -92,7 +95,8 @@ def test_constants_of_every_type(spark: SparkSession) -> None:
     literals += [Literal(us, Type.TIMESTAMP) for us in (None, -1, 0, 951_782_400_000_001)]
     columns = tuple(Column(f"c{i}", each) for i, each in enumerate(literals))
     plan = Project(Source(relation), columns)
-    check_all(spark, [Case("constants", plan, {"constants": [Record((EPOCH,), "1")]})])
+    records = {"constants": [Record((EPOCH,), "1")]}
+    check_all(spark, [Case("constants", plan, records, _CLASSES)])
 
 
 def _aggregate_case(name: str, kind: Type, index: int) -> Case:
@@ -112,7 +116,7 @@ def _aggregate_case(name: str, kind: Type, index: int) -> Case:
         (Column("size", AttributeRef("a0")),),
         (Aggregation("result", name, AttributeRef("a1")),),
     )
-    return Case(f"{name}({kind})", plan, {relation.name: records})
+    return Case(f"{name}({kind})", plan, {relation.name: records}, _CLASSES)
 
 
 def test_every_aggregate_function(interpreted: SparkSession) -> None:

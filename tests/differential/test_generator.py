@@ -1,0 +1,87 @@
+"""What the generated cases are worth: each kind of plan and of delivery is among CI's seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from catalog.plan import Aggregate, Join, Plan, walk
+from tests.differential.case import Case, Outcome
+from tests.differential.expected import expected
+from tests.differential.make_case import make_case
+from tests.differential.make_records import AGGREGATED
+from tests.oracle.delivery import deliver_strong
+from tests.oracle.values import Tuple
+
+# As many as `.ci/run` asks for.
+_SEEDS = range(500)
+# In how many of these cases at least: about two thirds of what there is.
+_LEAST = {
+    "Source": 500,
+    "Filter": 115,
+    "Project": 225,
+    "Union": 130,
+    "Aggregate": 85,
+    "Join": 70,
+    "hopping window": 38,
+    "condition of a join": 26,
+    "results": 225,
+    "results of an aggregate": 64,
+    "results of a join": 24,
+    "lowered result": 20,
+    "label of several categories": 175,
+    "classes that get different results": 135,
+    "a class that gets some results and not others": 150,
+    "results that only weak delivery gives": 43,
+}
+
+
+@pytest.fixture(scope="module")
+def counts() -> Counter[str]:
+    """In how many cases each trait is found."""
+    return Counter(trait for seed in _SEEDS for trait in _traits(make_case(seed)))
+
+
+@pytest.mark.parametrize("trait", _LEAST)
+def test_enough_cases_have(counts: Counter[str], trait: str) -> None:
+    assert counts[trait] >= _LEAST[trait], counts
+
+
+def _traits(case: Case) -> set[str]:
+    outcome = expected(case)
+    found = {*_of_plan(case.plan), *_of_results(outcome.results), *_of_delivery(case, outcome)}
+    if outcome.results:
+        kinds = {Aggregate: "an aggregate", Join: "a join"}
+        found |= {f"results of {text}" for kind, text in kinds.items() if kind.__name__ in found}
+    return found
+
+
+def _of_plan(plan: Plan) -> Iterator[str]:
+    for node in walk(plan):
+        yield type(node).__name__
+        if isinstance(node, Aggregate) and node.window.slide_ms < node.window.size_ms:
+            yield "hopping window"
+        if isinstance(node, Join) and node.condition is not None:
+            yield "condition of a join"
+
+
+def _of_results(results: Sequence[Tuple]) -> Iterator[str]:
+    for each in results:
+        yield "results"
+        categories = each.label.categories() if each.label is not None else ()
+        if len(categories) > 1:
+            yield "label of several categories"
+        if not set(AGGREGATED).isdisjoint(categories):
+            yield "lowered result"
+
+
+def _of_delivery(case: Case, outcome: Outcome) -> Iterator[str]:
+    if len({tuple(got) for got in outcome.delivered if got}) > 1:
+        yield "classes that get different results"
+    for each, got in zip(case.classes, outcome.delivered, strict=True):
+        if 0 < len(got) < len(outcome.results):
+            yield "a class that gets some results and not others"
+        if each.weak and len(got) > len(deliver_strong(outcome.results, each.clearance)):
+            yield "results that only weak delivery gives"
