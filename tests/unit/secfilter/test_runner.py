@@ -57,13 +57,17 @@ class Bench:
     wanted: Sequence[Run] | Exception = ()
     refuse: Exception | None = None
     lengthens: bool = True
+    away: bool = False
+    applied: int = 0
     now: float = 100.0
     queries: list[FakeQuery] = field(default_factory=list)
     told: list[tuple[str, str, str]] = field(default_factory=list)
     marks: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.runner = Runner(self.ask, self.report, self.start, lambda: self.now, pace=PACE)
+        self.runner = Runner(
+            self.ask, self.report, self.start, lambda: self.now, self.apply, pace=PACE
+        )
 
     def ask(self) -> Sequence[Run]:
         if isinstance(self.wanted, Exception):
@@ -71,8 +75,17 @@ class Bench:
         return self.wanted
 
     def report(self, name: str, state: str, message: str, mark: str) -> None:
+        self.write()
         self.told.append((name, state, message))
         self.marks[name] = mark
+
+    def apply(self) -> None:
+        self.write()
+        self.applied += 1
+
+    def write(self) -> None:
+        if self.away:
+            raise Unavailable("the database is away")
 
     def start(self, run: Run, settled: bool) -> FakeQuery:
         if self.refuse is not None:
@@ -218,6 +231,28 @@ def test_while_the_catalog_is_away_everything_goes_on() -> None:
     bench.step(5)
     assert not bench.queries[0].asked
     assert bench.told[-1] == ("a", "running", "3 without a valid label")
+
+
+def test_what_could_not_be_reported_is_reported_later() -> None:
+    bench = Bench((run_of("a"), run_of("b")), away=True)
+    bench.step()
+    bench.wanted = (run_of("a", 2), run_of("b"))
+    bench.step()
+    bench.step()
+    first, second, third = bench.queries
+    assert (first.asked, second.asked, third.run) == (True, False, run_of("a", 2))
+    third.over, third.error = True, ValueError()
+    bench.step(2)
+    bench.step(2)
+    assert [q.run.name for q in bench.queries].count("a") == 3, "a crash is answered all the same"
+    assert not any(q.asked or q.killed for q in (second, bench.queries[-1]))
+    assert (bench.told, bench.applied) == ([], 0)
+    bench.away = False
+    bench.step(2)
+    message = "3 without a valid label"
+    assert sorted(bench.told) == [("a", "running", message), ("b", "running", message)]
+    assert bench.marks["a"] == fingerprint(run_of("a", 2))
+    assert bench.applied == 1
 
 
 def test_the_end_stops_everything_at_batch_ends() -> None:
