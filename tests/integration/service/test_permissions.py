@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +22,8 @@ from catalog.subject import Subject
 from secadmin.control.platform import Platform
 from tests.integration.brokers import embedded_only
 from tests.integration.service.conftest import Api, NewUser, sqlite_only
-from tests.integration.service.operations import NEED_A_RIGHT, Call, Operation
+from tests.integration.service.operations import NEED_A_RIGHT, Operation
+from tests.integration.service.variants import Variant, variants
 from tests.integration.service.world import World, all_powerful, changes, make_world
 
 RIGHTS = Path(__file__).parents[3] / "docs" / "rights.md"
@@ -45,49 +45,6 @@ class Asked:
 
     def __str__(self) -> str:
         return f"{self.permission} on {self.kind}"
-
-
-@dataclass(frozen=True)
-class Variant:
-    """Optional parts of a request, and choices that change what is asked for."""
-
-    also: tuple[str, ...] = ()
-    kind: str | None = None
-    public: bool | None = None
-    reads: str = "stream"
-
-    def __str__(self) -> str:
-        parts = [f"with `{name}`" for name in (*self.also, *(["public"] if self.public else []))]
-        parts += [f"of kind {self.kind}"] if self.kind else []
-        parts += [f"that reads an {self.reads}"] if self.reads != "stream" else []
-        return ", ".join(parts)
-
-    def call(self, operation: Operation, world: World) -> Call:
-        """The operation's request about the world."""
-        chosen: dict[str, Any] = {"kind": self.kind, "public": self.public}
-        chosen = {name: value for name, value in chosen.items() if value is not None}
-        if self.kind is not None:
-            chosen["name"] = chosen["object"] = world.names[self.kind]
-        if self.reads != "stream":
-            chosen["text"] = f"SELECT * FROM {world.names[self.reads]}"
-        return operation.call(world, also=self.also, **chosen)
-
-
-def variants(operation: Operation) -> Iterator[Variant]:
-    """The plain request, each optional part, each kind of object, what a query can read."""
-    names = {**operation.in_query, **(operation.in_body or {})}
-    kind = ObjectKind.STREAM.value if names.get("kind") else None
-    yield Variant(kind=kind)
-    if "kind" in names:
-        yield from (Variant(kind=other.value) for other in ObjectKind if other != kind)
-    # A stream's other parts make sense with an event time only.
-    base = ("event_time",) if "event_time" in names else ()
-    optional = [name for name, must in names.items() if not must and name not in ("kind", "name")]
-    yield from (Variant((*base, name), kind) for name in optional)
-    if "public" in names:
-        yield Variant(public=True)
-    if "text" in names:
-        yield Variant(reads="output")
 
 
 @dataclass
