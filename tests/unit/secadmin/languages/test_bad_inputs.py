@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 import pytest
@@ -13,9 +12,9 @@ from catalog.errors import InvalidInput
 from catalog.expression import Literal
 from catalog.plan import Project
 from secadmin.languages import parse_borealis, parse_sql
+from tests.bad_inputs import VECTORS, require_vectors, xml_names
 from tests.unit.secadmin.languages.streams import Streams
 
-VECTORS = Path(__file__).parents[5] / "shared" / "vectors" / "bad-inputs"
 # Read anew for each string and place: small.
 DIAGRAM = """
 <borealis>
@@ -43,9 +42,12 @@ DIAGRAM = """
 </borealis>
 """
 PLACES = ('"twice &gt; 1000"', '"twice"', '"double"', '"doubled"')
-pytestmark = pytest.mark.skipif(
-    not VECTORS.is_dir(), reason="the shared test vectors are not beside the repository"
-)
+
+
+@pytest.fixture(autouse=True)
+def vectors() -> None:
+    """Every test here needs them."""
+    require_vectors()
 
 
 def _strings() -> list[str]:
@@ -63,9 +65,9 @@ def test_as_sql() -> None:
 
 def test_behind_a_query() -> None:
     for text in _strings():
-        with suppress(InvalidInput):
-            parse_sql(f"SELECT price FROM trades WHERE symbol = {text}", Streams())
-            parse_sql(f"SELECT price FROM trades WHERE symbol = '{text}'", Streams())
+        for operand in (text, f"'{text}'"):
+            with suppress(InvalidInput):
+                parse_sql(f"SELECT price FROM trades WHERE symbol = {operand}", Streams())
 
 
 def test_as_a_constant() -> None:
@@ -108,7 +110,7 @@ def test_in_a_diagram() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [path.name for path in sorted(VECTORS.glob("*.xml")) if "simple" not in path.name],
+    [name for name in xml_names() if "simple" not in name],
 )
 def test_bombs_and_external_entities(name: str) -> None:
     with pytest.raises(InvalidInput, match="document types and entities"):
