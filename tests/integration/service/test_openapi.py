@@ -6,6 +6,7 @@ FUZZING_SEED (1) and FUZZING_EXAMPLES (12 an operation, kind of input and user) 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis import APIOperation, Case, GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.core import NOT_SET
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_headers_conformance,
@@ -25,7 +27,15 @@ from secadmin.service.app import create_app
 from tests.bad_inputs import internals_in
 from tests.integration.brokers import embedded_only
 from tests.integration.service.conftest import PASSWORD, Api, NewUser, log_in, sqlite_only
-from tests.integration.service.operations import NEED_A_RIGHT, OPERATIONS, Operation
+from tests.integration.service.operations import (
+    NEED_A_RIGHT,
+    OPEN_TO_ALL,
+    OPERATIONS,
+    OWN_AFFAIRS,
+    Call,
+    Operation,
+)
+from tests.integration.service.variants import variants
 from tests.integration.service.world import World, all_powerful, changes, make_world
 
 # The form of an answer depends on neither the database nor the broker's home.
@@ -114,6 +124,42 @@ def test_as_nobody(
     statuses = fuzz(described[operation.path][operation.method], nobody, anonymous)
     assert all(400 <= status < 500 for status in statuses)
     assert changes(platform, nobody.user) == before
+
+
+def own_affairs(world: World, user: Api, role: str) -> World:
+    """The world as it is for requests about the caller's own user, role and access."""
+    access = user.post(f"/outputs/{world.names['output']}/subscriptions")
+    own = {"user": user.user, "role": role, "principal": access["principal"]}
+    return replace(world, names=world.names | own)
+
+
+def as_case(described: Any, call: Call) -> Case[Any]:
+    """The request as one of the document's."""
+    case: Case[Any] = described[call.path][call.method].Case(
+        path_parameters=call.path_values,
+        query=call.params,
+        body=NOT_SET if call.body is None else call.body,
+        media_type=None if call.body is None else "application/json",
+    )
+    return case
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_what_succeeds_is_as_described(
+    operation: Operation, described: Any, world: World, admin: Api, new_user: NewUser
+) -> None:
+    """Of what is generated all may be refused; here every operation succeeds."""
+    # What is deleted here, other operations need.
+    there = make_world(admin) if operation.method == "DELETE" else world
+    user, role = all_powerful(there, new_user)
+    passwords = {}
+    if str(operation) in OPEN_TO_ALL | OWN_AFFAIRS:
+        there, passwords = own_affairs(there, user, role), {"password": PASSWORD, "old": PASSWORD}
+    for variant in variants(operation):
+        case = as_case(described, variant.call(operation, there, **passwords))
+        response = case.call(headers={"Authorization": f"Bearer {user.token}"})
+        assert 200 <= response.status_code < 300, f"{variant}: {response.text}"
+        case.validate_response(response, checks=CHECKS)
 
 
 def test_afterwards_the_audit_log_is_whole(admin: Api) -> None:

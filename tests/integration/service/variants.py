@@ -26,10 +26,10 @@ class Variant:
         parts += [f"that reads an {self.reads}"] if self.reads != "stream" else []
         return ", ".join(parts)
 
-    def call(self, operation: Operation, world: World) -> Call:
-        """The operation's request about the world."""
-        chosen: dict[str, Any] = {"kind": self.kind, "public": self.public}
-        chosen = {name: value for name, value in chosen.items() if value is not None}
+    def call(self, operation: Operation, world: World, **given: Any) -> Call:
+        """The operation's request about the world; `given` are values of other parts."""
+        own = {"kind": self.kind, "public": self.public}
+        chosen = given | {name: value for name, value in own.items() if value is not None}
         if self.kind is not None:
             chosen["name"] = chosen["object"] = world.names[self.kind]
         if self.reads != "stream":
