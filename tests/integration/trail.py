@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from sqlalchemy import text
 
 from catalog.audit import verify
 from catalog.store import Catalog
+from tests.tampering import deeds
 
 Decision = tuple[str, str, str, str]
 CHANGED, ALLOWED, DENIED = "changed", "allowed", "denied"
@@ -48,7 +48,6 @@ DECISIONS: tuple[Decision, ...] = (
     ("joe", "revoke", "stream in1: READ TUPLE of CUSTOMER2", CHANGED),
     ("joe", "grant", "stream in1: READ TUPLE of CUSTOMER2", CHANGED),
 )
-COLUMNS = ("at", "actor", "action", "object", "outcome", "reason", "detail", "hash")
 
 
 def assert_all_stand_in(database: Path) -> None:
@@ -73,29 +72,10 @@ def assert_tampering_shows(database: Path, scratch: Path) -> None:
             assert verify(session).intact
             assert verify(session).entries == len(rows)
         for number in range(1, len(rows) + 1):
-            for deed in _deeds(number, len(rows)):
+            for deed in deeds(number, len(rows)).values():
                 assert not _intact_after(catalog, deed), deed
     finally:
         catalog.close()
-
-
-def _deeds(number: int, last: int) -> Iterator[tuple[str, ...]]:
-    """A column changed (each in its turn), the entry removed, left out without a gap, and moved."""
-    column = COLUMNS[number % len(COLUMNS)]
-    value = {"detail": "'{\"x\": 1}'", "at": "datetime(at, '+1 second') || '.000000'"}
-    changed = value.get(column, f"{column} || '0'")
-    yield (f"UPDATE audit SET {column} = {changed} WHERE seq = {number}",)
-    yield (f"DELETE FROM audit WHERE seq = {number}",)
-    yield (
-        f"DELETE FROM audit WHERE seq = {number}",
-        f"UPDATE audit SET seq = 1 - seq WHERE seq > {number}",
-        "UPDATE audit SET seq = -seq WHERE seq < 0",
-    )
-    other = number % last + 1
-    yield tuple(
-        f"UPDATE audit SET seq = {new} WHERE seq = {old}"
-        for old, new in ((number, 0), (other, number), (0, other))
-    )
 
 
 class _Undone(Exception):
