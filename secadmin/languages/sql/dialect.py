@@ -18,6 +18,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 E = TypeVar("E", bound=exp.Expr)
 MAX_SYNTAX_NODES = 50_000
+# Words that are read once more. What is in the language has at most one a character, of 64 KiB:
+# coalesce((a),(a),(a),...).
+MAX_REREAD = 70_000
 START = "start"
 
 
@@ -58,6 +61,11 @@ class Sql(Dialect):
             TokenType.DASH: lambda self: self.placed(exp.Neg, self._parse_unary),
         }
 
+        def reset(self) -> None:
+            """As sqlglot's, and nothing has been read twice."""
+            super().reset()
+            self._reread = 0
+
         def placed(self, kind: type[exp.Expr], operand: Callable[[], exp.Expr | None]) -> exp.Expr:
             """A prefix operator's node, which stands where the operator does."""
             start = self._prev
@@ -76,8 +84,23 @@ class Sql(Dialect):
             place = token or self._curr or self._prev
             raise Misread(message, place.end + 1 if ended else place.start, ended)
 
+        def _retreat(self, index: int) -> None:
+            """Go back, but not without end.
+
+            sqlglot reads what may be two things first as the one and then as the other: where such
+            things nest, as in STRUCT(STRUCT(...)), the work doubles with each level. Whatever it
+            tries begins with going back, so this bounds all of it.
+            """
+            self._reread += self._index - index
+            if self._reread > MAX_REREAD:
+                self.raise_error("Too much to try")
+            super()._retreat(index)
+
         def _parse_function_call(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
             start = self._curr
+            if (self._prev.token_type, self._next.token_type) == (TokenType.DOT, TokenType.L_PAREN):
+                # Of a chain of these sqlglot copies all that came before, at each.
+                self.raise_error("A function's name has no dots")
             call = super()._parse_function_call(*args, **kwargs)
             return call if call is None or "start" in call.meta else call.update_positions(start)
 

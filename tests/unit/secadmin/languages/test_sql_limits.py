@@ -6,6 +6,7 @@ import json
 import time
 
 import pytest
+from sqlglot.parser import Parser
 
 from catalog.errors import InvalidInput
 from catalog.plan_json import decode_plan, encode_plan
@@ -22,6 +23,7 @@ LARGE = {
     "list": f"SELECT * FROM trades WHERE volume IN ({','.join('1' * 9_000)})",
     "equations": "SELECT 1" + " = 1" * 12_000 + " AS x FROM trades",
     "dots": "SELECT a" + ".a" * 29_000 + " AS x FROM trades",
+    "dotted calls": "SELECT price" + ".f()" * 3_000 + " AS x FROM trades",
     "casts": "SELECT 1" + "::bigint" * 7_000 + " AS x FROM trades",
     "nulls": "SELECT 1" + " IS NULL" * 7_000 + " AS x FROM trades",
     "not": "SELECT " + "NOT " * 15_000 + "TRUE AS x FROM trades",
@@ -51,6 +53,34 @@ def test_refused_quickly(name: str) -> None:
     with pytest.raises(InvalidInput):
         parse_sql(LARGE[name], Streams())
     assert time.process_time() - start < 10  # 0.2 s each; a hang is what must not be
+
+
+# What sqlglot reads in two ways, each of them with all that is inside.
+TWO_WAYS = {
+    "structs": "SELECT " + "STRUCT(" * 29 + "INT" + ")" * 29 + " AS x FROM trades",
+    "objects": "SELECT " + "OBJECT(price, " * 29 + "INT" + ")" * 29 + " AS x FROM trades",
+    "types": "SELECT " + "INT(" * 29 + "1" + ")" * 29 + " AS x FROM trades",
+    "first operands": "SELECT " + "DECIMAL(" * 29 + "1" + ", 2)" * 29 + " AS x FROM trades",
+    "enums": "SELECT * FROM trades WHERE " + "1 < ENUM(" * 29 + "1" + ")" * 29,
+    "casts": "SELECT " + "CAST(INT(" * 14 + "1" + ") AS INT)" * 14 + " AS x FROM trades",
+}
+
+
+@pytest.mark.parametrize("name", TWO_WAYS)
+def test_work_does_not_double_with_each_level(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, advance = 0, Parser._advance
+
+    def counted(parser: Parser, times: int = 1) -> None:
+        nonlocal steps
+        steps += 1
+        if steps > 200_000:
+            raise OverflowError  # enough to tell; to the end it is hours
+        advance(parser, times)
+
+    monkeypatch.setattr(Parser, "_advance", counted)
+    with pytest.raises(InvalidInput):
+        parse_sql(TWO_WAYS[name], Streams())
+    assert 0 < steps < 150_000
 
 
 ALLOWED = {
