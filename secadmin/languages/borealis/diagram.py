@@ -14,7 +14,7 @@ from secadmin.languages.borealis.boxes import run_box
 from secadmin.languages.borealis.document import Arc, Box, Document, read_document
 from secadmin.languages.borealis.tree import parse_tree
 from secadmin.languages.borealis.wiring import check_wiring, cycle
-from secadmin.languages.building import Built, build
+from secadmin.languages.building import MAX_PARTS, Built, build
 from secadmin.languages.resolver import Resolver, look_up
 from secadmin.languages.text import placed
 
@@ -47,16 +47,24 @@ def _diagram(document: Document, resolver: Resolver) -> Diagram:
     streams = {arc.stream: _input(arc, document, resolver) for arc in document.inputs}
     _run(document, streams)
     outputs = [_output(arc, document, streams[arc.stream]) for arc in document.outputs]
-    if sum(streams[arc.stream].nodes for arc in document.outputs) > MAX_TOTAL_NODES:
-        raise InvalidInput(
-            f"the outputs have more than {MAX_TOTAL_NODES} boxes together, each counted with all "
-            "that it needs; split the diagram",
-            document.position,
-        )
+    _check_total([streams[arc.stream] for arc in document.outputs], document)
     for arc, (_, plan) in zip(document.outputs, outputs, strict=True):
         with placed(arc.position):
             check_plan(plan)
     return Diagram(tuple(outputs))
+
+
+def _check_total(outputs: list[Built], document: Document) -> None:
+    for total, most, what in (
+        (sum(built.nodes for built in outputs), MAX_TOTAL_NODES, "boxes"),
+        (sum(built.parts for built in outputs), MAX_PARTS, "parts (attributes, constants, calls)"),
+    ):
+        if total > most:
+            raise InvalidInput(
+                f"the outputs have more than {most} {what} together, each counted with all that "
+                "it needs; split the diagram",
+                document.position,
+            )
 
 
 def _input(arc: Arc, document: Document, resolver: Resolver) -> Built:

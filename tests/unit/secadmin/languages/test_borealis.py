@@ -114,6 +114,24 @@ def test_128_boxes_of_which_each_is_an_output() -> None:
     assert len(parse_borealis(text, Streams()).outputs) == 128
 
 
+def _large_outputs(count: int) -> str:
+    names = [f"s{i}" for i in range(count)]
+    condition = f"volume IN ({','.join('1' * 1_300)})"
+    boxes = "".join(
+        f'<box name="{name}" type="filter"><in stream="trades"/><out stream="{name}"/>'
+        f'<parameter name="expression.0" value="{condition}"/></box>'
+        for name in names
+    )
+    outputs = "".join(f'<output stream="{name}"/>' for name in names[:-1])
+    return _diagram(boxes, names[-1]).replace("<output", f"{outputs}<output", 1)
+
+
+def test_outputs_have_so_many_parts_together() -> None:
+    assert len(parse_borealis(_large_outputs(12), Streams()).outputs) == 12
+    with pytest.raises(InvalidInput, match=r"more than 50000 parts .* together"):
+        parse_borealis(_large_outputs(13), Streams())
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

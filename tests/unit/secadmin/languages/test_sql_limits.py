@@ -9,7 +9,10 @@ import pytest
 from sqlglot.parser import Parser
 
 from catalog.errors import InvalidInput
+from catalog.label import Label
 from catalog.plan_json import decode_plan, encode_plan
+from catalog.relation import Relation, RelationKind
+from catalog.schema import Attribute, Schema, Type
 from secadmin.languages import parse_sql
 from tests.unit.secadmin.languages.streams import Streams
 
@@ -102,3 +105,54 @@ ALLOWED = {
 def test_within_the_limits_a_plan_can_be_stored(name: str) -> None:
     plan = parse_sql(ALLOWED[name], Streams())
     assert decode_plan(json.loads(json.dumps(encode_plan(plan)))) == plan
+
+
+class Wide:
+    """A resolver of streams with as many attributes as there may be."""
+
+    def relation(self, name: str) -> Relation:
+        """A stream of that name."""
+        attributes = tuple(Attribute(f"a{i}", Type.BIGINT) for i in range(200))
+        return Relation(1, name, RelationKind.STREAM, Schema(attributes), None, 0, Label.of(1))
+
+
+def _copies(select: str, count: int) -> str:
+    return f"WITH a AS ({select}) SELECT * FROM a" + " UNION ALL SELECT * FROM a" * (count - 1)
+
+
+_SELECTS = {
+    # A constant, a comparison and the left side again for each choice.
+    "conditions": f"SELECT * FROM wide WHERE a1 IN ({','.join('1' * 1_300)})",
+    "columns": f"SELECT {','.join(f'a{i} AS b{i}' for i in range(200))} FROM wide",
+    "texts": f"SELECT '{'x' * 40_000}' AS text FROM wide",
+    "sources": "SELECT * FROM wide",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("conditions", 12), ("columns", 124), ("texts", 82), ("sources", 248)]
+)
+def test_a_part_that_is_used_often_is_stored_as_often(name: str, most: int) -> None:
+    plan = parse_sql(_copies(_SELECTS[name], most), Wide())
+    assert decode_plan(json.loads(json.dumps(encode_plan(plan)))) == plan
+    with pytest.raises(InvalidInput, match="more than 50000 parts"):
+        parse_sql(_copies(_SELECTS[name], most + 1), Wide())
+
+
+_IN = [f"t.volume IN ({'1,' * 1_300}{i})" for i in range(13)]
+_GROUPED = "FROM trades AS t GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)"
+LARGE_NODES = {
+    "columns": f"SELECT {', '.join(f'{part} AS x{i}' for i, part in enumerate(_IN))} FROM trades t",
+    "keys": f"SELECT count(*) AS n {_GROUPED}, {', '.join(_IN)}",
+    "aggregations": "SELECT "
+    + ", ".join(f"max(CASE WHEN {part} THEN 1 END) AS m{i}" for i, part in enumerate(_IN))
+    + f" {_GROUPED}",
+    "join": "SELECT t.ts FROM trades AS t JOIN quotes AS q ON t.symbol = q.symbol AND q.at = t.ts"
+    + "".join(f" AND {part}" for part in _IN),
+}
+
+
+@pytest.mark.parametrize("name", LARGE_NODES)
+def test_one_box_may_have_too_many_parts(name: str) -> None:
+    with pytest.raises(InvalidInput, match="more than 50000 parts"):
+        parse_sql(LARGE_NODES[name], Streams())
