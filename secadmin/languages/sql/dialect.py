@@ -22,6 +22,7 @@ MAX_SYNTAX_NODES = 50_000
 # coalesce((a),(a),(a),...).
 MAX_REREAD = 70_000
 START = "start"
+_BEHIND_TYPES = {TokenType.COLLATE, TokenType.DEFAULT, TokenType.FORMAT}
 
 
 class Misread(ParseError):
@@ -103,6 +104,21 @@ class Sql(Dialect):
                 self.raise_error("A function's name has no dots")
             call = super()._parse_function_call(*args, **kwargs)
             return call if call is None or "start" in call.meta else call.update_positions(start)
+
+        def _parse_cast(self, strict: bool, safe: bool | None = None) -> exp.Expr:
+            """As sqlglot's, which reads over a COLLATE, DEFAULT or FORMAT that says nothing."""
+            cast = super()._parse_cast(strict, safe)
+            if self._prev.token_type in _BEHIND_TYPES:
+                self.raise_error("A type and nothing else", self._prev)
+            return cast
+
+        def _parse_star_op(self, *keywords: str) -> list[exp.Expr] | None:
+            """As sqlglot's, which reads over a REPLACE or RENAME that says nothing."""
+            start = self._index
+            found = super()._parse_star_op(*keywords)
+            if not found and self._index != start:
+                self.raise_error("Nothing stands here", self._prev)
+            return found
 
         def _parse_case(self) -> exp.Expr | None:
             start = self._prev

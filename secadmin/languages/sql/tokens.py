@@ -18,6 +18,7 @@ MAX_NESTING = 30
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _ONLY_ALL = "as every tuple would have to be kept for ever to know"
+_ONLY_INNER = "only inner joins: write JOIN ... ON"
 REFUSED = {
     TokenType.DISTINCT: f"DISTINCT is not possible on a stream, {_ONLY_ALL}; group by a window",
     TokenType.ORDER_BY: "ORDER BY is not possible: a stream has no end; sort what you receive",
@@ -31,6 +32,8 @@ REFUSED = {
     TokenType.QUALIFY: "QUALIFY is not part of this language",
     TokenType.LATERAL: "LATERAL is not part of this language",
     TokenType.EXISTS: "EXISTS is not part of this language; use an interval join",
+    TokenType.NATURAL: f'{_ONLY_INNER} (a name is written "natural")',
+    TokenType.ASOF: f'{_ONLY_INNER} (a name is written "asof")',
     TokenType.VALUES: "VALUES is not part of this language; a query reads streams and outputs",
 }
 _NAMES_AND_CONSTANTS = {
@@ -48,6 +51,19 @@ _CLOSERS = {closer: opener for opener, closer in _OPENERS.items()}
 # A comma separates two things.
 _NO_COMMA_AFTER = {TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.GROUP_BY}
 _NO_COMMA_BEFORE = {TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM}
+# What an item of a list stands behind.
+_BEFORE_ITEMS = {TokenType.SELECT, TokenType.L_PAREN, TokenType.COMMA}
+_NO_SOURCE: set[TokenType | None] = {TokenType.FROM, TokenType.FOR, TokenType.R_PAREN}
+# Before these, the word stands for nothing. A name follows AS, in CAST a type, in WITH a query.
+_NOTHING: dict[TokenType, set[TokenType | None]] = {
+    TokenType.FROM: _NO_SOURCE,
+    TokenType.FOR: _NO_SOURCE,
+    TokenType.ALIAS: {
+        *(None, *_SIGNS - {TokenType.L_PAREN}, TokenType.ALIAS, TokenType.SELECT, TokenType.FROM),
+        *(TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.UNION, TokenType.WITH),
+        *(TokenType.JOIN, TokenType.ON, TokenType.END),
+    },
+}
 
 
 def take_updates(tokens: list[Token]) -> int | None:
@@ -68,7 +84,7 @@ def check_tokens(tokens: list[Token], place: Place) -> None:
     for index, token in enumerate(tokens):
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         before = tokens[index - 1].token_type if index else None
-        fault = _unknown(token) or _fault(token, following) or _misplaced(token, before)
+        fault = _unknown(token) or _misplaced(token, before) or _fault(token, following)
         if fault is not None:
             raise InvalidInput(fault, place(token.start))
     _check_nesting(tokens, place)
@@ -98,6 +114,8 @@ def _fault(token: Token, following: Token | None) -> str | None:
     if kind == TokenType.NUMBER and following and following.start == token.end + 1:
         glued = after in {TokenType.VAR, TokenType.NUMBER, TokenType.IDENTIFIER}
         return f"cannot read the number {token.text[:20]!r}" if glued else None
+    if after in _NOTHING.get(kind, ()):
+        return f"{token.text.upper()} with nothing behind it"
     return _comma_fault(kind, after)
 
 
@@ -106,11 +124,13 @@ def _misplaced(token: Token, before: TokenType | None) -> str | None:
     starts = before in {None, TokenType.L_PAREN, TokenType.ALL}
     if token.token_type == TokenType.FROM and starts:
         return "a query starts with SELECT or WITH"
-    leads = starts or before in {TokenType.SELECT, TokenType.COMMA, TokenType.FROM}
+    leads = starts or before in {*_BEFORE_ITEMS, TokenType.FROM, TokenType.WITH}
     if token.token_type == TokenType.ALIAS and leads:
         return "AS with nothing before it"
-    if token.token_type == TokenType.FOR and before == TokenType.FROM:
-        return "FROM with nothing behind it"
+    if token.token_type == TokenType.ALL and before in _BEFORE_ITEMS:
+        return "ALL stands after UNION"
+    if token.token_type == TokenType.WITH and before == TokenType.R_PAREN:
+        return "WITH stands once; a comma separates its queries"
     return None
 
 
