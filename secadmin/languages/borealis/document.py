@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from catalog.errors import InvalidInput, Position
@@ -19,6 +20,8 @@ _TYPES = {
     "timestamp": Type.TIMESTAMP,
     "bool": Type.BOOLEAN,
 }
+# Diagrams of other systems have it; strings here have no greatest length.
+_SIZE = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,8 @@ def _field(element: Element) -> Attribute:
             values["type"].place(),
         )
     size = values.get("size")
-    if size is not None and (kind is not Type.STRING or not size.text.isdecimal()):
-        raise InvalidInput("size is a string's greatest length, a number", size.place())
+    if size is not None and (kind is not Type.STRING or not _SIZE.fullmatch(size.text)):
+        raise InvalidInput("size is a number, and of strings only", size.place())
     return Attribute(values["name"].text, kind)
 
 
