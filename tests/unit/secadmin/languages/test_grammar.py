@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import secadmin.languages
-from secadmin.languages import parse_borealis, parse_sql
+from catalog import plan_check, schema
+from secadmin.languages import building, parse_borealis, parse_sql, typed
+from secadmin.languages.sql import tokens
 from secadmin.languages.sql.functions import SCALAR
 from tests.unit.secadmin.languages.streams import Streams
 
@@ -36,3 +38,33 @@ def test_functions_are_described() -> None:
     described = set(re.findall(r"[A-Z_]+", GRAMMAR))
     aliases = {"CEILING", "CHARACTER_LENGTH", "SUBSTR"}
     assert {name.upper() for name in SCALAR} - aliases <= described
+
+
+def test_limits_are_described() -> None:
+    limits = GRAMMAR.partition("## Limits")[2]
+    days = plan_check.MAX_WINDOW_MS // 86_400_000
+    assert f"{days} days" in limits
+    for limit, what in (
+        (plan_check.MAX_NODES, "boxes"),
+        (building.MAX_DEPTH, "in a row"),
+        (schema.MAX_ATTRIBUTES, "attributes"),
+        (typed.MAX_SIZE, "parts"),
+        (typed.MAX_DEPTH, "levels"),
+        (tokens.MAX_NESTING, "levels"),
+        (building.MAX_PARTS, "parts"),
+    ):
+        assert f"{limit:,} {what}" in limits
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("INT", "BIGINT"), ("FLOAT", "DOUBLE"), ("VARCHAR", "STRING"), ("TEXT", "STRING")],
+)
+def test_types_of_other_systems_are_described(written: str, meant: str) -> None:
+    plans = [
+        parse_sql(f"SELECT CAST(price AS {name}) AS x FROM trades", Streams())
+        for name in (written, meant)
+    ]
+    assert plans[0] == plans[1]
+    types = next(line for line in GRAMMAR.splitlines() if line.startswith("| types |"))
+    assert f"`{written}`" in types
