@@ -37,7 +37,7 @@ def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...])
         *(part for i, a in enumerate(node.aggregations) for part in _parts(i, a, schema)),
         *(fn.bit_or(fn.col(label_column(index))).alias(label_column(index)) for index in words),
         fn.count(fn.lit(1)).alias(_COUNT),
-        *(_least_values(node, schema) if declared else ()),
+        *([_least_values(node, schema).alias(_LEAST)] if declared else ()),
     )
     grouped = grouped.where(_all_read(grouped))
     results = [_result(i, a, schema).alias(a.name) for i, a in enumerate(node.aggregations)]
@@ -97,11 +97,11 @@ def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]
     return [functions[aggregation.function](value).alias(_part(index))]
 
 
-def _least_values(node: Aggregate, schema: Schema) -> list[Column]:
+def _least_values(node: Aggregate, schema: Schema) -> Column:
     """Of how many tuples the value that went in least often was not NULL."""
     values = [to_column(a.argument, schema) for a in node.aggregations if a.argument is not None]
     counts = [fn.count(fn.lit(1)), *(fn.count(value) for value in values)]
-    return [(fn.least(*counts) if values else counts[0]).alias(_LEAST)]
+    return fn.least(*counts) if values else counts[0]
 
 
 def _result(index: int, aggregation: Aggregation, schema: Schema) -> Column:

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from sqlalchemy import select
 
 from catalog.audit import PLATFORM
-from catalog.bootstrap import ensure_initialised
 from catalog.errors import Unavailable
 from catalog.models import AuditEntry, Withdrawal
-from catalog.passwords import Passwords
 from catalog.store import Catalog
 from secadmin.control.unknown_acls import UnknownAcls
 from secadmin.kafka.acl import ForeignAcl, GroupAcl, Operation, TopicAcl
 from tests.unit.secadmin.control.test_alignment import Locks
 
 TOPICS = {f"out.many.{number}" for number in range(40)}
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db")
-    ensure_initialised(catalog, tmp_path / "first", Passwords(cost=4))
-    yield catalog
-    catalog.close()
 
 
 def test_all_the_locks_are_held_or_none(catalog: Catalog) -> None:

@@ -6,14 +6,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
 from sqlalchemy import select, update
 
-from catalog.bootstrap import ensure_initialised
 from catalog.errors import Unavailable
 from catalog.models import Access, Object, Session, User
 from catalog.passwords import Passwords
@@ -58,14 +56,6 @@ class Kafka:
         if any(self.bad in topic for topic in topics if self.bad):
             raise Unavailable("Kafka still lists the deleted topic")
         self.deleted.extend(topics)
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db")
-    ensure_initialised(catalog, tmp_path / "first", Passwords(cost=4))
-    yield catalog
-    catalog.close()
 
 
 def _platform(catalog: Catalog, kafka: Kafka, alignment: Alignment) -> Platform:
