@@ -149,7 +149,7 @@ class Story:
     def _end_of(self, topic: str) -> int:
         """The offset of the next record, asked as the platform's administrator."""
         kafka = self.stack.settings.kafka
-        admin = AdminClient(kafka.client_config(kafka.secadmin))
+        admin = AdminClient({**kafka.client_config(kafka.secadmin), "log_level": 0})
         place = TopicPartition(topic, 0)
         latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         return int(admin.list_offsets({place: latest})[place].result().offset)
