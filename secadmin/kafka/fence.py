@@ -203,6 +203,6 @@ def _addresses(
 ) -> list[BrokerAddress]:
     if partition.leader is None or partition.leader.id not in brokers:
         raise Unavailable(f"partition {partition.id} has no leader")
-    # Who is not listed as alive is taken for dead, and its connections for closed; a broker that has
-    # lost its controllers, but neither the leader nor its clients, would be left out (README).
+    # Who is not listed as alive is taken for dead, and its connections for closed; a broker that
+    # has lost its controllers, but neither the leader nor its clients, is left out (README).
     return [brokers[node.id] for node in partition.replicas if node.id in brokers]
