@@ -32,7 +32,7 @@ from secfilter.strict_json import Envelope
 Newest = Mapping[str, Mapping[int, int]]
 _TEXT, _TEXTS, _SHAPE, _REASON = "__text", "__texts", "__shape", "__reason"
 # What the quick reading makes of the text, and whether it could; what the strict one makes of it.
-_APART, _QUICK, _JSON = "__apart", "__quick", "__json"
+_DENSE, _APART, _QUICK, _JSON = "__dense", "__apart", "__quick", "__json"
 _RAW = ("key", "value", "partition", "offset", "timestamp")
 _READ = (*_RAW, STREAM, KIND)
 
@@ -65,19 +65,20 @@ def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
 def _parsed(records: DataFrame, group: StreamGroup, envelope: Envelope) -> DataFrame:
     numbered = records.select(*_RAW, group.number(fn.col("topic")).alias(STREAM))
     known = numbered.select("*", group.kind().alias(KIND))
-    # What is too large or not UTF-8 is not even looked at.
+    # What is too large is not even looked at.
     text = fn.when(
-        (fn.octet_length("value") <= group.each(lambda s: s.max_bytes))
-        & fn.is_valid_utf8(fn.col("value").cast("string")),
+        fn.octet_length("value") <= group.each(lambda s: s.max_bytes),
         fn.col("value").cast("string"),
     )
     decoded = known.select("*", text.alias(_TEXT))
-    apart = group.by_kind(lambda kind: quick_json.taken_apart(fn.col(_TEXT), kind.schema))
-    tried = decoded.select("*", apart.alias(_APART))
+    dense = decoded.select("*", _apart(group, blanks=False).alias(_DENSE))
+    apart = fn.when(quick_json.is_apart(fn.col(_DENSE)), fn.col(_DENSE))
+    tried = dense.select("*", apart.otherwise(_apart(group, blanks=True)).alias(_APART))
     usual = quick_json.is_usual(fn.col(_TEXT), fn.col(_APART))
     sorted_out = tried.select("*", usual.alias(_QUICK))
-    # Most records need no more than that; the others are parsed.
-    json = fn.when(~fn.col(_QUICK), envelope.parse(fn.col(_TEXT)))
+    # Most records need no more than that; the others are parsed, where they are UTF-8.
+    parsable = ~fn.col(_QUICK) & fn.is_valid_utf8(fn.col(_TEXT))
+    json = fn.when(parsable, envelope.parse(fn.col(_TEXT)))
     parsed = sorted_out.select("*", json.alias(_JSON))
     strict = parsed.select(
         "*",
@@ -87,6 +88,11 @@ def _parsed(records: DataFrame, group: StreamGroup, envelope: Envelope) -> DataF
     texts_of = group.by_kind(lambda kind: strict_json.texts_of(fn.col(_tuple(kind)), kind.schema))
     both = fn.when(fn.col(_QUICK), quick_json.texts_of(fn.col(_APART))).otherwise(texts_of)
     return strict.select(*_READ, _TEXT, _QUICK, _SHAPE, both.alias(_TEXTS))
+
+
+def _apart(group: StreamGroup, *, blanks: bool) -> Column:
+    text = fn.col(_TEXT)
+    return group.by_kind(lambda k: quick_json.taken_apart(text, k.schema, blanks=blanks))
 
 
 def _tuple(kind: Kind) -> str:
@@ -124,7 +130,7 @@ def _reason(group: StreamGroup, envelope: Envelope) -> Column:
     return (
         fn.when(value.isNull(), "there is no value")
         .when(too_large, "larger than the stream allows")
-        .when(fn.col(_TEXT).isNull(), "not UTF-8")
+        .when(strict & ~fn.is_valid_utf8(fn.col(_TEXT)), "not UTF-8")
         .when(strict & (shape.isNull() | ~envelope.is_object(shape)), "not exactly one JSON object")
         .when(strict & ~fits, "fields or their types are not the schema's")
         .when(group.by_kind(_unreadable_time), "a timestamp is not ISO 8601 with a zone")

@@ -25,8 +25,10 @@ class KafkaOptions:
 
     connection: Mapping[str, str]
 
-    def source(self, topics: Sequence[str], starting: Offsets | None = None) -> dict[str, str]:
-        """Options of a streaming source over `topics`.
+    def source(
+        self, topics: Sequence[str], starting: Offsets | None = None, *, headers: bool = True
+    ) -> dict[str, str]:
+        """Options of a streaming source over `topics`, with the records' headers or without.
 
         `starting` is {topic: {partition: offset}} for all partitions, used when there is no
         checkpoint yet; without it the topics are read from their beginning.
@@ -36,7 +38,7 @@ class KafkaOptions:
             **self.connection,
             "subscribe": ",".join(topics),
             "startingOffsets": start,
-            "includeHeaders": "true",
+            "includeHeaders": str(headers).lower(),
             "groupIdPrefix": GROUP_PREFIX,
             # A gap in a labelled topic is told (the query fails), never skipped.
             "failOnDataLoss": "true",

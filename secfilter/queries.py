@@ -106,7 +106,9 @@ class Engine:
     def _frame(self, run: Run, checkpoint: Checkpoint) -> DataFrame:
         if isinstance(run, IngestRun):
             newest = self.positions.newest_origins(s.relation.name for s in run.streams)
-            return ingest(self._records(in_topics(run), checkpoint), run, newest)
+            # A sender's headers say nothing, and reading them takes time.
+            records = self._records(in_topics(run), checkpoint, headers=False)
+            return ingest(records, run, newest)
         count = 0
 
         def source(relation: Relation) -> DataFrame:
@@ -118,10 +120,12 @@ class Engine:
         compiled = compile_plan(run.plan, source, narrow=checkpoint.narrow())
         return fan_out(compiled, run, self.id_key)
 
-    def _records(self, topics: list[str], checkpoint: Checkpoint) -> DataFrame:
+    def _records(
+        self, topics: list[str], checkpoint: Checkpoint, *, headers: bool = True
+    ) -> DataFrame:
         # Spark wants offsets of exactly the topics that this source reads.
         start = {t: p for t, p in (checkpoint.start or {}).items() if t in topics}
-        options = self.kafka.source(topics, start)
+        options = self.kafka.source(topics, start, headers=headers)
         return self.spark.readStream.format("kafka").options(**options).load()
 
 

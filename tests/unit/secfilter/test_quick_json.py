@@ -2,6 +2,8 @@
 
 import json
 import random
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -83,12 +85,13 @@ def numbers(chance: random.Random) -> str:
     return f'{{"at":"{AT}Z","n":{whole},"x":{sign}{before}.{digits},"last":"a"}}'
 
 
-def readings(spark: SparkSession, texts: list[str]) -> list[Row]:
-    """What ingest makes of each text, in their order."""
+def readings(spark: SparkSession, records: Sequence[str | bytes]) -> list[Row]:
+    """What ingest makes of each record, in their order."""
     kind, label = RelationKind.STREAM, Label.of(0)
     relation = Relation(1, "one", kind, SCHEMA, "at", 1000, label)
     run = IngestRun("ingest-1", (IngestStream(relation, label, 60_000, 10_000),))
-    rows = [("in.one", None, text.encode(), 0, n, TAKEN_S) for n, text in enumerate(texts)]
+    values = [each.encode() if isinstance(each, str) else each for each in records]
+    rows = [("in.one", None, value, 0, n, TAKEN_S) for n, value in enumerate(values)]
     frame = spark.createDataFrame(
         rows,
         "topic string, key binary, value binary, partition int, offset bigint, timestamp double",
@@ -104,13 +107,16 @@ def read(row: Row) -> list[str | float]:
     return fields
 
 
-def are_usual(spark: SparkSession, texts: list[str]) -> list[bool]:
-    """Which texts are read quickly."""
+def are_usual(spark: SparkSession, texts: list[str], schema: Schema = SCHEMA) -> list[bool]:
+    """Which texts are read quickly, with blanks or without."""
     frame = spark.createDataFrame([(text,) for text in texts], "t string").coalesce(1)
-    apart = frame.select("t", quick_json.taken_apart(fn.col("t"), SCHEMA).alias("apart"))
-    return [
-        row[0] for row in apart.select(quick_json.is_usual(fn.col("t"), fn.col("apart"))).collect()
-    ]
+    forms = [quick_json.taken_apart(fn.col("t"), schema, blanks=b) for b in (False, True)]
+    apart = frame.select("t", *(form.alias(f"form{n}") for n, form in enumerate(forms)))
+    usual = [quick_json.is_usual(fn.col("t"), fn.col(f"form{n}")) for n in range(len(forms))]
+    dense, any_blanks = zip(*apart.select(*usual).collect(), strict=True)
+    # What has no blanks is read by the pattern with blanks, too.
+    assert all(one <= other for one, other in zip(dense, any_blanks, strict=True))
+    return list(any_blanks)
 
 
 def test_usual_records_are_read_quickly_and_no_others(spark: SparkSession) -> None:
@@ -141,3 +147,46 @@ def test_usual_records_are_tuples(spark: SparkSession, text: str) -> None:
     sent = json.loads(text)
     assert fields[3] == ("-" if sent.get("s") is None else sent["s"])
     assert fields[5] == sent["last"]
+
+
+@pytest.mark.parametrize("required", [(), (0,), (1,), (2,), (0, 2)])
+def test_commas_stand_between_the_fields_that_are_there(
+    spark: SparkSession, required: tuple[int, ...]
+) -> None:
+    names = ("a", "b", "c")
+    schema = Schema(
+        tuple(Attribute(name, Type.BIGINT, required=n in required) for n, name in enumerate(names))
+    )
+    usual, unusual = [], []
+    for there in product((False, True), repeat=3):
+        fields = [f'"{name}":{n}' for n, name in enumerate(names) if there[n]]
+        right = [",".join(fields), " , ".join(fields)]
+        wrong = [
+            "," + right[0],
+            right[0] + ",",
+            ", " + right[1],
+            right[1] + " ,",
+            ",,".join(fields),
+        ]
+        wrong += [" ".join(fields)]
+        whole = all(there[n] for n in required)
+        for body in (*right, *wrong):
+            is_right = body in right and whole
+            for text in (f"{{{body}}}", f"{{ {body} }}"):
+                (usual if is_right else unusual).append(text)
+    texts = usual + [text for text in unusual if text not in usual]
+    assert are_usual(spark, texts, schema) == [text in usual for text in texts]
+
+
+def test_what_is_not_utf8_is_refused_and_the_replacement_character_is_not(
+    spark: SparkSession,
+) -> None:
+    before, after = f'{{"at":"{AT}Z","last":"a'.encode(), b'b"}'
+    broken = [b"\xff", b"\xc3", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82"]
+    rows = readings(spark, [before + piece + after for piece in (*broken, "\ufffd".encode())])
+    *refused, taken = rows
+    for row, piece in zip(refused, broken, strict=True):
+        assert row["topic"] == "quarantine.one"
+        assert bytes(row["headers"][0]["value"]) == b"not UTF-8"
+        assert bytes(row["value"]) == before + piece + after
+    assert taken["topic"] == "lab.one" and bytes(taken["value"]).decode().endswith("a\ufffdb")
