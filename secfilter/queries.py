@@ -8,13 +8,14 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.plan import gives_updates, is_stateful, sources
+from catalog.plan_check import event_time
 from catalog.plan_json import encode
 from catalog.relation import Relation
 from catalog.runs import IngestRun, QueryRun, Run
@@ -26,6 +27,7 @@ from secfilter.ingest import in_topics, ingest
 from secfilter.kafka_options import KafkaOptions, Offsets
 from secfilter.lab import read_lab
 from secfilter.leftovers import Leftovers
+from secfilter.order import check_supported, in_order
 from secfilter.pace import Pace
 from secfilter.positions import Positions
 
@@ -69,10 +71,9 @@ class Engine:
         writer = writer.queryName(run.name).option("checkpointLocation", str(checkpoint.spark))
         if isinstance(run, QueryRun) and _in_microbatches(run):
             interval = f"{self.pace.microbatch_ms} milliseconds"
-            mode = "update" if gives_updates(run.plan) else "append"
-            return _started(writer.outputMode(mode).trigger(processingTime=interval))
+            return _started(writer.outputMode(_mode(run)).trigger(processingTime=interval))
         batch = f"{self.pace.real_time_ms(run, settled=settled)} milliseconds"
-        return _started(writer.outputMode("update").trigger(realTime=batch))
+        return _started(writer.outputMode(_mode(run)).trigger(realTime=batch))
 
     def _checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
         """Where the run goes on, and how many records it has lost.
@@ -118,6 +119,10 @@ class Engine:
             return read_lab(records, relation, f"source_{count}")
 
         compiled = compile_plan(run.plan, source, narrow=checkpoint.narrow())
+        check_supported(compiled.frame, _mode(run))
+        if _in_microbatches(run):
+            ordered = in_order(compiled.frame, event_time(run.plan))
+            compiled = replace(compiled, frame=ordered)
         return fan_out(compiled, run, self.id_key)
 
     def _records(
@@ -140,6 +145,13 @@ def _started(writer: Any) -> StreamingQuery:
 def _in_microbatches(run: Run) -> bool:
     """Spark's real-time mode keeps no state."""
     return isinstance(run, QueryRun) and is_stateful(run.plan)
+
+
+def _mode(run: Run) -> str:
+    """The output mode; the real-time trigger has one alone."""
+    if isinstance(run, QueryRun) and _in_microbatches(run):
+        return "update" if gives_updates(run.plan) else "append"
+    return "update"
 
 
 def _owners(run: Run) -> dict[str, int]:

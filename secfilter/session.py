@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidInput
+from secfilter.order import UNCHECKED
 
 # Offset and commit logs cost 45 ms each with Spark's defaults on a local disk, 5 ms with these.
 _CHECKPOINTS = {
@@ -107,6 +108,7 @@ def session_options(
         **_CLOSED,
         **_MEANING,
         **_STREAMING,
+        **UNCHECKED,
         **_ONE_PROCESS,
         **(_with_jars(jars) if jars else {}),
         **(options or {}),

@@ -23,7 +23,7 @@ from deploy.stack import Stack, StackOptions
 from tests.integration.brokers import CONTAINER, EMBEDDED
 from tests.integration.container_broker import ContainerBroker, require_image
 from tests.integration.results import Result, expected, last_day_sent, only, received
-from tests.integration.trail import assert_all_stand_in, assert_tampering_shows
+from tests.integration.trail import Commands, assert_all_stand_in, assert_tampering_shows
 from tests.requirements import missing
 
 
@@ -54,7 +54,9 @@ def story(runtime: Runtime, kafka: Path | None, tmp_path: Path) -> Iterator[Stor
             told.close()
 
 
-def test_the_scenario(story: Story, tmp_path: Path) -> None:
+def test_the_scenario(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(story.stack.state / "catalog.db")
+    commands.watch(monkeypatch)
     story.admit()
     story.define()
     story.query()
@@ -94,6 +96,8 @@ def test_the_scenario(story: Story, tmp_path: Path) -> None:
     assert story.people["joe"].ask("audit", "verify")["intact"] is True
     log = story.stack.state / "catalog.db"
     assert_all_stand_in(log)
+    silent = [(who, what) for who, what, entries in commands.added if not entries]
+    assert len(commands.added) > 30 and silent == [], "decided and not written down"
     assert_tampering_shows(log, tmp_path)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from sqlalchemy import text
 
 from catalog.audit import verify
 from catalog.store import Catalog
+from deploy.scenario.person import Person
 from tests.tampering import deeds
 
 Decision = tuple[str, str, str, str]
@@ -48,6 +52,34 @@ DECISIONS: tuple[Decision, ...] = (
     ("joe", "revoke", "stream in1: READ TUPLE of CUSTOMER2", CHANGED),
     ("joe", "grant", "stream in1: READ TUPLE of CUSTOMER2", CHANGED),
 )
+
+
+@dataclass
+class Commands:
+    """Every command that somebody runs, with what it adds to the log under that user's name."""
+
+    database: Path
+    added: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
+
+    def watch(self, patch: pytest.MonkeyPatch) -> None:
+        """From now on, until `patch` is undone."""
+        attempt = Person.attempt
+
+        def watched(
+            person: Person, *arguments: str, text: str = ""
+        ) -> subprocess.CompletedProcess[str]:
+            before = self._entries_of(person.name)
+            done = attempt(person, *arguments, text=text)
+            self.added.append((person.name, arguments, self._entries_of(person.name) - before))
+            return done
+
+        patch.setattr(Person, "attempt", watched)
+
+    def _entries_of(self, actor: str) -> int:
+        with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as connection:
+            query = "SELECT count(*) FROM audit WHERE actor = ?"
+            found: int = connection.execute(query, (actor,)).fetchone()[0]
+        return found
 
 
 def assert_all_stand_in(database: Path) -> None:

@@ -157,7 +157,8 @@ def test_commas_stand_between_the_fields_that_are_there(
     schema = Schema(
         tuple(Attribute(name, Type.BIGINT, required=n in required) for n, name in enumerate(names))
     )
-    usual, unusual = [], []
+    usual: list[str] = []
+    unusual: list[str] = []
     for there in product((False, True), repeat=3):
         fields = [f'"{name}":{n}' for n, name in enumerate(names) if there[n]]
         right = [",".join(fields), " , ".join(fields)]
