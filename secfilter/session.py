@@ -43,6 +43,7 @@ _MEANING = {
     # `Price` and `price` are two attributes.
     "spark.sql.caseSensitive": "true",
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
+    **UNCHECKED,
 }
 
 _STREAMING = {
@@ -108,7 +109,6 @@ def session_options(
         **_CLOSED,
         **_MEANING,
         **_STREAMING,
-        **UNCHECKED,
         **_ONE_PROCESS,
         **(_with_jars(jars) if jars else {}),
         **(options or {}),
