@@ -69,11 +69,12 @@ class Engine:
         frame = self._frame(run, checkpoint)
         writer: Any = frame.writeStream.format("kafka").options(**self.kafka.sink())
         writer = writer.queryName(run.name).option("checkpointLocation", str(checkpoint.spark))
-        if isinstance(run, QueryRun) and _in_microbatches(run):
+        writer = writer.outputMode(_mode(run))
+        if _in_microbatches(run):
             interval = f"{self.pace.microbatch_ms} milliseconds"
-            return _started(writer.outputMode(_mode(run)).trigger(processingTime=interval))
+            return _started(writer.trigger(processingTime=interval))
         batch = f"{self.pace.real_time_ms(run, settled=settled)} milliseconds"
-        return _started(writer.outputMode(_mode(run)).trigger(realTime=batch))
+        return _started(writer.trigger(realTime=batch))
 
     def _checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
         """Where the run goes on, and how many records it has lost.
@@ -149,9 +150,8 @@ def _in_microbatches(run: Run) -> bool:
 
 def _mode(run: Run) -> str:
     """The output mode; the real-time trigger has one alone."""
-    if isinstance(run, QueryRun) and _in_microbatches(run):
-        return "update" if gives_updates(run.plan) else "append"
-    return "update"
+    final = isinstance(run, QueryRun) and is_stateful(run.plan) and not gives_updates(run.plan)
+    return "append" if final else "update"
 
 
 def _owners(run: Run) -> dict[str, int]:
