@@ -42,6 +42,10 @@ def parser() -> argparse.ArgumentParser:
             )
         if name == "up":
             _add_up(command)
+        if name == "test":
+            command.add_argument(
+                "--long", action="store_true", help="also what proves by numbers (an hour or two)"
+            )
     return top
 
 

@@ -54,6 +54,8 @@ def _test(options: argparse.Namespace) -> int:
     """Become pytest, so that a signal reaches it and its exit code is ours."""
     runtime = ensure_runtime()
     os.environ["JAVA_HOME"] = str(runtime.java.resolve().parent.parent)
+    if options.long:
+        os.environ["TEST_LANE"] = "long"  # tests/lanes.py
     os.chdir(ROOT)
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "pytest", *options.arguments])

@@ -12,6 +12,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from deploy.runtime import ensure_runtime
 from secfilter.session import build_session
+from tests.lanes import is_long
 from tests.postgresql import postgresql
 
 __all__ = ["postgresql", "spark"]
@@ -28,6 +29,15 @@ _OPTIONS = {
 def pytest_configure() -> None:
     """Asked to end, a run ends as with Ctrl-C: what it started, containers too, is stopped."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In the sample lane, leave out what belongs to the long one alone."""
+    if is_long():
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(optionalhook=True)

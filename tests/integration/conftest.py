@@ -8,6 +8,28 @@ from deploy.broker import BrokerSettings, EmbeddedBroker
 from deploy.runtime import Runtime, ensure_runtime
 from tests.integration.brokers import CONTAINER, EMBEDDED, Broker
 from tests.integration.container_broker import ContainerBroker, require_image
+from tests.lanes import is_long
+
+# What Kafka itself decides. In the sample lane only these tests run in the container too.
+_OF_KAFKA = ("kafka/", "test_broker.py", "test_container_broker.py", "service/test_revocation.py")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the second broker to the long lane, but for the tests of what Kafka itself decides."""
+    if is_long():
+        return
+    here = "tests/integration/"
+    of_kafka = tuple(here + name for name in _OF_KAFKA)
+    left_out = [
+        item
+        for item in items
+        if item.nodeid.startswith(here)
+        and not item.nodeid.startswith(of_kafka)
+        and hasattr(item, "callspec")
+        and item.callspec.params.get("broker") == CONTAINER
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

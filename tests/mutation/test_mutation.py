@@ -1,7 +1,6 @@
 """No small change of what decides goes unnoticed, but for those that decide the same."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -22,8 +21,7 @@ TESTS = {
 }
 
 
-@pytest.mark.skipif("MUTATION" not in os.environ, reason="minutes long: asked for by MUTATION=1")
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("module", TESTS)
 def test_every_mutant_is_noticed_or_equivalent(module: str) -> None:
     # A process of its own: it forks one for each mutant, which nothing that runs here may be in.

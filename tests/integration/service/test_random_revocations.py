@@ -1,6 +1,7 @@
 """Revocations of all kinds at random moments, while data flow, against honest and hostile clients.
 
-`REVOCATION_COUNT` says how many (16), `REVOCATION_SEED` repeats what an earlier run drew.
+`REVOCATION_COUNT` says how many (40, and 200 in the long lane), `REVOCATION_SEED` repeats what an
+earlier run drew.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ from tests.integration.service.revocations.raw_clients import (
 from tests.integration.service.revocations.rounds import Rounds
 from tests.integration.service.revocations.surroundings import Surroundings, flowing
 from tests.integration.service.revocations.team import Objects, Team, personal, two_outputs
+from tests.lanes import number_of
 
 SEED = os.environ.get("REVOCATION_SEED") or secrets.token_hex(4)
-COUNT = int(os.environ.get("REVOCATION_COUNT", "16"))
+COUNT = number_of("REVOCATION_COUNT", sample=40, long=200)
 TEAMS, MEMBERS = 2, 3
 # So many that a kind of which none was drawn is missing.
 ENOUGH = 200

@@ -1,0 +1,31 @@
+"""The lanes: how many, and what is left out of the sample."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.lanes import LANE, LONG, is_long, number_of
+
+
+@pytest.mark.parametrize(
+    ("lane", "given", "number"),
+    [("", "", 5), (LONG, "", 50), ("", "7", 7), (LONG, "7", 7), ("sample", "", 5)],
+)
+def test_a_number_goes_by_the_lane_unless_it_is_given(
+    lane: str, given: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LANE, lane)
+    monkeypatch.setenv("HOW_MANY", given)
+    assert number_of("HOW_MANY", sample=5, long=50) == number
+    assert is_long() == (lane == LONG)
+
+
+@pytest.mark.parametrize("options", [[], ["--long"]])
+def test_the_long_lane_has_more(options: list[str]) -> None:
+    command = [sys.executable, "-m", "deploy", "test", *options]
+    listing = ["--collect-only", "-q", "tests/mutation", "tests/integration/secfilter"]
+    done = subprocess.run([*command, *listing], capture_output=True, text=True, check=False)
+    assert ("test_mutation.py" in done.stdout) == bool(options)
+    assert ("[container]" in done.stdout) == bool(options)
+    assert "[embedded]" in done.stdout
