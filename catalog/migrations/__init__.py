@@ -6,9 +6,12 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Engine, text
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, text
 
 from catalog.engine import for_writing
+from catalog.errors import InvalidInput
 from catalog.outage import outages_translated
 
 # Any number; it only must be the same for all services of a deployment.
@@ -19,7 +22,7 @@ def upgrade(engine: Engine) -> None:
     """Bring the tables to the newest revision, in one transaction; do nothing where they are.
 
     Safe when several services start at once: one goes first, the others find nothing to do.
-    Raises Unavailable where the database is away.
+    Raises Unavailable where the database is away, InvalidInput for tables of another version.
     """
     config = Config()
     # Config interpolates %; a folder's name may hold one.
@@ -28,4 +31,16 @@ def upgrade(engine: Engine) -> None:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         config.attributes["connection"] = connection
+        _require_known(connection, config)
         command.upgrade(config, "head")
+
+
+def _require_known(connection: Connection, config: Config) -> None:
+    """Raise InvalidInput for tables of a revision that this version does not know."""
+    found = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if found is not None and found not in known:
+        raise InvalidInput(
+            f"another version made this catalog (its tables are of revision {found}), and this "
+            "version cannot read it: start with a new state folder, or with an empty database"
+        )

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "v0_2_1"
 down_revision = None
 
 # SQLite numbers rows by itself only for INTEGER keys.

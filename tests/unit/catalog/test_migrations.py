@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import text
 
 from catalog.audit import AuditReport, Outcome, verify
+from catalog.engine import for_writing
+from catalog.errors import InvalidInput
 from catalog.migrations import upgrade
 from catalog.models import Base
 from catalog.store import Catalog
@@ -28,6 +31,13 @@ def test_upgrading_again_changes_nothing(catalog: Catalog) -> None:
     upgrade(catalog.engine)
     with catalog.read() as session:
         assert verify(session) == AuditReport(1)
+
+
+def test_tables_of_another_version_are_refused(catalog: Catalog) -> None:
+    with for_writing(catalog.engine).begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    with pytest.raises(InvalidInput, match=r"another version made .* 0001"):
+        upgrade(catalog.engine)
 
 
 def test_no_working_directory_and_no_plain_path_is_needed(
