@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import uvicorn
 
+from catalog.audit_key import AuditKey
 from catalog.bootstrap import ensure_initialised
 from catalog.errors import PlatformError, Unavailable
 from catalog.leases import Leases
@@ -21,6 +22,8 @@ from catalog.passwords import Passwords
 from catalog.settings import Settings
 from catalog.store import Catalog
 from secadmin.control.alignment import TOPIC_PATIENCE, Alignment, TopicLocks
+from secadmin.control.anchors import Anchors, Sender
+from secadmin.control.head_file import HeadFile
 from secadmin.control.platform import Platform
 from secadmin.control.upkeep import Upkeep, start_up
 from secadmin.kafka.cluster import Cluster
@@ -45,12 +48,16 @@ def topic_locks(catalog: Catalog) -> TopicLocks:
 
 def build_platform(settings: Settings, passwords: Passwords | None = None) -> Platform:
     """Put the parts together. Raises Unavailable where the database or Kafka is away."""
-    catalog = Catalog(settings.catalog_url)
+    key = AuditKey.load(settings.secadmin.audit_key_file)
+    catalog = Catalog(settings.catalog_url, key)
     passwords = passwords or Passwords()
     ensure_initialised(catalog, settings.secadmin.first_password_file, passwords)
 
     locks = topic_locks(catalog)
     cluster = Cluster(settings.kafka, lambda topic: locks([topic], TOPIC_PATIENCE))
+    places = (HeadFile(settings.secadmin.audit_heads_file), cluster.head_topic)
+    anchors = Anchors([Sender(each, key, catalog.clock, catalog.newest_head) for each in places])
+    catalog.tell_heads(anchors.offer)
     return Platform(
         catalog=catalog,
         kafka=cluster,
@@ -59,6 +66,7 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
         bootstrap=settings.kafka.bootstrap,
         ca_pem=settings.kafka.ca_file.read_text(),
         clock=catalog.clock,
+        anchors=anchors,
     )
 
 
@@ -67,6 +75,7 @@ def serve(settings: Settings) -> None:
     platform = _patiently_built(settings)
     upkeep = Upkeep(platform)
     upkeep.start()
+    platform.anchors.start()
     where = settings.secadmin
     try:
         uvicorn.run(
@@ -83,6 +92,7 @@ def serve(settings: Settings) -> None:
         )
     finally:
         upkeep.close()
+        platform.anchors.close()
         platform.catalog.close()
 
 
