@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import logging
 import sys
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import uvicorn
 
@@ -28,6 +29,8 @@ from secadmin.control.platform import Platform
 from secadmin.control.upkeep import Upkeep, start_up
 from secadmin.kafka.cluster import Cluster
 from secadmin.service.app import create_app
+from secadmin.service.door import Door, tls_context
+from secadmin.service.open_files import raise_limit
 
 log = logging.getLogger("secadmin")
 Result = TypeVar("Result")
@@ -72,18 +75,21 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
 
 def serve(settings: Settings) -> None:
     """Serve until stopped. What was decided earlier is carried out before the first request."""
+    raise_limit()
     platform = _patiently_built(settings)
     upkeep = Upkeep(platform)
     upkeep.start()
     platform.anchors.start()
     where = settings.secadmin
+    door = Door(tls_context(str(where.certificate_file), str(where.key_file)))
     try:
         uvicorn.run(
             create_app(platform),
             host=where.host,
             port=where.port,
-            ssl_certfile=where.certificate_file,
-            ssl_keyfile=where.key_file,
+            # TLS is the door's. uvicorn calls this as it would call a class.
+            http=cast(type[asyncio.Protocol], door.protocol),
+            ws="none",
             # Paths name objects and principals: who did what is the audit log's to tell.
             access_log=False,
             server_header=False,

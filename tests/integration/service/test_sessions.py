@@ -65,6 +65,14 @@ def test_a_body_that_is_too_large_is_refused_unread(anonymous: Api) -> None:
     assert response.status_code == 413
 
 
+def test_only_who_has_a_session_sends_more_than_a_login_needs(admin: Api, anonymous: Api) -> None:
+    body = {"name": "q", "language": "sql", "text": "x" * 100_000}
+    stranger = Api(anonymous.client, "a token that was never given out")
+    for caller, status in ((anonymous, 413), (stranger, 413), (admin, 422)):
+        assert caller.call("POST", "/queries", json=body).status_code == status
+    assert admin.call("POST", "/queries", content=b"x" * 2_000_000).status_code == 413
+
+
 def test_no_password_comes_back_in_an_error(anonymous: Api) -> None:
     response = anonymous.call(
         "POST", "/login", json={"user": "admin", "password": ["sesame-sesame"]}
