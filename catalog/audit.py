@@ -1,14 +1,15 @@
 """The audit log: a chain of hashes in which a changed, missing or inserted entry shows.
 
-Each entry's hash covers the entry and the hash before it. Who can rewrite the whole table can also
-write a new chain; a head that was pinned elsewhere (`head`, `verify`'s `expected_head`) shows that.
+Each entry's hash covers the entry and the hash before it, and is made with a key that no database
+holds: who can write the tables cannot write another chain. What can be done without the key, to
+cut the end off or to bring an older state back, shows by heads that were kept elsewhere.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -17,10 +18,12 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from catalog.audit_head import GENESIS, Head, KeptHeads
+from catalog.audit_key import AuditKey
 from catalog.models import AuditEntry, AuditHead
 
-GENESIS = "0" * 64
 HEAD_ID = 1
+_USE = "entry"
 # Who acts when no user does; no user can have this name.
 PLATFORM = "(platform)"
 # Who acts before anybody has proven to be a user.
@@ -41,17 +44,6 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
-    """The newest entry's number and hash, to be pinned outside the database."""
-
-    seq: int
-    hash: str
-
-    def __str__(self) -> str:
-        return f"{self.seq}:{self.hash}"
-
-
-@dataclass(frozen=True, slots=True)
 class AuditReport:
     """How many entries there are, and the first (number, what is wrong) that does not fit."""
 
@@ -64,7 +56,9 @@ class AuditReport:
         return self.first_problem is None
 
 
-def append(session: Session, head: AuditHead, at: datetime, fields: Mapping[str, Any]) -> None:
+def append(
+    session: Session, head: AuditHead, at: datetime, fields: Mapping[str, Any], key: AuditKey
+) -> None:
     """Add an entry behind the head, which the caller has locked, and move the head.
 
     `fields`: actor, action, object, outcome, reason, detail. Texts longer than their column are
@@ -82,33 +76,36 @@ def append(session: Session, head: AuditHead, at: datetime, fields: Mapping[str,
         # As it comes back from the database: keys are texts, tuples are lists.
         detail=json.loads(_canonical(dict(fields["detail"]))),
     )
-    entry.hash = _hash(entry, head.hash)
+    entry.hash = _hash(entry, head.hash, key)
     session.add(entry)
     head.seq, head.hash = entry.seq, entry.hash
     session.flush()
 
 
 def head(session: Session) -> Head:
-    """The head to pin. Raises LookupError where the head row is missing."""
+    """The head to keep. Raises LookupError where the head row is missing."""
     row = session.get(AuditHead, HEAD_ID)
     if row is None:
         raise LookupError("the audit log has no head")
     return Head(row.seq, row.hash)
 
 
-def verify(session: Session, expected_head: Head | None = None) -> AuditReport:
-    """Walk the whole chain. `expected_head`, pinned earlier, must still be part of it."""
-    number, previous, pinned = 0, GENESIS, expected_head is None or expected_head.seq == 0
+def verify(session: Session, key: AuditKey, kept: Collection[KeptHeads] = ()) -> AuditReport:
+    """Walk the whole chain. Each of the heads that were kept must be part of it.
+
+    They must have been read before the session's snapshot was taken, or newer ones look missing.
+    """
+    number, previous = 0, GENESIS
+    expected = _by_number(kept)
     query = select(AuditEntry).order_by(AuditEntry.seq).execution_options(yield_per=1_000)
     for entry in session.scalars(query):
         number += 1
-        problem = _problem(entry, number, previous)
+        problem = _problem(entry, number, previous, key)
         if problem is not None:
             return AuditReport(number - 1, (number, problem))
-        if expected_head is not None and entry.seq == expected_head.seq:
-            if entry.hash != expected_head.hash:
-                return AuditReport(number, (number, "the chain is another one than was pinned"))
-            pinned = True
+        for head, place in expected.pop(number, ()):
+            if head.hash != entry.hash:
+                return AuditReport(number, (number, f"the chain is another one than {place} says"))
         previous = entry.hash
         session.expunge(entry)
     row = session.get(AuditHead, HEAD_ID, populate_existing=True)
@@ -116,20 +113,32 @@ def verify(session: Session, expected_head: Head | None = None) -> AuditReport:
         return AuditReport(number, (number + 1, "the head is missing"))
     if (row.seq, row.hash) != (number, previous):
         return AuditReport(number, (number + 1, "entries are missing at the end"))
-    if not pinned:
-        return AuditReport(number, (number + 1, "entries are missing that were pinned"))
+    if expected:
+        head, place = expected[max(expected)][0]
+        missing = f"entries are missing: {place} says that there were {head.seq}"
+        return AuditReport(number, (number + 1, missing))
     return AuditReport(number)
 
 
-def _problem(entry: AuditEntry, number: int, previous: str) -> str | None:
+def _by_number(kept: Collection[KeptHeads]) -> dict[int, list[tuple[Head, str]]]:
+    """The heads, each with its place; those of an empty log say nothing."""
+    found: defaultdict[int, list[tuple[Head, str]]] = defaultdict(list)
+    for each in kept:
+        for head in each.heads:
+            if head != Head(0, GENESIS):
+                found[head.seq].append((head, each.place))
+    return found
+
+
+def _problem(entry: AuditEntry, number: int, previous: str, key: AuditKey) -> str | None:
     if entry.seq != number:
         return f"the entry is missing; the next one there is {entry.seq}"
-    if entry.hash != _hash(entry, previous):
+    if entry.hash != _hash(entry, previous, key):
         return "the entry was changed, inserted or moved"
     return None
 
 
-def _hash(entry: AuditEntry, previous: str) -> str:
+def _hash(entry: AuditEntry, previous: str, key: AuditKey) -> str:
     content = [
         entry.seq,
         entry.at.isoformat(timespec="microseconds"),
@@ -137,7 +146,7 @@ def _hash(entry: AuditEntry, previous: str) -> str:
         entry.detail,
         previous,
     ]
-    return hashlib.sha256(_canonical(content).encode()).hexdigest()
+    return key.code(_USE, _canonical(content))
 
 
 def _canonical(value: object) -> str:

@@ -24,12 +24,16 @@ class KafkaAccount:
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """The cluster: SASL_SSL with SCRAM-SHA-512, its CA, and the platform's two accounts."""
+    """The cluster: SASL_SSL with SCRAM-SHA-512, its CA, and the platform's three accounts.
+
+    `audit` does nothing but write the audit log's heads to a topic.
+    """
 
     bootstrap: str
     ca_file: Path
     secadmin: KafkaAccount
     secfilter: KafkaAccount
+    audit: KafkaAccount
     replication: int = 1
 
     def client_config(self, account: KafkaAccount) -> dict[str, Any]:
@@ -46,7 +50,11 @@ class KafkaSettings:
 
 @dataclass(frozen=True, slots=True)
 class SecAdminSettings:
-    """The control service's address, certificate and its first administrator's password file."""
+    """The control service: address, certificate, first administrator's password file, audit log.
+
+    `audit_key_file` holds the key that authenticates the audit log; `audit_heads_file` is where
+    its heads are kept beside Kafka.
+    """
 
     host: str
     port: int
@@ -54,6 +62,8 @@ class SecAdminSettings:
     key_file: Path
     ca_file: Path
     first_password_file: Path
+    audit_key_file: Path
+    audit_heads_file: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +112,7 @@ def _kafka(data: dict[str, Any]) -> KafkaSettings:
         ca_file=Path(data["ca_file"]),
         secadmin=_account(data["secadmin"]),
         secfilter=_account(data["secfilter"]),
+        audit=_account(data["audit"]),
         replication=int(data.get("replication", 1)),
     )
 
@@ -118,6 +129,8 @@ def _secadmin(data: dict[str, Any]) -> SecAdminSettings:
         key_file=Path(data["key_file"]),
         ca_file=Path(data["ca_file"]),
         first_password_file=Path(data["first_password_file"]),
+        audit_key_file=Path(data["audit_key_file"]),
+        audit_heads_file=Path(data["audit_heads_file"]),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,9 @@ from sqlalchemy import Engine, update
 from sqlalchemy.orm import Session
 
 from catalog import audit
-from catalog.audit import Outcome
+from catalog.audit import AuditReport, Outcome
+from catalog.audit_head import Head, KeptHeads
+from catalog.audit_key import AuditKey
 from catalog.clock import Clock, utc_now
 from catalog.decision import Decision
 from catalog.engine import for_reading, for_writing, open_engine
@@ -31,12 +33,21 @@ def bump_generation(session: Session) -> None:
 class Change:
     """One transaction that changes the catalog: the change and its audit entries, or nothing."""
 
-    def __init__(self, session: Session, head: AuditHead, actor: str, now: datetime) -> None:
+    def __init__(
+        self, session: Session, head: AuditHead, actor: str, now: datetime, key: AuditKey
+    ) -> None:
         self.session = session
         self.actor = actor
         self.now = now
         self.entries = 0
+        self.changed = False
         self._head = head
+        self._key = key
+
+    @property
+    def head(self) -> Head:
+        """The audit log's head as this change leaves it so far."""
+        return Head(self._head.seq, self._head.hash)
 
     def audit(
         self,
@@ -58,8 +69,9 @@ class Change:
             "reason": reason,
             "detail": detail or {},
         }
-        audit.append(self.session, self._head, self.now, fields)
+        audit.append(self.session, self._head, self.now, fields, self._key)
         self.entries += 1
+        self.changed |= outcome == Outcome.CHANGED
 
     def audit_decision(self, action: str, decision: Decision) -> None:
         """Write the decision as an entry of its own."""
@@ -74,15 +86,28 @@ class Change:
 class Catalog:
     """The database of one deployment. Safe to share between threads."""
 
-    def __init__(self, url: str, clock: Clock = utc_now, lock_timeout_ms: int = 10_000) -> None:
+    def __init__(
+        self,
+        url: str,
+        audit_key: AuditKey | None = None,
+        clock: Clock = utc_now,
+        lock_timeout_ms: int = 10_000,
+    ) -> None:
         """Open `sqlite:///<file>` or `postgresql://...`; the tables are made by `bootstrap`.
 
-        Raises InvalidInput for an unusable URL, Unavailable where the database is away.
+        Without the audit log's key nothing can be changed, as by the data plane. Raises
+        InvalidInput for an unusable URL, Unavailable where the database is away.
         """
         self.clock = clock
+        self._audit_key = audit_key
+        self._committed: Callable[[Head], None] = lambda head: None
         self.engine: Engine = open_engine(url, lock_timeout_ms)
         self._reading = for_reading(self.engine)
         self._writing = for_writing(self.engine)
+
+    def tell_heads(self, committed: Callable[[Head], None]) -> None:
+        """From now on tell the head after each committed change; `committed` must not wait."""
+        self._committed = committed
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -97,16 +122,34 @@ class Catalog:
         The audit head is locked first, so all changes of all services form one serial history and
         what the block reads is not changed under it. Committed when the block ends, rolled back
         when it raises. Raises Unavailable where the lock is not had in time or the database is
-        away, RuntimeError where the block wrote no audit entry. Nothing slow belongs in the block.
+        away, RuntimeError where the block wrote no audit entry or the catalog was opened without
+        the audit key. Nothing slow belongs in the block.
         """
+        if self._audit_key is None:
+            raise RuntimeError("only who has the audit key changes the catalog")
         with self.bookkeeping() as session:
             head = session.get(AuditHead, audit.HEAD_ID, with_for_update=True)
             if head is None:
                 raise Unavailable("the catalog is not initialised; start secadmin first")
-            change = Change(session, head, actor, self.clock())
+            change = Change(session, head, actor, self.clock(), self._audit_key)
             yield change
             if change.entries == 0:
                 raise RuntimeError("a change without an audit entry")
+            newest = change.head
+        if change.changed:
+            self._committed(newest)
+
+    def newest_head(self) -> Head:
+        """The audit log's head now. Raises Unavailable, LookupError where there is none."""
+        with self.read() as session:
+            return audit.head(session)
+
+    def verify_audit(self, kept: Collection[KeptHeads] = ()) -> AuditReport:
+        """Whether the audit log is whole, by heads that were kept. Raises Unavailable."""
+        if self._audit_key is None:
+            raise RuntimeError("only who has the audit key can verify the audit log")
+        with self.read() as session:
+            return audit.verify(session, self._audit_key, kept)
 
     def record(
         self,

@@ -7,6 +7,9 @@ ID_HEADER = "id"
 FENCE_HEADER = "fence"
 REASON_HEADER = "reason"
 
+HEAD_TOPIC = "audit.head"
+"""Where the audit log's heads are kept."""
+
 
 def in_topic(stream: str) -> str:
     """Where senders write a stream's tuples, as JSON."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from deploy.certificates import Certificates
-from deploy.credentials import Credentials
+from deploy.credentials import Credentials, ensure_credentials
 from deploy.errors import DeployError
 from deploy.files import private_folder, secret_file, write_private
 
@@ -22,6 +22,8 @@ Table: TypeAlias = dict[str, "str | int | float | bool | Table"]
 SPARK_MASTER = "local[256]"
 # 96 random bits: it is typed by a person, once.
 FIRST_PASSWORD_BYTES = 12
+# Writes the audit log's heads to Kafka; SecAdmin makes it there.
+AUDIT_USER = "secadmin-audit"
 _PATHS = {"jars", "checkpoints"}
 
 
@@ -44,7 +46,9 @@ def _account(credentials: Credentials) -> Table:
 
 
 def local_settings(state: Path, certificates: Certificates, port: int, jars: Path) -> Table:
-    """All tables but `[kafka]` for a deployment in `state`, making its folders and secrets.
+    """All tables for a deployment in `state`, making its folders and secrets.
+
+    Of `[kafka]` it has only the account that SecAdmin makes for the audit log's heads.
 
     Args:
         state: The deployment's private folder, absolute.
@@ -56,6 +60,7 @@ def local_settings(state: Path, certificates: Certificates, port: int, jars: Pat
     first = secret_file(secrets / "first-administrator.password", FIRST_PASSWORD_BYTES)
     return {
         "catalog": {"url": f"sqlite:///{state / 'catalog.db'}"},
+        "kafka": {"audit": _account(ensure_credentials(secrets, AUDIT_USER))},
         "secadmin": {
             "host": "127.0.0.1",
             "port": port,
@@ -63,6 +68,8 @@ def local_settings(state: Path, certificates: Certificates, port: int, jars: Pat
             "key_file": str(certificates.secadmin.key),
             "ca_file": str(certificates.ca),
             "first_password_file": str(first),
+            "audit_key_file": str(secret_file(secrets / "audit.key", 32)),
+            "audit_heads_file": str(private_folder(state / "audit") / "heads"),
         },
         "secfilter": {
             "master": SPARK_MASTER,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import logging
 import sys
 import time
@@ -10,10 +11,11 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import uvicorn
 
+from catalog.audit_key import AuditKey
 from catalog.bootstrap import ensure_initialised
 from catalog.errors import PlatformError, Unavailable
 from catalog.leases import Leases
@@ -21,10 +23,14 @@ from catalog.passwords import Passwords
 from catalog.settings import Settings
 from catalog.store import Catalog
 from secadmin.control.alignment import TOPIC_PATIENCE, Alignment, TopicLocks
+from secadmin.control.anchors import Anchors, Sender
+from secadmin.control.head_file import HeadFile
 from secadmin.control.platform import Platform
 from secadmin.control.upkeep import Upkeep, start_up
 from secadmin.kafka.cluster import Cluster
 from secadmin.service.app import create_app
+from secadmin.service.door import Door, tls_context
+from secadmin.service.open_files import raise_limit
 
 log = logging.getLogger("secadmin")
 Result = TypeVar("Result")
@@ -45,12 +51,16 @@ def topic_locks(catalog: Catalog) -> TopicLocks:
 
 def build_platform(settings: Settings, passwords: Passwords | None = None) -> Platform:
     """Put the parts together. Raises Unavailable where the database or Kafka is away."""
-    catalog = Catalog(settings.catalog_url)
+    key = AuditKey.load(settings.secadmin.audit_key_file)
+    catalog = Catalog(settings.catalog_url, key)
     passwords = passwords or Passwords()
     ensure_initialised(catalog, settings.secadmin.first_password_file, passwords)
 
     locks = topic_locks(catalog)
     cluster = Cluster(settings.kafka, lambda topic: locks([topic], TOPIC_PATIENCE))
+    places = (HeadFile(settings.secadmin.audit_heads_file), cluster.head_topic)
+    anchors = Anchors([Sender(each, key, catalog.clock, catalog.newest_head) for each in places])
+    catalog.tell_heads(anchors.offer)
     return Platform(
         catalog=catalog,
         kafka=cluster,
@@ -59,22 +69,27 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
         bootstrap=settings.kafka.bootstrap,
         ca_pem=settings.kafka.ca_file.read_text(),
         clock=catalog.clock,
+        anchors=anchors,
     )
 
 
 def serve(settings: Settings) -> None:
     """Serve until stopped. What was decided earlier is carried out before the first request."""
+    raise_limit()
     platform = _patiently_built(settings)
     upkeep = Upkeep(platform)
     upkeep.start()
+    platform.anchors.start()
     where = settings.secadmin
+    door = Door(tls_context(str(where.certificate_file), str(where.key_file)))
     try:
         uvicorn.run(
             create_app(platform),
             host=where.host,
             port=where.port,
-            ssl_certfile=where.certificate_file,
-            ssl_keyfile=where.key_file,
+            # TLS is the door's. uvicorn calls this as it would call a class.
+            http=cast(type[asyncio.Protocol], door.protocol),
+            ws="none",
             # Paths name objects and principals: who did what is the audit log's to tell.
             access_log=False,
             server_header=False,
@@ -83,6 +98,7 @@ def serve(settings: Settings) -> None:
         )
     finally:
         upkeep.close()
+        platform.anchors.close()
         platform.catalog.close()
 
 

@@ -26,6 +26,7 @@ from sqlalchemy.exc import OperationalError
 from catalog.migrations import upgrade
 from catalog.store import Catalog
 from deploy.ports import LOOPBACK, free_port
+from tests.audit_key import AUDIT_KEY
 from tests.requirements import missing
 
 ELSEWHERE = "SECURE_STREAMS_TEST_POSTGRESQL"
@@ -82,7 +83,7 @@ class PostgresqlServer:
         """A database with the tables: to copy it is much faster than to migrate anew."""
         if self._migrated is None:
             self._migrated = self._create()
-            catalog = Catalog(self._url_of(self._migrated))
+            catalog = Catalog(self._url_of(self._migrated), AUDIT_KEY)
             upgrade(catalog.engine)
             # What is copied may have no connection.
             catalog.close()

@@ -29,3 +29,17 @@ def deeds(number: int, last: int) -> dict[str, tuple[str, ...]]:
             for old, new in ((number, 0), (other, number), (0, other))
         ),
     }
+
+
+def cut_off(behind: int) -> tuple[str, ...]:
+    """All entries behind that one removed, and the head put back: a chain that is whole."""
+    newest = f"(SELECT hash FROM audit WHERE seq = {behind})"
+    return (
+        f"DELETE FROM audit WHERE seq > {behind}",
+        f"UPDATE audit_head SET seq = {behind}, hash = {newest}",
+    )
+
+
+def emptied() -> tuple[str, ...]:
+    """No entry is left, and the head is that of a new log."""
+    return ("DELETE FROM audit", f"UPDATE audit_head SET seq = 0, hash = '{'0' * 64}'")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from sqlalchemy import select
 
-from catalog.audit import AuditReport, verify
+from catalog.audit import AuditReport, head
+from catalog.audit_head import Head, KeptHeads
 from catalog.decision import Decision
 from catalog.models import AuditEntry
 from catalog.permission import ObjectKind, Permission
 from catalog.subject import subject_of_user
+from secadmin.control.anchors import AnchorState
 from secadmin.control.platform import Platform
 from secadmin.control.work import Caller, reading
 
@@ -56,8 +60,36 @@ def read_audit(platform: Platform, caller: Caller, after: int, limit: int) -> li
         return list(view.session.scalars(newer.limit(limit)))
 
 
-def verify_audit(platform: Platform, caller: Caller) -> AuditReport:
-    """Check the audit log's hash chain. Needs CHANGE SYSTEM."""
+def audit_head(platform: Platform, caller: Caller) -> Head:
+    """The audit log's head, to be kept elsewhere. Needs CHANGE SYSTEM."""
+    with reading(platform, caller, "read audit head", "audit log") as view:
+        view.require_system(Permission.CHANGE_SYSTEM)
+        return head(view.session)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether the audit log is whole, and what it was compared with."""
+
+    report: AuditReport
+    anchors: tuple[AnchorState, ...]
+
+
+def verify_audit(platform: Platform, caller: Caller, given: Head | None) -> Verification:
+    """Check the audit log's chain, and that each head that was kept is part of it.
+
+    `given` is one that the caller kept. Needs CHANGE SYSTEM.
+    """
     with reading(platform, caller, "verify audit", "audit log") as view:
         view.require_system(Permission.CHANGE_SYSTEM)
-        return verify(view.session)
+    # Heads before entries: a head that is sent meanwhile is of an entry that is read, too.
+    states = tuple(platform.anchors.states())
+    kept = [state.kept for state in states]
+    if given is not None:
+        kept.append(KeptHeads("the given head", frozenset({given})))
+    report = platform.catalog.verify_audit(kept)
+    lost = next((state for state in states if state.lost is not None), None)
+    if report.intact and lost is not None and lost.lost is not None:
+        problem = f"{lost.kept.place} lacks the head {lost.lost.seq}, which was sent there"
+        report = replace(report, first_problem=(lost.lost.seq, problem))
+    return Verification(report, states)

@@ -10,6 +10,7 @@ from typing import Protocol
 from catalog.passwords import Passwords
 from catalog.store import Catalog
 from secadmin.control.alignment import Alignment, TopicControl
+from secadmin.control.anchors import Anchors
 from secadmin.control.wanted_access import WantedState
 from secadmin.kafka.reconcile import Taking
 
@@ -50,7 +51,10 @@ class KafkaControl(TopicControl, Protocol):
 
 @dataclass(frozen=True)
 class Platform:
-    """Catalog, Kafka and what aligns them. `bootstrap` and `ca_pem` go to clients."""
+    """Catalog, Kafka and what aligns them; where the audit log's heads are kept.
+
+    `bootstrap` and `ca_pem` go to clients.
+    """
 
     catalog: Catalog
     kafka: KafkaControl
@@ -59,3 +63,4 @@ class Platform:
     bootstrap: str
     ca_pem: str
     clock: Callable[[], datetime]
+    anchors: Anchors

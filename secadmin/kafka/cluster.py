@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol
 
 from catalog.settings import KafkaSettings
-from catalog.topics import in_topic, lab_topic, quarantine_topic
+from catalog.topics import HEAD_TOPIC, in_topic, lab_topic, quarantine_topic
 from secadmin.kafka.access import Lock, PrincipalsOf, TopicAccess
 from secadmin.kafka.acl import Acl, TopicAcl, platform_acls, read_acls, write_acls
 from secadmin.kafka.acls import Acls
 from secadmin.kafka.connect import AdminClients, check_connection
 from secadmin.kafka.fence import Fence
 from secadmin.kafka.fence_writer import FenceWriter
+from secadmin.kafka.head_topic import HeadTopic
 from secadmin.kafka.principals import Principals
 from secadmin.kafka.reconcile import Reconciler, Taking
 from secadmin.kafka.topics import DAY_MS, Topics, TopicSpec
@@ -49,6 +50,7 @@ class Cluster:
         self._writer = FenceWriter(settings)
         self._connections = BrokerConnections(settings)
         self._platform_account = settings.secfilter.username
+        self._audit_account = settings.audit.username
         self._topics = Topics(self._admins, settings)
         self._principals = Principals(self._admins)
         self._acls = Acls(self._admins, self._connections)
@@ -57,7 +59,8 @@ class Cluster:
         self._reconciler = Reconciler(
             self._acls, self._topics, self._access, self._platform_account
         )
-        self._principals.ensure_secfilter(settings)
+        self._principals.ensure(settings.secfilter)
+        self.head_topic = HeadTopic(settings, self._topics, self._principals, self._acls)
 
     def close(self) -> None:
         """Give connections back."""
@@ -137,6 +140,8 @@ class Cluster:
                 found |= write_acls(principal, topic)
             for topic in now.topics & existing:
                 found |= platform_acls(self._platform_account, topic)
+            if HEAD_TOPIC in existing:
+                found |= write_acls(self._audit_account, HEAD_TOPIC)
             return frozenset(acl for acl in found if isinstance(acl, TopicAcl))
 
         self._reconciler.reconcile(acls, taking)

@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from catalog.errors import Unavailable
@@ -62,6 +62,23 @@ def fence_producer(settings: KafkaSettings) -> Producer:
         "topic.metadata.refresh.interval.ms": _TOPICS_KNOWN_MS,
     }
     return Producer(_QUIET | own | settings.client_config(settings.secadmin))
+
+
+def head_producer(settings: KafkaSettings) -> Producer:
+    """The producer of the audit log's heads, under their own account."""
+    own = {"acks": "all", "linger.ms": 0, "message.timeout.ms": int(REQUEST_TIMEOUT_S * 1000)}
+    return Producer(_QUIET | own | settings.client_config(settings.audit))
+
+
+def head_consumer(settings: KafkaSettings) -> Consumer:
+    """A consumer of the audit log's heads: as SecAdmin, without a group's offsets."""
+    own = {
+        "group.id": "secadmin-audit",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+    }
+    return Consumer(_QUIET | own | settings.client_config(settings.secadmin))
 
 
 def check_connection(admins: AdminClients) -> None:

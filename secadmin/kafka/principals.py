@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 )
 
 from catalog.errors import Unavailable
-from catalog.settings import KafkaSettings
+from catalog.settings import KafkaAccount
 from secadmin.kafka.connect import (
     REQUEST_TIMEOUT_S,
     AdminClients,
@@ -88,12 +88,11 @@ class Principals:
         future: Any = reads.describe_user_scram_credentials(request_timeout=REQUEST_TIMEOUT_S)
         return frozenset(finished(future, "list the principals"))
 
-    def ensure_secfilter(self, settings: KafkaSettings) -> None:
-        """Make the data plane's account exist with the password in its file. Raises Unavailable.
+    def ensure(self, account: KafkaAccount) -> None:
+        """Make an account of the platform exist with the password in its file. Raises Unavailable.
 
         Kafka cannot tell a password, so it is set again at each call; that disturbs nobody.
         """
-        account = settings.secfilter
         self._upsert(Credentials(account.username, account.password()))
 
     def _upsert(self, credentials: Credentials) -> None:

@@ -7,7 +7,15 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import NewTopic, OffsetSpec, TopicDescription
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+    TopicDescription,
+)
 
 from catalog.errors import Conflict, Unavailable
 from catalog.settings import KafkaSettings
@@ -20,10 +28,12 @@ from secadmin.kafka.connect import (
 )
 
 DAY_MS = 24 * 60 * 60 * 1000
+FOREVER_MS = -1
 SERVED_TIMEOUT_S = 20.0
 """Longest wait for a created topic to be served, or for a deleted one to be gone, in seconds."""
 
-NAMESPACES = ("in.", "lab.", "quarantine.", "out.")
+NAMESPACES = ("in.", "lab.", "quarantine.", "out.", "audit.")
+_KEPT = {"retention.ms": str(FOREVER_MS), "retention.bytes": "-1", "cleanup.policy": "delete"}
 _FENCED = ("out.", "quarantine.")
 # Each time it is asked a busy broker falls back further, so it is asked ever less often.
 _FIRST_POLL_S, _LONGEST_POLL_S = 0.01, 0.5
@@ -37,7 +47,10 @@ _INDEX_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic to create. Its name tells its use (`catalog.topics`); retention is in ms."""
+    """A topic to create. Its name tells its use (`catalog.topics`); retention is in ms.
+
+    With `FOREVER_MS` nothing in it is ever deleted, whatever its size.
+    """
 
     name: str
     partitions: int = 1
@@ -63,6 +76,7 @@ def topic_config(spec: TopicSpec, replication: int) -> dict[str, str]:
         **({"compression.type": "uncompressed"} if sent else {}),
         "cleanup.policy": "delete",
         "retention.ms": str(spec.retention_ms),
+        **(_KEPT if spec.retention_ms == FOREVER_MS else {}),
         "max.message.bytes": str(_SENT_BYTES if sent else _GROWN_BYTES),
         "min.insync.replicas": str(max(1, replication - 1)),
         # A sender's clock must not decide how long its records are kept. Elsewhere the writer is
@@ -105,6 +119,18 @@ class Topics:
                     f"the topic {name} exists with {found} partitions, "
                     f"not {wanted[name].partitions}: choose another name or number"
                 )
+
+    def keep_forever(self, name: str) -> None:
+        """Set again that nothing in the topic is ever deleted. Raises Unavailable."""
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in _KEPT.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        futures = self._admins.changes.incremental_alter_configs(
+            [resource], request_timeout=REQUEST_TIMEOUT_S
+        )
+        all_finished(futures.values(), f"change the settings of {name}")
 
     def delete(self, names: Collection[str]) -> None:
         """Delete the topics that exist, and return once none is listed. Raises Unavailable."""

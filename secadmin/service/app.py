@@ -12,6 +12,7 @@ from secadmin.service.authentication import Authenticated
 from secadmin.service.body_limit import BodyLimit
 from secadmin.service.description import RESPONSES, describe
 from secadmin.service.hashing import HashingThreads
+from secadmin.service.open_requests import OpenRequests
 from secadmin.service.problems import add_problem_handlers
 from secadmin.service.routes import ROUTERS
 
@@ -25,6 +26,7 @@ def create_app(platform: Platform) -> FastAPI:
     app.state.hashing = HashingThreads()
     add_problem_handlers(app)
     app.add_middleware(BodyLimit)
+    app.add_middleware(OpenRequests)
     app.middleware("http")(_add_headers)
     for router in ROUTERS:
         app.include_router(router)

@@ -11,6 +11,7 @@ from catalog.errors import NotAuthenticated
 from catalog.sessions import authenticate
 from secadmin.control.platform import Platform
 from secadmin.control.work import Caller
+from secadmin.service.door import KNOWN
 
 _bearer = HTTPBearer(auto_error=False)
 
@@ -24,21 +25,35 @@ OnPlatform = Annotated[Platform, Depends(platform_of)]
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
-def _authenticate(platform: Platform, credentials: Bearer, allow_one_time: bool) -> Caller:
+def is_valid_token(platform: Platform, token: str) -> bool:
+    """Whether the token is that of a session. Raises Unavailable without the database."""
+    with platform.catalog.read() as session:
+        try:
+            authenticate(session, token, platform.clock(), allow_one_time=True)
+        except NotAuthenticated:
+            return False
+    return True
+
+
+def _authenticate(
+    request: Request, platform: Platform, credentials: Bearer, allow_one_time: bool
+) -> Caller:
     if credentials is None:
         raise NotAuthenticated("log in first: secadmin login USER")
     token = credentials.credentials
     with platform.catalog.read() as session:
         login = authenticate(session, token, platform.clock(), allow_one_time=allow_one_time)
-        return Caller(token, login.user.name)
+    # Connections that have shown a valid token are the last to go where there are too many.
+    request.scope.setdefault("state", {})[KNOWN] = True
+    return Caller(token, login.user.name)
 
 
-def _caller(platform: OnPlatform, credentials: Bearer) -> Caller:
-    return _authenticate(platform, credentials, allow_one_time=False)
+def _caller(request: Request, platform: OnPlatform, credentials: Bearer) -> Caller:
+    return _authenticate(request, platform, credentials, allow_one_time=False)
 
 
-def _new_caller(platform: OnPlatform, credentials: Bearer) -> Caller:
-    return _authenticate(platform, credentials, allow_one_time=True)
+def _new_caller(request: Request, platform: OnPlatform, credentials: Bearer) -> Caller:
+    return _authenticate(request, platform, credentials, allow_one_time=True)
 
 
 Authenticated = Annotated[Caller, Depends(_caller)]

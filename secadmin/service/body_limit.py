@@ -1,16 +1,24 @@
-"""Requests larger than any this API takes are refused before they are read."""
+"""Requests larger than any this API takes are refused before they are read.
+
+Nobody without a session has more than a login to send: only for a valid token more is read.
+"""
 
 from __future__ import annotations
 
+from anyio import to_thread
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from catalog.errors import PlatformError
+from secadmin.service.authentication import is_valid_token
 from secadmin.service.problems import problem
 
 MAX_BODY_BYTES = 1_048_576
+MAX_STRANGERS_BODY_BYTES = 16_384
 
 
 class BodyLimit:
-    """ASGI middleware that answers 413 to a body over `MAX_BODY_BYTES`, declared or not."""
+    """ASGI middleware that answers 413 to a body over the limit, declared or not."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -20,15 +28,24 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = b""
+        body, limit = bytearray(), MAX_STRANGERS_BODY_BYTES
         more = True
         while more:
             message = await receive()
+            if message["type"] == "http.disconnect":
+                # Nobody hears it, and what is not whole is not carried out.
+                await problem(400, "Bad request", "the body is not whole")(scope, receive, send)
+                return
             body += message.get("body", b"")
             more = message.get("more_body", False)
-            if len(body) > MAX_BODY_BYTES:
-                detail = f"a request is at most {MAX_BODY_BYTES} bytes long"
-                await problem(413, "Request too large", detail)(scope, receive, send)
+            if len(body) > limit == MAX_STRANGERS_BODY_BYTES and await _has_session(scope):
+                limit = MAX_BODY_BYTES
+            if len(body) > limit:
+                detail = f"this request is at most {limit} bytes long"
+                answer = problem(413, "Request too large", detail)
+                # What is left of the body is not read.
+                answer.headers["Connection"] = "close"
+                await answer(scope, receive, send)
                 return
         sent = False
 
@@ -37,6 +54,17 @@ class BodyLimit:
             if sent:
                 return await receive()
             sent = True
-            return {"type": "http.request", "body": body, "more_body": False}
+            return {"type": "http.request", "body": bytes(body), "more_body": False}
 
         await self._app(scope, replay, send)
+
+
+async def _has_session(scope: Scope) -> bool:
+    """Whether the request's token is that of a session; not, where that cannot be told."""
+    kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not token:
+        return False
+    try:
+        return await to_thread.run_sync(is_valid_token, scope["app"].state.platform, token)
+    except PlatformError:
+        return False

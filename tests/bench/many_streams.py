@@ -13,6 +13,7 @@ from catalog.permission import Permission
 from catalog.store import Catalog
 from catalog.topics import in_topic, lab_topic
 from secfilter.lab import SEPARATOR
+from tests.audit_key import AUDIT_KEY
 from tests.bench.crowd import PASSWORD, Crowd, Right
 from tests.bench.feed import Feed
 from tests.bench.figure import Figure, middle
@@ -135,7 +136,7 @@ def _big_catalog(world: World, streams: Sequence[str]) -> Iterable[Figure]:
 
 def _fill(world: World, streams: Sequence[str]) -> list[str]:
     """Roles, grants and users; the users' names."""
-    crowd = Crowd(Catalog(world.stack.settings.catalog_url))
+    crowd = Crowd(Catalog(world.stack.settings.catalog_url, AUDIT_KEY))
     roles = [f"SCALE{number}" for number in range(ROLES)]
     crowd.add_roles(roles)
     seen = (Permission.VIEW_OBJECT, Permission.READ_TUPLE)

@@ -17,6 +17,7 @@ from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
 from catalog.permission import Permission
 from catalog.store import Catalog
+from tests.audit_key import AUDIT_KEY
 from tests.bench.crowd import Crowd, Right
 from tests.bench.feed import Feed
 from tests.bench.figure import Figure, middle
@@ -67,7 +68,7 @@ def _prepare(world: World) -> None:
     union = " UNION ALL ".join(f"SELECT n, sent FROM {stream}" for stream in (*STREAMS, COMMON))
     world.add_query(OUTPUT, union)
     sets = [parts for size in range(1, 8) for parts in combinations(STREAMS, size)][:CLASSES]
-    crowd = Crowd(Catalog(world.stack.settings.catalog_url))
+    crowd = Crowd(Catalog(world.stack.settings.catalog_url, AUDIT_KEY))
     crowd.add_roles([ROLE, *(_group(number) for number in range(CLASSES))])
     read = Permission.READ_TUPLE
     crowd.grant(
@@ -87,7 +88,7 @@ def _group(number: int) -> str:
 
 def _subscribe_all(world: World) -> list[Consumer]:
     """Subscribe all users; a consumer for the first of each class."""
-    crowd = Crowd(Catalog(world.stack.settings.catalog_url))
+    crowd = Crowd(Catalog(world.stack.settings.catalog_url, AUDIT_KEY))
     users = {f"holder{i}": [ROLE, _group(i % CLASSES)] for i in range(USERS)}
     crowd.add_users(users)
     tokens = crowd.sessions(users)

@@ -93,12 +93,14 @@ def test_the_scenario(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert by_kcat(story.people["bob"].folder / "out1", tmp_path) == bob
     assert {d.label for d in story.listeners["bob"].deliveries} == {"1"}
 
-    assert story.people["joe"].ask("audit", "verify")["intact"] is True
+    verified = story.people["joe"].ask("audit", "verify")
+    assert verified["intact"] is True
+    assert all(anchor["newest"] and not anchor["behind"] for anchor in verified["anchors"])
     log = story.stack.state / "catalog.db"
     assert_all_stand_in(log)
     silent = [(who, what) for who, what, entries in commands.added if not entries]
     assert len(commands.added) > 30 and silent == [], "decided and not written down"
-    assert_tampering_shows(log, tmp_path)
+    assert_tampering_shows(log, tmp_path, story.stack.settings.secadmin)
 
 
 def by_kcat(folder: Path, scratch: Path) -> Counter[Result]:

@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from catalog.audit import verify
+from catalog.audit import AuditReport, verify
+from catalog.audit_head import KeptHeads, unseal
+from catalog.audit_key import AuditKey
+from catalog.settings import SecAdminSettings
 from catalog.store import Catalog
 from deploy.scenario.person import Person
-from tests.tampering import deeds
+from secadmin.control.head_file import HeadFile
+from tests.tampering import cut_off, deeds
 
 Decision = tuple[str, str, str, str]
 CHANGED, ALLOWED, DENIED = "changed", "allowed", "denied"
@@ -91,21 +95,31 @@ def assert_all_stand_in(database: Path) -> None:
         assert decision in logged, f"missing, or not in its place: {decision}"
 
 
-def assert_tampering_shows(database: Path, scratch: Path) -> None:
-    """Whatever is changed, removed or moved in a copy of the log is found by verification."""
+def assert_tampering_shows(database: Path, scratch: Path, settings: SecAdminSettings) -> None:
+    """Whatever is done to a copy of the log is found by verification.
+
+    What is changed, removed or moved shows by itself; what is cut off, by the heads in the file.
+    """
+    key = AuditKey.load(settings.audit_key_file)
     copy = scratch / "copy.db"
     with sqlite3.connect(database) as source, sqlite3.connect(copy) as target:
         source.backup(target)
-    catalog = Catalog(f"sqlite:///{copy}")
+    catalog = Catalog(f"sqlite:///{copy}", key)
     try:
         with sqlite3.connect(copy) as connection:
             rows = connection.execute("SELECT * FROM audit ORDER BY seq").fetchall()
-        with catalog.read() as session:
-            assert verify(session).intact
-            assert verify(session).entries == len(rows)
+        assert catalog.verify_audit() == AuditReport(len(rows))
         for number in range(1, len(rows) + 1):
             for deed in deeds(number, len(rows)).values():
-                assert not _intact_after(catalog, deed), deed
+                assert not _intact_after(catalog, key, deed), deed
+        heads = (unseal(key, line) for line in HeadFile(settings.audit_heads_file).read(10_000))
+        kept = [KeptHeads("the file", frozenset(head for head in heads if head is not None))]
+        assert catalog.verify_audit(kept).intact
+        with sqlite3.connect(copy) as connection:
+            for statement in cut_off(len(rows) - 60):
+                connection.execute(statement)
+        assert catalog.verify_audit().intact
+        assert not catalog.verify_audit(kept).intact
     finally:
         catalog.close()
 
@@ -114,12 +128,12 @@ class _Undone(Exception):
     """Ends a transaction without a trace."""
 
 
-def _intact_after(catalog: Catalog, deed: tuple[str, ...]) -> bool:
+def _intact_after(catalog: Catalog, key: AuditKey, deed: tuple[str, ...]) -> bool:
     """Whether verification finds nothing wrong; the deed is undone afterwards."""
     intact = False
     with suppress(_Undone), catalog.bookkeeping() as session:
         for statement in deed:
             session.execute(text(statement))
-        intact = verify(session).intact
+        intact = verify(session, key).intact
         raise _Undone
     return intact

@@ -64,11 +64,30 @@ def show(
 
 
 @audit.command()
-def verify(ctx: typer.Context) -> None:
-    """Check that no entry was changed or left out; exit code 1 where one was."""
+def head(ctx: typer.Context) -> None:
+    """Print the head, NUMBER:HASH, to be kept elsewhere for `audit verify --head`."""
     cli = cli_of(ctx)
     with cli.api() as api:
-        answer = api.get("audit", "verify")
+        answer = api.get("audit", "head")
+    if not cli.screen.answered(answer):
+        cli.screen.line(answer["head"])
+
+
+@audit.command()
+def verify(
+    ctx: typer.Context,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="NUMBER:HASH", help="A head that you kept elsewhere."),
+    ] = None,
+) -> None:
+    """Check that no entry was changed or left out; exit code 1 where one was.
+
+    The entries are compared with the heads that are kept outside the database.
+    """
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer = api.get("audit", "verify", head=head)
     if cli.screen.json:
         cli.screen.answer(answer)
     elif answer["intact"]:
@@ -76,5 +95,25 @@ def verify(ctx: typer.Context) -> None:
     else:
         problem = answer.get("first_problem")
         cli.screen.line(f"NOT intact: {problem} ({answer['entries']} entries)", "bold red")
+    for anchor in answer["anchors"]:
+        cli.screen.line(f"  {anchor['place']}: {_compared(anchor, answer['entries'])}")
+    if head is not None and answer["intact"]:
+        cli.screen.line("  the given head: it is part of the log")
     if not answer["intact"]:
         raise typer.Exit(1)
+
+
+def _compared(anchor: dict[str, Any], entries: int) -> str:
+    """Up to which entry an anchor was compared, and what is wrong with it."""
+    newest = anchor["newest"]
+    found = (
+        f"compared up to {min(newest, entries)} ({anchor['heads']} heads)"
+        if newest is not None
+        else "NOT compared, it holds no head"
+    )
+    notes = [found]
+    if anchor["problem"]:
+        notes.append(anchor["problem"])
+    if anchor["unreadable"]:
+        notes.append(f"{anchor['unreadable']} lines in it are not this platform's")
+    return "; ".join(notes)

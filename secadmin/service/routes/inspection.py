@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from catalog.audit_head import Head
 from catalog.permission import ObjectKind, parse_permission
 from secadmin.control import inspection
+from secadmin.control.anchors import AnchorState
 from secadmin.service.answers import utc
 from secadmin.service.authentication import Authenticated, OnPlatform
 
@@ -16,9 +17,12 @@ router = APIRouter(tags=["inspection"])
 
 
 @router.get("/health")
-def health() -> dict[str, str]:
-    """Whether the service serves; it says nothing else to those who are not logged in."""
-    return {"status": "ok"}
+async def health(platform: OnPlatform) -> dict[str, str]:
+    """Whether the service serves, and whether the audit log's heads reach their anchors.
+
+    It says nothing else to those who are not logged in.
+    """
+    return {"status": "ok", "audit_anchors": "behind" if platform.anchors.behind else "ok"}
 
 
 @router.get("/catalog")
@@ -63,8 +67,38 @@ def read_audit(
     ]
 
 
+@router.get("/audit/head")
+def audit_head(platform: OnPlatform, caller: Authenticated) -> dict[str, Any]:
+    """The audit log's head, to be kept where nobody who writes the database can write."""
+    head = inspection.audit_head(platform, caller)
+    return {"head": str(head), "seq": head.seq, "hash": head.hash}
+
+
 @router.get("/audit/verify")
-def verify_audit(platform: OnPlatform, caller: Authenticated) -> dict[str, Any]:
-    """Whether the audit log is whole."""
-    report = inspection.verify_audit(platform, caller)
-    return {**asdict(report), "intact": report.intact}
+def verify_audit(
+    platform: OnPlatform,
+    caller: Authenticated,
+    head: Annotated[str | None, Query(max_length=100)] = None,
+) -> dict[str, Any]:
+    """Whether the audit log is whole, and with what it was compared."""
+    given = Head.parse(head) if head is not None else None
+    verified = inspection.verify_audit(platform, caller, given)
+    report = verified.report
+    return {
+        "entries": report.entries,
+        "intact": report.intact,
+        "first_problem": report.first_problem,
+        "anchors": [_anchor(state) for state in verified.anchors],
+    }
+
+
+def _anchor(state: AnchorState) -> dict[str, Any]:
+    """An anchor as JSON; `newest` is the number of the newest head that it holds."""
+    return {
+        "place": state.kept.place,
+        "heads": len(state.kept.heads),
+        "newest": state.kept.newest,
+        "unreadable": state.unreadable,
+        "behind": state.behind,
+        "problem": state.problem,
+    }

@@ -11,6 +11,8 @@ from threading import Lock
 import pytest
 
 from catalog.settings import KafkaAccount, KafkaSettings
+from deploy.credentials import ensure_credentials
+from deploy.settings import AUDIT_USER
 from secadmin.kafka.access import TopicAccess
 from secadmin.kafka.acl import read_acls, write_acls
 from secadmin.kafka.acls import Acls
@@ -58,11 +60,12 @@ class Parts:
 
 @pytest.fixture(scope="session")
 def settings(broker: Broker) -> KafkaSettings:
-    secadmin, secfilter = (
+    own = ensure_credentials(broker.secadmin.password_file.parent, AUDIT_USER)
+    secadmin, secfilter, audit = (
         KafkaAccount(account.username, account.password_file)
-        for account in (broker.secadmin, broker.secfilter)
+        for account in (broker.secadmin, broker.secfilter, own)
     )
-    return KafkaSettings(broker.bootstrap, broker.ca_file, secadmin, secfilter)
+    return KafkaSettings(broker.bootstrap, broker.ca_file, secadmin, secfilter, audit)
 
 
 @pytest.fixture(scope="session")

@@ -137,7 +137,7 @@ def test_a_sender_that_lost_its_topic_cannot_write(parts: Parts) -> None:
 
 def test_the_platforms_account_has_what_its_work_needs(parts: Parts) -> None:
     account = parts.settings.secfilter
-    parts.principals.ensure_secfilter(parts.settings)
+    parts.principals.ensure(parts.settings.secfilter)
     secfilter = Credentials(account.username, account.password())
     topics = {prefix: parts.new_topic(prefix) for prefix in ("in.", "lab.", "out.o", "quarantine.")}
     for topic in topics.values():

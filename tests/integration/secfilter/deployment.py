@@ -25,6 +25,7 @@ from catalog.plan_json import encode, encode_plan
 from catalog.runs import IngestStream, QueryRun
 from catalog.store import Catalog
 from deploy.runtime import Runtime
+from tests.audit_key import AUDIT_KEY
 from tests.integration.secfilter.plane import Plane, kafka_settings
 
 # Short batches; what is left as it is settles within seconds.
@@ -47,9 +48,16 @@ class Deployment:
         url = f"sqlite:///{self.folder / 'catalog.db'}"
         accounts = "".join(
             f'[kafka.{name}]\nusername = "{a.username}"\npassword_file = "{a.password_file}"\n'
-            for name, a in (("secadmin", kafka.secadmin), ("secfilter", kafka.secfilter))
+            for name, a in (
+                ("secadmin", kafka.secadmin),
+                ("secfilter", kafka.secfilter),
+                ("audit", kafka.audit),
+            )
         )
-        unused = ("certificate_file", "key_file", "ca_file", "first_password_file")
+        unused = (
+            *("certificate_file", "key_file", "ca_file"),
+            *("first_password_file", "audit_key_file", "audit_heads_file"),
+        )
         self.settings = self.folder / "settings.toml"
         self.settings.write_text(
             f'[catalog]\nurl = "{url}"\n'
@@ -62,7 +70,7 @@ class Deployment:
             '[secfilter.options]\n"spark.driver.memory" = "1g"\n'
             + "".join(f'"secfilter.{name}" = "{value}"\n' for name, value in PACE.items())
         )
-        self.catalog = Catalog(url)
+        self.catalog = Catalog(url, AUDIT_KEY)
         ensure_initialised(self.catalog, self.folder / "first.password")
 
     def start(self) -> subprocess.Popen[bytes]:

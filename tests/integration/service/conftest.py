@@ -23,6 +23,9 @@ from catalog.settings import (
     SecFilterSettings,
     Settings,
 )
+from deploy.credentials import ensure_credentials
+from deploy.files import secret_file
+from deploy.settings import AUDIT_USER
 from secadmin.__main__ import build_platform
 from secadmin.control.platform import Platform
 from secadmin.control.upkeep import start_up
@@ -106,7 +109,14 @@ def service_settings(
         catalog_url=catalog_url,
         kafka=kafka_settings(broker),
         secadmin=SecAdminSettings(
-            "127.0.0.1", 0, nowhere, nowhere, nowhere, folder / "first-password"
+            host="127.0.0.1",
+            port=0,
+            certificate_file=nowhere,
+            key_file=nowhere,
+            ca_file=nowhere,
+            first_password_file=folder / "first-password",
+            audit_key_file=secret_file(folder / "audit.key"),
+            audit_heads_file=folder / "audit" / "heads",
         ),
         secfilter=SecFilterSettings("local[2]", nowhere, folder / "checkpoints", nowhere),
     )
@@ -114,11 +124,13 @@ def service_settings(
 
 def kafka_settings(broker: Broker) -> KafkaSettings:
     """Settings for the test's broker."""
+    audit = ensure_credentials(broker.secadmin.password_file.parent, AUDIT_USER)
     return KafkaSettings(
         bootstrap=broker.bootstrap,
         ca_file=broker.ca_file,
         secadmin=KafkaAccount(broker.secadmin.username, broker.secadmin.password_file),
         secfilter=KafkaAccount(broker.secfilter.username, broker.secfilter.password_file),
+        audit=KafkaAccount(audit.username, audit.password_file),
     )
 
 
@@ -126,7 +138,9 @@ def kafka_settings(broker: Broker) -> KafkaSettings:
 def platform(service_settings: Settings) -> Iterator[Platform]:
     built = build_platform(service_settings, Passwords(cost=4))
     start_up(built)
+    built.anchors.start()
     yield built
+    built.anchors.close()
     built.catalog.close()
 
 

@@ -19,6 +19,7 @@ from secadmin.__main__ import topic_locks
 from secadmin.control.platform import Platform
 from secadmin.kafka.access import PrincipalsOf
 from secadmin.service.app import create_app
+from tests.audit_key import AUDIT_KEY
 from tests.integration.brokers import embedded_only
 from tests.integration.kafka.clients import DENIED_TOPIC, parked_reader, reader
 from tests.integration.service.conftest import PASSWORD, Api, Scene
@@ -54,7 +55,7 @@ def locked(url: str, *, readers_too: bool = False) -> Iterator[None]:
 @pytest.fixture
 def impatient(platform: Platform, service_settings: Settings) -> Iterator[Platform]:
     """The same platform, which does not wait for a lock for as long."""
-    catalog = Catalog(service_settings.catalog_url, lock_timeout_ms=LOCK_TIMEOUT_MS)
+    catalog = Catalog(service_settings.catalog_url, AUDIT_KEY, lock_timeout_ms=LOCK_TIMEOUT_MS)
     alignment = replace(platform.alignment, catalog=catalog, lock=topic_locks(catalog))
     yield replace(platform, catalog=catalog, alignment=alignment)
     catalog.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+from catalog.audit_head import GENESIS
 from catalog.models import AuditEntry
 from catalog.permission import APPLIES, ObjectKind
 from secadmin.control.platform import Platform
@@ -64,6 +65,7 @@ class World:
             "text": f"SELECT * FROM {self.names['stream']}",
             "output": f"o{fresh}",
             "after": 0,
+            "head": f"0:{GENESIS}",
             "limit": 10,
         }
 

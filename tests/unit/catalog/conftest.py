@@ -10,6 +10,7 @@ import pytest
 from catalog.migrations import upgrade
 from catalog.passwords import Passwords
 from catalog.store import Catalog
+from tests.audit_key import AUDIT_KEY
 from tests.postgresql import PostgresqlServer
 from tests.unit.catalog.world import SettableClock, World
 
@@ -20,7 +21,7 @@ DATABASES = ("sqlite", "postgresql")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An SQLite file with the tables, to be copied."""
     path = tmp_path_factory.mktemp("catalog") / "migrated.db"
-    catalog = Catalog(f"sqlite:///{path}")
+    catalog = Catalog(f"sqlite:///{path}", AUDIT_KEY)
     upgrade(catalog.engine)
     with catalog.engine.connect() as connection:
         connection.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -71,7 +72,7 @@ def clock() -> SettableClock:
 @pytest.fixture
 def catalog(catalog_url: str, clock: SettableClock) -> Iterator[Catalog]:
     """An open catalog with tables and nothing in them."""
-    opened = Catalog(catalog_url, clock=clock)
+    opened = Catalog(catalog_url, AUDIT_KEY, clock=clock)
     yield opened
     opened.close()
 

@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from catalog import audit
-from catalog.audit import AuditReport, Head, Outcome, verify
+from catalog.audit import AuditReport, Outcome
+from catalog.audit_head import GENESIS, Head, KeptHeads
+from catalog.audit_key import AuditKey
 from catalog.models import AuditEntry, AuditHead
 from catalog.store import Catalog
+from tests.audit_key import AUDIT_KEY
 
 
 @pytest.fixture
@@ -23,8 +26,8 @@ def logged(catalog: Catalog) -> Catalog:
 
 
 def report(catalog: Catalog, pinned: Head | None = None) -> AuditReport:
-    with catalog.read() as session:
-        return verify(session, pinned)
+    kept = [KeptHeads("the file", frozenset({pinned}))] if pinned is not None else []
+    return catalog.verify_audit(kept)
 
 
 def tamper(catalog: Catalog, *statements: str) -> None:
@@ -36,8 +39,7 @@ def tamper(catalog: Catalog, *statements: str) -> None:
 def test_an_untouched_log_is_intact(logged: Catalog) -> None:
     assert report(logged) == AuditReport(5)
     assert report(logged).intact
-    with logged.read() as session:
-        pinned = audit.head(session)
+    pinned = logged.newest_head()
     assert report(logged, pinned).intact
     logged.record("al", "later", "system", Outcome.DENIED)
     assert report(logged, pinned) == AuditReport(6)
@@ -45,7 +47,7 @@ def test_an_untouched_log_is_intact(logged: Catalog) -> None:
 
 def test_an_empty_log_is_intact(catalog: Catalog) -> None:
     assert report(catalog) == AuditReport(0)
-    assert report(catalog, Head(0, audit.GENESIS)).intact
+    assert report(catalog, Head(0, GENESIS)).intact
 
 
 CHANGED = "the entry was changed, inserted or moved"
@@ -125,11 +127,6 @@ def test_tampering_shows(
     assert found.first_problem == problem
 
 
-def _pinned(catalog: Catalog) -> Head:
-    with catalog.read() as session:
-        return audit.head(session)
-
-
 def _cut_with_head(catalog: Catalog) -> None:
     tamper(
         catalog,
@@ -139,8 +136,11 @@ def _cut_with_head(catalog: Catalog) -> None:
     )
 
 
-def _rewritten(catalog: Catalog) -> None:
-    """Everything again, with another actor, as who owns the database could."""
+ANOTHER_KEY = AuditKey(b"another" * 8)
+
+
+def _rewritten(catalog: Catalog, key: AuditKey = ANOTHER_KEY) -> None:
+    """Everything again, with another actor."""
     with catalog.bookkeeping() as session:
         rows = [
             (row.at, row.action, row.object, row.outcome, row.reason, row.detail)
@@ -150,28 +150,69 @@ def _rewritten(catalog: Catalog) -> None:
         session.expunge_all()
         head = session.get(AuditHead, audit.HEAD_ID)
         assert head is not None
-        head.seq, head.hash = 0, audit.GENESIS
+        head.seq, head.hash = 0, GENESIS
         for at, action, what, outcome, reason, detail in rows:
             fields = {"actor": "al", "action": action, "object": what, "outcome": outcome}
-            audit.append(session, head, at, {**fields, "reason": reason, "detail": detail})
+            audit.append(session, head, at, {**fields, "reason": reason, "detail": detail}, key)
+
+
+def _rewritten_with_the_key(catalog: Catalog) -> None:
+    _rewritten(catalog, AUDIT_KEY)
+
+
+def _emptied(catalog: Catalog) -> None:
+    reset = f"UPDATE audit_head SET seq = 0, hash = '{GENESIS}'"
+    tamper(catalog, "DELETE FROM audit", reset)
+
+
+def _cut_and_gone_on(catalog: Catalog) -> None:
+    _cut_with_head(catalog)
+    for number in range(3):
+        catalog.record("joe", f"later {number}", "system", Outcome.CHANGED)
+
+
+def test_without_the_key_nobody_writes_another_chain(logged: Catalog) -> None:
+    _rewritten(logged)
+    assert report(logged).first_problem == (1, CHANGED)
+
+
+def test_without_the_key_nothing_is_changed(catalog_url: str) -> None:
+    keyless = Catalog(catalog_url)
+    for act in (lambda: keyless.record("joe", "x", "y", Outcome.DENIED), keyless.verify_audit):
+        with pytest.raises(RuntimeError, match="audit key"):
+            act()
+    keyless.close()
+
+
+def test_a_committed_change_tells_the_head(catalog: Catalog) -> None:
+    told: list[Head] = []
+    catalog.tell_heads(told.append)
+    catalog.record("joe", "x", "y", Outcome.CHANGED)
+    assert told == [catalog.newest_head()]
+    catalog.record("joe", "look", "y", Outcome.ALLOWED)
+    with pytest.raises(LookupError), catalog.change("joe") as change:
+        change.audit("x", "y")
+        raise LookupError
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize(
     ("forge", "problem"),
     [
-        (_cut_with_head, (4, "entries are missing that were pinned")),
-        (_rewritten, (5, "the chain is another one than was pinned")),
+        (_cut_with_head, (4, "entries are missing: the file says that there were 5")),
+        (_emptied, (1, "entries are missing: the file says that there were 5")),
+        (_cut_and_gone_on, (5, "the chain is another one than the file says")),
+        (_rewritten_with_the_key, (5, "the chain is another one than the file says")),
     ],
-    ids=["cut, and the head as well", "a new chain"],
+    ids=["cut", "emptied", "cut, and gone on", "a new chain with the key"],
 )
-def test_a_pinned_head_shows_what_the_chain_alone_cannot(
+def test_a_kept_head_shows_what_the_chain_alone_cannot(
     logged: Catalog, forge: Callable[[Catalog], None], problem: tuple[int, str]
 ) -> None:
-    pinned = _pinned(logged)
+    pinned = logged.newest_head()
     forge(logged)
     assert report(logged).intact
     assert report(logged, pinned).first_problem == problem
-    assert str(pinned) == f"{pinned.seq}:{pinned.hash}"
 
 
 texts = st.text(max_size=100)

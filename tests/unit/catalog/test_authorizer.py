@@ -14,6 +14,7 @@ from catalog.models import Object, User
 from catalog.permission import APPLIES, OWNER_HOLDS, ObjectKind, Permission
 from catalog.store import Catalog
 from catalog.subject import Subject
+from tests.audit_key import AUDIT_KEY
 from tests.unit.catalog.conftest import DATABASES, migrated_database
 from tests.unit.catalog.world import START, SettableClock, World
 
@@ -52,7 +53,7 @@ def asked(
     """The same world, made once: a case adds nothing to it but a session of its own."""
     folder = tmp_path_factory.mktemp("asked")
     with migrated_database(request, folder, migrated_file) as url:
-        catalog = Catalog(url, clock=SettableClock())
+        catalog = Catalog(url, AUDIT_KEY, clock=SettableClock())
         world = World(catalog)
         build(world, DATA["world"])
         yield world

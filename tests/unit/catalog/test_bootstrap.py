@@ -21,6 +21,7 @@ from catalog.permission import APPLIES, ObjectKind, Permission
 from catalog.sessions import authenticate
 from catalog.store import Catalog
 from catalog.subject import subject_of_session
+from tests.audit_key import AUDIT_KEY
 
 NEW = "a new and better one"
 
@@ -39,7 +40,7 @@ def count(catalog: Catalog, table: type) -> int:
 def test_the_first_administrator_comes_in_once(
     empty_url: str, passwords: Passwords, file: Path
 ) -> None:
-    catalog = Catalog(empty_url)
+    catalog = Catalog(empty_url, AUDIT_KEY)
     ensure_initialised(catalog, file, passwords)
     assert file.stat().st_mode & 0o777 == 0o600
     first = file.read_text().strip()
@@ -55,7 +56,7 @@ def test_the_first_administrator_comes_in_once(
         held = {p for p in Permission if authorizer.decide(subject, p, system).allowed}
         assert held == APPLIES[ObjectKind.SYSTEM] | {Permission.VIEW_OBJECT}
         assert [row.kind for row in authorizer.visible_objects(subject)] == ["system"]
-        assert verify(session).intact
+        assert verify(session, AUDIT_KEY).intact
         entry = session.get(AuditEntry, 1)
         assert entry is not None
         assert (entry.actor, entry.action) == (PLATFORM, "initialise")
@@ -64,7 +65,7 @@ def test_the_first_administrator_comes_in_once(
 
 
 def test_starting_again_changes_nothing(empty_url: str, passwords: Passwords, file: Path) -> None:
-    catalog = Catalog(empty_url)
+    catalog = Catalog(empty_url, AUDIT_KEY)
     ensure_initialised(catalog, file, passwords)
     first = file.read_text()
     file.unlink()
@@ -84,7 +85,7 @@ def test_several_services_starting_at_once(
     def start() -> None:
         try:
             ready.wait(30)
-            catalog = Catalog(empty_url)
+            catalog = Catalog(empty_url, AUDIT_KEY)
             ensure_initialised(catalog, file, passwords)
             catalog.close()
         except BaseException as error:
@@ -96,7 +97,7 @@ def test_several_services_starting_at_once(
     for thread in threads:
         thread.join(60)
     assert failures == []
-    catalog = Catalog(empty_url)
+    catalog = Catalog(empty_url, AUDIT_KEY)
     assert [count(catalog, table) for table in (User, Role, Object)] == [1, 1, 1]
     assert count(catalog, Grant) == len(APPLIES[ObjectKind.SYSTEM])
     login(catalog, passwords, ADMIN_USER, file.read_text().strip())
@@ -106,7 +107,7 @@ def test_several_services_starting_at_once(
 def test_without_the_password_file_there_is_no_administrator(
     empty_url: str, passwords: Passwords, file: Path
 ) -> None:
-    catalog = Catalog(empty_url)
+    catalog = Catalog(empty_url, AUDIT_KEY)
     with (
         mock.patch.object(bootstrap, "_write_private", side_effect=OSError("disk full")),
         pytest.raises(OSError, match="disk full"),

@@ -13,6 +13,7 @@ from catalog.password_change import change_password
 from catalog.passwords import Passwords
 from catalog.sessions import authenticate, end_session, expired_sessions, logout
 from catalog.store import Catalog
+from tests.audit_key import AUDIT_KEY
 from tests.unit.catalog.world import SettableClock, World, error_of
 
 GOOD, NEW, WRONG = "correct horse battery", "a new and better one", "incorrect horse battery"
@@ -111,4 +112,4 @@ def test_the_audit_log_keeps_its_order(catalog: Catalog, clock: SettableClock) -
         entries = session.query(AuditEntry).order_by(AuditEntry.seq).all()
         assert [entry.action for entry in entries] == ["first", "second"]
         assert entries[1].at < entries[0].at, "the time that the clock showed is what it says"
-        assert verify(session) == AuditReport(2)
+        assert verify(session, AUDIT_KEY) == AuditReport(2)

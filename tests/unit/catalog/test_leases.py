@@ -11,6 +11,7 @@ from catalog.errors import Unavailable
 from catalog.leases import Leases
 from catalog.models import Lease
 from catalog.store import Catalog
+from tests.audit_key import AUDIT_KEY
 from tests.unit.catalog.world import SettableClock
 
 TTL = timedelta(seconds=30)
@@ -193,7 +194,7 @@ def test_one_that_was_lost_is_told_and_the_others_are_given_back(
 
 
 def test_threads_of_two_services_exclude_each_other(catalog_url: str) -> None:
-    catalogs = [Catalog(catalog_url), Catalog(catalog_url)]
+    catalogs = [Catalog(catalog_url, AUDIT_KEY), Catalog(catalog_url, AUDIT_KEY)]
     services = [Leases(catalog, TTL) for catalog in catalogs]
     inside, most, done = [0], [0], [0]
 

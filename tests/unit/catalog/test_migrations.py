@@ -14,11 +14,12 @@ from catalog.errors import InvalidInput
 from catalog.migrations import upgrade
 from catalog.models import Base
 from catalog.store import Catalog
+from tests.audit_key import AUDIT_KEY
 
 
 @pytest.mark.filterwarnings("error")
 def test_the_migrations_make_what_the_models_say(empty_url: str) -> None:
-    catalog = Catalog(empty_url)
+    catalog = Catalog(empty_url, AUDIT_KEY)
     upgrade(catalog.engine)
     with catalog.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
@@ -30,7 +31,7 @@ def test_upgrading_again_changes_nothing(catalog: Catalog) -> None:
     catalog.record("joe", "x", "y", Outcome.ALLOWED)
     upgrade(catalog.engine)
     with catalog.read() as session:
-        assert verify(session) == AuditReport(1)
+        assert verify(session, AUDIT_KEY) == AuditReport(1)
 
 
 def test_tables_of_another_version_are_refused(catalog: Catalog) -> None:
@@ -46,7 +47,7 @@ def test_no_working_directory_and_no_plain_path_is_needed(
     folder = tmp_path / "100% %(here)s"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    catalog = Catalog(f"sqlite:///{folder}/catalog.db")
+    catalog = Catalog(f"sqlite:///{folder}/catalog.db", AUDIT_KEY)
     upgrade(catalog.engine)
     catalog.record("joe", "x", "y", Outcome.ALLOWED)
     catalog.close()

@@ -19,6 +19,7 @@ from catalog.models import AuditEntry, Grant, Role
 from catalog.permission import Permission
 from catalog.store import Catalog, bump_generation
 from catalog.wanted import generation
+from tests.audit_key import AUDIT_KEY
 from tests.postgresql import PostgresqlServer
 
 
@@ -108,7 +109,7 @@ def test_the_generation_counts_changes(catalog: Catalog) -> None:
 
 
 def test_racing_changes_are_one_serial_chain(catalog_url: str) -> None:
-    services = [Catalog(catalog_url), Catalog(catalog_url)]
+    services = [Catalog(catalog_url, AUDIT_KEY), Catalog(catalog_url, AUDIT_KEY)]
     failures: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -133,14 +134,14 @@ def test_racing_changes_are_one_serial_chain(catalog_url: str) -> None:
         f"role R{number:03}" for number in range(60)
     ]
     with services[0].read() as session:
-        assert audit.verify(session) == audit.AuditReport(60)
+        assert audit.verify(session, AUDIT_KEY) == audit.AuditReport(60)
     for service in services:
         service.close()
 
 
 def test_two_that_write_the_same_rows_do_not_wait_for_each_other(catalog_url: str) -> None:
     """A change and the bookkeeping of another service, which come to the rows in other orders."""
-    services = [Catalog(catalog_url), Catalog(catalog_url)]
+    services = [Catalog(catalog_url, AUDIT_KEY), Catalog(catalog_url, AUDIT_KEY)]
     with services[0].change("joe") as change:
         change.session.add(Role(name="A"))
         change.audit("add role", "role A")
@@ -171,7 +172,10 @@ def test_two_that_write_the_same_rows_do_not_wait_for_each_other(catalog_url: st
 
 
 def test_a_lock_that_is_not_had_in_time_is_unavailable(catalog_url: str) -> None:
-    holder, other = Catalog(catalog_url), Catalog(catalog_url, lock_timeout_ms=200)
+    holder, other = (
+        Catalog(catalog_url, AUDIT_KEY),
+        Catalog(catalog_url, AUDIT_KEY, lock_timeout_ms=200),
+    )
     with holder.change("joe") as change:
         change.audit("slow", "system")
         start = time.monotonic()
@@ -189,7 +193,7 @@ def test_a_transaction_that_stood_idle_too_long_is_unavailable(
 ) -> None:
     alive = text("SELECT count(*) FROM pg_stat_activity WHERE pid = :pid")
     with postgresql.database(migrated=True) as url:
-        catalog = Catalog(url)
+        catalog = Catalog(url, AUDIT_KEY)
         with pytest.raises(Unavailable), catalog.bookkeeping() as session:
             pid = session.scalar(text("SELECT pg_backend_pid()"))
             session.execute(text("SET LOCAL idle_in_transaction_session_timeout = 1"))
@@ -203,7 +207,7 @@ def test_a_transaction_that_stood_idle_too_long_is_unavailable(
 
 def test_a_database_that_has_become_a_standby_is_unavailable(postgresql: PostgresqlServer) -> None:
     with postgresql.database(migrated=True) as url:
-        catalog = Catalog(url)
+        catalog = Catalog(url, AUDIT_KEY)
         with pytest.raises(Unavailable), catalog.bookkeeping() as session:
             session.execute(text("SET TRANSACTION READ ONLY"))
             session.execute(text("DELETE FROM audit"))
@@ -225,7 +229,7 @@ def test_errors_tell_no_values(catalog: Catalog) -> None:
 
 
 def test_a_database_without_tables_is_not_initialised(empty_url: str) -> None:
-    catalog = Catalog(empty_url)
+    catalog = Catalog(empty_url, AUDIT_KEY)
     with pytest.raises(DBAPIError), catalog.change("joe"):
         pytest.fail("no tables")
     catalog.close()
@@ -239,7 +243,7 @@ def test_a_catalog_without_a_head_takes_no_change(catalog: Catalog) -> None:
 
 
 def test_a_lost_server_is_unavailable() -> None:
-    catalog = Catalog("postgresql://nobody@127.0.0.1:9/none")
+    catalog = Catalog("postgresql://nobody@127.0.0.1:9/none", AUDIT_KEY)
     with pytest.raises(Unavailable), catalog.read() as session:
         session.scalar(select(Role.id))
 
@@ -247,19 +251,19 @@ def test_a_lost_server_is_unavailable() -> None:
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://x@y/z", "postgres"])
 def test_other_databases_are_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="URL"):
-        Catalog(url)
+        Catalog(url, AUDIT_KEY)
 
 
 def test_a_damaged_file_is_unavailable(tmp_path: Path) -> None:
     file = tmp_path / "catalog.db"
     file.write_bytes(b"not a database, but long enough to be read as one " * 100)
     with pytest.raises(Unavailable):
-        Catalog(f"sqlite:///{file}")
+        Catalog(f"sqlite:///{file}", AUDIT_KEY)
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="No such file"):
-        Catalog(f"sqlite:///{tmp_path}/absent/catalog.db")
+        Catalog(f"sqlite:///{tmp_path}/absent/catalog.db", AUDIT_KEY)
 
 
 @pytest.mark.parametrize("mode", [None, 0o644, 0o666])
@@ -268,7 +272,7 @@ def test_the_files_are_private_while_open(tmp_path: Path, mode: int | None) -> N
     if mode is not None:
         file.touch()
         file.chmod(mode)
-    catalog = Catalog(f"sqlite:///{file}")
+    catalog = Catalog(f"sqlite:///{file}", AUDIT_KEY)
     with catalog.bookkeeping() as session:
         session.execute(text("CREATE TABLE x (y INTEGER)"))
         modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
@@ -277,7 +281,7 @@ def test_the_files_are_private_while_open(tmp_path: Path, mode: int | None) -> N
 
 
 def test_sqlite_settings(tmp_path: Path) -> None:
-    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db")
+    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db", AUDIT_KEY)
     with catalog.read() as session:
         settings = {
             name: session.scalar(text(f"PRAGMA {name}"))
@@ -293,7 +297,7 @@ def test_opening_waits_for_another_that_opens(tmp_path: Path) -> None:
         other.execute("CREATE TABLE x (y INTEGER)")
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unavailable):
-            Catalog(url, lock_timeout_ms=50)
+            Catalog(url, AUDIT_KEY, lock_timeout_ms=50)
         with ThreadPoolExecutor() as pool:
             opening = pool.submit(Catalog, url)
             assert not wait([opening], timeout=0.2).done
@@ -304,12 +308,12 @@ def test_opening_waits_for_another_that_opens(tmp_path: Path) -> None:
 def test_no_directory_is_taken_for_a_database(tmp_path: Path) -> None:
     before = tmp_path.stat().st_mode
     with pytest.raises(InvalidInput, match="cannot open the catalog"):
-        Catalog(f"sqlite:///{tmp_path}")
+        Catalog(f"sqlite:///{tmp_path}", AUDIT_KEY)
     assert tmp_path.stat().st_mode == before
 
 
 def test_an_sqlite_change_takes_the_lock_before_it_reads(tmp_path: Path) -> None:
-    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db")
+    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db", AUDIT_KEY)
     seen: list[str] = []
     event.listen(catalog.engine, "before_cursor_execute", lambda *args: seen.append(args[2]))
     with catalog.bookkeeping() as session:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalog.audit_key import AuditKey
 from catalog.settings import Settings
 from deploy.certificates import ensure_certificates
 from deploy.credentials import ensure_credentials
@@ -27,7 +28,7 @@ def _local(state: Path) -> Table:
     certificates = ensure_certificates(state / "certificates")
     accounts = [ensure_credentials(state / "secrets", name) for name in ("secadmin", "secfilter")]
     kafka = local_kafka("localhost:19092", certificates.ca, *accounts)
-    return {**local_settings(state, certificates, 18443, state / "jars"), "kafka": kafka}
+    return merged(local_settings(state, certificates, 18443, state / "jars"), {"kafka": kafka})
 
 
 def test_the_catalog_reads_what_is_written(tmp_path: Path) -> None:
@@ -53,10 +54,14 @@ def test_secrets_are_private_and_random(tmp_path: Path) -> None:
         settings.secadmin.key_file,
         settings.secadmin.first_password_file,
         settings.secfilter.id_key_file,
+        settings.kafka.audit.password_file,
+        settings.secadmin.audit_key_file,
     ]
     assert {stat.S_IMODE(file.stat().st_mode) for file in secret} == {0o600}
     assert len({file.read_text() for file in secret}) == len(secret)
     assert len(bytes.fromhex(settings.secfilter.id_key_file.read_text())) == 32
+    AuditKey.load(settings.secadmin.audit_key_file)
+    assert stat.S_IMODE(settings.secadmin.audit_heads_file.parent.stat().st_mode) == 0o700
     assert stat.S_IMODE(settings.secfilter.checkpoints.stat().st_mode) == 0o700
 
 

@@ -71,6 +71,7 @@ def _table(settings: Settings, folder: Path, port: int) -> Table:
             "ca_file": str(kafka.ca_file),
             "secadmin": _account(kafka.secadmin),
             "secfilter": _account(kafka.secfilter),
+            "audit": _account(kafka.audit),
         },
         "secadmin": {
             "host": LOOPBACK,
@@ -79,6 +80,8 @@ def _table(settings: Settings, folder: Path, port: int) -> Table:
             "key_file": str(certificates.secadmin.key),
             "ca_file": str(certificates.ca),
             "first_password_file": str(settings.secadmin.first_password_file),
+            "audit_key_file": str(settings.secadmin.audit_key_file),
+            "audit_heads_file": str(settings.secadmin.audit_heads_file),
         },
         "secfilter": {
             "master": settings.secfilter.master,

@@ -12,10 +12,13 @@ from catalog.bootstrap import ensure_initialised
 from catalog.passwords import Passwords
 from catalog.store import Catalog
 from secadmin.control.alignment import Alignment
+from secadmin.control.anchors import Anchors, Sender
+from secadmin.control.head_file import HeadFile
 from secadmin.control.platform import Platform
 from secadmin.control.wanted_access import WantedState
 from secadmin.kafka.access import PrincipalsOf
 from secadmin.service.app import create_app
+from tests.audit_key import AUDIT_KEY
 from tests.unit.secadmin.cli.conftest import CA
 from tests.unit.secadmin.cli.running import AsgiServer
 
@@ -80,7 +83,7 @@ class Service:
 @contextmanager
 def running_service(folder: Path) -> Iterator[Service]:
     """A service in that folder until the block ends."""
-    catalog = Catalog(f"sqlite:///{folder}/catalog.db")
+    catalog = Catalog(f"sqlite:///{folder}/catalog.db", AUDIT_KEY)
     passwords = Passwords(cost=4)
     ensure_initialised(catalog, folder / "first", passwords)
     kafka = RememberedKafka()
@@ -89,6 +92,10 @@ def running_service(folder: Path) -> Iterator[Service]:
     def unlocked(topics: Collection[str], wait: timedelta) -> Iterator[None]:
         yield
 
+    file = HeadFile(folder / "audit" / "heads")
+    anchors = Anchors([Sender(file, AUDIT_KEY, catalog.clock, catalog.newest_head)])
+    catalog.tell_heads(anchors.offer)
+    anchors.start()
     platform = Platform(
         catalog=catalog,
         kafka=kafka,  # type: ignore[arg-type]  # as much of it as the commands reach
@@ -97,9 +104,11 @@ def running_service(folder: Path) -> Iterator[Service]:
         bootstrap="localhost:9093",
         ca_pem=CA,
         clock=catalog.clock,
+        anchors=anchors,
     )
     try:
         first = (folder / "first").read_text().strip()
         yield Service(AsgiServer(create_app(platform)), kafka, first)
     finally:
+        anchors.close()
         catalog.close()

@@ -19,6 +19,7 @@ from catalog.store import Catalog
 from secadmin.control.alignment import Alignment
 from secadmin.kafka.access import PrincipalsOf
 from secadmin.kafka.fence import FenceNotProven
+from tests.audit_key import AUDIT_KEY
 
 TOPICS = [f"out.many.{number}" for number in range(40)]
 BAD = TOPICS[7]
@@ -68,7 +69,7 @@ class Locks:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db")
+    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db", AUDIT_KEY)
     ensure_initialised(catalog, tmp_path / "first", Passwords(cost=4))
     with catalog.bookkeeping() as session:
         session.add_all(

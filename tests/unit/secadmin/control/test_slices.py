@@ -21,6 +21,7 @@ from secadmin.control.alignment import Alignment
 from secadmin.control.settlement import Settlement, _Reached
 from secadmin.control.slices import slices
 from secadmin.kafka.access import PrincipalsOf
+from tests.audit_key import AUDIT_KEY
 from tests.unit.secadmin.control.test_alignment import Kafka, Locks
 
 # What a statement takes here; more than SQLAlchemy itself asks for at once.
@@ -37,7 +38,7 @@ class Open(Kafka):
 @pytest.fixture
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
     monkeypatch.setattr(slicing, "MOST", AT_ONCE)
-    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db")
+    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db", AUDIT_KEY)
     ensure_initialised(catalog, tmp_path / "first", Passwords(cost=4))
 
     def connect(connection: sqlite3.Connection, *_more: object) -> None:

@@ -16,6 +16,7 @@ from catalog.errors import Unavailable
 from catalog.models import Access, Object, Session, User
 from catalog.passwords import Passwords
 from catalog.store import Catalog
+from secadmin.control.anchors import Anchors
 from secadmin.control.platform import Platform
 from secadmin.control.upkeep import RETIRED_A_TICK, Upkeep, delete_removed, retire_ended
 
@@ -59,7 +60,7 @@ class Kafka:
 
 
 def _platform(catalog: Catalog, kafka: Kafka, alignment: Alignment) -> Platform:
-    parts: Any = (catalog, kafka, alignment, Passwords(cost=4), "", "", catalog.clock)
+    parts: Any = (catalog, kafka, alignment, Passwords(cost=4), "", "", catalog.clock, Anchors([]))
     return Platform(*parts)
 
 
