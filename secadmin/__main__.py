@@ -56,7 +56,7 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
         kafka=cluster,
         alignment=Alignment(catalog, cluster, locks, catalog.clock),
         passwords=passwords,
-        bootstrap=settings.kafka.bootstrap,
+        bootstrap=settings.kafka.users_bootstrap,
         ca_pem=settings.kafka.ca_file.read_text(),
         clock=catalog.clock,
     )

@@ -10,7 +10,7 @@ from threading import Lock
 
 import pytest
 
-from catalog.settings import KafkaAccount, KafkaSettings
+from catalog.settings import KafkaSettings
 from secadmin.kafka.access import TopicAccess
 from secadmin.kafka.acl import read_acls, write_acls
 from secadmin.kafka.acls import Acls
@@ -20,7 +20,7 @@ from secadmin.kafka.fence_writer import FenceWriter
 from secadmin.kafka.principals import Credentials, Principals, new_principal_name
 from secadmin.kafka.topics import Topics, TopicSpec
 from secadmin.kafka.wire.connections import BrokerConnections
-from tests.integration.brokers import Broker
+from tests.integration.brokers import Broker, kafka_settings
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,7 @@ class Parts:
 
 @pytest.fixture(scope="session")
 def settings(broker: Broker) -> KafkaSettings:
-    secadmin, secfilter = (
-        KafkaAccount(account.username, account.password_file)
-        for account in (broker.secadmin, broker.secfilter)
-    )
-    return KafkaSettings(broker.bootstrap, broker.ca_file, secadmin, secfilter)
+    return kafka_settings(broker)
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +73,7 @@ def new_parts(settings: KafkaSettings) -> Iterator[Callable[[], Parts]]:
         writer = FenceWriter(settings)
         fence = Fence(admins, topics, writer, connections)
         access = TopicAccess(acls, fence, lambda topic: locks[topic])
-        principals = Principals(admins)
+        principals = Principals(admins, removes=settings.removes_users)
         parts = Parts(
             settings, admins, connections, writer, topics, principals, acls, fence, access
         )

@@ -17,8 +17,6 @@ from sqlalchemy import select
 from catalog.models import Access
 from catalog.passwords import Passwords
 from catalog.settings import (
-    KafkaAccount,
-    KafkaSettings,
     SecAdminSettings,
     SecFilterSettings,
     Settings,
@@ -28,7 +26,7 @@ from secadmin.control.platform import Platform
 from secadmin.control.upkeep import start_up
 from secadmin.kafka.principals import Credentials
 from secadmin.service.app import create_app
-from tests.integration.brokers import EMBEDDED, Broker
+from tests.integration.brokers import EMBEDDED, Broker, kafka_settings
 from tests.integration.kafka.clients import secadmin_producer, write
 from tests.postgresql import PostgresqlServer
 
@@ -109,16 +107,6 @@ def service_settings(
             "127.0.0.1", 0, nowhere, nowhere, nowhere, folder / "first-password"
         ),
         secfilter=SecFilterSettings("local[2]", nowhere, folder / "checkpoints", nowhere),
-    )
-
-
-def kafka_settings(broker: Broker) -> KafkaSettings:
-    """Settings for the test's broker."""
-    return KafkaSettings(
-        bootstrap=broker.bootstrap,
-        ca_file=broker.ca_file,
-        secadmin=KafkaAccount(broker.secadmin.username, broker.secadmin.password_file),
-        secfilter=KafkaAccount(broker.secfilter.username, broker.secfilter.password_file),
     )
 
 
