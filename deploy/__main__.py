@@ -17,7 +17,7 @@ from deploy.errors import DeployError
 COMMANDS = {
     "demo": "run the demonstration on a fresh platform, then stop it",
     "test": "run the tests; further arguments go to pytest",
-    "up": "start broker, SecAdmin and runner in the background",
+    "up": "start broker, SecAdmin and runner in the background, or what is missing of them",
     "down": "stop what `up` started",
     "check": "lint, format and types",
     "bench": "measure a fresh platform; further arguments go to the benchmarks",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.errors import DeployError
-from deploy.files import private_folder, write_private
+from deploy.files import PRIVATE_FILE, private_folder, write_private
 from deploy.hints import down_command
 
 POLL_S = 0.05
@@ -170,7 +170,7 @@ class ManagedProcess:
         _roll(self.log)
         prefix = [] if detached else _leash()
         try:
-            with self.log.open("ab") as log:
+            with open(self.log, "ab", opener=_private) as log:
                 child = subprocess.Popen(
                     [*prefix, *command],
                     stdin=subprocess.DEVNULL,
@@ -213,6 +213,11 @@ class ManagedProcess:
                 mark.wait(KILL_TIMEOUT_S)
             _await_group(mark.pid)
         self._mark_file.unlink(missing_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read."""
+    return os.open(path, flags, PRIVATE_FILE)
 
 
 def _roll(log: Path) -> None:

@@ -82,8 +82,8 @@ class _Reading:
     """What an ordinary client has read with the files of a subscription."""
 
     def __init__(self, folder: Path) -> None:
-        settings = parse_librdkafka_file((folder / "librdkafka.conf").read_text())
-        self._consumer = Consumer({**settings, "log_level": "0"})
+        self.settings = parse_librdkafka_file((folder / "librdkafka.conf").read_text())
+        self._consumer = Consumer({**self.settings, "log_level": "0"})
         self._consumer.subscribe([r"^out\.big\..*"])
         self.records = 0
 
@@ -120,6 +120,8 @@ def test_the_tour_goes_on_after_a_stop_and_after_a_crash(stack: Stack) -> None:
     admin, ann = Person.at(stack, "admin"), Person.at(stack, "ann")
     admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())
     reading = _Reading(_prepare(admin, ann))
+    kafka = stack.settings.kafka
+    assert reading.settings["bootstrap.servers"] == kafka.users_bootstrap != kafka.bootstrap
     try:
         _produce(admin, 3)
         reading.read(3 * BIG_TRADES)
