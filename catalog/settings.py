@@ -26,7 +26,12 @@ class KafkaAccount:
 class KafkaSettings:
     """The cluster: SASL_SSL with SCRAM-SHA-512, its CA, and the platform's three accounts.
 
-    `audit` does nothing but write the audit log's heads to a topic.
+    Attributes:
+        bootstrap: `host:port`, with commas between several, for the platform itself.
+        audit: Does nothing but write the audit log's heads to a topic.
+        clients_bootstrap: The same as `bootstrap` for users, where theirs is another listener.
+        removes_users: Whether the cluster bears that Kafka users are removed. One whose nodes have
+            no snapshot of the metadata with a user in it may lose all when it starts again.
     """
 
     bootstrap: str
@@ -35,6 +40,13 @@ class KafkaSettings:
     secfilter: KafkaAccount
     audit: KafkaAccount
     replication: int = 1
+    clients_bootstrap: str | None = None
+    removes_users: bool = False
+
+    @property
+    def users_bootstrap(self) -> str:
+        """What users connect to."""
+        return self.clients_bootstrap or self.bootstrap
 
     def client_config(self, account: KafkaAccount) -> dict[str, Any]:
         """The librdkafka settings with which that account connects."""
@@ -114,7 +126,17 @@ def _kafka(data: dict[str, Any]) -> KafkaSettings:
         secfilter=_account(data["secfilter"]),
         audit=_account(data["audit"]),
         replication=int(data.get("replication", 1)),
+        clients_bootstrap=data.get("clients_bootstrap"),
+        removes_users=_switch(data, "removes_users"),
     )
+
+
+def _switch(data: dict[str, Any], name: str) -> bool:
+    """A setting that is off where it is not there; a text such as "false" is no switch."""
+    value = data.get(name, False)
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: it must be true or false")
+    return value
 
 
 def _account(data: dict[str, Any]) -> KafkaAccount:

@@ -11,17 +11,19 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from deploy import environment
+from deploy import environment, hints
 from deploy.errors import DeployError
 
 COMMANDS = {
     "demo": "run the demonstration on a fresh platform, then stop it",
     "test": "run the tests; further arguments go to pytest",
-    "up": "start broker, SecAdmin and runner in the background",
+    "up": "start broker, SecAdmin and runner in the background, or what is missing of them",
     "down": "stop what `up` started",
     "check": "lint, format and types",
     "bench": "measure a fresh platform; further arguments go to the benchmarks",
 }
+# In MB; `deploy.broker_memory` says how many connections of users it bears.
+BROKER_HEAP = 1536
 PASS_THROUGH = ("test", "bench")
 BROKER_PORT = 19092
 SECADMIN_PORT = 18443
@@ -37,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--state",
                 type=Path,
-                default=environment.ROOT / ".state",
+                default=hints.DEFAULT_STATE,
                 help="folder of data, logs, keys and settings (default: .state)",
             )
         if name == "up":
@@ -50,9 +52,17 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_up(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--port", type=int, default=BROKER_PORT, help="the broker's port")
+    last = "(default: that of the last start, and {} at first)"
+    command.add_argument("--port", type=int, help="the broker's port " + last.format(BROKER_PORT))
     command.add_argument(
-        "--secadmin-port", type=int, default=SECADMIN_PORT, help="SecAdmin's HTTPS port"
+        "--secadmin-port", type=int, help="SecAdmin's HTTPS port " + last.format(SECADMIN_PORT)
+    )
+    command.add_argument(
+        "--broker-heap",
+        type=int,
+        default=BROKER_HEAP,
+        metavar="MB",
+        help="the broker's heap; each 10 MB more let users have one connection more",
     )
     command.add_argument(
         "--settings", type=Path, help="TOML with [kafka] (and [catalog]) of an existing cluster"
@@ -84,7 +94,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _tell(message: str, code: int) -> int:
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+    # Blanks stay: they may stand in a path.
+    print("error: " + " ".join(filter(None, map(str.strip, message.splitlines()))), file=sys.stderr)
     return code
 
 

@@ -11,24 +11,29 @@ from types import TracebackType
 
 from deploy.broker_clients import ClientConfig, can_log_in, client_config
 from deploy.broker_format import argument_file, format_arguments
+from deploy.broker_memory import DEFAULT_HEAP_MB, RequestMemory
 from deploy.broker_properties import (
     BROKER_USER,
     SECADMIN_USER,
     SECFILTER_USER,
     NodeFiles,
+    Ports,
     broker_properties,
     render,
 )
+from deploy.broker_snapshot import complete_first_snapshot
 from deploy.certificates import Certificates, ensure_certificates
 from deploy.credentials import ensure_credentials
 from deploy.errors import DeployError
 from deploy.files import private_folder, write_private
+from deploy.hints import down_command
 from deploy.ports import free_port, is_free, require_free
 from deploy.processes import LogTail, ManagedProcess, last_error
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 20.0
 _PORT_ATTEMPTS = 3
+_USERS_PORT, _PLATFORM_PORT, _CONTROLLER_PORT = "users.port", "platform.port", "controller.port"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _IN_USE = "Address already in use"
 
@@ -39,10 +44,10 @@ class BrokerSettings:
 
     Attributes:
         state: The deployment's state folder; certificates, passwords, data and logs live there.
-        port: Port for clients on 127.0.0.1; 0 finds a free one.
+        port: Port for users on 127.0.0.1; 0 finds a free one.
         java: The `java` executable, 17 or later.
         jars: Folder of the broker's jars.
-        heap_mb: Largest heap, in MB.
+        heap_mb: Largest heap, in MB; it says how many connections users may have at once.
         detached: Let the broker outlive the process that starts it.
     """
 
@@ -50,7 +55,7 @@ class BrokerSettings:
     port: int
     java: Path
     jars: Path
-    heap_mb: int = 768
+    heap_mb: int = DEFAULT_HEAP_MB
     detached: bool = False
 
 
@@ -62,11 +67,20 @@ class EmbeddedBroker:
         certificates: The deployment's CA and server certificates.
         secadmin: Credentials of the platform's administrator, a superuser of this broker.
         secfilter: Credentials of the platform's engine, with no rights until granted.
+        process: The broker's process.
     """
 
     def __init__(self, settings: BrokerSettings) -> None:
-        """Make what is missing of certificates and passwords; nothing is started."""
+        """Make what is missing of certificates and passwords; nothing is started.
+
+        Raises:
+            DeployError: The heap is too small.
+        """
         self.settings = settings
+        try:
+            self._memory = RequestMemory(settings.heap_mb)
+        except ValueError as error:
+            raise DeployError(str(error)) from error
         state = private_folder(settings.state.resolve())
         secrets = private_folder(state / "secrets")
         self.certificates: Certificates = ensure_certificates(state / "certificates")
@@ -77,17 +91,22 @@ class EmbeddedBroker:
         self._properties = self._folder / "server.properties"
         # Kafka's own log, beside `broker.log`, which has what the JVM says before there is one.
         self.log = private_folder(state / "logs") / "kafka.log"
-        self._process = ManagedProcess("broker", state)
-        self._port = settings.port
+        self.process = ManagedProcess("broker", state)
+        self._port = settings.port or (self._kept_port(_USERS_PORT) if self.process.mark else 0)
 
     @property
     def bootstrap(self) -> str:
-        """`host:port` for clients. With port 0 it is known once the broker has started."""
+        """`host:port` for users. With port 0 it is known once the broker has started."""
         return f"localhost:{self._port}"
 
     @property
+    def platform_bootstrap(self) -> str:
+        """`host:port` for the platform's own clients; known once the broker has started."""
+        return f"localhost:{self._kept_port(_PLATFORM_PORT)}"
+
+    @property
     def port(self) -> int:
-        """The clients' port; the same again when this object restarts the broker."""
+        """The users' port; the same again when this object restarts the broker."""
         return self._port
 
     @property
@@ -98,16 +117,17 @@ class EmbeddedBroker:
     @property
     def pid(self) -> int | None:
         """Process id of the running broker, or None."""
-        mark = self._process.mark
+        mark = self.process.mark
         return mark.pid if mark else None
 
     def client_config(self, username: str, password: str) -> ClientConfig:
-        """Settings of a confluent-kafka client that logs in as `username`."""
+        """Settings of a confluent-kafka client that logs in as `username`, as users do."""
         return client_config(self.bootstrap, self.ca_file, username, password)
 
     def admin_config(self) -> ClientConfig:
-        """Settings of a confluent-kafka client that logs in as `secadmin`."""
-        return self.client_config(self.secadmin.username, self.secadmin.password())
+        """Settings of a confluent-kafka client that logs in as `secadmin`, as the platform does."""
+        name, password = self.secadmin.username, self.secadmin.password()
+        return client_config(self.platform_bootstrap, self.ca_file, name, password)
 
     def start(self) -> None:
         """Start the broker and return when a client has logged in.
@@ -116,7 +136,7 @@ class EmbeddedBroker:
             DeployError: The port is in use, the broker already runs or ended while starting, or
                 nobody could log in within `START_TIMEOUT_S` seconds.
         """
-        self._process.require_stopped()
+        self.process.require_stopped()
         if self._port:
             require_free(self._port, "the broker", "--port")
         attempts = 1 if self._port else _PORT_ATTEMPTS
@@ -131,13 +151,30 @@ class EmbeddedBroker:
                     raise
                 self._port = 0
 
+    def relaunch(self) -> None:
+        """Start the broker as it was started last, on the same ports; wait for nothing.
+
+        Raises:
+            DeployError: It already runs, or could not be started.
+        """
+        self.process.start(self._command(), detached=self.settings.detached)
+
+    def require_same_port(self) -> None:
+        """Raise DeployError if the running broker has another port than these settings ask for."""
+        kept = self._kept_port(_USERS_PORT)
+        if self._port != kept:
+            raise DeployError(
+                f"the broker runs on port {kept}, not on {self._port}: leave out --port, "
+                f"or stop everything with `{down_command(self.settings.state)}`"
+            )
+
     def stop(self) -> None:
         """Stop the broker in good order (SIGTERM), or after 20 s with SIGKILL."""
-        self._process.stop(STOP_TIMEOUT_S)
+        self.process.stop(STOP_TIMEOUT_S)
 
     def kill(self) -> None:
         """SIGKILL: what a crash does."""
-        self._process.kill()
+        self.process.kill()
 
     def __enter__(self) -> "EmbeddedBroker":
         self.start()
@@ -154,14 +191,16 @@ class EmbeddedBroker:
     def _start_once(self) -> None:
         self._port = self._port or free_port()
         self._write_properties()
-        if not (self._folder / "data" / "meta.properties").exists():
+        data = self._folder / "data"
+        if not (data / "meta.properties").exists():
             self._format()
-        logs = LogTail(self.log), LogTail(self._process.log)
-        self._process.start(self._command(), detached=self.settings.detached)
+        complete_first_snapshot(data)
+        logs = LogTail(self.log), LogTail(self.process.log)
+        self.process.start(self._command(), detached=self.settings.detached)
         try:
             self._wait_for_login(logs)
         except BaseException:
-            self._process.stop(STOP_TIMEOUT_S)
+            self.process.stop(STOP_TIMEOUT_S)
             raise
 
     def _write_properties(self) -> None:
@@ -170,19 +209,25 @@ class EmbeddedBroker:
             key_store=self.certificates.broker.key_store,
             ca=self.certificates.ca,
         )
-        properties = broker_properties(
-            self._port, self._controller_port(), files, self._own.password()
-        )
+        write_private(self._folder / _USERS_PORT, str(self._port))
+        # Each is kept: the voter set remembers the controller's, and who runs the platform's.
+        platform = self._free_again(_PLATFORM_PORT, self._port)
+        controller = self._free_again(_CONTROLLER_PORT, self._port, platform)
+        ports = Ports(self._port, platform, controller)
+        properties = broker_properties(ports, files, self._own.password(), self._memory)
         write_private(self._properties, render(properties))
 
-    def _controller_port(self) -> int:
-        """The port of the last start if it is still free: the voter set remembers it."""
-        kept = self._folder / "controller.port"
-        port = int(kept.read_text()) if kept.exists() else 0
-        if port in (0, self._port) or not is_free(port):
-            port = free_port(self._port)
-            write_private(kept, str(port))
+    def _free_again(self, name: str, *taken: int) -> int:
+        """The port of the last start, if it is still free, and else another, which is kept."""
+        port = self._kept_port(name)
+        if port in (0, *taken) or not is_free(port):
+            port = free_port(*taken)
+            write_private(self._folder / name, str(port))
         return port
+
+    def _kept_port(self, name: str) -> int:
+        kept = self._folder / name
+        return int(kept.read_text()) if kept.exists() else 0
 
     def _java(self) -> list[str]:
         return [
@@ -226,10 +271,10 @@ class EmbeddedBroker:
     def _wait_for_login(self, logs: tuple[LogTail, LogTail]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
-            if self._process.mark is None:
+            if self.process.mark is None:
                 raise self._death(logs)
             # Until the port answers, a client would only log noise and back off.
-            if not is_free(self._port) and can_log_in(self.admin_config()):
+            if not is_free(self._kept_port(_PLATFORM_PORT)) and can_log_in(self.admin_config()):
                 return
             time.sleep(0.05)
         raise DeployError(f"no log-in to the broker within {START_TIMEOUT_S:.0f} s: see {self.log}")
@@ -242,6 +287,12 @@ class EmbeddedBroker:
                 "or choose another with --port"
             )
         return DeployError(f"the broker ended while starting: {last_error(text)} (see {self.log})")
+
+
+def last_port(state: Path) -> int | None:
+    """The users' port of the embedded broker's last start in that folder, if there was one."""
+    kept = state / "broker" / _USERS_PORT
+    return int(kept.read_text()) if kept.exists() else None
 
 
 class _PortTakenError(DeployError):

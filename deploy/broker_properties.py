@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy.broker_memory import RequestMemory
+
 SCRAM = "SCRAM-SHA-512"
 BROKER_USER = "broker"
 SECADMIN_USER = "secadmin"
 SECFILTER_USER = "secfilter"
+USERS_LISTENER = "CLIENTS"
+PLATFORM_LISTENER = "PLATFORM"
 _LOGIN = "org.apache.kafka.common.security"
 
 # Kafka reserves 128 MB of heap for compaction by default; this node compacts three small topics.
@@ -31,6 +35,15 @@ _SMALL_NODE = {
 
 
 @dataclass(frozen=True)
+class Ports:
+    """The ports on 127.0.0.1: for users, for the platform's own clients, for the controller."""
+
+    users: int
+    platform: int
+    controller: int
+
+
+@dataclass(frozen=True)
 class NodeFiles:
     """What the settings point to: data folder, key store and CA, all absolute."""
 
@@ -40,36 +53,43 @@ class NodeFiles:
 
 
 def broker_properties(
-    port: int, controller_port: int, files: NodeFiles, broker_password: str
+    ports: Ports, files: NodeFiles, broker_password: str, memory: RequestMemory
 ) -> dict[str, str]:
     """The broker's settings; they hold a password, so they belong in a private file.
 
     Args:
-        port: Port of the clients' listener on 127.0.0.1.
-        controller_port: Port of the controller's listener on 127.0.0.1.
+        ports: One for each listener.
         files: Data, key store and CA.
         broker_password: The broker's own password, for its log-in to itself.
+        memory: What requests may take of the heap.
     """
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "log.dirs": str(files.data),
-        **_listeners(port, controller_port),
+        **_listeners(ports),
         **_tls(files),
         **_logins(broker_password),
         **_authorization(),
+        **memory.properties(USERS_LISTENER),
         **_SMALL_NODE,
     }
 
 
-def _listeners(port: int, controller_port: int) -> dict[str, str]:
-    controller = f"127.0.0.1:{controller_port}"
+def _listeners(ports: Ports) -> dict[str, str]:
+    controller = f"127.0.0.1:{ports.controller}"
+    # Whatever users do on their listener, the platform's clients have one of their own to get in.
+    clients = {USERS_LISTENER: ports.users, PLATFORM_LISTENER: ports.platform}
+    listeners = [f"{name}://127.0.0.1:{port}" for name, port in clients.items()]
+    # The name, not the address, because not every client compares addresses with the SAN.
+    advertised = [f"{name}://localhost:{port}" for name, port in clients.items()]
     return {
-        "listeners": f"CLIENTS://127.0.0.1:{port},CONTROLLER://{controller}",
-        # The name, not the address, because not every client compares addresses with the SAN.
-        "advertised.listeners": f"CLIENTS://localhost:{port}",
-        "listener.security.protocol.map": "CLIENTS:SASL_SSL,CONTROLLER:SASL_SSL",
-        "inter.broker.listener.name": "CLIENTS",
+        "listeners": ",".join([*listeners, f"CONTROLLER://{controller}"]),
+        "advertised.listeners": ",".join(advertised),
+        "listener.security.protocol.map": ",".join(
+            f"{name}:SASL_SSL" for name in (*clients, "CONTROLLER")
+        ),
+        "inter.broker.listener.name": PLATFORM_LISTENER,
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.bootstrap.servers": controller,
     }
@@ -90,9 +110,12 @@ def _logins(password: str) -> dict[str, str]:
     return {
         "sasl.enabled.mechanisms": SCRAM,
         "sasl.mechanism.inter.broker.protocol": SCRAM,
-        "listener.name.clients.scram-sha-512.sasl.jaas.config": (
-            f"{_LOGIN}.scram.ScramLoginModule required {login};"
-        ),
+        **{
+            f"listener.name.{name.lower()}.scram-sha-512.sasl.jaas.config": (
+                f"{_LOGIN}.scram.ScramLoginModule required {login};"
+            )
+            for name in (USERS_LISTENER, PLATFORM_LISTENER)
+        },
         # SCRAM users are in the log that the controller serves, so it cannot ask them of itself.
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",

@@ -8,14 +8,25 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 
 from deploy import bench, demo
+from deploy.broker import last_port
+from deploy.cluster_check import cluster_warnings
 from deploy.environment import ROOT
 from deploy.errors import DeployError
 from deploy.files import private_folder
+from deploy.hints import down_command, up_command
 from deploy.runtime import ensure_runtime
 from deploy.scenario.story import BATCH_MS
-from deploy.stack import Stack, StackOptions, stop_all
+from deploy.stack import (
+    BROKER_PORT,
+    SECADMIN_PORT,
+    Stack,
+    StackOptions,
+    last_secadmin_port,
+    stop_all,
+)
 
 CHECKED = ("catalog", "secadmin", "secfilter", "deploy", "tests")
 
@@ -65,34 +76,48 @@ def _up(options: argparse.Namespace) -> int:
     stack = Stack(
         StackOptions(
             state=options.state,
-            broker_port=options.port,
-            secadmin_port=options.secadmin_port,
+            broker_port=_given(options.port, last_port(options.state), BROKER_PORT),
+            secadmin_port=_given(
+                options.secadmin_port, last_secadmin_port(options.state), SECADMIN_PORT
+            ),
             settings=options.settings,
+            broker_heap_mb=options.broker_heap,
             detached=True,
         ),
         ensure_runtime(),
     )
     stack.start()
+    if options.settings is not None:
+        for warning in cluster_warnings(stack.settings.kafka):
+            print(f"warning: {warning}", file=sys.stderr)
     print(_next_steps(stack))
     return 0
 
 
+def _given(*ports: int | None) -> int:
+    """The first that is given; 0 is a port, too: it finds a free one."""
+    return next(port for port in ports if port is not None)
+
+
 def _next_steps(stack: Stack) -> str:
     settings = stack.settings
+    again = up_command(stack.state, stack.options.settings)
     return f"""\
 The platform is up.
-  Kafka     {settings.kafka.bootstrap} (SASL_SSL, SCRAM-SHA-512, CA {settings.kafka.ca_file})
+  Kafka     {settings.kafka.users_bootstrap} (SASL_SSL, SCRAM-SHA-512, CA {settings.kafka.ca_file})
   SecAdmin  {stack.secadmin_url} (CA {settings.secadmin.ca_file})
   logs      {stack.state / "logs"}
 
 Next, log in as the first administrator, who is asked for a new password:
   . .venv/bin/activate
-  export SECADMIN_URL={stack.secadmin_url} SECADMIN_CA={settings.secadmin.ca_file}
-  cat {settings.secadmin.first_password_file}
+  export SECADMIN_URL={stack.secadmin_url} SECADMIN_CA={quote(str(settings.secadmin.ca_file))}
+  cat {quote(str(settings.secadmin.first_password_file))}
   secadmin login admin
   secadmin --help
+Bring back by hand what has stopped (a supervisor does so by itself):
+  {again}
 Stop everything:
-  python3 -m deploy down"""
+  {down_command(stack.state)}"""
 
 
 def _down(options: argparse.Namespace) -> int:

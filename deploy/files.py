@@ -59,3 +59,16 @@ def file_lock(path: Path) -> Iterator[None]:
     with path.open("a") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def try_file_lock(path: Path) -> Iterator[bool]:
+    """As `file_lock`, but never wait; gives whether the lock is held."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.errors import DeployError
-from deploy.files import private_folder, write_private
+from deploy.files import PRIVATE_FILE, private_folder, write_private
+from deploy.hints import down_command
 
 POLL_S = 0.05
 STOP_TIMEOUT_S = 90.0
@@ -125,6 +126,7 @@ class ManagedProcess:
     def __init__(self, name: str, state: Path) -> None:
         """`state` is the deployment's folder: marks go to `run/`, what it says to `logs/`."""
         self.name = name
+        self._down = down_command(state)
         self.log = state / "logs" / f"{name}.log"
         self._mark_file = state / "run" / f"{name}.pid"
 
@@ -138,8 +140,7 @@ class ManagedProcess:
         """Raise DeployError if it runs."""
         if (running := self.mark) is not None:
             raise DeployError(
-                f"{self.name} already runs (pid {running.pid}): "
-                "stop it with `python3 -m deploy down`"
+                f"{self.name} already runs (pid {running.pid}): stop it with `{self._down}`"
             )
 
     def start(
@@ -163,12 +164,13 @@ class ManagedProcess:
             DeployError: It already runs, or could not be started.
         """
         self.require_stopped()
+        self._clear_remains()
         for path in (self.log, self._mark_file):
             private_folder(path.parent)
         _roll(self.log)
         prefix = [] if detached else _leash()
         try:
-            with self.log.open("ab") as log:
+            with open(self.log, "ab", opener=_private) as log:
                 child = subprocess.Popen(
                     [*prefix, *command],
                     stdin=subprocess.DEVNULL,
@@ -193,6 +195,15 @@ class ManagedProcess:
         """SIGKILL, and wait until it is gone."""
         self._end(signal.SIGKILL, KILL_TIMEOUT_S)
 
+    def _clear_remains(self) -> None:
+        """Kill what is left of it where it died by itself: two of them would work at once."""
+        found = ProcessMark.read(self._mark_file)
+        # While something is left of the group, its number is given to no other process.
+        if found is not None and ProcessMark.of(found.pid) is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(found.pid, signal.SIGKILL)
+            _await_group(found.pid)
+
     def _end(self, first: signal.Signals, timeout_s: float) -> None:
         mark = ProcessMark.read(self._mark_file)
         if mark is not None and mark.alive():
@@ -202,6 +213,11 @@ class ManagedProcess:
                 mark.wait(KILL_TIMEOUT_S)
             _await_group(mark.pid)
         self._mark_file.unlink(missing_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read."""
+    return os.open(path, flags, PRIVATE_FILE)
 
 
 def _roll(log: Path) -> None:

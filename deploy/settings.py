@@ -27,10 +27,18 @@ AUDIT_USER = "secadmin-audit"
 _PATHS = {"jars", "checkpoints"}
 
 
-def local_kafka(bootstrap: str, ca: Path, secadmin: Credentials, secfilter: Credentials) -> Table:
-    """The `[kafka]` table of a single broker; `bootstrap` is `host:port`."""
+def local_kafka(
+    bootstrap: str, users: str, ca: Path, secadmin: Credentials, secfilter: Credentials
+) -> Table:
+    """The `[kafka]` table of an embedded broker.
+
+    `bootstrap` and `users` are `host:port`, for the platform and for users.
+    """
     return {
         "bootstrap": bootstrap,
+        "clients_bootstrap": users,
+        # Its first snapshot holds the platform's users (`deploy.broker_snapshot`).
+        "removes_users": True,
         "ca_file": str(ca),
         "replication": 1,
         "secadmin": _account(secadmin),

@@ -5,16 +5,19 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 from catalog.errors import PlatformError
 from catalog.settings import Settings
 from deploy.broker import BrokerSettings, EmbeddedBroker
+from deploy.broker_memory import DEFAULT_HEAP_MB
 from deploy.certificates import ensure_certificates
 from deploy.environment import ROOT
 from deploy.errors import DeployError
 from deploy.files import file_lock, private_folder
+from deploy.hints import down_command
 from deploy.ports import free_port, require_free
 from deploy.processes import STOP_TIMEOUT_S, LogTail, ManagedProcess
 from deploy.readiness import healthy, wait_until
@@ -25,6 +28,7 @@ from deploy.settings import (
     local_settings,
     merged,
     read_overrides,
+    to_toml,
     write_settings,
 )
 from secfilter.pace import Pace, pace_of
@@ -37,6 +41,7 @@ BROKER_PORT = 19092
 SECADMIN_PORT = 18443
 # In the order in which they are stopped.
 NAMES = ("secfilter", "secadmin", "broker")
+SUPERVISOR = "supervisor"
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,8 @@ class StackOptions:
         broker_port: Port of the embedded broker on 127.0.0.1; 0 finds a free one.
         secadmin_port: Port of SecAdmin's HTTPS service on 127.0.0.1; 0 finds a free one.
         settings: An operator's settings for an existing Kafka; no broker is started then.
-        detached: Let the processes outlive this one.
+        broker_heap_mb: Largest heap of the embedded broker, in MB.
+        detached: Let the processes outlive this one, with a supervisor.
         batch_ms: Shortest batch of stateless queries and ingest, where it is not the usual one:
             what runs for a minute or two should not wait long until a new class is fed.
     """
@@ -57,6 +63,7 @@ class StackOptions:
     broker_port: int = BROKER_PORT
     secadmin_port: int = SECADMIN_PORT
     settings: Path | None = None
+    broker_heap_mb: int = DEFAULT_HEAP_MB
     detached: bool = False
     batch_ms: int | None = None
 
@@ -70,6 +77,7 @@ class Stack:
         broker: The embedded broker, or None with a Kafka of somebody else.
         secadmin: The process of the control service.
         runner: The process of the Spark driver.
+        lock: The file whose lock is held by whoever starts or stops parts.
     """
 
     def __init__(self, options: StackOptions, runtime: Runtime) -> None:
@@ -83,6 +91,8 @@ class Stack:
         self._secadmin_port = options.secadmin_port
         self.secadmin = ManagedProcess("secadmin", self.state)
         self.runner = ManagedProcess("secfilter", self.state)
+        self.lock = self.state / "run.lock"
+        self._supervisor = ManagedProcess(SUPERVISOR, self.state)
 
     @property
     def settings(self) -> Settings:
@@ -103,22 +113,26 @@ class Stack:
         return f"https://{where.host}:{where.port}"
 
     def start(self) -> None:
-        """Start everything and return when it serves; on any failure stop what was started.
+        """Start what does not run and return when all serves; on any failure stop what was started.
 
         Raises:
-            DeployError: A part already runs, a port is in use, or a part did not start.
+            DeployError: A part runs with other settings, a port is in use, or a part did not start.
         """
-        with file_lock(self.state / "run.lock"), ExitStack() as undo:
-            for process in (self.secadmin, self.runner):
-                process.require_stopped()
-            if self.broker is not None:
+        with file_lock(self.lock), ExitStack() as undo:
+            if self.broker is not None and self.broker.process.mark is not None:
+                self.broker.require_same_port()
+            elif self.broker is not None:
                 self.broker.start()
                 undo.callback(self.broker.stop)
             self._write_settings()
-            undo.callback(self.secadmin.stop)
-            self.start_secadmin()
-            undo.callback(self.runner.stop)
-            self.start_runner()
+            if self.secadmin.mark is None:
+                undo.callback(self.secadmin.stop)
+                self.start_secadmin()
+            if self.runner.mark is None:
+                undo.callback(self.runner.stop)
+                self.start_runner()
+            if self.options.detached:
+                self._supervise()
             undo.pop_all()
 
     def start_secadmin(self) -> None:
@@ -126,21 +140,30 @@ class Stack:
         where = self.settings.secadmin
         self.secadmin.require_stopped()
         require_free(where.port, "SecAdmin", "--secadmin-port")
-        self._launch(
-            self.secadmin,
-            lambda: healthy(where.host, where.port, where.ca_file),
-            SECADMIN_TIMEOUT_S,
-        )
+        log = LogTail(self.secadmin.log)
+        self.launch_secadmin()
+        serves = partial(healthy, where.host, where.port, where.ca_file)
+        wait_until(serves, self.secadmin, log, SECADMIN_TIMEOUT_S)
 
     def start_runner(self) -> None:
         """Start the Spark driver alone and wait until it says that it is ready."""
-        ready = self._ready_file()
+        log = LogTail(self.runner.log)
+        self.launch_runner()
+        wait_until(self._ready_file().exists, self.runner, log, RUNNER_TIMEOUT_S)
+
+    def launch_secadmin(self) -> None:
+        """Start the control service with the settings as they are; wait for nothing."""
+        self._launch(self.secadmin)
+
+    def launch_runner(self) -> None:
+        """Start the Spark driver with the settings as they are; wait for nothing."""
         self.runner.require_stopped()
-        ready.unlink(missing_ok=True)
-        self._launch(self.runner, ready.exists, RUNNER_TIMEOUT_S)
+        self._ready_file().unlink(missing_ok=True)
+        self._launch(self.runner)
 
     def stop(self) -> None:
         """Stop what runs, in reverse order of start."""
+        self._supervisor.stop()
         self.runner.stop(batches_end_s(self.settings_file) + RUNNER_LEAVES_S)
         self.secadmin.stop()
         if self.broker is not None:
@@ -164,18 +187,36 @@ class Stack:
             self.options.broker_port,
             self.runtime.java,
             self.runtime.jars.broker,
+            self.options.broker_heap_mb,
             detached=self.options.detached,
         )
         return EmbeddedBroker(settings)
 
     def _write_settings(self) -> None:
+        """Write the settings of this start; what runs has read those of an earlier one.
+
+        Raises:
+            DeployError: A part runs that has read others.
+        """
+        before = self.settings_file.read_text() if self.settings_file.exists() else ""
+        running = [part.name for part in (self.secadmin, self.runner) if part.mark is not None]
+        if running and not self._secadmin_port:
+            self._secadmin_port = self.settings.secadmin.port
+        table = self._table()
+        if running and to_toml(table) != before:
+            raise DeployError(
+                f"{' and '.join(running)} runs with other settings than these: give the same, "
+                f"or stop everything with `{down_command(self.state)}`"
+            )
+        write_settings(table, self.settings_file)
+
+    def _table(self) -> Table:
         certificates = ensure_certificates(self.state / "certificates")
         self._secadmin_port = self._secadmin_port or free_port()
         table = local_settings(
             self.state, certificates, self._secadmin_port, self.runtime.jars.connector
         )
-        given = merged(self._pace(), self._kafka())
-        write_settings(merged(table, given), self.settings_file)
+        return merged(table, merged(self._pace(), self._kafka()))
 
     def _pace(self) -> Table:
         if self.options.batch_ms is None:
@@ -190,6 +231,7 @@ class Stack:
         if self.broker is None:
             raise DeployError("there is neither an embedded broker nor settings for another")
         kafka = local_kafka(
+            self.broker.platform_bootstrap,
             self.broker.bootstrap,
             self.broker.ca_file,
             self.broker.secadmin,
@@ -200,22 +242,40 @@ class Stack:
     def _ready_file(self) -> Path:
         return self.settings.secfilter.checkpoints.parent / "runner.ready"
 
-    def _launch(self, process: ManagedProcess, ready: Callable[[], bool], timeout_s: float) -> None:
-        log = LogTail(process.log)
+    def _supervise(self) -> None:
+        """Start the supervisor anew: another start may have given it other options."""
+        self._supervisor.stop()
+        command = [sys.executable, "-m", "deploy.supervisor", "--state", str(self.state)]
+        command += ["--broker-heap", str(self.options.broker_heap_mb)]
+        if self.options.settings is not None:
+            command += ["--settings", str(self.options.settings.resolve())]
+        self._supervisor.start(command, self._path(), folder=self.state, detached=True)
+
+    def _launch(self, process: ManagedProcess) -> None:
         command = [sys.executable, "-m", process.name, "--settings", str(self.settings_file)]
         process.start(
             command, self._environment(), folder=self.state, detached=self.options.detached
         )
-        wait_until(ready, process, log, timeout_s)
 
     def _environment(self) -> dict[str, str]:
         """Spark finds Java through JAVA_HOME: the one that was checked, and no other."""
-        known = os.environ.get("PYTHONPATH")
         return {
+            **self._path(),
             "JAVA_HOME": str(self.runtime.java.resolve().parent.parent),
-            "PYTHONPATH": os.pathsep.join([str(ROOT), *([known] if known else [])]),
             "SECFILTER_READY_FILE": str(self._ready_file()),
         }
+
+    def _path(self) -> dict[str, str]:
+        known = os.environ.get("PYTHONPATH")
+        return {"PYTHONPATH": os.pathsep.join([str(ROOT), *([known] if known else [])])}
+
+
+def last_secadmin_port(state: Path) -> int | None:
+    """SecAdmin's port of the last start in that folder, if there was one."""
+    try:
+        return Settings.load(state / "settings.toml").secadmin.port
+    except PlatformError:
+        return None
 
 
 def batches_end_s(settings_file: Path) -> float:
@@ -235,7 +295,12 @@ def stop_all(state: Path, tell: Callable[[str], object] = lambda _: None) -> lis
     if not state.is_dir():
         return []
     batches_s = batches_end_s(state / "settings.toml")
+    # First, and without the lock: while it waits for somebody who holds it, nothing is started.
+    supervisor = ManagedProcess(SUPERVISOR, state.resolve())
+    supervised = _ended(supervisor)
     with file_lock(state / "run.lock"):
+        # Whoever held the lock may have started another.
+        supervised |= _ended(supervisor)
         processes = [ManagedProcess(name, state.resolve()) for name in NAMES]
         running = [process for process in processes if process.mark is not None]
         if any(process.name == "secfilter" for process in running):
@@ -243,4 +308,12 @@ def stop_all(state: Path, tell: Callable[[str], object] = lambda _: None) -> lis
         for process in running:
             waits = process.name == "secfilter"
             process.stop(batches_s + RUNNER_LEAVES_S if waits else STOP_TIMEOUT_S)
-    return [process.name for process in running]
+    return [*([SUPERVISOR] if supervised else []), *(process.name for process in running)]
+
+
+def _ended(process: ManagedProcess) -> bool:
+    """Stop the process; whether it ran."""
+    runs = process.mark is not None
+    if runs:
+        process.stop(STOP_TIMEOUT_S)
+    return runs

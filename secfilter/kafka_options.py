@@ -51,8 +51,9 @@ class KafkaOptions:
             # A topic that is missing or forbidden fails the query now, not after a minute.
             "kafka.max.block.ms": "5000",
             "kafka.linger.ms": "0",
-            # The topics' own limits decide; a client limit of 1 MB would stop the query instead.
-            "kafka.max.request.size": str(64 * 1024 * 1024),
+            # The topics' own limits decide, of 4 MiB at most; a limit of 1 MB would stop the query.
+            # Longer requests the embedded broker does not take (`deploy.broker_memory`).
+            "kafka.max.request.size": str(4 * 1024 * 1024 + 512 * 1024),
             "kafka.compression.type": "none",
             # A broker takes one request of a connection at a time. So what comes meanwhile is
             # gathered for the next one: a record alone goes at once, many go together.

@@ -43,17 +43,20 @@ class KafkaControl(TopicControl, Protocol):
         """
 
     def principals(self) -> frozenset[str]:
-        """All SCRAM users of the cluster."""
+        """All SCRAM users of the cluster that are not closed for good."""
+
+    def closed_principals(self) -> int:
+        """How many users the cluster holds that are closed for good and were not removed."""
 
     def delete_principal(self, name: str) -> None:
-        """Delete the SCRAM user and its ACLs."""
+        """Delete the SCRAM user's ACLs, and remove it or close it for good."""
 
 
 @dataclass(frozen=True)
 class Platform:
     """Catalog, Kafka and what aligns them; where the audit log's heads are kept.
 
-    `bootstrap` and `ca_pem` go to clients.
+    `bootstrap` and `ca_pem` go to users.
     """
 
     catalog: Catalog

@@ -28,6 +28,11 @@ TICK_S = 0.5
 RECONCILE_TICKS = 120
 RETIRED_A_TICK = 50
 """Kafka takes about a tenth of a second for each."""
+MANY_CLOSED = 10_000
+CLOSED_TEXT = (
+    "Kafka holds %d users of ended accesses, which cannot log in: once each of its nodes has a "
+    "snapshot of the metadata, set removes_users = true in [kafka], and they are removed"
+)
 
 
 def start_up(platform: Platform) -> None:
@@ -109,9 +114,12 @@ class Upkeep:
         """Delete principals that no access has, seen twice so that none is just being made."""
         found = {name for name in self.platform.kafka.principals() if is_access_principal(name)}
         orphans = found - wanted_state(self.platform.catalog).principals
-        for name in sorted(orphans & self._orphans):
+        sweep = sorted(orphans & self._orphans)[:RETIRED_A_TICK]
+        for name in sweep:
             self.platform.kafka.delete_principal(name)
-        self._orphans = orphans - self._orphans
+        self._orphans = orphans.difference(sweep)
+        if (closed := self.platform.kafka.closed_principals()) >= MANY_CLOSED:
+            log.warning(CLOSED_TEXT, closed)
 
     def _try(self, what: str, step: Callable[[], None]) -> None:
         """Do a step; a failed one is logged and comes again with the next tick."""

@@ -52,7 +52,7 @@ class Cluster:
         self._platform_account = settings.secfilter.username
         self._audit_account = settings.audit.username
         self._topics = Topics(self._admins, settings)
-        self._principals = Principals(self._admins)
+        self._principals = Principals(self._admins, removes=settings.removes_users)
         self._acls = Acls(self._admins, self._connections)
         fence = Fence(self._admins, self._topics, self._writer, self._connections)
         self._access = TopicAccess(self._acls, fence, lock)
@@ -99,11 +99,15 @@ class Cluster:
         return self._principals.create(name).password
 
     def principals(self) -> frozenset[str]:
-        """All SCRAM users."""
+        """All SCRAM users that are not closed for good."""
         return self._principals.list_names()
 
+    def closed_principals(self) -> int:
+        """How many users are closed for good and cannot be removed."""
+        return self._principals.count_closed()
+
     def delete_principal(self, name: str) -> None:
-        """Delete the SCRAM user and all its ACLs."""
+        """Delete all ACLs of the SCRAM user, then remove it or close it for good."""
         self._acls.delete_of_principal(name)
         self._principals.delete(name)
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+import httpx
+
+from deploy.supervisor import POLL_S, Supervisor
 from secfilter.pace import SPREAD, Pace
 from tests.bench.feed import Feed, Reader, first_arrival
 from tests.bench.figure import Figure, middle
 from tests.bench.settled import SETTLED_S
 from tests.bench.world import Session, World
 
-RUNS = 15
+RUNS, KILLS = 15, 5
 
 
 def revocation(world: World) -> list[Figure]:
@@ -39,6 +44,35 @@ def revocation(world: World) -> list[Figure]:
         Figure("revoke, one topic, the slowest", max(revoke), "ms"),
         middle("grant, one topic, the whole call", grant, "ms"),
     ]
+
+
+def recovery(world: World) -> list[Figure]:
+    """From a kill of SecAdmin until a revocation is answered again, by the one that came back."""
+    world.add_stream("recovered")
+    world.new_user("RECOVERED")
+    supervisor = Supervisor.of(world.stack)
+    took = []
+    for _ in range(KILLS):
+        world.grant("RECOVERED", "stream", "recovered", "READ TUPLE")
+        started = time.monotonic()
+        os.kill(world.pid("secadmin"), signal.SIGKILL)
+        while not _is_revoked(world):
+            supervisor.tick()
+            time.sleep(POLL_S)
+        took.append(time.monotonic() - started)
+    return [
+        middle("SecAdmin killed, until a revocation is answered", took, "s"),
+        Figure("SecAdmin killed, the slowest", max(took), "s"),
+    ]
+
+
+def _is_revoked(world: World) -> bool:
+    """Whether SecAdmin answered; while it is away, nobody listens."""
+    try:
+        world.revoke("RECOVERED", "stream", "recovered", "READ TUPLE")
+    except httpx.TransportError:
+        return False
+    return True
 
 
 def subscription(world: World) -> list[Figure]:

@@ -13,7 +13,7 @@ from tests.bench.latency import end_to_end, kafka_alone
 from tests.bench.many_streams import scale
 from tests.bench.many_subscribers import revocation_from_many
 from tests.bench.query_setup import query_setup
-from tests.bench.rights import revocation, subscription
+from tests.bench.rights import recovery, revocation, subscription
 from tests.bench.world import World
 
 MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
@@ -21,6 +21,7 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "kafka": kafka_alone,
     "aggregate": aggregate,
     "revocation": revocation,
+    "recovery": recovery,
     "subscription": subscription,
     "setup": query_setup,
     "label": label_mask,

@@ -7,8 +7,10 @@ from typing import Protocol
 
 import pytest
 
+from catalog.settings import KafkaAccount, KafkaSettings
 from deploy.broker_clients import ClientConfig
-from deploy.credentials import Credentials
+from deploy.credentials import Credentials, ensure_credentials
+from deploy.settings import AUDIT_USER
 
 EMBEDDED, CONTAINER = "embedded", "container"
 
@@ -29,18 +31,36 @@ class Broker(Protocol):
 
     @property
     def bootstrap(self) -> str:
-        """`host:port` for clients."""
+        """`host:port` for users."""
+
+    @property
+    def platform_bootstrap(self) -> str:
+        """`host:port` for the platform's own clients."""
 
     @property
     def port(self) -> int:
-        """The clients' port on the loopback interface."""
+        """The users' port on the loopback interface."""
 
     @property
     def ca_file(self) -> Path:
         """The CA certificate that clients trust."""
 
     def client_config(self, username: str, password: str) -> ClientConfig:
-        """Settings of a confluent-kafka client that logs in as `username`."""
+        """Settings of a confluent-kafka client that logs in as `username`, as users do."""
 
     def admin_config(self) -> ClientConfig:
-        """Settings of a confluent-kafka client that logs in as `secadmin`."""
+        """Settings of a confluent-kafka client that logs in as `secadmin`, as the platform does."""
+
+
+def kafka_settings(broker: Broker) -> KafkaSettings:
+    """The broker as the platform's settings describe it."""
+    audit = ensure_credentials(broker.secadmin.password_file.parent, AUDIT_USER)
+    return KafkaSettings(
+        bootstrap=broker.platform_bootstrap,
+        clients_bootstrap=broker.bootstrap,
+        removes_users=True,
+        ca_file=broker.ca_file,
+        secadmin=KafkaAccount(broker.secadmin.username, broker.secadmin.password_file),
+        secfilter=KafkaAccount(broker.secfilter.username, broker.secfilter.password_file),
+        audit=KafkaAccount(audit.username, audit.password_file),
+    )

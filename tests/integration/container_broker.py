@@ -18,11 +18,15 @@ from testcontainers.core.docker_client import DockerClient
 
 from deploy.broker_clients import ClientConfig, can_log_in, client_config
 from deploy.broker_format import argument_file, format_arguments
+from deploy.broker_memory import RequestMemory
 from deploy.broker_properties import (
     BROKER_USER,
+    PLATFORM_LISTENER,
     SECADMIN_USER,
     SECFILTER_USER,
+    USERS_LISTENER,
     NodeFiles,
+    Ports,
     broker_properties,
     render,
 )
@@ -46,7 +50,8 @@ _PROPERTIES = _FOLDER / "server.properties"
 _KEY_STORE, _CA = _FOLDER / "broker.store.pem", _FOLDER / "ca.pem"
 _FORMAT, _RUN = _FOLDER / "format.args", _FOLDER / "run.sh"
 # Where the public image has them too.
-_JAVA = ("-Xmx768m", "-cp", "/opt/kafka/libs/*")
+_MEMORY = RequestMemory()
+_JAVA = (f"-Xmx{_MEMORY.heap_mb}m", "-cp", "/opt/kafka/libs/*")
 # Should this process be killed, its container still ends by itself.
 _LONGEST_S = 3 * 3600
 _SCRIPT = f"""\
@@ -93,17 +98,22 @@ class ContainerBroker:
         self.secadmin = ensure_credentials(secrets, SECADMIN_USER)
         self.secfilter = ensure_credentials(secrets, SECFILTER_USER)
         self._own = ensure_credentials(secrets, BROKER_USER)
-        self._port = 0
+        self._port = self._platform_port = 0
         self._container: DockerContainer | None = None
 
     @property
     def bootstrap(self) -> str:
-        """`host:port` for clients; known once the broker has started."""
+        """`host:port` for users; known once the broker has started."""
         return f"localhost:{self._port}"
 
     @property
+    def platform_bootstrap(self) -> str:
+        """`host:port` for the platform's own clients; known once the broker has started."""
+        return f"localhost:{self._platform_port}"
+
+    @property
     def port(self) -> int:
-        """The clients' port on the loopback interface, the same inside and outside."""
+        """The users' port on the loopback interface, the same inside and outside."""
         return self._port
 
     @property
@@ -112,12 +122,13 @@ class ContainerBroker:
         return self._certificates.ca
 
     def client_config(self, username: str, password: str) -> ClientConfig:
-        """Settings of a confluent-kafka client that logs in as `username`."""
+        """Settings of a confluent-kafka client that logs in as `username`, as users do."""
         return client_config(self.bootstrap, self.ca_file, username, password)
 
     def admin_config(self) -> ClientConfig:
-        """Settings of a confluent-kafka client that logs in as `secadmin`."""
-        return self.client_config(self.secadmin.username, self.secadmin.password())
+        """Settings of a confluent-kafka client that logs in as `secadmin`, as the platform does."""
+        name, password = self.secadmin.username, self.secadmin.password()
+        return client_config(self.platform_bootstrap, self.ca_file, name, password)
 
     def start(self) -> None:
         """Start the broker and return when a client has logged in.
@@ -155,6 +166,7 @@ class ContainerBroker:
         """Start a container on a free port; between choosing and using it, others may be faster."""
         for attempts_left in reversed(range(_ATTEMPTS)):
             self._port = free_port()
+            self._platform_port = free_port(self._port)
             self._container = self._prepared()
             try:
                 self._container.start()
@@ -169,7 +181,8 @@ class ContainerBroker:
         # The files' owner, which is root, whatever the image's own user is.
         container.with_kwargs(entrypoint=["/bin/sh"], user="0:0")
         # As a pair it is bound to that address alone; the types know of a number only.
-        container.ports[str(self._port)] = (LOOPBACK, self._port)  # type: ignore[assignment]
+        for port in (self._port, self._platform_port):
+            container.ports[str(port)] = (LOOPBACK, port)  # type: ignore[assignment]
         for path, content in self._files().items():
             container.with_copy_into_container(content, str(path), _PRIVATE)
         return container
@@ -187,10 +200,12 @@ class ContainerBroker:
 
     def _properties(self) -> dict[str, str]:
         files = NodeFiles(Path(_FOLDER / "data"), Path(_KEY_STORE), Path(_CA))
-        properties = broker_properties(self._port, _CONTROLLER_PORT, files, self._own.password())
+        ports = Ports(self._port, self._platform_port, _CONTROLLER_PORT)
+        properties = broker_properties(ports, files, self._own.password(), _MEMORY)
         # What comes from the host does not come over the container's own loopback interface.
-        listeners = properties["listeners"]
-        properties["listeners"] = listeners.replace("CLIENTS://127.0.0.1", "CLIENTS://0.0.0.0")
+        for name in (USERS_LISTENER, PLATFORM_LISTENER):
+            inside, outside = f"{name}://127.0.0.1", f"{name}://0.0.0.0"
+            properties["listeners"] = properties["listeners"].replace(inside, outside)
         # Never started again after a crash, it need not be given up soon on a busy machine.
         properties["broker.session.timeout.ms"] = "60000"
         return properties

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.broker import BrokerSettings, EmbeddedBroker
 from deploy.broker_clients import ClientConfig
-from deploy.broker_properties import NodeFiles, broker_properties, render
+from deploy.broker_memory import RequestMemory
+from deploy.broker_properties import NodeFiles, Ports, broker_properties, render
+from deploy.cluster_check import cluster_warnings
 from deploy.errors import DeployError
 from deploy.ports import LOOPBACK
 from deploy.processes import ProcessMark
 from deploy.runtime import Runtime
-from tests.integration.brokers import Broker, embedded_only
+from tests.integration.brokers import Broker, embedded_only, kafka_settings
 
 
 @pytest.fixture(scope="module")
@@ -130,10 +133,10 @@ def test_a_client_that_does_not_know_the_ca_refuses(broker: Broker) -> None:
 
 
 @embedded_only
-def test_both_listeners_are_tls_on_loopback_alone(broker: EmbeddedBroker) -> None:
+def test_all_listeners_are_tls_on_loopback_alone(broker: EmbeddedBroker) -> None:
     ports = _listening_ports(broker)
     assert broker.port in ports
-    assert len(ports) == 2
+    assert len(ports) == 3
     for port in ports:
         context = ssl.create_default_context(cafile=str(broker.ca_file))
         with (
@@ -258,7 +261,19 @@ def test_ends_with_the_process_that_started_it(runtime: Runtime, tmp_path: Path)
 
 def test_settings_name_no_listener_without_tls(tmp_path: Path) -> None:
     files = NodeFiles(tmp_path, tmp_path / "store.pem", tmp_path / "ca.pem")
-    text = render(broker_properties(1, 2, files, "pw"))
-    assert "CLIENTS:SASL_SSL,CONTROLLER:SASL_SSL" in text
+    text = render(broker_properties(Ports(1, 2, 3), files, "pw", RequestMemory()))
+    assert "CLIENTS:SASL_SSL,PLATFORM:SASL_SSL,CONTROLLER:SASL_SSL" in text
     assert "PLAINTEXT" not in text
     assert "super.users=User:broker;User:secadmin\n" in text
+
+
+@embedded_only
+def test_a_clusters_dangerous_settings_are_told(broker: EmbeddedBroker) -> None:
+    settings = kafka_settings(broker)
+    assert cluster_warnings(settings) == []
+    shared = replace(settings, clients_bootstrap=None)
+    (listener, connections) = cluster_warnings(shared)
+    assert "share a listener" in listener
+    assert "broker 1: users' connections (2147483647)" in connections
+    (unread,) = cluster_warnings(replace(settings, secadmin=settings.secfilter))
+    assert "cannot be read" in unread

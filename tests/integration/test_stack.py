@@ -1,21 +1,28 @@
 """The stack: what cannot start leaves nothing running behind."""
 
 import os
+import shlex
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from catalog.settings import Settings
 from deploy.environment import ROOT
 from deploy.errors import DeployError
 from deploy.ports import LOOPBACK, free_port
-from deploy.processes import ProcessMark
+from deploy.processes import LogTail, ManagedProcess, ProcessMark
+from deploy.readiness import healthy, wait_until
 from deploy.runtime import Runtime
-from deploy.stack import NAMES, Stack, StackOptions, stop_all
+from deploy.stack import NAMES, SUPERVISOR, Stack, StackOptions, stop_all
+
+COMES_BACK_S = 5.0
 
 
 def _running(state: Path) -> list[str]:
@@ -31,7 +38,7 @@ def test_a_failure_half_way_stops_what_was_started(runtime: Runtime, tmp_path: P
         with pytest.raises(DeployError, match=rf"port {port} for SecAdmin .* --secadmin-port"):
             stack.start()
     assert stack.broker is not None
-    assert stack.settings.kafka.bootstrap == stack.broker.bootstrap
+    assert stack.settings.kafka.users_bootstrap == stack.broker.bootstrap
     assert _running(tmp_path) == []
 
 
@@ -95,21 +102,62 @@ def _of(state: Path) -> list[str]:
     return found
 
 
+def _marks(state: Path) -> dict[str, ProcessMark | None]:
+    return {name: ManagedProcess(name, state).mark for name in NAMES}
+
+
+def _comes_back_by_itself(state: Path) -> None:
+    """SecAdmin is killed; within seconds another is started, and it serves."""
+    before = _marks(state)
+    killed = before["secadmin"]
+    assert killed is not None
+    killed.signal(signal.SIGKILL)
+    assert killed.wait(10)
+    deadline = time.monotonic() + COMES_BACK_S
+    while (another := _marks(state)["secadmin"]) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert another != killed
+    where = Settings.load(state / "settings.toml").secadmin
+    process = ManagedProcess("secadmin", state)
+    serves = partial(healthy, where.host, where.port, where.ca_file)
+    wait_until(serves, process, LogTail(process.log), 60)
+    assert {**_marks(state), "secadmin": killed} == before
+
+
+def _is_completed(state: Path, *options: str) -> None:
+    """With a part missing and no supervisor, `up` starts these and leaves alone what runs."""
+    before = _marks(state)
+    for name in (SUPERVISOR, "secfilter"):
+        ManagedProcess(name, state).kill()
+    again = _command("up", *options)
+    assert again.returncode == 0, again.stderr
+    after = _marks(state)
+    assert after["secfilter"] not in (None, before["secfilter"])
+    assert {**after, "secfilter": before["secfilter"]} == before
+    assert ManagedProcess(SUPERVISOR, state).mark is not None
+    other = _command("up", *options, "--secadmin-port", str(free_port()))
+    assert other.returncode == 1
+    assert f"`python3 -m deploy down {shlex.join(options)}`" in other.stderr
+    assert _marks(state) == after
+
+
 def test_up_then_down_with_all_parts(tmp_path: Path) -> None:
     state = ("--state", str(tmp_path))
     port = free_port()
     ports = ("--port", str(port), "--secadmin-port", str(free_port(port)))
+    hint = f"python3 -m deploy down --state {tmp_path}"
     try:
         up = _command("up", *state, *ports)
         assert up.returncode == 0, up.stderr
         assert "The platform is up." in up.stdout
         assert sorted(_running(tmp_path)) == sorted(NAMES)
-        again = _command("up", *state, *ports)
-        assert again.returncode == 1
-        assert "already runs" in again.stderr.splitlines()[-1]
-        assert sorted(_running(tmp_path)) == sorted(NAMES)
+        assert up.stdout.splitlines()[-1].strip() == hint
+        _comes_back_by_itself(tmp_path)
+        _is_completed(tmp_path, *state)
+        assert stat.S_IMODE((tmp_path / "logs").stat().st_mode) == 0o700
     finally:
-        down = _command("down", *state)
-    assert down.stdout == "stopped: secfilter, secadmin, broker\n"
+        down = _command(*shlex.split(hint)[3:])
+    assert down.stdout == "stopped: supervisor, secfilter, secadmin, broker\n"
     assert "ends with its batch" in down.stderr
     assert _of(tmp_path) == []

@@ -47,7 +47,7 @@ def client_config(settings: KafkaSettings, credentials: Credentials) -> dict[str
     """What a client of that principal connects with."""
     base = settings.client_config(settings.secadmin)
     own = {"sasl.username": credentials.username, "sasl.password": credentials.password}
-    return base | own | {"log_level": 0}
+    return base | own | {"bootstrap.servers": settings.users_bootstrap, "log_level": 0}
 
 
 def secadmin_producer(settings: KafkaSettings) -> Producer:
@@ -63,7 +63,7 @@ def fetch_directly(
     file = folder / credentials.username
     file.write_text(credentials.password)
     account = KafkaAccount(credentials.username, file)
-    host, _, port = settings.bootstrap.rpartition(":")
+    host, _, port = settings.users_bootstrap.rpartition(":")
     as_it = replace(settings, secadmin=account)
     connection = BrokerConnection(BrokerAddress(host, int(port)), as_it)
     return ParkedFetch(connection, FetchPlace(topic, 0, 0))

@@ -10,9 +10,7 @@ from threading import Lock
 
 import pytest
 
-from catalog.settings import KafkaAccount, KafkaSettings
-from deploy.credentials import ensure_credentials
-from deploy.settings import AUDIT_USER
+from catalog.settings import KafkaSettings
 from secadmin.kafka.access import TopicAccess
 from secadmin.kafka.acl import read_acls, write_acls
 from secadmin.kafka.acls import Acls
@@ -22,7 +20,7 @@ from secadmin.kafka.fence_writer import FenceWriter
 from secadmin.kafka.principals import Credentials, Principals, new_principal_name
 from secadmin.kafka.topics import Topics, TopicSpec
 from secadmin.kafka.wire.connections import BrokerConnections
-from tests.integration.brokers import Broker
+from tests.integration.brokers import Broker, kafka_settings
 
 
 @dataclass(frozen=True)
@@ -60,12 +58,7 @@ class Parts:
 
 @pytest.fixture(scope="session")
 def settings(broker: Broker) -> KafkaSettings:
-    own = ensure_credentials(broker.secadmin.password_file.parent, AUDIT_USER)
-    secadmin, secfilter, audit = (
-        KafkaAccount(account.username, account.password_file)
-        for account in (broker.secadmin, broker.secfilter, own)
-    )
-    return KafkaSettings(broker.bootstrap, broker.ca_file, secadmin, secfilter, audit)
+    return kafka_settings(broker)
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +73,7 @@ def new_parts(settings: KafkaSettings) -> Iterator[Callable[[], Parts]]:
         writer = FenceWriter(settings)
         fence = Fence(admins, topics, writer, connections)
         access = TopicAccess(acls, fence, lambda topic: locks[topic])
-        principals = Principals(admins)
+        principals = Principals(admins, removes=settings.removes_users)
         parts = Parts(
             settings, admins, connections, writer, topics, principals, acls, fence, access
         )

@@ -45,7 +45,7 @@ _CALLS: dict[str, Call] = {
     "list topics": lambda admins, to: Topics(admins, to).list_names(),
     "end offsets": lambda admins, to: Topics(admins, to).end_offsets(["in.x"]),
     "create a principal": lambda admins, _: Principals(admins).create("output-x"),
-    "delete a principal": lambda admins, _: Principals(admins).delete("output-x"),
+    "delete a principal": lambda admins, _: Principals(admins, removes=True).delete("output-x"),
     "list principals": lambda admins, _: Principals(admins).list_names(),
     "grant": lambda admins, to: _acls(admins, to).grant(read_acls("x", "out.x.y")),
     "revoke": lambda admins, to: _acls(admins, to).revoke_topics({"out.x.y": ["x"]}),

@@ -22,9 +22,9 @@ from secfilter.kafka_options import kafka_options
 from secfilter.pace import Pace
 from secfilter.positions import Positions
 from secfilter.queries import Engine
-from tests.integration.brokers import Broker
+from tests.integration.brokers import Broker, kafka_settings
 from tests.integration.secfilter.deployment import Deployment
-from tests.integration.secfilter.plane import Plane, kafka_settings
+from tests.integration.secfilter.plane import Plane
 
 _PREFIXES = ("in.", "lab.", "quarantine.", "out.")
 

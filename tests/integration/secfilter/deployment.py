@@ -26,7 +26,8 @@ from catalog.runs import IngestStream, QueryRun
 from catalog.store import Catalog
 from deploy.runtime import Runtime
 from tests.audit_key import AUDIT_KEY
-from tests.integration.secfilter.plane import Plane, kafka_settings
+from tests.integration.brokers import kafka_settings
+from tests.integration.secfilter.plane import Plane
 
 # Short batches; what is left as it is settles within seconds.
 PACE = {"query_ms": 1_000, "ingest_ms": 1_000, "new_ms": 500, "settle_ms": 10_000}

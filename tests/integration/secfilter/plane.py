@@ -20,10 +20,7 @@ from catalog.plan_check import reach
 from catalog.relation import Relation, RelationKind
 from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
 from catalog.schema import Attribute, Schema, Type
-from catalog.settings import KafkaAccount, KafkaSettings
 from catalog.topics import in_topic, lab_topic, out_topic, quarantine_topic
-from deploy.credentials import ensure_credentials
-from deploy.settings import AUDIT_USER
 from secadmin.kafka.topics import TopicSpec, topic_config
 from secfilter.queries import Engine, RunningQuery, terminated
 from tests.integration.brokers import Broker
@@ -37,18 +34,6 @@ SCHEMA = Schema(
 )
 # SYSTEM is object 1.
 _NUMBERS = itertools.count(2)
-
-
-def kafka_settings(broker: Broker) -> KafkaSettings:
-    """The broker as the platform's settings describe it."""
-    audit = ensure_credentials(broker.secadmin.password_file.parent, AUDIT_USER)
-    return KafkaSettings(
-        bootstrap=broker.bootstrap,
-        ca_file=broker.ca_file,
-        secadmin=KafkaAccount(broker.secadmin.username, broker.secadmin.password_file),
-        secfilter=KafkaAccount(broker.secfilter.username, broker.secfilter.password_file),
-        audit=KafkaAccount(audit.username, audit.password_file),
-    )
 
 
 @dataclass

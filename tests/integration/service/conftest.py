@@ -17,21 +17,17 @@ from sqlalchemy import select
 from catalog.models import Access
 from catalog.passwords import Passwords
 from catalog.settings import (
-    KafkaAccount,
-    KafkaSettings,
     SecAdminSettings,
     SecFilterSettings,
     Settings,
 )
-from deploy.credentials import ensure_credentials
 from deploy.files import secret_file
-from deploy.settings import AUDIT_USER
 from secadmin.__main__ import build_platform
 from secadmin.control.platform import Platform
 from secadmin.control.upkeep import start_up
 from secadmin.kafka.principals import Credentials
 from secadmin.service.app import create_app
-from tests.integration.brokers import EMBEDDED, Broker
+from tests.integration.brokers import EMBEDDED, Broker, kafka_settings
 from tests.integration.kafka.clients import secadmin_producer, write
 from tests.postgresql import PostgresqlServer
 
@@ -119,18 +115,6 @@ def service_settings(
             audit_heads_file=folder / "audit" / "heads",
         ),
         secfilter=SecFilterSettings("local[2]", nowhere, folder / "checkpoints", nowhere),
-    )
-
-
-def kafka_settings(broker: Broker) -> KafkaSettings:
-    """Settings for the test's broker."""
-    audit = ensure_credentials(broker.secadmin.password_file.parent, AUDIT_USER)
-    return KafkaSettings(
-        bootstrap=broker.bootstrap,
-        ca_file=broker.ca_file,
-        secadmin=KafkaAccount(broker.secadmin.username, broker.secadmin.password_file),
-        secfilter=KafkaAccount(broker.secfilter.username, broker.secfilter.password_file),
-        audit=KafkaAccount(audit.username, audit.password_file),
     )
 
 

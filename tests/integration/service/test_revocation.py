@@ -19,6 +19,7 @@ from secadmin.control.platform import Platform
 from secadmin.kafka.principals import Credentials
 from tests.integration.kafka.clients import (
     DENIED_TOPIC,
+    client_config,
     parked_reader,
     reader,
     until,
@@ -144,16 +145,8 @@ def test_a_sender_loses_its_topic_at_once(scene: Scene) -> None:
 
 
 def _send(scene: Scene, credentials: Credentials, topic: str) -> int | None:
-    kafka = scene.settings.kafka
     outcome: list[Any] = []
-    producer = Producer(
-        kafka.client_config(kafka.secadmin)
-        | {
-            "sasl.username": credentials.username,
-            "sasl.password": credentials.password,
-            "log_level": 0,
-        }
-    )
+    producer = Producer(client_config(scene.settings.kafka, credentials))
     producer.produce(topic, b"{}", on_delivery=lambda error, _: outcome.append(error))
     producer.flush(20)
     return outcome[0].code() if outcome[0] is not None else None

@@ -15,13 +15,15 @@ from catalog.errors import Unavailable
 from catalog.models import Access, AuditEntry, DeliveryClass, Session, Withdrawal
 from catalog.runs import fingerprint
 from catalog.sessions import token_hash
+from catalog.settings import Settings
 from catalog.wanted import generation, is_fed, report_applied, report_status, wanted_runs
-from secadmin.control import logins
+from secadmin.control import logins, upkeep
 from secadmin.control.platform import Platform
-from secadmin.control.upkeep import delete_removed, retire_ended, start_up
+from secadmin.control.upkeep import Upkeep, delete_removed, retire_ended, start_up
 from secadmin.kafka.access import PrincipalsOf
+from secadmin.kafka.connect import AdminClients
 from secadmin.kafka.fence import FenceNotProven
-from secadmin.kafka.principals import Credentials
+from secadmin.kafka.principals import Credentials, Principals
 from tests.integration.kafka.clients import DENIED_TOPIC, parked_reader, until
 from tests.integration.service.conftest import Api, NewUser, Scene, add_stream
 
@@ -63,6 +65,30 @@ def test_the_topics_of_a_removed_query_go_with_it(
     delete_removed(scene.platform)
     with pytest.raises(Unavailable):
         scene.platform.kafka.end_offsets([str(topic)])
+
+
+def test_closed_kafka_users_are_told_of_and_go_where_the_cluster_bears_it(
+    platform: Platform,
+    service_settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    closing = Principals(AdminClients.open(service_settings.kafka), removes=False)
+    # The first of all that other tests left, by its name.
+    name = f"output-{'0' * 10}{secrets.token_hex(7)}"
+    closing.create(name)
+    closing.delete(name)
+    assert name not in closing.list_names()
+    assert name in platform.kafka.principals()
+    monkeypatch.setattr(upkeep, "MANY_CLOSED", 1)
+    monkeypatch.setattr(upkeep, "RETIRED_A_TICK", 1)
+    sweeping = Upkeep(platform)
+    sweeping._sweep_principals()
+    assert "users of ended accesses, which cannot log in" in caplog.text
+    # Only now, so that none goes that is just being made.
+    assert name in platform.kafka.principals()
+    sweeping._sweep_principals()
+    assert name not in platform.kafka.principals()
 
 
 def test_the_kafka_user_of_an_ended_access_goes(scene: Scene) -> None:

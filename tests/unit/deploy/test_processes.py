@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -38,6 +39,12 @@ def _says(process: ManagedProcess, text: str) -> None:
     log = LogTail(process.log)
     log._from = 0
     wait_until(lambda: text in log.read(), process, log, 10)
+
+
+def test_its_log_is_private(process: ManagedProcess) -> None:
+    process.start(SLEEP)
+    assert stat.S_IMODE(process.log.stat().st_mode) == 0o600
+    assert stat.S_IMODE(process.log.parent.stat().st_mode) == 0o700
 
 
 def test_is_found_again_by_its_mark(process: ManagedProcess, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.audit_key import AuditKey
+from catalog.errors import InvalidInput
 from catalog.settings import Settings
 from deploy.certificates import ensure_certificates
 from deploy.credentials import ensure_credentials
@@ -27,7 +28,7 @@ from deploy.settings import (
 def _local(state: Path) -> Table:
     certificates = ensure_certificates(state / "certificates")
     accounts = [ensure_credentials(state / "secrets", name) for name in ("secadmin", "secfilter")]
-    kafka = local_kafka("localhost:19092", certificates.ca, *accounts)
+    kafka = local_kafka("localhost:20001", "localhost:19092", certificates.ca, *accounts)
     return merged(local_settings(state, certificates, 18443, state / "jars"), {"kafka": kafka})
 
 
@@ -35,7 +36,9 @@ def test_the_catalog_reads_what_is_written(tmp_path: Path) -> None:
     state = tmp_path / 'a "quoted" \\ folder'
     settings = Settings.load(write_settings(_local(state), state / "settings.toml"))
     assert settings.catalog_url == f"sqlite:///{state}/catalog.db"
-    assert settings.kafka.bootstrap == "localhost:19092"
+    assert settings.kafka.bootstrap == "localhost:20001"
+    assert settings.kafka.users_bootstrap == "localhost:19092"
+    assert settings.kafka.removes_users
     assert settings.kafka.replication == 1
     assert settings.kafka.secadmin.username == "secadmin"
     assert len(settings.kafka.secfilter.password()) == 64
@@ -78,14 +81,19 @@ def test_an_operator_gives_only_what_differs(tmp_path: Path) -> None:
     file.write_text(
         '[catalog]\nurl = "postgresql+psycopg://db/catalog"\n'
         '[kafka]\nbootstrap = "k1:9093,k2:9093"\nca_file = "ca.pem"\nreplication = 3\n'
-        '[kafka.secadmin]\npassword_file = "/run/secrets/secadmin"\n'
+        '[kafka.secadmin]\nusername = "secadmin"\npassword_file = "/run/secrets/secadmin"\n'
+        '[kafka.secfilter]\nusername = "secfilter"\npassword_file = "secfilter.password"\n'
         '[secfilter]\nmaster = "local[8]"\n'
         '[secfilter.options]\n"spark.driver.memory" = "4g"\n'
     )
-    table = merged(_local(tmp_path), read_overrides(file))
+    # Of its Kafka nothing is taken from an embedded broker.
+    base = {name: value for name, value in _local(tmp_path).items() if name != "kafka"}
+    table = merged(base, read_overrides(file))
     settings = Settings.load(write_settings(table, tmp_path / "settings.toml"))
     assert settings.catalog_url == "postgresql+psycopg://db/catalog"
     assert settings.kafka.bootstrap == "k1:9093,k2:9093"
+    assert settings.kafka.users_bootstrap == "k1:9093,k2:9093"
+    assert not settings.kafka.removes_users
     assert settings.kafka.replication == 3
     assert settings.kafka.ca_file == file.parent / "ca.pem"
     assert settings.kafka.secadmin.username == "secadmin"
@@ -122,3 +130,11 @@ def _without_empty(table: Table) -> Table:
     """A table without entries leaves no trace in the text."""
     below = {k: _without_empty(v) if isinstance(v, dict) else v for k, v in table.items()}
     return {name: value for name, value in below.items() if value != {}}
+
+
+@pytest.mark.parametrize("value", ["false", 0, 1])
+def test_a_switch_that_is_neither_on_nor_off_is_refused(tmp_path: Path, value: str | int) -> None:
+    table = merged(_local(tmp_path), {"kafka": {"removes_users": value}})
+    file = write_settings(table, tmp_path / "settings.toml")
+    with pytest.raises(InvalidInput, match="removes_users: it must be true or false"):
+        Settings.load(file)

@@ -68,6 +68,8 @@ def _table(settings: Settings, folder: Path, port: int) -> Table:
         "catalog": {"url": settings.catalog_url},
         "kafka": {
             "bootstrap": kafka.bootstrap,
+            "clients_bootstrap": kafka.users_bootstrap,
+            "removes_users": kafka.removes_users,
             "ca_file": str(kafka.ca_file),
             "secadmin": _account(kafka.secadmin),
             "secfilter": _account(kafka.secfilter),

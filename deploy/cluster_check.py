@@ -1,0 +1,97 @@
+"""What of a cluster's settings is dangerous: with it users could keep the platform from revoking.
+
+The embedded broker's own settings (`deploy.broker_memory`, `deploy.broker_properties`) bear it. Of
+a cluster of somebody else the platform can only read them, and tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from catalog.settings import KafkaSettings
+from deploy.broker_memory import LONGEST_REQUEST_BYTES
+
+_TIMEOUT_S = 10.0
+_LONGEST_IDLE_MS = 600_000
+_NO_LIMIT = 2**31 - 1
+_WHERE = "see deploy/README.md, An existing Kafka"
+
+
+def cluster_warnings(kafka: KafkaSettings) -> list[str]:
+    """One line for each dangerous setting of each broker; one, too, if they cannot be read."""
+    found = []
+    if kafka.users_bootstrap == kafka.bootstrap:
+        found.append(
+            "users and the platform share a listener of Kafka: give the platform one of its own in "
+            f"`bootstrap`, and name the users' in `clients_bootstrap` ({_WHERE})"
+        )
+    try:
+        brokers = _broker_settings(kafka)
+    except KafkaException as error:
+        reason = error.args[0].str() if error.args else "no answer"
+        found.append(f"the settings of Kafka's brokers cannot be read ({reason}): {_WHERE}")
+        return found
+    ports = {address.rpartition(":")[2] for address in kafka.users_bootstrap.split(",")}
+    for broker, settings in sorted(brokers.items()):
+        found += (f"Kafka's broker {broker}: {danger}" for danger in dangers(settings, ports))
+    return found
+
+
+def dangers(settings: Mapping[str, str], users_ports: set[str]) -> Iterator[str]:
+    """What is dangerous in a broker's settings; `users_ports` are those that users connect to."""
+    if settings.get("allow.everyone.if.no.acl.found", "false") == "true":
+        yield "allow.everyone.if.no.acl.found lets everybody read what has no ACL: set it to false"
+    longest = int(settings["socket.request.max.bytes"])
+    if longest < LONGEST_REQUEST_BYTES:
+        yield (
+            f"socket.request.max.bytes = {longest} is too little for the platform's records: "
+            f"set it to {LONGEST_REQUEST_BYTES} at least"
+        )
+    connections = _users_connections(settings, users_ports)
+    pool = int(settings["queued.max.request.bytes"])
+    if pool <= 0:
+        yield "queued.max.request.bytes sets no limit, so requests may take all memory: set one"
+    elif connections * longest >= pool:
+        yield (
+            f"users' connections ({connections}) times socket.request.max.bytes ({longest}) are "
+            f"more than queued.max.request.bytes ({pool}): lower max.connections of their listener"
+        )
+    idle = int(settings["connections.max.idle.ms"])
+    if not 0 < idle <= _LONGEST_IDLE_MS:
+        yield (
+            f"connections.max.idle.ms = {idle} keeps silent connections: "
+            f"set it to {_LONGEST_IDLE_MS} at most"
+        )
+
+
+def _users_connections(settings: Mapping[str, str], ports: set[str]) -> int:
+    """How many connections users may have; without their listener, those of the whole broker."""
+    most = int(settings.get("max.connections", _NO_LIMIT))
+    limits = []
+    for listener in settings.get("advertised.listeners", "").split(","):
+        name, _, address = listener.partition("://")
+        if address.rpartition(":")[2] in ports:
+            own = settings.get(f"listener.name.{name.strip().lower()}.max.connections", _NO_LIMIT)
+            limits.append(min(most, int(own)))
+    return max(limits, default=most)
+
+
+def _broker_settings(kafka: KafkaSettings) -> dict[int, dict[str, str]]:
+    admin = AdminClient({**kafka.client_config(kafka.secadmin), "log_level": 0})
+    cluster: Any = admin.describe_cluster(request_timeout=_TIMEOUT_S).result(_TIMEOUT_S + 1)
+    found = {}
+    for node in cluster.nodes:
+        resource = ConfigResource(ResourceType.BROKER, str(node.id))
+        (future,) = admin.describe_configs([resource], request_timeout=_TIMEOUT_S).values()
+        found[node.id] = _values(future)
+    return found
+
+
+def _values(future: Future[Any]) -> dict[str, str]:
+    entries = future.result(_TIMEOUT_S + 1)
+    return {name: entry.value for name, entry in entries.items() if entry.value is not None}
