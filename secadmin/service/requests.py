@@ -101,8 +101,8 @@ class StreamBody(Body):
     max_bytes: int = Field(default=65_536, ge=1, le=900_000)
     partitions: int = Field(default=1, ge=1, le=64)
     public: bool = False
-    time_format: TimeFormat = TimeFormat.ISO
-    unknown_fields: UnknownFields = UnknownFields.QUARANTINE
+    time_format: Annotated[TimeFormat, Field(strict=False)] = TimeFormat.ISO
+    unknown_fields: Annotated[UnknownFields, Field(strict=False)] = UnknownFields.QUARANTINE
     declared_aggregate: DeclaredAggregateBody | None = None
 
 
