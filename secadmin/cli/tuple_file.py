@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -88,7 +88,7 @@ def _checked(read: Read, rules: TupleRules, clock: Callable[[], datetime]) -> Re
     return replace(read, value=None, mistake=mistake) if mistake else read
 
 
-def _read_json(source: io.BufferedReader) -> Iterator[Read]:
+def _read_json(source: Iterable[bytes]) -> Iterator[Read]:
     position, first = 0, True
     for number, line in enumerate(source, 1):
         position += len(line)

@@ -166,9 +166,20 @@ def test_schemas_and_streams(admin: Terminal, stream: str) -> None:
     assert admin.run("schema", "remove", "trades").exit_code == 6
     declared = ("--declare-window", "1m", "--declare-key", "symbol", "--declare-function", "avg")
     also = ("--event-time", "ts", "--max-bytes", "1kB", "--max-ahead", "1h")
-    also += ("--time-format", "epoch_ms", "--unknown-fields", "ignore")
+    written = ("--time-format", "epoch_ms", "--unknown-fields", "ignore")
     admin.ok(
-        *("stream", "add", "in2", "--schema", "trades", *declared, "--declare-minimum", "5", *also)
+        *(
+            "stream",
+            "add",
+            "in2",
+            "--schema",
+            "trades",
+            *declared,
+            "--declare-minimum",
+            "5",
+            *also,
+            *written,
+        )
     )
     assert admin.json("stream", "show", "in2")["declared_aggregate"]["window_ms"] == 60_000
     own = admin.json("stream", "show", "in2")
