@@ -161,9 +161,9 @@ def _reason(group: StreamGroup, envelope: Envelope) -> Column:
 
     return fn.coalesce(
         undecoded.reason(fn.col("value"), text, group.each(lambda s: s.max_bytes), strict),
-        fn.when(broken.isNotNull(), broken_json.reason(text, broken, _other_json(envelope))),
-        fn.when(misfit.isNotNull(), misfits.reason(text, misfit, envelope, group)),
-        fn.when(faulty.isNotNull(), at(faulty, times.fault(_text_at(faulty)))),
+        _refused(broken, broken_json.reason(text, broken, _other_json(envelope))),
+        _refused(misfit, misfits.reason(text, misfit, envelope, group)),
+        _refused(faulty, at(faulty, times.fault(_text_at(faulty)))),
         fn.when(strict, at(infinite, "out of range of a double")),
         fn.when(escaped, at(separator, "holds the character U+001E or U+001F")),
         fn.when(
@@ -175,6 +175,11 @@ def _reason(group: StreamGroup, envelope: Envelope) -> Column:
             fn.concat(event_time, fn.lit(": too far ahead of when the broker took it")),
         ),
     )
+
+
+def _refused(wrong: Column, words: Column) -> Column:
+    """The words where something is wrong: never NULL there, or the record would pass."""
+    return fn.when(wrong.isNotNull(), fn.coalesce(words, fn.lit("no tuple of the stream")))
 
 
 def _name_at(group: StreamGroup, place: Column) -> Column:

@@ -46,7 +46,7 @@ def taken_apart(shape: Column, envelope: Envelope, group: StreamGroup) -> Column
 def reason(text: Column, apart: Column, envelope: Envelope, group: StreamGroup) -> Column:
     """Why the record, which is `text`, is refused; `apart` is `taken_apart` of its shape."""
     quoted, kind_of, digits, scale = (fn.get(apart, fn.lit(n)) for n in range(4))
-    name = fn.regexp_replace(fn.regexp_replace(quoted, "``", "`"), r"\A`|`\z", "")
+    name = fn.regexp_replace(fn.regexp_replace(quoted, r"\A`|`\z", ""), "``", "`")
     expected = fn.try_element_at(group.of_kind(_types), name)
     is_bigint = expected == fn.lit(_BIGINT)
     too_large = is_bigint & (digits.try_cast("int") > 18) & (scale == fn.lit("0"))

@@ -123,6 +123,39 @@ def test_bytes_that_no_text_case_can_hold(spark: SparkSession, value: bytes, rea
     assert neighbour["topic"] == "lab.two"
 
 
+HOSTILE = {
+    "escapes": b'{"s":"' + b"\\n" * 400_000,
+    "characters": b'{"s":"' + b"a\\\\" * 250_000 + b"\\x",
+    "numbers": b'{"s":' + b"9" * 800_000 + b"x",
+    "blanks": b'{"s"' + b" " * 800_000 + b"x",
+    "fields": b"{" + b'"s":1,' * 130_000 + b"NaN",
+    "fields twice": b"{" + b'"s":1,' * 130_000 + b'"b":1}',
+    "two long names": b'{"' + b"n" * 49_000 + b'":1,"' + b"n" * 49_000 + b'":1}',
+    "open arrays": b'{"s":' + b"[" * 800_000,
+    "arrays": b'{"s":[' + b"[1],[2]," * 100_000 + b"x",
+    "objects": b'{"s":' + b'{"a":{"b":[1,{"c":' * 40_000,
+    "names": b"{" + b",".join(b'"n%d":1' % n for n in range(80_000)) + b"}",
+    "quoted names": b"{" + b",".join(b'"``%d`":1' % n for n in range(60_000)) + b"}",
+}
+
+
+def test_a_reason_takes_no_longer_than_the_record_is_long(spark: SparkSession) -> None:
+    """Larger than any stream takes by default; one that backtracked would take hours."""
+    relation = Relation(1, "one", KIND, SCHEMA, "at", 1000, Label.of(0))
+    streams = IngestRun("ingest-1", (IngestStream(relation, Label.of(0), 60_000, 900_000),))
+    begun = time.monotonic()
+    rows = run(spark, [("in.one", value) for value in HOSTILE.values()], streams=streams)
+    assert time.monotonic() - begun < 60
+    reasons = {name: headers(row)[0][1] for name, row in zip(HOSTILE, rows, strict=True)}
+    assert all(len(reason) < 200 for reason in reasons.values()), reasons
+    assert reasons["escapes"] == "s: ends too soon, at byte 800007"
+    assert reasons["fields"] == "s: not JSON at byte 780001"
+    assert reasons["fields twice"] == "s: stands twice"
+    assert reasons["two long names"] == f"{'n' * 64}: stands twice"
+    assert reasons["names"] == "n0: unknown field"
+    assert reasons["quoted names"] == "``0`: unknown field"
+
+
 def test_each_stream_has_its_own_schema_label_and_size(spark: SparkSession) -> None:
     records: list[Record] = [
         ("in.two", b'{"id":7}'),

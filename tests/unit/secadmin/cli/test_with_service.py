@@ -167,20 +167,8 @@ def test_schemas_and_streams(admin: Terminal, stream: str) -> None:
     declared = ("--declare-window", "1m", "--declare-key", "symbol", "--declare-function", "avg")
     also = ("--event-time", "ts", "--max-bytes", "1kB", "--max-ahead", "1h")
     written = ("--time-format", "epoch_ms", "--unknown-fields", "ignore")
-    admin.ok(
-        *(
-            "stream",
-            "add",
-            "in2",
-            "--schema",
-            "trades",
-            *declared,
-            "--declare-minimum",
-            "5",
-            *also,
-            *written,
-        )
-    )
+    minimum = ("--declare-minimum", "5")
+    admin.ok(*("stream", "add", "in2", "--schema", "trades"), *declared, *minimum, *also, *written)
     assert admin.json("stream", "show", "in2")["declared_aggregate"]["window_ms"] == 60_000
     own = admin.json("stream", "show", "in2")
     assert (own["time_format"], own["unknown_fields"]) == ("epoch_ms", "ignore")
