@@ -159,12 +159,13 @@ class SchemaRow(Base):
 
 
 class StreamRow(Base):
-    """A source stream. `relation` is its encoded Relation; none of it changes after creation."""
+    """A source stream: its encoded Relation and RecordFormat. None of it changes after creation."""
 
     __tablename__ = "streams"
     object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
     schema_id: Mapped[int] = mapped_column(ForeignKey("objects.id"))
     relation: Mapped[dict[str, Any]]
+    record_format: Mapped[dict[str, Any]]
     max_ahead_ms: Mapped[int]
     max_bytes: Mapped[int]
     partitions: Mapped[int]

@@ -10,6 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from catalog import expression, plan
 from catalog.errors import Position
 from catalog.label import Label
+from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation
 from catalog.schema import Attribute, Schema
 
@@ -19,7 +20,7 @@ _CLASSES: dict[str, type] = {
         *(plan.Source, plan.Filter, plan.Project, plan.Union, plan.Aggregate, plan.Join),
         *(plan.Column, plan.Window, plan.Aggregation),
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
-        *(Relation, DeclaredAggregate, Schema, Attribute),
+        *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat),
     )
 }
 # Made once: evaluating annotations takes longer than all else that decoding does.

@@ -11,6 +11,7 @@ from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.plan import Plan
 from catalog.plan_json import encode
+from catalog.record_format import USUAL, RecordFormat
 from catalog.relation import Relation
 
 
@@ -26,6 +27,7 @@ class IngestStream:
     label: Label
     max_ahead_ms: int
     max_bytes: int
+    record_format: RecordFormat = USUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,10 @@ def fingerprint(run: Run) -> str:
         parts: object = [
             run.name,
             [
-                [encode(s.relation), encode(s.label), s.max_ahead_ms, s.max_bytes]
+                [
+                    *(encode(s.relation), encode(s.label), s.max_ahead_ms, s.max_bytes),
+                    encode(s.record_format),
+                ]
                 for s in run.streams
             ],
         ]

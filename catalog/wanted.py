@@ -135,7 +135,8 @@ def _ingest_stream(row: StreamRow, sources: Mapping[int, int]) -> IngestStream |
     else:
         # Without its category a stream's tuples would be public; so none flows.
         return None
-    return IngestStream(relation, label, row.max_ahead_ms, row.max_bytes)
+    written = decode(row.record_format)
+    return IngestStream(relation, label, row.max_ahead_ms, row.max_bytes, written)
 
 
 def _query_runs(session: Session, sources: Mapping[int, int]) -> Iterable[QueryRun]:

@@ -22,7 +22,7 @@ from catalog.topics import (
     lab_topic,
     quarantine_topic,
 )
-from secfilter import quick_json, strict_json, texts
+from secfilter import broken_json, misfits, quick_json, strict_json, texts, times, undecoded
 from secfilter.fanout import DEFAULT_MAX_BYTES
 from secfilter.lab import headers
 from secfilter.stream_group import KIND, STREAM, Kind, StreamGroup, is_kind
@@ -31,6 +31,10 @@ from secfilter.strict_json import Envelope
 # stream -> partition -> the newest offset of in.<stream> that lab.<stream> holds.
 Newest = Mapping[str, Mapping[int, int]]
 _TEXT, _TEXTS, _SHAPE, _REASON = "__text", "__texts", "__shape", "__reason"
+# What is wrong with a record that is no JSON object, or none of the schema's; NULL for all others.
+_BROKEN, _MISFIT = "__broken", "__misfit"
+# The place of the first time that is none.
+_FAULTY = "__faulty"
 # What the quick reading makes of the text, and whether it could; what the strict one makes of it.
 _DENSE, _APART, _QUICK, _JSON = "__dense", "__apart", "__quick", "__json"
 _RAW = ("key", "value", "partition", "offset", "timestamp")
@@ -53,7 +57,8 @@ def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
     envelope, group = Envelope(), StreamGroup.of(run.streams)
     parsed = _parsed(records, group, envelope)
     timed = parsed.select("*", *(column for kind in group.kinds for column in _timed(kind)))
-    checked = timed.select(
+    dated = timed.select("*", group.by_kind(_faulty_time).alias(_FAULTY))
+    checked = dated.select(
         *_READ,
         _TEXTS,
         _reason(group, envelope).alias(_REASON),
@@ -82,17 +87,32 @@ def _parsed(records: DataFrame, group: StreamGroup, envelope: Envelope) -> DataF
     parsed = sorted_out.select("*", json.alias(_JSON))
     strict = parsed.select(
         "*",
-        fn.schema_of_variant(fn.col(_JSON)).alias(_SHAPE),
+        group.by_kind(lambda k: envelope.shape(fn.col(_JSON), k.schema, k.written)).alias(_SHAPE),
         *(_strict(envelope, kind) for kind in group.kinds),
     )
-    texts_of = group.by_kind(lambda kind: strict_json.texts_of(fn.col(_tuple(kind)), kind.schema))
+    texts_of = group.by_kind(
+        lambda kind: strict_json.texts_of(fn.col(_tuple(kind)), kind.schema, kind.written)
+    )
     both = fn.when(fn.col(_QUICK), quick_json.texts_of(fn.col(_APART))).otherwise(texts_of)
-    return strict.select(*_READ, _TEXT, _QUICK, _SHAPE, both.alias(_TEXTS))
+    wrong = _wrong(group, envelope)
+    return strict.select(*_READ, _TEXT, _QUICK, _SHAPE, both.alias(_TEXTS), *wrong)
+
+
+def _wrong(group: StreamGroup, envelope: Envelope) -> tuple[Column, Column]:
+    """The columns `_BROKEN` and `_MISFIT`."""
+    shape, strict = fn.col(_SHAPE), ~fn.col(_QUICK)
+    is_object = fn.coalesce(envelope.is_object(shape), fn.lit(False))
+    fits = group.by_kind(lambda kind: envelope.fits(shape, kind.schema, kind.written))
+    broken = fn.when(strict & ~is_object, broken_json.taken_apart(fn.col(_TEXT)))
+    misfit = fn.when(strict & is_object & ~fits, misfits.taken_apart(shape, envelope, group))
+    return broken.alias(_BROKEN), misfit.alias(_MISFIT)
 
 
 def _apart(group: StreamGroup, *, blanks: bool) -> Column:
     text = fn.col(_TEXT)
-    return group.by_kind(lambda k: quick_json.taken_apart(text, k.schema, blanks=blanks))
+    return group.by_kind(
+        lambda k: quick_json.taken_apart(text, k.schema, k.written.times, blanks=blanks)
+    )
 
 
 def _tuple(kind: Kind) -> str:
@@ -111,43 +131,76 @@ def _times(kind: Kind) -> dict[int, str]:
 
 
 def _timed(kind: Kind) -> list[Column]:
+    written = kind.written.times
     return [
-        fn.when(is_kind(kind), texts.time_at(fn.col(_TEXTS), place)).alias(name)
+        fn.when(is_kind(kind), times.read(_text_at(place), written)).alias(name)
         for place, name in _times(kind).items()
     ]
 
 
+def _text_at(place: int | Column) -> Column:
+    return texts.text_at(fn.col(_TEXTS), place)
+
+
 def _reason(group: StreamGroup, envelope: Envelope) -> Column:
-    """Why a record is refused, in words without data; NULL for a tuple of its stream."""
-    shape, value, strict = fn.col(_SHAPE), fn.col("value"), ~fn.col(_QUICK)
-    too_large = fn.octet_length(value) > group.each(lambda s: s.max_bytes)
-    fits = group.by_kind(lambda kind: envelope.fits(shape, kind.schema))
-    out_of_range = group.by_kind(lambda kind: texts.out_of_range(fn.col(_TEXTS), kind.schema))
-    separator = group.by_kind(lambda kind: texts.holds_separator(fn.col(_TEXTS), kind.schema))
+    """Why a record is refused, in words without its values; NULL for a tuple of its stream.
+
+    The words are made only for what is refused, by the same code for all kinds.
+    """
+    text, strict, read = fn.col(_TEXT), ~fn.col(_QUICK), fn.col(_TEXTS)
+    broken, misfit, faulty = fn.col(_BROKEN), fn.col(_MISFIT), fn.col(_FAULTY)
+    infinite = group.by_kind(lambda kind: texts.out_of_range(read, kind.schema))
+    separator = group.by_kind(lambda kind: texts.holds_separator(read, kind.schema))
     # In JSON those characters can only stand escaped.
-    escaped = fn.contains(fn.col(_TEXT), fn.lit("\\u001"))
+    escaped = strict & fn.contains(text, fn.lit("\\u001"))
     latest = fn.unix_millis("timestamp") + group.each(lambda s: s.max_ahead_ms)
-    return (
-        fn.when(value.isNull(), "there is no value")
-        .when(too_large, "larger than the stream allows")
-        .when(strict & ~fn.is_valid_utf8(fn.col(_TEXT)), "not UTF-8")
-        .when(strict & (shape.isNull() | ~envelope.is_object(shape)), "not exactly one JSON object")
-        .when(strict & ~fits, "fields or their types are not the schema's")
-        .when(group.by_kind(_unreadable_time), "a timestamp is not ISO 8601 with a zone")
-        .when(strict & out_of_range, "a number is out of range")
-        .when(strict & escaped & separator, "a string holds the character U+001E or U+001F")
-        .when(group.by_kind(_no_event_time), "the event time is null")
-        .when(
+    event_time = group.of_kind(lambda kind: kind.event_time or "")
+
+    def at(place: Column, wrong: Column | str) -> Column:
+        return fn.concat(_name_at(group, place), fn.lit(": "), fn.lit(wrong))
+
+    return fn.coalesce(
+        undecoded.reason(fn.col("value"), text, group.each(lambda s: s.max_bytes), strict),
+        _refused(broken, broken_json.reason(text, broken, _other_json(envelope))),
+        _refused(misfit, misfits.reason(text, misfit, envelope, group)),
+        _refused(faulty, at(faulty, times.fault(_text_at(faulty)))),
+        fn.when(strict, at(infinite, "out of range of a double")),
+        fn.when(escaped, at(separator, "holds the character U+001E or U+001F")),
+        fn.when(
+            group.by_kind(_no_event_time),
+            fn.concat(event_time, fn.lit(": null, but it is the event time")),
+        ),
+        fn.when(
             group.by_kind(lambda kind: _later_than(kind, latest)),
-            "the event time is too far ahead of the clock",
-        )
+            fn.concat(event_time, fn.lit(": too far ahead of when the broker took it")),
+        ),
     )
 
 
-def _unreadable_time(kind: Kind) -> Column:
-    read = fn.col(_TEXTS)
-    times = _times(kind).items()
-    return texts.any_of([texts.is_unreadable(read, place, fn.col(name)) for place, name in times])
+def _refused(wrong: Column, words: Column) -> Column:
+    """The words where something is wrong: never NULL there, or the record would pass."""
+    return fn.when(wrong.isNotNull(), fn.coalesce(words, fn.lit("no tuple of the stream")))
+
+
+def _name_at(group: StreamGroup, place: Column) -> Column:
+    names = group.of_kind(lambda kind: fn.array(*map(fn.lit, kind.schema.names)))
+    return fn.get(names, place - fn.lit(1))
+
+
+def _other_json(envelope: Envelope) -> Column:
+    """In words, what a record is that is JSON but no object; NULL where it is not JSON."""
+    found = envelope.found(fn.col(_SHAPE))
+    return fn.when(found.isNotNull(), misfits.in_words(found))
+
+
+def _faulty_time(kind: Kind) -> Column:
+    """The place of the first time that is none, NULL where there is none."""
+    return texts.first_place(
+        {
+            place: times.is_faulty(_text_at(place), fn.col(name))
+            for place, name in _times(kind).items()
+        }
+    )
 
 
 def _no_event_time(kind: Kind) -> Column:

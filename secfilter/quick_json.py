@@ -14,6 +14,7 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
+from catalog.record_format import TimeFormat
 from catalog.schema import Attribute, Schema, Type
 from secfilter.lab import SEPARATOR
 
@@ -29,22 +30,25 @@ _VALUES: dict[Type, str] = {
     # With the opening quotation mark (`secfilter.texts`). Java reads U+FFFD, which may as well be
     # in the record itself, where bytes are not UTF-8.
     Type.STRING: rf'("[^"\\{_CONTROLS}\uFFFD]*)"',
+}
+_NUMBER_OF_TIME = r"(-?[1-9][0-9]{0,17}(?:\.[0-9]{1,9})?+)"
+_TIMES: dict[TimeFormat, str] = dict.fromkeys(TimeFormat, _NUMBER_OF_TIME) | {
     # Without the Z: making a zone of it would take longer than reading the time.
-    Type.TIMESTAMP: (
+    TimeFormat.ISO: (
         r'"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?+'
         r'(?:(?=Z")|[+-][0-9]{2}:[0-9]{2}(?=")))Z?+"'
-    ),
+    )
 }
 
 
-def taken_apart(text: Column, schema: Schema, *, blanks: bool) -> Column:
+def taken_apart(text: Column, schema: Schema, written: TimeFormat, *, blanks: bool) -> Column:
     """The values of a record of the usual form, each behind U+001F; or the text unchanged.
 
     To look for blanks between the record's parts takes a third of the time, and most often there
     are none: try without `blanks` first.
     """
     values = "".join(f"{SEPARATOR}${n}" for n in range(1, len(schema.attributes) + 1))
-    pattern = _pattern(schema, _BLANKS if blanks else "")
+    pattern = _pattern(schema, written, _BLANKS if blanks else "")
     return fn.regexp_replace(text, fn.lit(pattern), fn.lit(values))
 
 
@@ -65,7 +69,7 @@ def texts_of(apart: Column) -> Column:
     return fn.split(apart, SEPARATOR, -1)
 
 
-def _pattern(schema: Schema, blanks: str) -> str:
+def _pattern(schema: Schema, written: TimeFormat, blanks: str) -> str:
     """The whole object; `blanks` is a pattern for what may stand between its parts.
 
     Matching is linear: no repetition can end but before a character that it does not take, and so
@@ -74,7 +78,7 @@ def _pattern(schema: Schema, blanks: str) -> str:
     fields, follows = "", False
     for place, attribute in enumerate(schema.attributes):
         comma = f"{blanks}," if follows else _comma_if_any(blanks) if place else ""
-        field = f"{comma}{blanks}{_field(attribute, blanks)}"
+        field = f"{comma}{blanks}{_field(attribute, written, blanks)}"
         fields += field if attribute.required else f"(?:{field})?+"
         follows = follows or attribute.required
     return rf"\A\{{{fields}{blanks}\}}{blanks}\z"
@@ -85,8 +89,9 @@ def _comma_if_any(blanks: str) -> str:
     return rf"(?:(?<=\{{)|(?<!\{{){blanks},)"
 
 
-def _field(attribute: Attribute, blanks: str) -> str:
-    value = _VALUES[attribute.type]
+def _field(attribute: Attribute, written: TimeFormat, blanks: str) -> str:
+    is_time = attribute.type is Type.TIMESTAMP
+    value = _TIMES[written] if is_time else _VALUES[attribute.type]
     if not attribute.required:
         value = f"(?:{value}|null)"
     return f'"{re.escape(attribute.name)}"{blanks}:{blanks}{value}'

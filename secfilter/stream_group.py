@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
+from catalog.record_format import RecordFormat
 from catalog.runs import IngestStream
 from catalog.schema import Schema
 from catalog.topics import in_topic
@@ -29,6 +30,7 @@ class Kind:
     number: int
     schema: Schema
     event_time: str | None
+    written: RecordFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class StreamGroup:
     @classmethod
     def of(cls, streams: Sequence[IngestStream]) -> StreamGroup:
         """The group of these streams."""
-        described = [(s.relation.schema, s.relation.event_time) for s in streams]
+        described = [(s.relation.schema, s.relation.event_time, s.record_format) for s in streams]
         numbers = {kind: number for number, kind in enumerate(dict.fromkeys(described))}
         kinds = tuple(Kind(number, *kind) for kind, number in numbers.items())
         return cls(tuple(streams), kinds, tuple(numbers[kind] for kind in described))
@@ -63,6 +65,11 @@ class StreamGroup:
     def each(self, value: Callable[[IngestStream], int | str | Column]) -> Column:
         """The value of the record's stream."""
         return _looked_up([value(stream) for stream in self.streams])
+
+    def of_kind(self, value: Callable[[Kind], str | Column]) -> Column:
+        """The value of the record's kind. Nothing but a literal: it costs no code for each kind."""
+        values = fn.array(*(fn.lit(value(kind)) for kind in self.kinds))
+        return fn.get(values, fn.col(KIND))
 
     def by_partition(self, values: Callable[[IngestStream], Mapping[int, int]]) -> Column:
         """The value of the record's stream and partition, NULL or -1 where there is none."""

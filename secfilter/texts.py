@@ -1,11 +1,13 @@
 """A record's attributes as texts: what both readings of its JSON give, checked and put into lab.*.
 
 An array of strings. Place 0 is empty; place n is the schema's n-th attribute: empty for NULL, a
-string behind a quotation mark (so that the empty one is something), a time as ISO 8601 (without a
-zone it is UTC), a number or a condition as SQL reads it.
+string behind a quotation mark (so that the empty one is something), a time as `secfilter.times`
+reads it, a number or a condition as SQL reads it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
@@ -15,12 +17,10 @@ from secfilter.expressions import finite
 from secfilter.lab import NULL_MARK, SEPARATOR, joined
 
 QUOTE = '"'
-# Stands for a time that cannot be read.
-NO_TIME = "?"
 _WHOLE = 2**31 - 1
 
 
-def text_at(texts: Column, place: int) -> Column:
+def text_at(texts: Column, place: int | Column) -> Column:
     """The text of the attribute at that place, which counts from 1."""
     return fn.get(texts, fn.lit(place))
 
@@ -30,27 +30,32 @@ def places_of(schema: Schema, type_: Type) -> list[int]:
     return [place for place, a in enumerate(schema.attributes, start=1) if a.type is type_]
 
 
-def time_at(texts: Column, place: int) -> Column:
-    """The time at that place, to the microsecond; NULL where there is none or it is unreadable."""
-    return text_at(texts, place).try_cast("timestamp")
-
-
-def is_unreadable(texts: Column, place: int, time: Column) -> Column:
-    """Whether there is a time at that place, but `time_at` gave none."""
-    return _is_there(text_at(texts, place)) & time.isNull()
-
-
 def out_of_range(texts: Column, schema: Schema) -> Column:
-    """Whether a number is larger than a double can be."""
-    numbers = [text_at(texts, place) for place in places_of(schema, Type.DOUBLE)]
-    return any_of([_is_there(n) & finite(n.try_cast("double")).isNull() for n in numbers])
+    """The place of the first number that is larger than a double can be; NULL where none is."""
+
+    def is_infinite(text: Column) -> Column:
+        return _is_there(text) & finite(text.try_cast("double")).isNull()
+
+    places = places_of(schema, Type.DOUBLE)
+    return first_place({place: is_infinite(text_at(texts, place)) for place in places})
 
 
 def holds_separator(texts: Column, schema: Schema) -> Column:
-    """Whether a string holds what separates fields in lab.*."""
-    strings = [text_at(texts, place) for place in places_of(schema, Type.STRING)]
-    marks = (fn.lit(NULL_MARK), fn.lit(SEPARATOR))
-    return any_of([fn.contains(text, mark) for text in strings for mark in marks])
+    """The place of the first string that holds what separates fields in lab.*; NULL where none."""
+
+    def holds(text: Column) -> Column:
+        return fn.contains(text, fn.lit(NULL_MARK)) | fn.contains(text, fn.lit(SEPARATOR))
+
+    places = places_of(schema, Type.STRING)
+    return first_place({place: holds(text_at(texts, place)) for place in places})
+
+
+def first_place(conditions: Mapping[int, Column]) -> Column:
+    """The first place whose condition holds; NULL where none does."""
+    result = fn.when(fn.lit(False), fn.lit(0))
+    for place, condition in conditions.items():
+        result = result.when(condition, place)
+    return result
 
 
 def lab_value(texts: Column, times: dict[int, Column], schema: Schema) -> Column:
@@ -72,11 +77,3 @@ def _lab_text(text: Column, time: Column | None, type_: Type) -> Column:
 
 def _is_there(text: Column) -> Column:
     return text != fn.lit("")
-
-
-def any_of(conditions: list[Column]) -> Column:
-    """Whether one of them holds; false where there are none."""
-    result = fn.lit(False)
-    for condition in conditions:
-        result = result | condition
-    return result

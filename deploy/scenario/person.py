@@ -76,7 +76,7 @@ class Person:
     def subscribe(self, output: str) -> Path:
         """Subscribe to an output; returns the folder for Kafka clients."""
         folder = self.folder / output
-        self.run("subscribe", output, "--dir", str(folder))
+        self.run("subscribe", output, "--dir", str(folder), "--no-wait")
         return folder
 
     def catalog(self) -> list[str]:

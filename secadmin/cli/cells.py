@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from decimal import Decimal
 
 from catalog.errors import InvalidInput
+from catalog.record_format import TimeFormat
 from catalog.schema import Schema, Type
+from secadmin.cli.tuple_rules import time_us
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?")
+_EPOCH_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,9})?")
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 Value = bool | int | float | str
 
@@ -85,20 +89,31 @@ def check_header(header: list[str], schema: Schema) -> None:
         raise InvalidInput(f"required attributes have no column: {', '.join(missing)}")
 
 
-def convert_row(cells: list[str], header: list[str], schema: Schema) -> dict[str, Any]:
-    """A row as a tuple; an empty cell is an absent attribute. Raises ValueError that names it."""
+def record_of(cells: list[str], header: list[str], schema: Schema, written: TimeFormat) -> bytes:
+    """A row as a record; an empty cell is an absent attribute. Raises ValueError that names it."""
     if len(cells) != len(header):
         raise ValueError(f"{len(cells)} cells under {len(header)} columns")
-    row: dict[str, Any] = {}
+    fields: list[str] = []
     for attribute, text in zip(map(schema.get, header), cells, strict=True):
         if attribute is None:
             continue  # check_header has refused such a column
         name = attribute.name
         if text != "":
             try:
-                row[name] = convert_cell(text, attribute.type)
+                value = _json_of(text, attribute.type, written)
             except ValueError as error:
                 raise ValueError(f"{name}: {text[:40]!r} {error}") from None
+            fields.append(f"{json.dumps(name)}:{value}")
         elif attribute.required:
             raise ValueError(f"{name} is required and empty")
-    return row
+    return f"{{{','.join(fields)}}}".encode()
+
+
+def _json_of(text: str, kind: Type, written: TimeFormat) -> str:
+    if kind is not Type.TIMESTAMP or written is TimeFormat.ISO:
+        return json.dumps(convert_cell(text, kind), ensure_ascii=False)
+    if _EPOCH_NUMBER.fullmatch(number := text.strip()):
+        return number
+    # A time in words, in a stream of numbers.
+    at = convert_cell(text, kind)
+    return format(Decimal(time_us(at, TimeFormat.ISO)) / written.micros, "f")

@@ -16,6 +16,7 @@ from catalog.topics import FENCE_HEADER, ID_HEADER, LABEL_HEADER, REASON_HEADER
 from secadmin.cli.kafka_errors import ENDED, is_ended, kafka_error
 from secadmin.cli.login_check import LoginCheck
 from secadmin.cli.positions import Positions
+from secadmin.cli.refused import refused_record
 from secadmin.cli.retaking import Retaking
 
 _POLL_S = 0.2
@@ -69,7 +70,9 @@ class Follower:
     def records(
         self, consumer: Any, subscription: str, limits: Limits
     ) -> Generator[dict[str, Any]]:
-        """Each record as JSON: `value`, and `label`, `id` or `reason` where it has them.
+        """Each record as JSON: `value`, and `label` and `id` where it has them.
+
+        One of a quarantine is as `secadmin.cli.refused` shows it.
 
         Raises PlatformError when the access has ended.
         """
@@ -113,8 +116,10 @@ class Follower:
         headers = dict(message.headers() or [])
         if FENCE_HEADER in headers:
             return None
-        names = (LABEL_HEADER, ID_HEADER, REASON_HEADER)
-        shown = {name: _text(headers[name]) for name in names if name in headers}
+        texts = {str(name): _text(text) for name, text in headers.items()}
+        if REASON_HEADER in texts:
+            return refused_record(message.value(), texts)
+        shown = {name: texts[name] for name in (LABEL_HEADER, ID_HEADER) if name in texts}
         return {"value": _value(message.value()), **shown}
 
     def _store(self, consumer: Any, message: Any) -> None:
@@ -166,7 +171,6 @@ def _value(raw: bytes | None) -> Any:
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):
-        # A quarantine holds records as they came.
         return _text(raw)
 
 

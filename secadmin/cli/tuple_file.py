@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import BinaryIO, TextIO, cast
 
 from catalog.errors import InvalidInput
-from catalog.schema import Schema
-from secadmin.cli.cells import check_header, convert_row
+from secadmin.cli.cells import check_header, record_of
+from secadmin.cli.tuple_rules import TupleRules
 
 
 class FileFormat(StrEnum):
@@ -29,6 +30,9 @@ _BY_SUFFIX = {
     ".jsonl": FileFormat.JSON,
     ".ndjson": FileFormat.JSON,
 }
+
+
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,36 +58,52 @@ def format_of(path: Path) -> FileFormat:
         ) from None
 
 
-def read_tuples(binary: BinaryIO, file_format: FileFormat, schema: Schema) -> Iterator[Read]:
-    """The records in the file, one at a time, whatever its size.
+def read_tuples(
+    binary: BinaryIO,
+    file_format: FileFormat,
+    rules: TupleRules,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Iterator[Read]:
+    """The records in the file, one at a time, whatever its size; those to send keep the rules.
 
     Raises:
-        InvalidInput: The CSV header does not fit the schema, or what follows is not UTF-8.
+        InvalidInput: The file is UTF-16 or one JSON array, the CSV header does not fit the schema,
+            or what follows is not UTF-8.
     """
+    # A file of the operating system and one in memory alike, to look at the first bytes.
+    source = io.BufferedReader(cast("io.RawIOBase", binary))
+    if b"\0" in source.peek(4)[:4] or source.peek(2)[:2] in _UTF_16:
+        raise InvalidInput("the file looks like UTF-16; save it as UTF-8")
     if file_format is FileFormat.JSON:
-        return _read_json(binary)
-    # utf-8-sig: spreadsheets put a mark at the beginning.
-    return _read_csv(io.TextIOWrapper(binary, encoding="utf-8-sig", newline=""), schema)
+        records = _read_json(source)
+    else:
+        # utf-8-sig: spreadsheets put a mark at the beginning.
+        text = io.TextIOWrapper(source, encoding="utf-8-sig", newline="")
+        records = _read_csv(text, rules)
+    return (_checked(record, rules, clock) for record in records)
 
 
-def _read_json(binary: BinaryIO) -> Iterator[Read]:
-    position = 0
-    for number, line in enumerate(binary, 1):
+def _checked(read: Read, rules: TupleRules, clock: Callable[[], datetime]) -> Read:
+    mistake = rules.mistake_in(read.value, clock()) if read.value is not None else ""
+    return replace(read, value=None, mistake=mistake) if mistake else read
+
+
+def _read_json(source: Iterable[bytes]) -> Iterator[Read]:
+    position, first = 0, True
+    for number, line in enumerate(source, 1):
         position += len(line)
-        record = line.strip()
+        record = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).strip()
         if not record:
             continue
-        try:
-            whole = isinstance(json.loads(record), dict)
-        except (ValueError, RecursionError):
-            whole = False
-        if whole:
-            yield Read(number, position, record)
-        else:
-            yield Read(number, position, mistake="is not a JSON object")
+        if first and record.startswith(b"["):
+            raise InvalidInput(
+                "the file is a JSON array; write an object a line, as `jq -c '.[]'` does"
+            )
+        first = False
+        yield Read(number, position, record)
 
 
-def _read_csv(text: TextIO, schema: Schema) -> Iterator[Read]:
+def _read_csv(text: TextIO, rules: TupleRules) -> Iterator[Read]:
     counted = _Counted(text)
     reader = csv.reader(counted, strict=True)
     header: list[str] | None = None
@@ -103,18 +123,16 @@ def _read_csv(text: TextIO, schema: Schema) -> Iterator[Read]:
             continue
         if header is None:
             header = [name.strip() for name in cells]
-            check_header(header, schema)
+            check_header(header, rules.schema)
             continue
-        yield _row(Read(reader.line_num, counted.position), cells, header, schema)
+        yield _row(Read(reader.line_num, counted.position), cells, header, rules)
 
 
-def _row(at: Read, cells: list[str], header: list[str], schema: Schema) -> Read:
+def _row(at: Read, cells: list[str], header: list[str], rules: TupleRules) -> Read:
     try:
-        row = convert_row(cells, header, schema)
+        return replace(at, value=record_of(cells, header, rules.schema, rules.written.times))
     except ValueError as error:
-        return Read(at.line, at.position, mistake=str(error))
-    value = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()
-    return Read(at.line, at.position, value)
+        return replace(at, mistake=str(error))
 
 
 class _Counted:

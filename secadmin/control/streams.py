@@ -16,6 +16,7 @@ from catalog.permission import ObjectKind, Permission
 from catalog.plan import Window
 from catalog.plan_check import check_window
 from catalog.plan_json import decode, encode
+from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.schema import Schema, Type
 from secadmin.control.platform import Platform
@@ -49,6 +50,7 @@ class StreamDefinition:
     partitions: int
     public: bool
     declaration: Declaration | None
+    record_format: RecordFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class StreamView:
     max_ahead_ms: int
     max_bytes: int
     partitions: int
+    record_format: RecordFormat
 
 
 def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> None:
@@ -94,6 +97,7 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
                 object_id=obj.id,
                 schema_id=schema_object.id,
                 relation=encode(relation),
+                record_format=encode(wanted.record_format),
                 max_ahead_ms=wanted.max_ahead_ms,
                 max_bytes=wanted.max_bytes,
                 partitions=wanted.partitions,
@@ -115,6 +119,7 @@ def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
             row.max_ahead_ms,
             row.max_bytes,
             row.partitions,
+            decode(row.record_format),
         )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from catalog.permission import ObjectKind
+from catalog.record_format import TimeFormat, UnknownFields
 
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Word = Annotated[str, Field(min_length=1, max_length=80)]
@@ -100,6 +101,8 @@ class StreamBody(Body):
     max_bytes: int = Field(default=65_536, ge=1, le=900_000)
     partitions: int = Field(default=1, ge=1, le=64)
     public: bool = False
+    time_format: Annotated[TimeFormat, Field(strict=False)] = TimeFormat.ISO
+    unknown_fields: Annotated[UnknownFields, Field(strict=False)] = UnknownFields.QUARANTINE
     declared_aggregate: DeclaredAggregateBody | None = None
 
 

@@ -120,6 +120,7 @@ def _objects() -> None:
         sa.Column("object_id", KEY, sa.ForeignKey("objects.id"), primary_key=True),
         sa.Column("schema_id", KEY, sa.ForeignKey("objects.id"), nullable=False),
         sa.Column("relation", sa.JSON, nullable=False),
+        sa.Column("record_format", sa.JSON, nullable=False),
         sa.Column("max_ahead_ms", sa.BigInteger, nullable=False),
         sa.Column("max_bytes", sa.BigInteger, nullable=False),
         sa.Column("partitions", sa.BigInteger, nullable=False),

@@ -16,45 +16,70 @@ from secadmin.cli.access_folder import (
     write_access_folder,
 )
 from secadmin.cli.context import Cli, cli_of
+from secadmin.cli.durations import milliseconds
 from secadmin.cli.ending import end_own
+from secadmin.cli.feeding import Feeding
 from secadmin.cli.options import Keep, NewFolder, OutputName, StreamName
 from secadmin.cli.private_files import new_private_folder
 
 
 def subscribe(
-    ctx: typer.Context, output: OutputName, folder: NewFolder, keep: Keep = False
+    ctx: typer.Context,
+    output: OutputName,
+    folder: NewFolder,
+    keep: Keep = False,
+    wait: Annotated[
+        str, typer.Option(envvar="SECADMIN_WAIT", help="How long to wait at most, as 2m.")
+    ] = "2m",
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Do not wait until it is fed.")
+    ] = False,
 ) -> None:
-    """Subscribe to an output: write the files with which any Kafka client can read it."""
-    _give(cli_of(ctx), ("outputs", output, "subscriptions"), folder, keep)
+    """Subscribe to an output: write the files with which any Kafka client can read it.
+
+    Waits until the subscription is fed: what comes in before that may not be delivered.
+    """
+    cli = cli_of(ctx)
+    at_most_s = 0.0 if no_wait else milliseconds(wait) / 1000
+    access = _give(cli, ("outputs", output, "subscriptions"), folder, keep)
+    fed = None if no_wait else Feeding(cli, access.principal).wait(at_most_s)
+    _tell(cli, access, folder, fed)
 
 
 def quarantine(
     ctx: typer.Context, stream: StreamName, folder: NewFolder, keep: Keep = False
 ) -> None:
     """Read what did not fit a stream: write the files for any Kafka client."""
-    _give(cli_of(ctx), ("streams", stream, "quarantine"), folder, keep)
+    cli = cli_of(ctx)
+    _tell(cli, _give(cli, ("streams", stream, "quarantine"), folder, keep), folder)
 
 
 def sender(ctx: typer.Context, stream: StreamName, folder: NewFolder, keep: Keep = False) -> None:
     """Send to a stream: write the files with which any Kafka client can write to it."""
-    _give(cli_of(ctx), ("streams", stream, "senders"), folder, keep)
+    cli = cli_of(ctx)
+    _tell(cli, _give(cli, ("streams", stream, "senders"), folder, keep), folder)
 
 
-def _give(cli: Cli, path: tuple[str, str, str], folder: Path, keep: bool) -> None:
+def _give(cli: Cli, path: tuple[str, str, str], folder: Path, keep: bool) -> Access:
     cli.session()
     # Before the call: the secret is told once, so there must be a place for it.
     new_private_folder(folder)
     try:
-        access = _written(cli, path, folder, keep)
+        return _written(cli, path, folder, keep)
     except BaseException:
         remove_access_files(folder)
         raise
+
+
+def _tell(cli: Cli, access: Access, folder: Path, fed: bool | None = None) -> None:
+    """Say what was given; `fed` where that was waited for."""
     shown = {
         "principal": access.principal,
         "kind": access.kind,
         "name": access.name,
         "subscription": access.subscription,
         "dir": str(folder),
+        **({} if fed is None else {"fed": fed}),
     }
     if cli.screen.answered(shown):
         return

@@ -23,8 +23,12 @@ from secadmin.cli.kafka_errors import open_client
 from secadmin.cli.kafka_settings import librdkafka_settings
 from secadmin.cli.login_check import LoginCheck, login_refused
 from secadmin.cli.positions import Positions
+from secadmin.cli.refused import refused_line
 from secadmin.cli.safe_text import json_text
 from secadmin.cli.screen import Screen
+
+# Beside the value in a table.
+_MARKS = frozenset({"label", "reason", "partition", "offset", "timestamp", "size"})
 
 
 class Begin(StrEnum):
@@ -49,6 +53,9 @@ def consume(
     table: Annotated[bool, typer.Option("--table", help="A table, at the end.")] = False,
 ) -> None:
     """Print the records of a subscription, one a line: the JSON value, a tab, the label.
+
+    A quarantine's: the bytes as they came (`\\xNN` for one that is no text or that a terminal would
+    obey, two backslashes for one), the reason, partition:offset and time in in.STREAM.
 
     DIR is what subscribe or quarantine wrote; for an OUTPUT a subscription is made that ends with
     the command. With --json a line is an object of value, label and id.
@@ -104,12 +111,13 @@ def _print(screen: Screen, record: dict[str, Any]) -> None:
     if screen.json:
         screen.record(record)
         return
-    marks = [str(record[name]) for name in ("label", "reason") if name in record]
     # Not through Rich: a line must not be broken, and there may be very many.
-    print(
-        "\t".join([json_text(record["value"]), *(json_text(mark)[1:-1] for mark in marks)]),
-        flush=True,
-    )
+    print(refused_line(record) if "reason" in record else _line(record), flush=True)
+
+
+def _line(record: dict[str, Any]) -> str:
+    marks = [json_text(record["label"])[1:-1]] if "label" in record else []
+    return "\t".join([json_text(record["value"]), *marks])
 
 
 def _table(screen: Screen, records: Iterator[dict[str, Any]]) -> None:
@@ -118,8 +126,7 @@ def _table(screen: Screen, records: Iterator[dict[str, Any]]) -> None:
         for record in records:
             value = record["value"]
             columns = value if isinstance(value, dict) else {"value": value}
-            marks = {k: record[k] for k in ("label", "reason") if k in record}
-            rows.append({**columns, **marks})
+            rows.append({**columns, **{k: v for k, v in record.items() if k in _MARKS}})
     except KeyboardInterrupt:
         screen.note("stopped")
     finally:

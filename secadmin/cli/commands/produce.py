@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from catalog.schema import Attribute, Schema, parse_type
 from secadmin.cli.access import Access
 from secadmin.cli.api import Api
 from secadmin.cli.context import Cli, cli_of
@@ -20,6 +19,7 @@ from secadmin.cli.options import StreamName
 from secadmin.cli.screen import Screen
 from secadmin.cli.sending import Sender
 from secadmin.cli.tuple_file import FileFormat, format_of, read_tuples
+from secadmin.cli.tuple_rules import TupleRules
 from secadmin.cli.upload import Outcome, Upload
 
 _INTERRUPTED = 130
@@ -39,25 +39,18 @@ def produce(
     """Send a file to a stream: CSV with a header, or a JSON object a line.
 
     CSV cells become the types of the stream's attributes; an empty cell is an absent attribute.
-    Waits until the brokers have acknowledged all; exit code 1 when a record was not sent.
+    A line that the stream would refuse is not sent, and told with the reason. Waits until the
+    brokers have acknowledged all; exit code 1 when a record was not sent.
     """
     cli = cli_of(ctx)
     written = file_format or format_of(file)
     with cli.api() as api, file.open("rb") as binary:
-        records = read_tuples(binary, written, _schema(api.get("streams", stream)))
+        rules = TupleRules.of_answer(api.get("streams", stream))
+        records = read_tuples(binary, written, rules)
         with _sender_access(cli, api, stream) as access:
             sender = _sender(cli, access)
             outcome = Upload(cli.screen, sender, file.stat().st_size).run(records)
     _report(cli.screen, outcome)
-
-
-def _schema(answer: dict[str, Any]) -> Schema:
-    return Schema(
-        tuple(
-            Attribute(a["name"], parse_type(a["type"]), a.get("required", False))
-            for a in answer["attributes"]
-        )
-    )
 
 
 @contextmanager

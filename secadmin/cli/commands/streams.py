@@ -8,6 +8,7 @@ import typer
 
 from catalog.errors import InvalidInput
 from catalog.permission import ObjectKind
+from catalog.record_format import TimeFormat, UnknownFields
 from secadmin.cli.completion import names_of
 from secadmin.cli.context import cli_of
 from secadmin.cli.durations import byte_count, milliseconds
@@ -34,6 +35,13 @@ def add(  # noqa: PLR0913, PLR0917  # an option each
     max_bytes: Annotated[str | None, typer.Option(help="Largest record, as 64KiB.")] = None,
     partitions: Annotated[int | None, typer.Option(min=1)] = None,
     public: Annotated[bool, typer.Option("--public", help="Everybody may see its tuples.")] = False,
+    time_format: Annotated[
+        TimeFormat | None, typer.Option(help="How times are written in records. [default: iso]")
+    ] = None,
+    unknown_fields: Annotated[
+        UnknownFields | None,
+        typer.Option(help="Records with a field that the schema has not. [default: quarantine]"),
+    ] = None,
     declare_window: Annotated[
         str | None, typer.Option(rich_help_panel=_DECLARED, help="Tumbling window, as 1m.")
     ] = None,
@@ -62,6 +70,8 @@ def add(  # noqa: PLR0913, PLR0917  # an option each
         "max_bytes": byte_count(max_bytes) if max_bytes else None,
         "partitions": partitions,
         "public": public,
+        "time_format": time_format,
+        "unknown_fields": unknown_fields,
         "declared_aggregate": _declared(
             declare_window, declare_key, declare_function, declare_minimum
         ),

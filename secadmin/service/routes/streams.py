@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from catalog.record_format import RecordFormat
 from secadmin.control import accesses, streams
 from secadmin.control.settlement import QUARANTINE, SEND
 from secadmin.service.answers import access_answer, attributes_of
@@ -28,6 +29,7 @@ def add_stream(platform: OnPlatform, caller: Authenticated, body: StreamBody) ->
         partitions=body.partitions,
         public=body.public,
         declaration=_declaration(body.declared_aggregate),
+        record_format=RecordFormat(times=body.time_format, unknown_fields=body.unknown_fields),
     )
     streams.add_stream(platform, caller, wanted)
     return {"name": body.name}
@@ -46,6 +48,9 @@ def show_stream(platform: OnPlatform, caller: Authenticated, name: str) -> dict[
         "lateness_ms": relation.lateness_ms,
         "max_ahead_ms": view.max_ahead_ms,
         "max_bytes": view.max_bytes,
+        "format": view.record_format.format,
+        "time_format": view.record_format.times,
+        "unknown_fields": view.record_format.unknown_fields,
         "partitions": view.partitions,
         "public": relation.public,
         "declared_aggregate": declared

@@ -25,6 +25,7 @@ SCHEMA = Schema(
 AT = "2026-01-31T12:00:00Z"
 MAX_BYTES = 100_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST_US = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
 NUMBERS = (
     *("0", "-0", "-0.0", "0.0", "1", "-1", "1.0", "1e0", "1E2", "1e-2", "10e-1", "01", "+1", "1."),
@@ -37,7 +38,13 @@ NUMBERS = (
 )
 TIMES = (
     *("", "now", "0", "1769860800", "2026-01-31", "2026-01-31T12:00:00", "2026-01-31 12:00:00Z"),
-    *("2026-01-31T12:00:00z", "2026-01-31T12:00:00.Z", "2026-01-31T12:00:00.123456Z"),
+    *(
+        "2026-01-31T12:00:00z",
+        "2026-01-31t12:00:00+0100",
+        "0001-01-01T00:00:00+00:01",
+        "2026-01-31T12:00:00.Z",
+        "2026-01-31T12:00:00.123456Z",
+    ),
     *("2026-02-29T00:00:00Z", "2024-02-29T00:00:00Z", "2026-01-31T24:00:00Z"),
     *("2026-01-31T23:59:60Z", "2026-13-01T00:00:00Z"),
     *("0001-01-01T00:00:00Z", "1582-10-10T00:00:00Z", "1900-01-01T00:00:00+00:00"),
@@ -200,9 +207,12 @@ def _fits(attribute: Attribute, row: dict[str, Any]) -> bool:
 
 def _microseconds(value: object) -> int | None:
     """Microseconds since 1970 of an ISO 8601 time with a zone that is not in the future."""
-    if not isinstance(value, str) or len(value) < 20 or value[10] != "T" or not value.isascii():
+    if not isinstance(value, str) or len(value) < 20 or not value.isascii():
         return None
-    if value != value.strip() or not (value.endswith("Z") or value[-6] in "+-"):
+    value = value.upper()
+    if value[10] != "T" or not (value.endswith("Z") or value[-6] in "+-" or value[-5] in "+-"):
+        return None
+    if value != value.strip():
         return None
     try:
         at = datetime.fromisoformat(value)
@@ -211,4 +221,5 @@ def _microseconds(value: object) -> int | None:
     # Python takes a point without digits, and zones that are a day away.
     if ".Z" in value or abs(at.utcoffset() or timedelta()) > timedelta(hours=18):
         return None
-    return (at - EPOCH) // timedelta(microseconds=1) if at.year < 2027 else None
+    micros = (at - EPOCH) // timedelta(microseconds=1)
+    return micros if micros >= FIRST_US and at.year < 2027 else None

@@ -122,6 +122,7 @@ class Deployment:
                     object_id=relation.object_id,
                     schema_id=8_001,
                     relation=encode(relation),
+                    record_format=encode(stream.record_format),
                     max_ahead_ms=stream.max_ahead_ms,
                     max_bytes=stream.max_bytes,
                     partitions=1,

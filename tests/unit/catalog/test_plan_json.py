@@ -25,6 +25,7 @@ from catalog.plan import (
     Window,
 )
 from catalog.plan_json import decode, decode_plan, encode, encode_plan
+from catalog.record_format import RecordFormat, TimeFormat, UnknownFields
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Run, fingerprint
 from catalog.schema import Attribute, Schema, Type
@@ -141,6 +142,9 @@ def test_a_damaged_plan_is_refused(data: dict[str, Any]) -> None:
 RELATION = Relation(1, "in1", RelationKind.STREAM, Schema(()), None, 0, Label.of(20_000))
 
 
+IGNORING = RecordFormat(unknown_fields=UnknownFields.IGNORE)
+
+
 def _query_run(**changed: Any) -> QueryRun:
     base: dict[str, Any] = {
         "name": "query-2",
@@ -166,6 +170,10 @@ def test_a_fingerprint_changes_with_what_a_run_depends_on() -> None:
         IngestRun("ingest-1", (IngestStream(RELATION, Label.of(20_000), 1, 2),)),
         IngestRun("ingest-1", (IngestStream(RELATION, Label.of(1), 1, 2),)),
         IngestRun("ingest-1", (IngestStream(RELATION, Label.of(1), 1, 3),)),
+        *(
+            IngestRun("ingest-1", (IngestStream(RELATION, Label.of(1), 1, 3, written),))
+            for written in (RecordFormat(times=TimeFormat.EPOCH_S), IGNORING)
+        ),
     ]
     assert len({fingerprint(run) for run in runs}) == len(runs)
     assert fingerprint(_query_run()) == fingerprint(_query_run(starting_offsets={"lab.in1": {}}))

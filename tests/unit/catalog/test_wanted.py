@@ -20,6 +20,7 @@ from catalog.models import (
 from catalog.plan import Plan, Source, Union
 from catalog.plan_check import reach
 from catalog.plan_json import encode, encode_plan
+from catalog.record_format import RecordFormat, TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, QueryRun, Run
 from catalog.schema import Attribute, Schema, Type
@@ -47,6 +48,7 @@ class Filled:
             object_id=made.id,
             schema_id=self.schema,
             relation=encode(relation),
+            record_format=encode(RecordFormat(times=TimeFormat.EPOCH_MS)),
             max_ahead_ms=60_000,
             max_bytes=10_000,
             partitions=1,
@@ -129,6 +131,7 @@ def test_streams_are_grouped(filled: Filled) -> None:
     ]
     assert [s.relation for s in second.streams] == [filled.relations["in3"]]
     assert (first.streams[0].max_ahead_ms, first.streams[0].max_bytes) == (60_000, 10_000)
+    assert first.streams[0].record_format == RecordFormat(times=TimeFormat.EPOCH_MS)
 
 
 def test_a_public_stream_alone_gets_the_public_label(filled: Filled) -> None:

@@ -100,14 +100,18 @@ def test_case(case: dict[str, Any], results: dict[str, Row]) -> None:
         (b'{"at":"2026-01-31T12:00:00Z","s":"\xed\xa0\x80"}', "not UTF-8"),
         (b'{"at":"2026-01-31T12:00:00Z","s":"\xc0\x80"}', "not UTF-8"),
         (b'{"s":"' + b"x" * 10_000 + b'"}', "larger than the stream allows"),
-        (b"[" * 9_000, "not exactly one JSON object"),
-        (b"[" * 990 + b"]" * 990, "not exactly one JSON object"),
-        (b'{"s":' + b'{"a":' * 990 + b"1" + b"}" * 991, "fields or their types"),
-        (b'{"s":' + b'[{"a":' * 490 + b"1" + b"}]" * 490 + b"}", "fields or their types"),
-        (b'{"s":"a","n":' + b"9" * 5_000 + b"}", "not exactly one JSON object"),
+        (b"\xff\xfe{\0", "looks like UTF-16"),
+        (b"{\0}\0", "looks like UTF-16"),
+        (b"\0\0\0\0\2H", "looks like Avro of a schema registry"),
+        (b"[" * 9_000, "an array, expected an object"),
+        (b"[" * 990 + b"]" * 990, "an array, expected an object"),
+        (b'{"s":' + b'{"a":' * 990 + b"1" + b"}" * 991, "s: expected string, found object"),
+        (b'{"s":' + b'[{"a":' * 490 + b"1" + b"}]" * 490 + b"}", "s: expected string, found array"),
+        (b'{"s":"a","n":' + b"9" * 5_000 + b"}", "a field stands twice, or a number has more"),
     ],
     ids=[
-        *("latin-1", "surrogate", "overlong", "large", "open"),
+        *("latin-1", "surrogate", "overlong", "large"),
+        *("UTF-16 with a mark", "UTF-16", "Avro", "open"),
         *("deep", "deep objects", "deep both", "digits"),
     ],
 )
@@ -117,6 +121,39 @@ def test_bytes_that_no_text_case_can_hold(spark: SparkSession, value: bytes, rea
     assert row["topic"] == "quarantine.one" and row["value"] == value
     assert headers(row)[0][1].startswith(reason)
     assert neighbour["topic"] == "lab.two"
+
+
+HOSTILE = {
+    "escapes": b'{"s":"' + b"\\n" * 400_000,
+    "characters": b'{"s":"' + b"a\\\\" * 250_000 + b"\\x",
+    "numbers": b'{"s":' + b"9" * 800_000 + b"x",
+    "blanks": b'{"s"' + b" " * 800_000 + b"x",
+    "fields": b"{" + b'"s":1,' * 130_000 + b"NaN",
+    "fields twice": b"{" + b'"s":1,' * 130_000 + b'"b":1}',
+    "two long names": b'{"' + b"n" * 49_000 + b'":1,"' + b"n" * 49_000 + b'":1}',
+    "open arrays": b'{"s":' + b"[" * 800_000,
+    "arrays": b'{"s":[' + b"[1],[2]," * 100_000 + b"x",
+    "objects": b'{"s":' + b'{"a":{"b":[1,{"c":' * 40_000,
+    "names": b"{" + b",".join(b'"n%d":1' % n for n in range(80_000)) + b"}",
+    "quoted names": b"{" + b",".join(b'"``%d`":1' % n for n in range(60_000)) + b"}",
+}
+
+
+def test_a_reason_takes_no_longer_than_the_record_is_long(spark: SparkSession) -> None:
+    """Larger than any stream takes by default; one that backtracked would take hours."""
+    relation = Relation(1, "one", KIND, SCHEMA, "at", 1000, Label.of(0))
+    streams = IngestRun("ingest-1", (IngestStream(relation, Label.of(0), 60_000, 900_000),))
+    begun = time.monotonic()
+    rows = run(spark, [("in.one", value) for value in HOSTILE.values()], streams=streams)
+    assert time.monotonic() - begun < 60
+    reasons = {name: headers(row)[0][1] for name, row in zip(HOSTILE, rows, strict=True)}
+    assert all(len(reason) < 200 for reason in reasons.values()), reasons
+    assert reasons["escapes"] == "s: ends too soon, at byte 800007"
+    assert reasons["fields"] == "s: not JSON at byte 780001"
+    assert reasons["fields twice"] == "s: stands twice"
+    assert reasons["two long names"] == f"{'n' * 64}: stands twice"
+    assert reasons["names"] == "n0: unknown field"
+    assert reasons["quoted names"] == "``0`: unknown field"
 
 
 def test_each_stream_has_its_own_schema_label_and_size(spark: SparkSession) -> None:
@@ -131,7 +168,7 @@ def test_each_stream_has_its_own_schema_label_and_size(spark: SparkSession) -> N
     assert [row["topic"] for row in rows] == kinds
     assert (rows[0]["key"], headers(rows[0])) == (b"3:0", [("label", "0,2")])
     assert bytes(rows[0]["value"]) == b"7"
-    assert [headers(row)[0][1].split()[0] for row in rows[1:]] == ["larger", "fields", "fields"]
+    assert [headers(row)[0][1].split()[0] for row in rows[1:]] == ["larger", "id:", "s:"]
 
 
 def test_what_lab_holds_is_left_out_but_quarantine_repeats(spark: SparkSession) -> None:
@@ -166,8 +203,8 @@ def test_streams_of_one_schema_keep_what_is_their_own(spark: SparkSession) -> No
     topics = ["quarantine.a", "quarantine.b", "lab.d", "lab.a"]
     assert [row["topic"] for row in rows] == topics
     assert [headers(row)[0] for row in rows] == [
-        ("reason", "larger than the stream allows"),
-        ("reason", "the event time is too far ahead of the clock"),
+        ("reason", "larger than the stream allows: 15 bytes, at most 10"),
+        ("reason", "at: too far ahead of when the broker took it"),
         ("label", "0,1"),
         ("label", "1"),
     ]

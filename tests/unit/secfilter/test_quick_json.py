@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -11,6 +12,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as fn
 
 from catalog.label import Label
+from catalog.record_format import TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, IngestStream
 from catalog.schema import Attribute, Schema, Type
@@ -107,10 +109,18 @@ def read(row: Row) -> list[str | float]:
     return fields
 
 
+def unplaced(row: Row) -> list[tuple[str, str]]:
+    """The headers without the place of a mistake."""
+    found = [(header["key"], bytes(header["value"]).decode()) for header in row["headers"]]
+    return [(key, re.sub(r" at byte [0-9]+", "", text)) for key, text in found]
+
+
 def are_usual(spark: SparkSession, texts: list[str], schema: Schema = SCHEMA) -> list[bool]:
     """Which texts are read quickly, with blanks or without."""
     frame = spark.createDataFrame([(text,) for text in texts], "t string").coalesce(1)
-    forms = [quick_json.taken_apart(fn.col("t"), schema, blanks=b) for b in (False, True)]
+    forms = [
+        quick_json.taken_apart(fn.col("t"), schema, TimeFormat.ISO, blanks=b) for b in (False, True)
+    ]
     apart = frame.select("t", *(form.alias(f"form{n}") for n, form in enumerate(forms)))
     usual = [quick_json.is_usual(fn.col("t"), fn.col(f"form{n}")) for n in range(len(forms))]
     dense, any_blanks = zip(*apart.select(*usual).collect(), strict=True)
@@ -132,7 +142,7 @@ def test_both_readings_say_the_same(spark: SparkSession) -> None:
     quick, strict = readings(spark, texts), readings(spark, [f" {text}" for text in texts])
     for text, one, other in zip(texts, quick, strict, strict=True):
         assert one["topic"] == other["topic"], text
-        assert one["headers"] == other["headers"], text
+        assert unplaced(one) == unplaced(other), text
         if one["topic"] == "lab.one":
             assert read(one) == read(other), text
     read_quickly = sum(are_usual(spark, texts))

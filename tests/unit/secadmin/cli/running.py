@@ -33,12 +33,15 @@ class Terminal:
         text: str | None = None,
         server: str = SERVER,
         prog_name: str = "secadmin",
+        wait: str = "0s",
     ) -> Result:
         """Run one command; a crash of the command is a crash of the test."""
         environment = {
             "SECADMIN_CONFIG": str(self.folder),
             "SECADMIN_URL": server or None,
             "SECADMIN_CA": None,
+            # No runner feeds anything here, but in tests that say so.
+            "SECADMIN_WAIT": wait,
         }
         result = CliRunner(env=environment).invoke(
             app,
@@ -86,10 +89,12 @@ class AsgiServer(httpx.BaseTransport):
 
     app: FastAPI
     requests: list[httpx.Request] = field(default_factory=list)
+    before: Callable[[httpx.Request], None] = lambda _: None
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Call the app and read the whole answer."""
         self.requests.append(request)
+        self.before(request)
         return asyncio.run(self._call(request))
 
     async def _call(self, request: httpx.Request) -> httpx.Response:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from catalog.bootstrap import ensure_initialised
 from catalog.passwords import Passwords
+from catalog.runs import fingerprint
 from catalog.store import Catalog
+from catalog.wanted import report_status, wanted_runs
 from secadmin.control.alignment import Alignment
 from secadmin.control.anchors import Anchors, Sender
 from secadmin.control.head_file import HeadFile
@@ -78,6 +80,17 @@ class Service:
     transport: AsgiServer
     kafka: RememberedKafka
     first_password: str
+    catalog: Catalog
+
+    def feed_all(self) -> None:
+        """Say what a runner says that runs all that should run."""
+        with self.catalog.read() as session:
+            runs = wanted_runs(session)
+        with self.catalog.bookkeeping() as session:
+            for run in runs:
+                report_status(
+                    session, run.name, "running", "", fingerprint(run), self.catalog.clock()
+                )
 
 
 @contextmanager
@@ -108,7 +121,7 @@ def running_service(folder: Path) -> Iterator[Service]:
     )
     try:
         first = (folder / "first").read_text().strip()
-        yield Service(AsgiServer(create_app(platform)), kafka, first)
+        yield Service(AsgiServer(create_app(platform)), kafka, first, catalog)
     finally:
         anchors.close()
         catalog.close()

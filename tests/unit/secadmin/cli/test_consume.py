@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,14 @@ from typing import Any
 import httpx
 import pytest
 from confluent_kafka import KafkaError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from secadmin.cli.access import Access
 from secadmin.cli.access_folder import write_access_folder
 from secadmin.cli.private_files import new_private_folder
+from secadmin.cli.refused import shown_bytes
+from secadmin.cli.safe_text import is_safe
 from tests.unit.secadmin.cli.fake_kafka import FakeConsumer, FakeMessage
 from tests.unit.secadmin.cli.running import Terminal, answering, problem
 
@@ -89,7 +94,33 @@ def test_values_cannot_reach_the_terminal_raw(tmp_path: Path, reader: Access) ->
     assert shown.count("\n") == 2
     assert "\x1b" not in shown
     assert "\u202e" not in shown
-    assert shown.endswith("\tis not\\tJSON\\u001b\n")
+    assert shown.endswith("\\xff\\x1b[2J\\x0a\tis not\\x09JSON\\x1b\n")
+
+
+def test_a_refused_record_is_shown_as_it_came(tmp_path: Path, reader: Access) -> None:
+    raw = b'{"a": 1e400, "a": "\\u0041\x1b[2J\xff\xe2\x80\xae"}'
+    places = [("partition", b"3"), ("offset", b"17"), ("timestamp", b"1800000000500")]
+    messages = (FakeMessage(raw, [("reason", b"a: stands\ttwice"), *places]) for _ in range(2))
+    world = World(tmp_path, reader, *messages)
+    shown = world.terminal.ok("consume", world.dir, "--max", "1")
+    text, reason, place, at = shown.rstrip("\n").split("\t")
+    assert text == r'{"a": 1e400, "a": "\\u0041\x1b[2J\xff\xe2\x80\xae"}'
+    assert (reason, place, at) == (r"a: stands\x09twice", "3:17", "2027-01-15T08:00:00.500Z")
+    answer = json.loads(world.terminal.ok("consume", world.dir, "--max", "1", "--json"))
+    own = {"partition": 3, "offset": 17, "timestamp": "2027-01-15T08:00:00.500Z"}
+    assert answer == {"value": text, "reason": "a: stands\ttwice", **own}
+
+
+@given(st.binary())
+def test_shown_bytes_are_safe_and_can_be_had_back(raw: bytes) -> None:
+    shown = shown_bytes(raw)
+    assert all(map(is_safe, shown))
+    parts = re.split(r"(\\\\|\\x[0-9a-f]{2})", shown)
+    back = b"".join(
+        b"\\" if part == r"\\" else bytes.fromhex(part[2:]) if n % 2 else part.encode()
+        for n, part in enumerate(parts)
+    )
+    assert back == raw
 
 
 def test_a_table(tmp_path: Path, reader: Access) -> None:

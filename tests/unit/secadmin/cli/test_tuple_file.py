@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from catalog.errors import InvalidInput
+from catalog.record_format import USUAL, RecordFormat, TimeFormat, UnknownFields
 from catalog.schema import Attribute, Schema, Type
 from secadmin.cli.cells import convert_cell
 from secadmin.cli.tuple_file import FileFormat, Read, format_of, read_tuples
+from secadmin.cli.tuple_rules import TupleRules
 
 SCHEMA = Schema(
     (
@@ -22,6 +26,7 @@ SCHEMA = Schema(
         Attribute("open", Type.BOOLEAN),
     )
 )
+TS = '"2026-01-31T12:00:00Z"'
 CELLS = [
     ("true", Type.BOOLEAN, True),
     ("FALSE", Type.BOOLEAN, False),
@@ -67,9 +72,16 @@ def test_cells_that_do_not_fit(text: str, kind: Type) -> None:
         convert_cell(text, kind)
 
 
-def read(content: str | bytes, file_format: FileFormat = FileFormat.CSV) -> list[Read]:
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+HOUR_MS = 3_600_000
+
+
+def read(
+    content: str | bytes, file_format: FileFormat = FileFormat.CSV, written: RecordFormat = USUAL
+) -> list[Read]:
     raw = content.encode() if isinstance(content, str) else content
-    return list(read_tuples(io.BytesIO(raw), file_format, SCHEMA))
+    rules = TupleRules(SCHEMA, written, "ts", HOUR_MS, 1_000)
+    return list(read_tuples(io.BytesIO(raw), file_format, rules, lambda: NOW))
 
 
 def test_rows_become_tuples_and_empty_cells_are_absent() -> None:
@@ -84,7 +96,7 @@ def test_rows_become_tuples_and_empty_cells_are_absent() -> None:
 def test_the_position_reaches_the_size_of_the_file() -> None:
     content = "ts,symbol\n2026-01-31,Zürich\n"
     assert read(content)[-1].position == len(content.encode())
-    lines = b'{"ts": 1}\n{"ts": 2}'
+    lines = b'{"ts": "2026-01-31T12:00:00Z"}\n{"ts": 2}'
     assert read(lines, FileFormat.JSON)[-1].position == len(lines)
 
 
@@ -114,9 +126,99 @@ def test_a_header_that_does_not_fit_is_refused(header: str, told: str) -> None:
 
 
 def test_json_lines_go_as_they_are() -> None:
-    rows = read('{"ts": 1.0}\n\n[1]\nnonsense\n' + "[" * 100_000, FileFormat.JSON)
-    assert [row.value for row in rows] == [b'{"ts": 1.0}', None, None, None]
+    good = f'{{"ts": {TS}, "price": 1.50}}'
+    rows = read(f"{good}\n\n[1]\nnonsense\n{'[' * 900}", FileFormat.JSON)
+    assert [row.value for row in rows] == [good.encode(), None, None, None]
+    assert [row.mistake.split(":")[0] for row in rows[1:3]] == [
+        "is not a JSON object",
+        "not one JSON object at byte 1",
+    ]
     assert rows[2].line == 4
+
+
+@pytest.mark.parametrize(
+    ("fields", "mistake"),
+    [
+        ('"price": NaN', "NaN is not JSON; leave the field out, or write null"),
+        ('"price": -Infinity', "-Infinity is not JSON; leave the field out, or write null"),
+        ('"price": 1e400', "price: out of range of a double"),
+        ('"price": "1.5"', "price: expected double, found string"),
+        ('"size": 5.0', "size: expected bigint, found number with a fraction or an exponent"),
+        ('"size": 9223372036854775808', "size: out of range of 64 bits"),
+        ('"size": true', "size: expected bigint, found boolean"),
+        ('"open": 1', "open: expected boolean, found number"),
+        ('"size": 1, "size": 1', "size: stands twice"),
+        ('"size": 1, "\\u0073ize": 1', "size: stands twice"),
+        ('"symbol": "\\ud83d"', "symbol: half a surrogate pair"),
+        ('"symbol": "a\\u001fb"', "symbol: holds the character U+001E or U+001F"),
+        ('"symbol": ["a"]', "symbol: expected string, found array"),
+        ('"colour": 1', "colour: unknown field"),
+        ('"symbol": "' + "x" * 1_000 + '"', "has 1044 bytes, and the stream takes 1000"),
+        ('"size": 1} {', "not one JSON object at byte 43: Extra data"),
+    ],
+)
+def test_a_line_that_the_stream_would_refuse_is_not_sent(fields: str, mistake: str) -> None:
+    [row] = read(f'{{"ts": {TS}, {fields}}}', FileFormat.JSON)
+    assert (row.value, row.mistake) == (None, mistake)
+
+
+@pytest.mark.parametrize(
+    ("time", "mistake"),
+    [
+        ('"2026-01-31T12:00:00"', "ts: not a time in ISO 8601 with a zone; write it"),
+        ('"2016-12-31T23:59:60Z"', "ts: a leap second, which is no time"),
+        ('"2026-02-30T12:00:00Z"', "ts: no such time: the day or the second does not exist"),
+        ('"2026-01-31T12:00:00+18:01"', "ts: no such time: the zone does not exist"),
+        ('"9999-12-31T23:59:59-01:00"', "ts: outside the years 0001 to 9999 (UTC)"),
+        ('"2026-03-01T01:00:01Z"', "ts: more than 3600 s ahead of now"),
+        ("1769860800", "ts: expected timestamp as a string (iso), found number"),
+        ("null", "ts: required, and null or absent"),
+    ],
+)
+def test_a_time_that_the_stream_would_refuse_is_not_sent(time: str, mistake: str) -> None:
+    [row] = read(f'{{"ts": {time}}}', FileFormat.JSON)
+    assert row.value is None and row.mistake.startswith(mistake)
+
+
+def test_unknown_fields_are_sent_where_the_stream_ignores_them() -> None:
+    ignoring = RecordFormat(unknown_fields=UnknownFields.IGNORE)
+    line = f'{{"ts": {TS}, "x": {{"y": [1, null]}}}}'
+    twice = f'{{"ts": {TS}, "x": {{"y": 1, "y": 2}}}}'
+    rows = read(f"{line}\n{twice}", FileFormat.JSON, ignoring)
+    assert [row.value for row in rows] == [line.encode(), None]
+
+
+@pytest.mark.parametrize(
+    ("written", "cell", "sent"),
+    [
+        (TimeFormat.EPOCH_S, "2026-01-31T12:00:00.25Z", "1769860800.25"),
+        (TimeFormat.EPOCH_S, "1769860800.5", "1769860800.5"),
+        (TimeFormat.EPOCH_MS, "2026-01-31 12:00:00.000001", "1769860800000.001"),
+        (TimeFormat.EPOCH_MS, " -1 ", "-1"),
+        (TimeFormat.EPOCH_US, "2026-01-31", "1769817600000000"),
+    ],
+)
+def test_cells_of_times_in_a_stream_of_numbers(written: TimeFormat, cell: str, sent: str) -> None:
+    [row] = read(f"ts\n{cell}\n", FileFormat.CSV, RecordFormat(times=written))
+    assert row.value == f'{{"ts":{sent}}}'.encode()
+
+
+def test_a_mark_before_the_first_line_is_left_out() -> None:
+    line = f'{{"ts":{TS}}}'.encode()
+    rows = read(codecs.BOM_UTF8 + line + b"\n" + codecs.BOM_UTF8 + line, FileFormat.JSON)
+    assert [row.value for row in rows] == [line, None]
+
+
+@pytest.mark.parametrize("file_format", FileFormat)
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_file_of_another_encoding_is_refused(codec: str, file_format: FileFormat) -> None:
+    with pytest.raises(InvalidInput, match="UTF-16; save it as UTF-8"):
+        read(f'{{"ts":{TS}}}'.encode(codec), file_format)
+
+
+def test_a_file_that_is_one_array_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="is a JSON array; write an object a line"):
+        read(f'\n [{{"ts":{TS}}},\n{{"ts":{TS}}}]', FileFormat.JSON)
 
 
 def test_the_format_is_told_by_the_extension() -> None:

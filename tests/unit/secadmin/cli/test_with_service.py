@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from secadmin.cli.context import Seams
@@ -157,13 +159,20 @@ def test_schemas_and_streams(admin: Terminal, stream: str) -> None:
     assert [a["required"] for a in shown["attributes"]] == [True, False, False]
     assert admin.json("stream", "show", stream)["lateness_ms"] == 5000
     assert "price" in admin.ok("stream", "show", stream)
+    usual = admin.json("stream", "show", stream)
+    assert (usual["format"], usual["time_format"], usual["unknown_fields"]) == (
+        *("json", "iso", "quarantine"),
+    )
     assert admin.run("schema", "remove", "trades").exit_code == 6
     declared = ("--declare-window", "1m", "--declare-key", "symbol", "--declare-function", "avg")
     also = ("--event-time", "ts", "--max-bytes", "1kB", "--max-ahead", "1h")
-    admin.ok(
-        *("stream", "add", "in2", "--schema", "trades", *declared, "--declare-minimum", "5", *also)
-    )
+    written = ("--time-format", "epoch_ms", "--unknown-fields", "ignore")
+    minimum = ("--declare-minimum", "5")
+    admin.ok(*("stream", "add", "in2", "--schema", "trades"), *declared, *minimum, *also, *written)
     assert admin.json("stream", "show", "in2")["declared_aggregate"]["window_ms"] == 60_000
+    own = admin.json("stream", "show", "in2")
+    assert (own["time_format"], own["unknown_fields"]) == ("epoch_ms", "ignore")
+    assert "epoch_ms" in admin.ok("stream", "show", "in2")
     admin.ok("stream", "remove", "in2")
     assert admin.run("stream", "show", "in2").exit_code == 5
 
@@ -209,6 +218,49 @@ def test_a_subscription_from_beginning_to_end(
     admin.ok("unsubscribe", str(folder))
     assert not folder.exists()
     assert (service.kafka.readers, admin.json("accesses")) == (set(), [])
+
+
+def test_subscribe_waits_until_it_is_fed(
+    admin: Terminal, service: Service, output: str, tmp_path: Path
+) -> None:
+    """Here the runner says that it feeds the class when it is asked for the second time."""
+    asked = []
+
+    def look(request: httpx.Request) -> None:
+        if request.url.path == "/accesses":
+            asked.append(request)
+        if len(asked) == 2:
+            service.feed_all()
+
+    admin.ok("grant", "ADMIN", "READ TUPLE", "stream", "in1")
+    service.transport.before = look
+    result = admin.run("subscribe", output, "--dir", str(tmp_path / "d"), "--json", wait="1m")
+    assert (result.exit_code, json.loads(result.stdout)["fed"]) == (0, True), result.output
+    said = result.stderr.splitlines()
+    assert said[0] == "waiting until it is fed, at most 60 s"
+    assert re.fullmatch(r"it is fed, after [0-9.]+ s", said[1])
+    assert len(said) == len(asked) == 2
+
+
+@pytest.mark.parametrize("wait", ["0s", "0.1s"])
+def test_what_is_not_fed_in_time_stands_all_the_same(
+    admin: Terminal, output: str, tmp_path: Path, wait: str
+) -> None:
+    admin.ok("grant", "ADMIN", "READ TUPLE", "stream", "in1")
+    result = admin.run("subscribe", output, "--dir", str(tmp_path / "d"), wait=wait)
+    assert result.exit_code == 0
+    assert "not fed after 0 s" in result.stderr
+    assert [row["fed"] for row in admin.json("accesses")] == [False]
+
+
+def test_nobody_waits_where_that_is_not_wanted_or_no_use(
+    admin: Terminal, output: str, tmp_path: Path
+) -> None:
+    result = admin.run("subscribe", output, "--dir", str(tmp_path / "d"), "--no-wait", wait="1m")
+    assert (result.exit_code, result.stderr) == (0, "")
+    result = admin.run("subscribe", output, "--dir", str(tmp_path / "e"), wait="1m")
+    assert "nothing yet that you may read" in result.stderr
+    assert admin.run("subscribe", output, "--dir", str(tmp_path / "f"), wait="x").exit_code == 2
 
 
 def test_the_files_of_an_access_that_has_ended_are_deleted(

@@ -1,0 +1,95 @@
+"""Why a record that is one JSON object is no tuple of its stream: the field, and what is wrong.
+
+The words are made of the shape of the record (`strict_json.Envelope`), for refused records only.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as fn
+
+from catalog.record_format import TimeFormat
+from catalog.schema import Attribute, Type
+from secfilter.stream_group import Kind, StreamGroup
+from secfilter.strict_json import Envelope
+
+_MARK = "\x1f"
+# The name (quoted where it is no identifier), the type, and a decimal's digits and fraction.
+_NEXT = (
+    rf"(?s)\A(`(?:[^`{_MARK}]|``)*+`|\w++): ([A-Z]++)(?:\((\d++),(\d++)\))?+"
+    r"(?:, |>|<).*+"
+)
+_CUT = 64
+_WORDS = {
+    "BOOLEAN": "boolean",
+    "BIGINT": "number",
+    "DOUBLE": "number with an exponent or too many digits",
+    "STRING": "string",
+    "VOID": "null",
+    "ARRAY": "array",
+    "OBJECT": "object",
+}
+_BIGINT = str(Type.BIGINT)
+
+
+def taken_apart(shape: Column, envelope: Envelope, group: StreamGroup) -> Column:
+    """What of the shape is wrong first: name, type, and a decimal's digits; keep it in a column.
+
+    One text alone where no field is wrong.
+    """
+    right = group.of_kind(lambda kind: envelope.right(kind.schema, kind.written))
+    rest = fn.regexp_replace(shape, right, fn.lit(""))
+    parts = _MARK.join(f"${n}" for n in range(1, 5))
+    return fn.split(fn.regexp_replace(rest, fn.lit(_NEXT), fn.lit(parts)), _MARK, -1)
+
+
+def reason(text: Column, apart: Column, envelope: Envelope, group: StreamGroup) -> Column:
+    """Why the record, which is `text`, is refused; `apart` is `taken_apart` of its shape."""
+    quoted, kind_of, digits, scale = (fn.get(apart, fn.lit(n)) for n in range(4))
+    name = fn.regexp_replace(fn.regexp_replace(quoted, r"\A`|`\z", ""), "``", "`")
+    expected = fn.try_element_at(group.of_kind(_types), name)
+    is_bigint = expected == fn.lit(_BIGINT)
+    too_large = is_bigint & (digits.try_cast("int") > 18) & (scale == fn.lit("0"))
+    fraction = is_bigint | (scale != fn.lit("0"))
+    number = fn.when(fraction, "number with a fraction").otherwise("number")
+    found = fn.when(kind_of == fn.lit("DECIMAL"), number).otherwise(in_words(kind_of))
+    wrong = (
+        fn.when(expected.isNull(), "unknown field")
+        .when(too_large, "out of range of 64 bits")
+        .otherwise(fn.concat(fn.lit("expected "), expected, fn.lit(", found "), found))
+    )
+    missing = fn.get(fn.array_except(group.of_kind(_required), fn.json_object_keys(text)), 0)
+    return (
+        fn.when(kind_of.isNotNull(), fn.concat(fn.substring(name, 1, _CUT), fn.lit(": "), wrong))
+        .when(quoted == fn.lit(envelope.end), fn.concat(missing, fn.lit(": required, and absent")))
+        # What was around the record was closed early and opened again; or a name holds the mark.
+        .otherwise("not one JSON object with the schema's fields")
+    )
+
+
+def in_words(kind_of: Column) -> Column:
+    """What a VARIANT's schema calls a value, as people say it."""
+    pairs = (fn.lit(text) for pair in _WORDS.items() for text in pair)
+    return fn.coalesce(fn.try_element_at(fn.create_map(*pairs), kind_of), fn.lit("number"))
+
+
+def _types(kind: Kind) -> Column:
+    pairs = (
+        fn.lit(text)
+        for a in kind.schema.attributes
+        for text in (a.name, _type_in_words(a, kind.written.times))
+    )
+    return fn.create_map(*pairs)
+
+
+def _required(kind: Kind) -> Column:
+    names = [fn.lit(a.name) for a in kind.schema.attributes if a.required]
+    return fn.array(*names).cast("array<string>")
+
+
+def _type_in_words(attribute: Attribute, written: TimeFormat) -> str:
+    if attribute.type is not Type.TIMESTAMP:
+        return str(attribute.type)
+    if written is TimeFormat.ISO:
+        return "timestamp as a string (ISO 8601)"
+    return f"timestamp as a number ({written})"
