@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from catalog.passwords import Passwords
+from catalog.pulse import Pulse
 from catalog.store import Catalog
 from secadmin.control.alignment import Alignment, TopicControl
 from secadmin.control.wanted_access import WantedState
@@ -50,7 +51,10 @@ class KafkaControl(TopicControl, Protocol):
 
 @dataclass(frozen=True)
 class Platform:
-    """Catalog, Kafka and what aligns them. `bootstrap` and `ca_pem` go to clients."""
+    """Catalog, Kafka and what aligns them. `bootstrap` and `ca_pem` go to clients.
+
+    `pulse` tells whether the runner is alive.
+    """
 
     catalog: Catalog
     kafka: KafkaControl
@@ -59,3 +63,4 @@ class Platform:
     bootstrap: str
     ca_pem: str
     clock: Callable[[], datetime]
+    pulse: Pulse = field(default_factory=Pulse)

@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
+from secadmin.control.health import Health
 from secadmin.control.platform import Platform
 from secadmin.service.authentication import Authenticated
 from secadmin.service.body_limit import BodyLimit
 from secadmin.service.description import RESPONSES, describe
 from secadmin.service.hashing import HashingThreads
 from secadmin.service.problems import add_problem_handlers
+from secadmin.service.request_log import log_request
 from secadmin.service.routes import ROUTERS
 
 
@@ -23,9 +25,11 @@ def create_app(platform: Platform) -> FastAPI:
     )
     app.state.platform = platform
     app.state.hashing = HashingThreads()
+    app.state.health = Health(platform)
     add_problem_handlers(app)
     app.add_middleware(BodyLimit)
     app.middleware("http")(_add_headers)
+    app.middleware("http")(log_request)
     for router in ROUTERS:
         app.include_router(router)
 

@@ -33,12 +33,16 @@ def _authenticate(platform: Platform, credentials: Bearer, allow_one_time: bool)
         return Caller(token, login.user.name)
 
 
-def _caller(platform: OnPlatform, credentials: Bearer) -> Caller:
-    return _authenticate(platform, credentials, allow_one_time=False)
+def _caller(request: Request, platform: OnPlatform, credentials: Bearer) -> Caller:
+    caller = _authenticate(platform, credentials, allow_one_time=False)
+    request.state.user = caller.user_name
+    return caller
 
 
-def _new_caller(platform: OnPlatform, credentials: Bearer) -> Caller:
-    return _authenticate(platform, credentials, allow_one_time=True)
+def _new_caller(request: Request, platform: OnPlatform, credentials: Bearer) -> Caller:
+    caller = _authenticate(platform, credentials, allow_one_time=True)
+    request.state.user = caller.user_name
+    return caller
 
 
 Authenticated = Annotated[Caller, Depends(_caller)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from catalog.permission import ObjectKind, parse_permission
 from secadmin.control import inspection
+from secadmin.control.health import list_problems as list_problems_of
 from secadmin.service.answers import utc
 from secadmin.service.authentication import Authenticated, OnPlatform
 
@@ -16,9 +17,18 @@ router = APIRouter(tags=["inspection"])
 
 
 @router.get("/health")
-def health() -> dict[str, str]:
-    """Whether the service serves; it says nothing else to those who are not logged in."""
-    return {"status": "ok"}
+def health(request: Request) -> dict[str, str]:
+    """Whether all is well, ok or degraded; no more is told to those who are not logged in."""
+    return {"status": "ok" if request.app.state.health.is_well() else "degraded"}
+
+
+@router.get("/problems")
+def list_problems(platform: OnPlatform, caller: Authenticated) -> list[dict[str, Any]]:
+    """What is not well, why, and since when."""
+    return [
+        {"what": p.what, "reason": p.reason, "since": utc(p.since) if p.since else None}
+        for p in list_problems_of(platform, caller)
+    ]
 
 
 @router.get("/catalog")

@@ -16,6 +16,7 @@ from sqlalchemy import select
 
 from catalog.models import Access
 from catalog.passwords import Passwords
+from catalog.pulse import beat
 from catalog.settings import (
     KafkaAccount,
     KafkaSettings,
@@ -251,3 +252,11 @@ def scene(
     for permission in RIGHTS[1]:
         made.grant(permission, "stream", stream)
     yield made
+
+
+def let_beat(platform: Platform) -> None:
+    """What the runner does while it is alive."""
+    with platform.catalog.read() as session:
+        platform.pulse.beats(session)
+    with platform.catalog.bookkeeping() as session:
+        beat(session)

@@ -41,8 +41,16 @@ def test_a_cluster_is_refused(master: str) -> None:
 def test_the_engine_is_closed_to_other_machines_and_collects_in_parallel() -> None:
     options = session_options("local[2]", None)
     assert options["spark.driver.bindAddress"] == "127.0.0.1"
-    assert options[_JAVA].endswith("-XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy")
-    assert options[_JAVA].startswith("-Xss16m -XX:-DontCompileHugeMethods")
+    collector = "-XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy"
+    process = "-Xss16m -XX:-DontCompileHugeMethods"
+    assert options[_JAVA] == f"{process} {collector} -XX:+ExitOnOutOfMemoryError"
+
+
+def test_an_engine_without_memory_ends_whatever_java_options_are_given() -> None:
+    given = {_JAVA: "-XX:+UseG1GC -XX:-ExitOnOutOfMemoryError"}
+    options = session_options("local[2]", None, given)[_JAVA].split()
+    assert options[0] == "-Xss16m" and options[-1] == "-XX:+ExitOnOutOfMemoryError"
+    assert "-XX:+UseG1GC" in options and "-XX:+UseParallelGC" not in options
 
 
 def test_what_is_given_goes_over_the_defaults(jars: Path) -> None:
