@@ -105,9 +105,7 @@ class Runner:
         for name in wanted.keys() - self._runs.keys():
             self._runs[name] = Supervised(name, self._means)
         for name, known in self._runs.items():
-            # What writes to a topic that is not there hangs.
-            hurt = name in asked and able[name] is not asked[name]
-            known.want(wanted.get(name), hurt=hurt)
+            known.want(wanted.get(name), self._faults.keys())
 
     def _has_room(self) -> bool:
         return sum(known.starts() for known in self._runs.values()) < STARTS_AT_ONCE

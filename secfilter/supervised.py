@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -120,12 +120,12 @@ class Supervised:
         """Whether a start is under way that others wait for."""
         return self._starting is not None and self._clock() - self._started < LONG_START_S
 
-    def want(self, run: Run | None, *, hurt: bool = False) -> None:
+    def want(self, run: Run | None, broken: Collection[str] = ()) -> None:
         """Say what should run under this name, None for nothing.
 
-        `hurt` tells that what runs may hang in its batch: it is not waited for.
+        What uses a topic that is `broken` may hang in its batch: it is not waited for.
         """
-        self._hurt = hurt
+        self._hurt = bool(broken) and not topics_of(self._run).isdisjoint(broken)
         if run is self._wanted:
             return
         mark = "" if run is None else fingerprint(run)

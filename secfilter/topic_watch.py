@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 
 from catalog.errors import Unavailable
-from catalog.runs import Run
+from catalog.runs import Run, topics_of
 from secfilter.background import Begin, Task, in_thread
 from secfilter.topic_faults import ANEW, Faults, faults_in
 
@@ -54,7 +54,10 @@ class TopicWatch:
             self._next = self._clock() + _EVERY_S
             self._looking = Task(self._partitions)
             self._begin("look at topics", self._looking)
+        used = {topic for run in runs for topic in topics_of(run)}
         with self._lock:
+            # Who has the name next has a topic of its own.
+            self._anew &= used
             return {**self._faults, **dict.fromkeys(self._anew, ANEW)}
 
     def _judge(self, runs: Sequence[Run], look: Task[Mapping[str, int]]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidInput
-from secfilter.session import session_options
+from secfilter.session import _NOISE, session_options
 
 _FILES = "spark.hadoop.fs.file.impl"
 _JAVA = "spark.driver.extraJavaOptions"
@@ -61,3 +63,12 @@ def test_what_is_given_goes_over_the_defaults(jars: Path) -> None:
 def test_what_a_query_means_cannot_be_set(name: str) -> None:
     with pytest.raises(InvalidInput, match=name):
         session_options("local[2]", None, {name: "Asia/Tokyo"})
+
+
+def test_what_nobody_can_do_anything_about_is_not_in_the_log(spark: SparkSession) -> None:
+    log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    for name in _NOISE:
+        assert str(log4j.LogManager.getLogger(name).getLevel()) == "ERROR"
+    assert str(log4j.LogManager.getLogger("org.apache.spark").getLevel()) == "WARN"
+    for name in _NOISE[:2]:
+        assert spark._jvm.java.lang.Class.forName(name + "$") is not None  # type: ignore[union-attr]
