@@ -294,7 +294,11 @@ class Lease(Base):
 
 
 class RunStatus(Base):
-    """What the runner says of a Spark query: its state, and a message that never holds data."""
+    """What the runner says of a Spark query: its state, and a message that never holds data.
+
+    It is in that state `since` then. None of its `topics` is deleted. `counts` are running totals
+    of what it withheld, by kind.
+    """
 
     __tablename__ = "run_statuses"
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -302,12 +306,36 @@ class RunStatus(Base):
     message: Mapped[str] = mapped_column(default="")
     fingerprint: Mapped[str] = mapped_column(String(64), default="")
     updated_at: Mapped[datetime]
+    since: Mapped[datetime]
+    topics: Mapped[list[str]] = mapped_column(JSON, default=list)
+    counts: Mapped[dict[str, int]] = mapped_column(JSON, default=dict)
+
+
+class Heartbeat(Base):
+    """How often a part of the platform has said that it is alive; no time, for no clock is shared.
+
+    What looks at it sees whether it goes on (`catalog.pulse`).
+    """
+
+    __tablename__ = "heartbeats"
+    part: Mapped[str] = mapped_column(String(64), primary_key=True)
+    beats: Mapped[int]
+
+
+class TopicFault(Base):
+    """A topic that is not what the catalog says; what uses it stands still, and nothing else."""
+
+    __tablename__ = "topic_faults"
+    topic: Mapped[str] = mapped_column(String(160), primary_key=True)
+    reason: Mapped[str] = mapped_column(String(200))
+    since: Mapped[datetime]
 
 
 class Generation(Base):
     """One row that counts changes of what should run; the runner looks at it instead of at all.
 
-    `applied` is the value that the runner has made true: what was removed before it is not in use.
+    `applied` is the value that the runner has seen: since then each `RunStatus` says which topics
+    its run uses.
     """
 
     __tablename__ = "generation"

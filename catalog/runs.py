@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from catalog.clearance import Clearance
 from catalog.label import Label
-from catalog.plan import Plan
+from catalog.plan import Plan, sources
 from catalog.plan_json import encode
 from catalog.record_format import USUAL, RecordFormat
 from catalog.relation import Relation
+from catalog.topics import in_topic, lab_topic, quarantine_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class IngestStream:
     """One stream of an ingest run: every valid record of in.<name> gets `label`.
 
     A record larger than `max_bytes`, or whose event time is more than `max_ahead_ms` ahead of
-    when the broker took it, goes to quarantine.
+    when the broker took it, goes to quarantine. Its topics in. and lab. have so many `partitions`;
+    None where that is not known.
     """
 
     relation: Relation
@@ -28,6 +30,7 @@ class IngestStream:
     max_ahead_ms: int
     max_bytes: int
     record_format: RecordFormat = USUAL
+    partitions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,41 @@ class QueryRun:
 
 
 Run = IngestRun | QueryRun
+
+
+# The message of a run that was told to end, also inside its batch, and goes on all the same.
+NOT_ENDED = "its run has not ended"
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What the runner says of a run; nothing in it holds data.
+
+    `state` is starting, running, restarting, failed or stopped. `topics` are those that the run
+    uses or is about to use. `counted` is what it withheld since the last report, by kind.
+    """
+
+    name: str
+    state: str
+    message: str = ""
+    fingerprint: str = ""
+    topics: frozenset[str] = frozenset()
+    counted: Mapping[str, int] = field(default_factory=dict)
+
+
+def stream_topics(stream: str) -> tuple[str, str, str]:
+    """The topics of a stream: where it comes in, labelled, and what is refused."""
+    return in_topic(stream), lab_topic(stream), quarantine_topic(stream)
+
+
+def topics_of(run: Run | None) -> frozenset[str]:
+    """The topics that a run reads or writes: while it runs none of them is deleted."""
+    if run is None:
+        return frozenset()
+    if isinstance(run, IngestRun):
+        return frozenset(t for s in run.streams for t in stream_topics(s.relation.name))
+    read = (relation.topic for relation in sources(run.plan))
+    return frozenset({*read, lab_topic(run.output.name), *(cls.topic for cls in run.classes)})
 
 
 def fingerprint(run: Run) -> str:

@@ -34,3 +34,8 @@ def out_topic(output: str, class_name: str) -> str:
 def out_pattern(output: str) -> str:
     """The regular expression that a subscriber's consumer subscribes to."""
     return rf"^out\.{output}\..*"
+
+
+def topic_relation(topic: str) -> str:
+    """The stream or output that a topic is of."""
+    return topic.split(".")[1]

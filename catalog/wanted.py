@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import groupby
@@ -21,15 +22,25 @@ from catalog.models import (
     QueryRow,
     RunStatus,
     StreamRow,
+    TopicFault,
     Withdrawal,
 )
 from catalog.plan_check import reach
 from catalog.plan_json import decode, decode_plan
 from catalog.relation import Relation
-from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Run, fingerprint
+from catalog.runs import (
+    FanOutClass,
+    IngestRun,
+    IngestStream,
+    QueryRun,
+    Run,
+    RunReport,
+    fingerprint,
+)
 from catalog.store import GENERATION_ID
 from catalog.topics import quarantine_topic
 
+NOTHING_APPLIED = -1
 _MESSAGE_LENGTH = 2_000
 
 
@@ -61,7 +72,7 @@ def wanted_runs(session: Session) -> tuple[Run, ...]:
 
 
 def report_applied(session: Session, applied: int) -> None:
-    """Note that the runner has made this generation true; call it inside `bookkeeping`."""
+    """Note that each run has told what it uses of this generation; call it in `bookkeeping`."""
     row = update(Generation).where(Generation.id == GENERATION_ID)
     session.execute(row.values(applied=applied))
 
@@ -80,19 +91,54 @@ def is_fed(session: Session, class_id: int) -> bool:
     return fed and wanted is not None and status.fingerprint == fingerprint(wanted)
 
 
-def report_status(
-    session: Session, name: str, state: str, message: str, fingerprint: str, now: datetime
-) -> None:
+def report_status(session: Session, report: RunReport, now: datetime) -> None:
     """Note what a run is doing; call it inside `Catalog.bookkeeping`. No message holds data."""
+    before = session.get(RunStatus, report.name, populate_existing=True)
+    counts = Counter(before.counts if before else {})
+    counts.update(report.counted)
     status = RunStatus(
-        name=name,
-        state=state,
-        message=message[:_MESSAGE_LENGTH].replace("\0", ""),
-        fingerprint=fingerprint,
+        name=report.name,
+        state=report.state,
+        message=report.message[:_MESSAGE_LENGTH].replace("\0", ""),
+        fingerprint=report.fingerprint,
         updated_at=now,
+        since=before.since if before and before.state == report.state else now,
+        topics=sorted(report.topics),
+        counts=dict(counts),
     )
     session.merge(status)
     session.flush()
+
+
+def forget_runs(session: Session) -> None:
+    """A runner begins: nothing runs yet, whatever another one said; call it in `bookkeeping`."""
+    session.execute(update(RunStatus).values(state="stopped", message="", topics=[]))
+    report_applied(session, NOTHING_APPLIED)
+
+
+def report_faults(session: Session, faults: Mapping[str, str], now: datetime) -> None:
+    """Note which topics are not what they should be; call it inside `Catalog.bookkeeping`."""
+    known = {row.topic: row for row in session.scalars(select(TopicFault))}
+    for topic, row in known.items():
+        if topic not in faults:
+            session.delete(row)
+    for topic, reason in faults.items():
+        since = known[topic].since if topic in known else now
+        session.merge(TopicFault(topic=topic, reason=reason, since=since))
+    session.flush()
+
+
+def is_in_step(session: Session) -> bool:
+    """Whether the runner has seen the last change of what should run."""
+    row = session.get(Generation, GENERATION_ID, populate_existing=True)
+    return row is not None and row.value == row.applied
+
+
+def used_topics(session: Session) -> frozenset[str]:
+    """The topics that runs use, or are about to use, as the runner says."""
+    return frozenset(
+        topic for topics in session.scalars(select(RunStatus.topics)) for topic in topics
+    )
 
 
 def _unproven_topics(session: Session) -> frozenset[str]:
@@ -136,7 +182,7 @@ def _ingest_stream(row: StreamRow, sources: Mapping[int, int]) -> IngestStream |
         # Without its category a stream's tuples would be public; so none flows.
         return None
     written = decode(row.record_format)
-    return IngestStream(relation, label, row.max_ahead_ms, row.max_bytes, written)
+    return IngestStream(relation, label, row.max_ahead_ms, row.max_bytes, written, row.partitions)
 
 
 def _query_runs(session: Session, sources: Mapping[int, int]) -> Iterable[QueryRun]:
@@ -166,6 +212,11 @@ def _query_runs(session: Session, sources: Mapping[int, int]) -> Iterable[QueryR
             sources=Label(of_sources.bits & reach(plan).bits),
             starting_offsets=row.starting_offsets,
         )
+
+
+def delivery_topics(session: Session, output_id: int) -> frozenset[str]:
+    """The topics of the classes that an output is delivered to."""
+    return frozenset(row.topic for row in _open_classes(session).get(output_id, ()))
 
 
 def _open_classes(session: Session) -> Mapping[int, list[DeliveryClass]]:

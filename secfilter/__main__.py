@@ -8,15 +8,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from catalog.errors import PlatformError
-from catalog.runs import Run
 from catalog.settings import Settings
 from catalog.store import Catalog
-from catalog.wanted import generation, report_applied, report_status, wanted_runs
+from secfilter.catalog_ledger import CatalogLedger
 from secfilter.checkpoint import Checkpoints
+from secfilter.engine_process import end_with, engine_process
 from secfilter.kafka_options import kafka_options
 from secfilter.lock import lock_engine, runner_lock
 from secfilter.pace import OWN, pace_of
@@ -24,6 +24,7 @@ from secfilter.positions import Positions
 from secfilter.queries import Engine
 from secfilter.runner import Runner
 from secfilter.session import build_session
+from secfilter.topic_watch import TopicWatch
 
 READY_FILE = "SECFILTER_READY_FILE"
 
@@ -55,62 +56,28 @@ def _serve(settings: Settings) -> None:
     spark_options = {k: v for k, v in own.options.items() if not k.startswith(OWN)}
     spark = build_session(own.master, own.jars, spark_options)
     try:
+        end_with(engine_process(spark), stop)
         held = lock_engine(spark, own.checkpoints)
+        positions = Positions(settings.kafka.client_config(settings.kafka.secfilter))
+        watch = TopicWatch(positions.partitions)
         engine = Engine(
             spark=spark,
             kafka=kafka_options(settings.kafka, own.checkpoints / ".kafka"),
-            positions=Positions(settings.kafka.client_config(settings.kafka.secfilter)),
+            positions=positions,
+            note_anew=watch.note_anew,
             checkpoints=Checkpoints(own.checkpoints),
             id_key=own.id_key_file.read_text().strip(),
             pace=pace_of(own.options),
         )
         catalog = Catalog(settings.catalog_url)
-        wanted = _Wanted(catalog)
-        runner = Runner(
-            wanted.runs,
-            _report_to(catalog),
-            engine.running,
-            applied=wanted.applied,
-            pace=engine.pace,
-        )
+        ledger = CatalogLedger(catalog)
+        ledger.begin()
+        runner = Runner(ledger, engine.running, watch, pace=engine.pace)
         _tell_ready()
         runner.run(stop)
         del held
     finally:
         spark.stop()
-
-
-class _Wanted:
-    """What the catalog wants; read anew only when its generation has changed."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._seen: int | None = None
-        self._runs: Sequence[Run] = ()
-        self._applied: int | None = None
-
-    def runs(self) -> Sequence[Run]:
-        """What should run now."""
-        with self._catalog.read() as session:
-            now = generation(session)
-            if now != self._seen:
-                self._runs, self._seen = wanted_runs(session), now
-        return self._runs
-
-    def applied(self) -> None:
-        """Tell the catalog that the generation seen last is what runs."""
-        if self._seen is not None and self._seen != self._applied:
-            with self._catalog.bookkeeping() as session:
-                report_applied(session, self._seen)
-            self._applied = self._seen
-
-
-def _report_to(catalog: Catalog) -> Callable[[str, str, str, str], None]:
-    def report(name: str, state: str, message: str, fingerprint: str) -> None:
-        with catalog.bookkeeping() as session:
-            report_status(session, name, state, message, fingerprint, catalog.clock())
-
-    return report
 
 
 def _tell_ready() -> None:

@@ -43,11 +43,12 @@ class Checkpoint:
         return self.start is not None and all(len(parts) == 1 for parts in self.start.values())
 
     def committed(self) -> Offsets:
-        """Where the last committed batch ended; `start` where there is none yet."""
+        """Where the last committed batch ended; `start` of what no batch has read yet."""
         batches = _numbers(self.spark / "commits")
         if not batches:
             return self.start or {}
-        return _read_offsets(self.spark / "offsets" / str(max(batches)))
+        read = _read_offsets(self.spark / "offsets" / str(max(batches)))
+        return {**(self.start or {}), **read}
 
     def clear_cut_off(self) -> None:
         """Take away what a write of a first batch left that was cut off by a crash or a stop.

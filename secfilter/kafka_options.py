@@ -44,10 +44,14 @@ class KafkaOptions:
             "failOnDataLoss": "true",
         }
 
-    def sink(self) -> dict[str, str]:
-        """Options of a sink; the rows name their topics."""
+    def sink(self, client: str) -> dict[str, str]:
+        """Options of a sink; the rows name their topics.
+
+        Sinks of the same `client` share a producer, and what holds up one holds up the others.
+        """
         return {
             **self.connection,
+            "kafka.client.id": client,
             # A topic that is missing or forbidden fails the query now, not after a minute.
             "kafka.max.block.ms": "5000",
             "kafka.linger.ms": "0",

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Thread
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from secfilter.background import Task, in_thread
+
 _POLL_S = 0.02
 _AGAIN_S = 1.0
+# So many looks in a row must find that nothing but what waits for a missing topic is left.
+_LOOKS = 3
 _CONNECTOR = "org.apache.spark.sql.kafka010"
 _log = logging.getLogger(__name__)
 
@@ -20,15 +24,28 @@ class Leftovers:
     """The tasks and the unsent records of one query whose thread is through.
 
     A thread that is interrupted leaves the job of its batch running, and a task that is killed
-    leaves in the shared producer what was not sent yet. A successor that began before that is over
+    leaves in the query's producer what was not sent yet. A successor that began before that is over
     would write the same once more, and ingest would not know what labelled topics hold.
+
+    What waits for a topic that is not there is given up at last, once all else is written: nothing
+    comes behind it in that producer, which is closed.
     """
 
-    def __init__(self, spark: SparkSession, group: str, sink: Mapping[str, str]) -> None:
-        """`group` is the query's job group, `sink` are the options of its Kafka sink."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        group: str,
+        sink: Mapping[str, str],
+        misses_topic: Callable[[], bool],
+    ) -> None:
+        """`group` is the query's job group, `sink` are the options of its Kafka sink.
+
+        `misses_topic` asks Kafka whether one of the topics that it writes is not there.
+        """
         self._spark = spark
         self._group = group
         self._sink = sink
+        self._misses_topic = misses_topic
         self._clearing: Thread | None = None
 
     def are_gone(self) -> bool:
@@ -76,9 +93,36 @@ class Leftovers:
         # The pool gives all tasks with the same settings the same producer.
         shared = pool.acquire(provider.kafkaParamsForProducer(known))
         try:
-            shared.producer().flush()
+            self._write_out(shared.producer())
+            shared.producer().close(jvm.java.time.Duration.ZERO)
         finally:
             pool.release(shared)
+
+    def _write_out(self, producer: Any) -> None:
+        flushing: Task[object] = Task(producer.flush)
+        in_thread("flush", flushing)
+        looks = 0
+        deadline = time.monotonic() + _AGAIN_S
+        while not flushing.done and looks < _LOOKS:
+            time.sleep(_POLL_S)
+            if time.monotonic() >= deadline:
+                deadline = time.monotonic() + _AGAIN_S
+                # What Kafka may still be writing is waited for, however long it takes.
+                stuck = self._misses_topic() and not _is_sending(producer)
+                looks = looks + 1 if stuck else 0
+        if flushing.done:
+            flushing.result()
+        else:
+            _log.warning("a topic is not there: what was to be written to it is given up")
+
+
+def _is_sending(producer: Any) -> bool:
+    """Whether a request is on its way to Kafka whose answer has not come."""
+    metrics = producer.metrics().values().iterator()
+    return any(
+        metric.metricName().name() == "requests-in-flight" and metric.metricValue() > 0
+        for metric in metrics
+    )
 
 
 def _singleton(jvm: Any, name: str) -> Any:

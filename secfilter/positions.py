@@ -60,6 +60,17 @@ class Positions:
                 if offset >= 0
             )
 
+    def partitions(self) -> dict[str, int]:
+        """The number of partitions of each topic that there is. Raises Unavailable."""
+        with self._consumer() as consumer:
+            found = consumer.list_topics(timeout=_TIMEOUT_S).topics
+            return {name: len(topic.partitions) for name, topic in found.items() if not topic.error}
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """The offset that the next record of each partition will get. Raises Unavailable."""
+        with self._consumer() as consumer:
+            return {p: _end(consumer, topic, p) for p in _partitions(consumer, topic)}
+
     def newest_origins(self, streams: Iterable[str]) -> dict[str, dict[int, int]]:
         """stream -> in partition -> the newest in offset that lab.<stream> holds.
 
@@ -96,6 +107,11 @@ def _start(consumer: Consumer, topic: str, partition: int, known: Offsets) -> in
 def _begin(consumer: Consumer, topic: str, partition: int) -> int:
     low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT_S)
     return int(low)
+
+
+def _end(consumer: Consumer, topic: str, partition: int) -> int:
+    _, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT_S)
+    return int(high)
 
 
 def _newest(consumer: Consumer, topic: str) -> dict[int, int]:

@@ -6,38 +6,49 @@ import hashlib
 import json
 import logging
 import time
+import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
 
+from catalog.errors import Unavailable
 from catalog.plan import gives_updates, is_stateful, sources
 from catalog.plan_check import event_time
 from catalog.plan_json import encode
 from catalog.relation import Relation
-from catalog.runs import IngestRun, QueryRun, Run
-from catalog.topics import in_topic
+from catalog.run_counts import LARGE, LATE, LOST, UNLABELLED, refused_kind
+from catalog.runs import IngestRun, QueryRun, Run, topics_of
+from catalog.topics import in_topic, lab_topic, quarantine_topic
 from secfilter.checkpoint import Checkpoint, Checkpoints
 from secfilter.compiler import compile_plan
 from secfilter.fanout import TOO_LARGE, fan_out
-from secfilter.ingest import in_topics, ingest
-from secfilter.kafka_options import KafkaOptions, Offsets
+from secfilter.ingest import Newest, in_topics, ingest
+from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets
 from secfilter.lab import read_lab
 from secfilter.leftovers import Leftovers
 from secfilter.order import check_supported, in_order
 from secfilter.pace import Pace
 from secfilter.positions import Positions
 
-LOST = "lost to retention before they were read"
-LATE = "later than the lateness allows"
+_REFUSED = "refused"
 _STATES = "org.apache.spark.sql.execution.streaming.runtime"
 _log = logging.getLogger(__name__)
 
 # Planning a batch takes a tenth of a second; on a busy machine, or the first time, more.
 _PLANNING_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A query's producer, which it shares with no other, and the topics that it writes."""
+
+    client: str
+    topics: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,10 @@ class Engine:
     checkpoints: Checkpoints
     id_key: str = field(repr=False)
     pace: Pace = field(default_factory=Pace)
+    # Is told of topics that were made anew under their streams.
+    note_anew: Callable[[Sequence[str]], object] = lambda _topics: None
+    # Run -> the producer of its latest query, and what that writes.
+    writers: dict[str, Writer] = field(default_factory=dict)
 
     def running(self, run: Run, settled: bool) -> RunningQuery:
         """As `start`, as supervision sees it."""
@@ -67,7 +82,9 @@ class Engine:
 
     def _start(self, run: Run, checkpoint: Checkpoint, *, settled: bool) -> StreamingQuery:
         frame = self._frame(run, checkpoint)
-        writer: Any = frame.writeStream.format("kafka").options(**self.kafka.sink())
+        client = f"{GROUP_PREFIX}-{run.name}-{uuid.uuid4().hex[:8]}"
+        self.writers[run.name] = Writer(client, _written(run))
+        writer: Any = frame.writeStream.format("kafka").options(**self.kafka.sink(client))
         writer = writer.queryName(run.name).option("checkpointLocation", str(checkpoint.spark))
         writer = writer.outputMode(_mode(run))
         if _in_microbatches(run):
@@ -86,14 +103,28 @@ class Engine:
         current = self.checkpoints.current(run.name, shape)
         if current is not None:
             current.clear_cut_off()
-        known = current.committed() if current else self._known(run)
+        known = self._known(run)
         lost = self.positions.lost(known)
         if current is not None and not lost:
             return current, 0
         if lost:
-            _log.warning("%s: %d %s", run.name, lost, LOST)
-        start = self.positions.starting(list(_owners(run)), known)
-        return self.checkpoints.renew(run.name, shape, start, _owners(run)), lost
+            _log.warning("%s: %d lost to retention before they were read", run.name, lost)
+        owners = _owners(run)
+        start = self.positions.starting(list(owners), known)
+        aside, held = self._aside(run)
+        start, owners = {**aside, **start}, {**held, **owners}
+        return self.checkpoints.renew(run.name, shape, start, owners), lost
+
+    def _aside(self, run: Run) -> tuple[Offsets, dict[str, int]]:
+        """How far ingest had come in topics that it does not read now, with their owners.
+
+        A stream that was left out for a while goes on there.
+        """
+        before = self.checkpoints.previous(run.name)
+        if before is None or not isinstance(run, IngestRun):
+            return {}, {}
+        held = {t: owner for t, owner in before.owners.items() if t not in _owners(run)}
+        return {t: o for t, o in before.committed().items() if t in held}, held
 
     def _known(self, run: Run) -> Offsets:
         """How far the run had come with another shape, in the topics that it reads now.
@@ -108,9 +139,10 @@ class Engine:
     def _frame(self, run: Run, checkpoint: Checkpoint) -> DataFrame:
         if isinstance(run, IngestRun):
             newest = self.positions.newest_origins(s.relation.name for s in run.streams)
+            self._require_old_topics(newest)
             # A sender's headers say nothing, and reading them takes time.
             records = self._records(in_topics(run), checkpoint, headers=False)
-            return ingest(records, run, newest)
+            return _counting_refused(ingest(records, run, newest), run)
         count = 0
 
         def source(relation: Relation) -> DataFrame:
@@ -126,6 +158,21 @@ class Engine:
             compiled = replace(compiled, frame=ordered)
         return fan_out(compiled, run, self.id_key)
 
+    def _require_old_topics(self, newest: Newest) -> None:
+        """Raise Unavailable where a topic was made anew under its stream, and tell of it.
+
+        Its first records would have the origins of others, which stand in lab.<stream>, and would
+        be taken for them.
+        """
+        anew = [
+            in_topic(stream)
+            for stream, origins in newest.items()
+            if _is_behind(self.positions.ends(in_topic(stream)), origins)
+        ]
+        if anew:
+            self.note_anew(anew)
+            raise Unavailable("a topic was made anew; its stream is left out")
+
     def _records(
         self, topics: list[str], checkpoint: Checkpoint, *, headers: bool = True
     ) -> DataFrame:
@@ -133,6 +180,30 @@ class Engine:
         start = {t: p for t, p in (checkpoint.start or {}).items() if t in topics}
         options = self.kafka.source(topics, start, headers=headers)
         return self.spark.readStream.format("kafka").options(**options).load()
+
+
+def _is_behind(ends: Mapping[int, int], origins: Mapping[int, int]) -> bool:
+    """Whether a topic ends before what was once read of it."""
+    return any(ends.get(partition, 0) <= origin for partition, origin in origins.items())
+
+
+def _counting_refused(records: DataFrame, run: IngestRun) -> DataFrame:
+    """Count what goes to each stream's quarantine; what is accepted has its partition told."""
+    refused = fn.col("partition").isNull()
+    counts = (
+        fn.count_if(refused & (fn.col("topic") == quarantine_topic(s.relation.name))).alias(
+            refused_kind(s.relation.object_id)
+        )
+        for s in run.streams
+    )
+    return records.observe(_REFUSED, *counts)
+
+
+def _written(run: Run) -> frozenset[str]:
+    """The topics that the run writes."""
+    if isinstance(run, IngestRun):
+        return topics_of(run) - set(in_topics(run))
+    return frozenset({lab_topic(run.output.name), *(cls.topic for cls in run.classes)})
 
 
 def _started(writer: Any) -> StreamingQuery:
@@ -222,7 +293,13 @@ class RunningQuery:
     ) -> None:
         self.hurried = hurried
         self._query = query
-        self._leftovers = Leftovers(engine.spark, str(query.runId), engine.kafka.sink())
+        writer = engine.writers.get(str(query.name), Writer(GROUP_PREFIX))
+        self._leftovers = Leftovers(
+            engine.spark,
+            str(query.runId),
+            engine.kafka.sink(writer.client),
+            lambda: not writer.topics <= engine.positions.partitions().keys(),
+        )
         self._counts = Counter({LOST: lost})
         self._counted = -1
 
@@ -243,8 +320,8 @@ class RunningQuery:
         """End it now, inside its batch."""
         self._query.stop()
 
-    def withheld(self) -> str:
-        """How many tuples were lost, late, too large or without a valid label since this start."""
+    def withheld(self) -> Counter[str]:
+        """How many tuples were withheld or lost since this was last asked, by kind."""
         for progress in self._query.recentProgress:
             # While nothing comes, Spark reports under the number of the batch that is to come.
             if progress.batchId > self._counted and "addBatch" in progress.durationMs:
@@ -252,13 +329,15 @@ class RunningQuery:
                 self._add(progress.observedMetrics or {})
                 late = sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
                 self._counts[LATE] += late
-        return "; ".join(f"{count} {what}" for what, count in sorted(self._counts.items()) if count)
+        counts, self._counts = +self._counts, Counter()
+        return counts
 
     def _add(self, metrics: Mapping[str, Any]) -> None:
         for name, row in metrics.items():
-            if row["withheld"]:
-                what = "too large to deliver" if name == TOO_LARGE else "without a valid label"
-                self._counts[what] += row["withheld"]
+            if name == _REFUSED:
+                self._counts.update(row.asDict())
+            else:
+                self._counts[LARGE if name == TOO_LARGE else UNLABELLED] += row["withheld"]
 
 
 class QueryFailed(Exception):

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from catalog.errors import PlatformError
-from catalog.runs import Run
+from catalog.runs import Run, RunReport
+from secfilter.background import Begin, in_thread
 from secfilter.pace import Pace
-from secfilter.supervised import Report, Starter, Supervised
+from secfilter.supervised import Means, Starter, Supervised
+from secfilter.topic_faults import Faults, spared
 
 POLL_S = 0.2
+BEAT_S = 2.0
+# Planning takes the cores; so many starts do it at once.
+STARTS_AT_ONCE = 4
 _log = logging.getLogger(__name__)
 
 
@@ -23,32 +28,59 @@ class Stop(Protocol):
         """Sleep for `timeout` seconds, or until it is time to end; True if it is."""
 
 
+class Watch(Protocol):
+    """Tells which topics of runs are not what they should be (such as `TopicWatch`)."""
+
+    def faults(self, runs: Sequence[Run]) -> Faults:
+        """Topic -> why it cannot be used; never waits."""
+
+
+class Ledger(Protocol):
+    """Says what should run, and keeps what is so; each call may raise PlatformError."""
+
+    def runs(self) -> Sequence[Run]:
+        """What should run now."""
+
+    def report(self, report: RunReport) -> object:
+        """What a run does, at each change."""
+
+    def applied(self) -> object:
+        """Of all that is wanted each run has reported what it uses."""
+
+    def faults(self, faults: Faults) -> object:
+        """The topics that are at fault now."""
+
+    def beat(self) -> object:
+        """The runner is alive."""
+
+
 class Runner:
     """Starts, restarts and stops Spark queries.
 
-    `wanted` gives what should run, `start` starts one run's query, `report` is told of every change
-    of a run's state: name, state (starting, running, restarting, failed, stopped), message without
-    data, fingerprint. `applied` is told whenever nothing runs any more that is not wanted. A query
-    that should stop and whose batch has not ended after `pace.patience_s` is broken off.
+    `ledger` says what should run, `start` starts one run's query, in a thread that `begin` begins.
+    A query that should stop and whose batch has not ended after `pace.patience_s` is broken off;
+    none is waited for. What `watch` finds at fault is left out of what runs.
     """
 
     def __init__(
         self,
-        wanted: Callable[[], Sequence[Run]],
-        report: Report,
+        ledger: Ledger,
         start: Starter,
+        watch: Watch,
         clock: Callable[[], float] = time.monotonic,
-        applied: Callable[[], object] = lambda: None,
         pace: Pace | None = None,
+        begin: Begin = in_thread,
     ) -> None:
-        self._wanted = wanted
-        self._report = report
-        self._start = start
-        self._applied = applied
+        self._ledger = ledger
+        self._watch = watch
         self._clock = clock
         self._pace = pace or Pace()
+        self._means = Means(start, self._told, clock, self._pace, begin, self._has_room)
         self._runs: dict[str, Supervised] = {}
         self._asked = True
+        self._next_beat = clock()
+        self._faults: Faults = {}
+        self._faults_told: Faults | None = None
 
     def run(self, stop: Stop) -> None:
         """Work until `stop`, then end all queries at their batches' ends."""
@@ -58,19 +90,36 @@ class Runner:
 
     def step(self) -> None:
         """Look once at what is wanted and at what runs."""
-        wanted = self._ask()
-        if wanted is not None:
-            for name, known in self._runs.items():
-                known.want(wanted.get(name))
-            for name in wanted.keys() - self._runs.keys():
-                made = Supervised(name, self._start, self._told, self._clock, self._pace)
-                made.want(wanted[name])
-                self._runs[name] = made
+        asked = self._ask()
+        if asked is not None:
+            self._faults = self._watch.faults(list(asked.values()))
+            self._want(asked)
         for known in list(self._runs.values()):
             known.step()
         self._runs = {name: known for name, known in self._runs.items() if not known.gone}
-        if wanted is not None and all(known.in_step for known in self._runs.values()):
-            self._tell_applied()
+        self._keep_ledger(asked is not None)
+
+    def _want(self, asked: Mapping[str, Run]) -> None:
+        able = {name: spared(run, self._faults) for name, run in asked.items()}
+        wanted = {name: run for name, run in able.items() if run is not None}
+        for name in wanted.keys() - self._runs.keys():
+            self._runs[name] = Supervised(name, self._means)
+        for name, known in self._runs.items():
+            known.want(wanted.get(name), self._faults.keys())
+
+    def _has_room(self) -> bool:
+        return sum(known.starts() for known in self._runs.values()) < STARTS_AT_ONCE
+
+    def _keep_ledger(self, asked: bool) -> None:
+        if self._faults != self._faults_told:
+            faults = self._faults
+            if self._noted("faults of topics", lambda: self._ledger.faults(faults)):
+                self._faults_told = faults
+        if asked and all(known.told for known in self._runs.values()):
+            self._noted("what was applied", self._ledger.applied)
+        if self._clock() >= self._next_beat:
+            self._next_beat = self._clock() + BEAT_S
+            self._noted("that the runner is alive", self._ledger.beat)
 
     def end(self) -> None:
         """Stop all queries, at their batches' ends where that comes in time."""
@@ -89,7 +138,7 @@ class Runner:
     def _ask(self) -> dict[str, Run] | None:
         """What is wanted; None while the catalog cannot say: then what runs goes on."""
         try:
-            wanted = {run.name: run for run in self._wanted()}
+            wanted = {run.name: run for run in self._ledger.runs()}
         except PlatformError as error:
             if self._asked:
                 _log.warning("what should run is not known now: %s", error.detail)
@@ -98,17 +147,14 @@ class Runner:
         self._asked = True
         return wanted
 
-    def _tell_applied(self) -> None:
-        try:
-            self._applied()
-        except PlatformError as error:
-            _log.warning("what was applied could not be reported: %s", error.detail)
+    def _told(self, report: RunReport) -> bool:
+        return self._noted(f"the state of {report.name}", lambda: self._ledger.report(report))
 
-    def _told(self, name: str, state: str, message: str, fingerprint: str) -> bool:
-        """Report; whether that was possible."""
+    def _noted(self, what: str, write: Callable[[], object]) -> bool:
+        """Write something down; whether that was possible."""
         try:
-            self._report(name, state, message, fingerprint)
+            write()
         except PlatformError as error:
-            _log.warning("the state of %s could not be reported: %s", name, error.detail)
+            _log.warning("%s could not be reported: %s", what, error.detail)
             return False
         return True

@@ -67,6 +67,10 @@ _STREAMING = {
 # one record may be larger than the 8,000 bytes beyond which Java never compiles a method: ingest of
 # six attributes took four times as long.
 _JAVA = "-Xss16m -XX:-DontCompileHugeMethods"
+# What has run out of memory may stand still for ever; what has ended is started anew.
+_END = "-XX:+ExitOnOutOfMemoryError"
+_COLLECTOR = "-XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 # One process on one machine. What a record needs dies young: the parallel collector stops for some
 # milliseconds to drop it, and takes less of the cores than G1, which works beside the records. Left
@@ -75,10 +79,18 @@ _JAVA = "-Xss16m -XX:-DontCompileHugeMethods"
 _ONE_PROCESS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": (
-        f"{_JAVA} -XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy"
-    ),
 }
+
+_RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
+# A batch that lasts longer than the next one's start; what plans are too long to show; settings of
+# Kafka's clients that they do not know.
+_NOISE = (
+    f"{_RUNTIME}.ProcessingTimeExecutor",
+    "org.apache.spark.util.SparkStringUtils",
+    "org.apache.kafka.clients.producer.ProducerConfig",
+    "org.apache.kafka.clients.consumer.ConsumerConfig",
+    "org.apache.kafka.clients.admin.AdminClientConfig",
+)
 
 # Not local[n, m]: there a task that failed is tried again.
 _LOCAL_MASTER = re.compile(r"local(\[(\d+|\*)\])?")
@@ -104,6 +116,7 @@ def session_options(
         raise InvalidInput(f"the master {master!r} is not supported; use a local one: local[256]")
     if fixed := _MEANING.keys() & (options or {}).keys():
         raise InvalidInput(f"{', '.join(sorted(fixed))} cannot be set; leave it out of the options")
+    given = options or {}
     return {
         **_CHECKPOINTS,
         **_CLOSED,
@@ -111,7 +124,9 @@ def session_options(
         **_STREAMING,
         **_ONE_PROCESS,
         **(_with_jars(jars) if jars else {}),
-        **(options or {}),
+        **given,
+        # A deployment may choose another collector; all else that the process needs stays.
+        _JAVA_OPTIONS: f"{_JAVA} {given.get(_JAVA_OPTIONS, _COLLECTOR)} {_END}",
     }
 
 
@@ -132,7 +147,16 @@ def build_session(
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     _forget_origins(spark)
+    _quieten(spark)
     return spark
+
+
+def _quieten(spark: SparkSession) -> None:
+    """Leave out of the log what Spark warns of and nobody can do anything about."""
+    jvm: Any = spark._jvm
+    log4j = jvm.org.apache.logging.log4j
+    for logger in _NOISE:
+        log4j.core.config.Configurator.setLevel(logger, log4j.Level.ERROR)
 
 
 def _forget_origins(spark: SparkSession) -> None:

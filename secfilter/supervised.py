@@ -1,17 +1,22 @@
-"""One run under supervision: started, restarted at a batch boundary, and after a crash later."""
+"""One run under supervision: started, restarted at a batch boundary, and after a crash later.
+
+What may take long (to start a query, to ask it to stop) is done in threads: `step` never waits.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from catalog.errors import PlatformError
-from catalog.runs import Run, fingerprint
+from catalog.runs import NOT_ENDED, Run, RunReport, fingerprint, topics_of
+from secfilter.background import Begin, Task
 from secfilter.failures import describe
 from secfilter.pace import Pace
 
-Report = Callable[[str, str, str, str], object]
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.5, 60.0
 # After so many failures in a row a run is called failed; it is tried all the same.
 _FAILED_AFTER = 4
@@ -19,6 +24,12 @@ _FAILED_AFTER = 4
 _RECOVERED_S = 30.0
 # Looking at a query costs a call to the JVM.
 _LOOK_S = 1.0
+# What a query withholds is written so often at most.
+_COUNT_S = 5.0
+# How long to wait for the end of a batch whose writer is likely to hang.
+_HURT_S = 2.0
+# A start that takes longer is no longer waited for by those behind it.
+LONG_START_S = 20.0
 _log = logging.getLogger(__name__)
 
 
@@ -43,50 +54,78 @@ class Query(Protocol):
     def stop(self) -> None:
         """End it now, inside its batch."""
 
-    def withheld(self) -> str:
-        """What it has withheld so far, in words; empty for nothing."""
+    def withheld(self) -> Mapping[str, int]:
+        """How much it has withheld since this was last asked, by kind."""
 
 
 # Starts the query of a run; `settled` tells that the run has not changed for a while.
 Starter = Callable[[Run, bool], Query]
 
 
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What runs are supervised with.
+
+    `report` tells whether it could report; `begin` begins a task; a start waits while `has_room`
+    says that there is none.
+    """
+
+    start: Starter
+    report: Callable[[RunReport], bool]
+    clock: Callable[[], float]
+    pace: Pace
+    begin: Begin
+    has_room: Callable[[], bool]
+
+
 class Supervised:
     """What is wanted of one run, and what it does; `step` moves the one towards the other."""
 
-    def __init__(
-        self,
-        name: str,
-        start: Starter,
-        report: Callable[[str, str, str, str], bool],
-        clock: Callable[[], float],
-        pace: Pace,
-    ) -> None:
+    def __init__(self, name: str, means: Means) -> None:
         self.name = name
         self.gone = False
-        self._start = start
-        self._report = report
-        self._clock = clock
-        self._pace = pace
-        self._changed = clock()
+        self._start = means.start
+        self._report = means.report
+        self._clock = means.clock
+        self._pace = means.pace
+        self._begin = means.begin
+        self._has_room = means.has_room
+        self._changed = means.clock()
         self._wanted: Run | None = None
         self._mark = ""
-        self._running_mark = ""
+        # The run, and its mark, whose query runs or is being started.
+        self._run: Run | None = None
+        self._run_mark = ""
         self._query: Query | None = None
+        self._starting: Task[Query] | None = None
+        self._asking: Task[None] | None = None
         self._stopping_since: float | None = None
+        self._pressed = False
+        self._hurt = False
         self._started = 0.0
         self._failures = 0
         self._not_before = 0.0
         self._next_look = 0.0
-        self._said: tuple[str, str, str] | None = None
+        self._next_count = 0.0
+        self._counted: Counter[str] = Counter()
+        self._state = ("starting", "")
+        self._said: RunReport | None = None
 
     @property
-    def in_step(self) -> bool:
-        """Whether nothing runs that is not wanted as it runs."""
-        return self._query is None or self._running_mark == self._mark
+    def told(self) -> bool:
+        """Whether what it does and which topics it uses is reported as it is."""
+        return self._said == self._now()
 
-    def want(self, run: Run | None) -> None:
-        """Say what should run under this name, None for nothing."""
+    def starts(self) -> bool:
+        """Whether a start is under way that others wait for."""
+        return self._starting is not None and self._clock() - self._started < LONG_START_S
+
+    def want(self, run: Run | None, broken: Collection[str] = ()) -> None:
+        """Say what should run under this name, None for nothing.
+
+        What uses a topic that is `broken` may hang in its batch: it is not waited for.
+        """
+        self._hurt = bool(broken) and not topics_of(self._run).isdisjoint(broken)
         if run is self._wanted:
             return
         mark = "" if run is None else fingerprint(run)
@@ -98,74 +137,114 @@ class Supervised:
 
     def step(self) -> None:
         """Do what can be done now without waiting."""
-        if self._query is not None:
-            self._look(self._query)
-        if self._query is None and self._wanted is None:
-            self._say("stopped", "")
-            self.gone = True
-        elif self._query is None and self._wanted is not None:
-            if self._clock() >= self._not_before:
-                self._launch(self._wanted)
+        if self._starting is not None:
+            self._take(self._starting)
         elif self._query is not None:
-            if self._running_mark != self._mark:
-                self._leave(self._query, "it has changed")
-            elif self._query.hurried and self._has_settled():
-                self._leave(self._query, "it has settled, and gets longer batches")
+            self._look(self._query)
+        if self._query is not None:
+            self._leave_if_due(self._query)
+        elif self._starting is None and self._wanted is None:
+            self._say("stopped", "")
+        elif self._wanted is not None and self._may_start():
+            self._launch(self._wanted)
+        self._tell()
+        self.gone = self._state[0] == "stopped" and self._wanted is None and self.told
+
+    def _may_start(self) -> bool:
+        due = self._starting is None and self._clock() >= self._not_before
+        return due and self._has_room()
 
     def break_off(self) -> None:
         """End the query now, inside its batch, all of which is done again later."""
         if self._query is not None:
             self._stop(self._query)
             self._query = None
+        self._run, self._wanted = None, None
         self._say("stopped", "stopped inside a batch")
+        self._tell()
         self.gone = True
 
     def _launch(self, run: Run) -> None:
+        settled = self._has_settled()
+        task: Task[Query] = Task(lambda: self._start(run, settled))
+        self._run, self._run_mark, self._started = run, self._mark, self._clock()
+        self._starting = task
         if not self._failures:
             self._say("starting", "")
+        self._tell()
+        self._begin(f"start {self.name}", task)
+        self._take(task)
+
+    def _take(self, task: Task[Query]) -> None:
+        """Take over the query whose start has returned."""
+        if not task.done:
+            if self._clock() - self._started > LONG_START_S:
+                self._say("starting", "its start takes long")
+            return
+        self._starting = None
         try:
-            self._query = self._start(run, self._has_settled())
+            self._query = task.result()
         except Exception as error:  # one run's failure is its own, whatever it is
             self._failed(error)
             return
-        self._running_mark, self._started = self._mark, self._clock()
-        self._stopping_since = None
+        self._started = self._clock()
+        self._stopping_since, self._asking, self._pressed = None, None, False
         self._next_look = self._started + _LOOK_S
         self._say("running", "")
 
     def _look(self, query: Query) -> None:
         now = self._clock()
         if self._stopping_since is None and now < self._next_look:
-            if self._said is not None and self._said[0] != "running":
-                self._say("running", "")
             return
         self._next_look = now + _LOOK_S
         if query.ended():
+            self._counted.update(query.withheld())
             self._query = None
             failure = query.failure()
             if failure is not None:
                 self._failed(failure)
             elif self._stopping_since is None:
                 self._failed(RuntimeError("ended"))
+            else:
+                self._run, self._run_mark = None, ""
         elif self._stopping_since is not None:
-            if now - self._stopping_since > self._pace.patience_s:
-                self._stop(query)
-                # Asking a query that does not end takes a while, in which nobody else is looked at.
-                self._stopping_since = self._clock()
+            self._press(query, self._stopping_since)
         else:
             if now - self._started > _RECOVERED_S:
                 self._failures = 0
-            self._say("running", query.withheld())
+            self._counted.update(query.withheld())
+
+    def _press(self, query: Query, since: float) -> None:
+        """Break off a query whose batch does not end; one that does not is tried again."""
+        patience = _HURT_S if self._hurt else self._pace.patience_s
+        asked = self._asking is None or self._asking.done
+        if asked and self._clock() - since > patience:
+            self._stopping_since = self._clock()
+            self._ask("stop", lambda: self._stop(query))
+            if self._pressed:
+                self._say("running", NOT_ENDED)
+            self._pressed = True
 
     def _has_settled(self) -> bool:
         return self._clock() - self._changed >= self._pace.settle_s(self.name)
 
-    def _leave(self, query: Query, reason: str) -> None:
+    def _leave_if_due(self, query: Query) -> None:
         """Begin to stop what is no longer wanted as it is."""
-        if self._stopping_since is None:
-            _log.info("%s ends with its batch: %s", self.name, reason)
-            self._stopping_since = self._clock()
-            query.request_stop()
+        if self._stopping_since is not None:
+            return
+        if self._run_mark != self._mark:
+            reason = "it has changed" if self._wanted is not None else "it is no longer wanted"
+        elif query.hurried and self._has_settled():
+            reason = "it has settled, and gets longer batches"
+        else:
+            return
+        _log.info("%s ends with its batch: %s", self.name, reason)
+        self._stopping_since = self._clock()
+        self._ask("end", query.request_stop)
+
+    def _ask(self, what: str, work: Callable[[], None]) -> None:
+        self._asking = Task(work)
+        self._begin(f"{what} {self.name}", self._asking)
 
     def _stop(self, query: Query) -> None:
         """End it inside its batch; one that does not is tried again, and is in nobody's way."""
@@ -176,6 +255,7 @@ class Supervised:
 
     def _failed(self, error: BaseException) -> None:
         self._failures += 1
+        self._run, self._run_mark = None, ""
         delay = min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2 ** (self._failures - 1))
         self._not_before = self._clock() + delay
         message = error.detail if isinstance(error, PlatformError) else describe(error)
@@ -183,7 +263,23 @@ class Supervised:
         self._say("failed" if self._failures >= _FAILED_AFTER else "restarting", message)
 
     def _say(self, state: str, message: str) -> None:
+        if self._state[0] != state:
+            _log.info("%s: %s", self.name, state)
+        self._state = (state, message)
+
+    def _now(self) -> RunReport:
+        """What is to be reported, but for the counts."""
+        mark = self._run_mark if self._query is not None else self._mark
+        used = topics_of(self._run) | topics_of(self._wanted)
+        return RunReport(self.name, *self._state, mark, used)
+
+    def _tell(self) -> None:
         """Report what has changed; what could not be reported is tried again."""
-        said = (state, message, self._running_mark if self._query else self._mark)
-        if said != self._said and self._report(self.name, *said):
-            self._said = said
+        now = self._now()
+        is_due = bool(self._counted) and self._clock() >= self._next_count
+        if now == self._said and not is_due:
+            return
+        if self._report(replace(now, counted=dict(self._counted))):
+            self._said = now
+            self._counted.clear()
+            self._next_count = self._clock() + _COUNT_S

@@ -53,7 +53,7 @@ _PANELS = {
         accesses.accesses,
         accesses.unsubscribe,
     ),
-    "Objects": (inspection.catalog,),
+    "Objects": (inspection.catalog, inspection.health),
 }
 _GROUPS = {
     "user": (users.app, "Rights"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from catalog.passwords import Passwords
+from catalog.pulse import Pulse
 from catalog.store import Catalog
 from secadmin.control.alignment import Alignment, TopicControl
 from secadmin.control.anchors import Anchors
@@ -56,7 +57,7 @@ class KafkaControl(TopicControl, Protocol):
 class Platform:
     """Catalog, Kafka and what aligns them; where the audit log's heads are kept.
 
-    `bootstrap` and `ca_pem` go to users.
+    `bootstrap` and `ca_pem` go to users. `pulse` says whether the runner is alive.
     """
 
     catalog: Catalog
@@ -67,3 +68,4 @@ class Platform:
     ca_pem: str
     clock: Callable[[], datetime]
     anchors: Anchors
+    pulse: Pulse = field(default_factory=Pulse)

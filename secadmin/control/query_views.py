@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import select
 
@@ -10,6 +13,7 @@ from catalog.models import Object, OutputInput, OutputRow, QueryRow, RunStatus
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
 from catalog.plan_json import decode_plan
+from catalog.run_state import state_of_query
 from catalog.wanted import query_run_name
 from secadmin.control.platform import Platform
 from secadmin.control.work import Caller, Reading, reading
@@ -17,9 +21,10 @@ from secadmin.control.work import Caller, Reading, reading
 
 @dataclass(frozen=True, slots=True)
 class QueryView:
-    """A query as it is shown; `state` and `message` are the runner's, never with data.
+    """A query as it is shown; `state` and `message` are what is so, never with data.
 
-    What a running query withholds is told to holders of CHANGE SYSTEM alone.
+    It has been in that state `since`, where the runner has said so. How many tuples it `withheld`,
+    by kind, is told to holders of CHANGE SYSTEM alone, None to others.
 
     `text` is empty for who may not view all that it names, and `outputs` are those that may be
     viewed.
@@ -33,19 +38,23 @@ class QueryView:
     outputs: tuple[str, ...]
     state: str
     message: str
+    since: datetime | None
+    withheld: Mapping[str, int] | None
 
 
 def list_queries(platform: Platform, caller: Caller) -> list[QueryView]:
     """The queries that the caller may view."""
     with reading(platform, caller, "list queries", "system") as view:
         queries = view.authorizer.visible_objects(view.subject, ObjectKind.QUERY)
-        return [_view(view, query) for query in queries]
+        alive = platform.pulse.beats(view.session)
+        return [_view(view, query, alive) for query in queries]
 
 
 def show_query(platform: Platform, caller: Caller, name: str) -> QueryView:
     """One query, for who may view it."""
     with reading(platform, caller, "show query", f"query {name}") as view:
-        return _view(view, view.find(ObjectKind.QUERY, name))
+        query = view.find(ObjectKind.QUERY, name)
+        return _view(view, query, platform.pulse.beats(view.session))
 
 
 def show_plans(platform: Platform, caller: Caller, name: str) -> dict[str, Plan]:
@@ -73,17 +82,12 @@ def outputs_of(view: Reading, query: Object) -> list[Object]:
     return list(view.session.scalars(own.order_by(Object.id)))
 
 
-def _view(view: Reading, query: Object) -> QueryView:
+def _view(view: Reading, query: Object, alive: bool) -> QueryView:
     row = view.session.get_one(QueryRow, query.id)
     outputs = outputs_of(view, query)
     names = [query_run_name(output.id) for output in outputs]
     statuses = list(view.session.scalars(select(RunStatus).where(RunStatus.name.in_(names))))
-    states = {status.state for status in statuses}
-    state = next(
-        (s for s in ("failed", "restarting", "starting", "running") if s in states), "stopped"
-    )
-    if row.running and len(statuses) < len(names):
-        state = "starting"
+    state = state_of_query(view.session, [output.id for output in outputs], row.running, alive)
     return QueryView(
         name=query.name,
         owner=query.owner.name if query.owner else "",
@@ -91,15 +95,19 @@ def _view(view: Reading, query: Object) -> QueryView:
         text=row.text if _may_view_inputs(view, outputs) else "",
         running=row.running,
         outputs=tuple(output.name for output in outputs if view.may_view(output)),
-        state=state,
-        message="; ".join(s.message for s in statuses if s.message and _may_see(view, s)),
+        state=state.state,
+        message=state.message,
+        since=state.since,
+        withheld=_withheld(statuses) if _may_see_counts(view) else None,
     )
 
 
-def _may_see(view: Reading, status: RunStatus) -> bool:
-    """Why a run fails is its holders' to know; what it withholds tells of hidden tuples."""
-    if status.state in ("failed", "restarting"):
-        return True
+def _withheld(statuses: list[RunStatus]) -> dict[str, int]:
+    return dict(sum((Counter(status.counts) for status in statuses), Counter()))
+
+
+def _may_see_counts(view: Reading) -> bool:
+    """What a run withholds tells of hidden tuples."""
     system = view.authorizer.system()
     return view.authorizer.decide(view.subject, Permission.CHANGE_SYSTEM, system).allowed
 

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from catalog.errors import Conflict, InvalidInput
 from catalog.functions import DECLARABLE_FUNCTIONS
 from catalog.label import Label
-from catalog.models import CategoryRow, Object, OutputInput, SchemaRow, StreamRow
+from catalog.models import CategoryRow, Object, OutputInput, RunStatus, SchemaRow, StreamRow
 from catalog.names import check_object_name
 from catalog.namespace import Namespace
 from catalog.permission import ObjectKind, Permission
@@ -18,7 +18,10 @@ from catalog.plan_check import check_window
 from catalog.plan_json import decode, encode
 from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
+from catalog.run_counts import refused_kind
 from catalog.schema import Schema, Type
+from catalog.wanted import ingest_run_name
+from secadmin.control.health import faults_of
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import of_objects
 from secadmin.control.work import Caller, Reading, Work, reading, working
@@ -55,7 +58,11 @@ class StreamDefinition:
 
 @dataclass(frozen=True, slots=True)
 class StreamView:
-    """A stream as it is shown; `schema` is None for who may not view it."""
+    """A stream as it is shown; `schema` is None for who may not view it.
+
+    `problems` are what is wrong with its topics. How many records were `refused` is told to who may
+    read its quarantine, None to others.
+    """
 
     schema: str | None
     relation: Relation
@@ -63,6 +70,8 @@ class StreamView:
     max_bytes: int
     partitions: int
     record_format: RecordFormat
+    problems: tuple[str, ...]
+    refused: int | None
 
 
 def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> None:
@@ -120,7 +129,18 @@ def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
             row.max_bytes,
             row.partitions,
             decode(row.record_format),
+            tuple(f"{topic}: {why}" for topic, why in faults_of(view.session, obj).items()),
+            _refused(view, obj, row),
         )
+
+
+def _refused(view: Reading, obj: Object, row: StreamRow) -> int | None:
+    system = view.authorizer.system()
+    needed = ((Permission.READ_TUPLE, obj), (Permission.CHANGE_SYSTEM, system))
+    if not any(view.authorizer.decide(view.subject, *each).allowed for each in needed):
+        return None
+    status = view.session.get(RunStatus, ingest_run_name(row.ingest_group))
+    return status.counts.get(refused_kind(obj.id), 0) if status is not None else 0
 
 
 def remove_stream(platform: Platform, caller: Caller, name: str) -> None:

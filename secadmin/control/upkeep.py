@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from sqlalchemy import select, update
 
 from catalog.errors import PlatformError
-from catalog.models import Access, DeliveryClass, Generation, Object, Withdrawal
+from catalog.models import Access, DeliveryClass, Object, Withdrawal
+from catalog.wanted import is_in_step, used_topics
 from secadmin.control import logins
 from secadmin.control.alignment import TOPIC_PATIENCE
 from secadmin.control.platform import Platform
@@ -96,8 +97,13 @@ class Upkeep:
             tick(ticks)
 
     def _end_sessions(self, _ticks: int) -> None:
+        self._try("watch the runner", self._watch_runner)
         self._try("end sessions", lambda: logins.end_expired(self.platform))
         self._try("end accesses", lambda: logins.end_leftover_accesses(self.platform))
+
+    def _watch_runner(self) -> None:
+        with self.platform.catalog.read() as session:
+            self.platform.pulse.beats(session)
 
     def _keep_up(self, ticks: int) -> None:
         self._try("align Kafka", self.platform.alignment.align_pending)
@@ -151,22 +157,26 @@ def retire_ended(platform: Platform) -> None:
 
 
 def delete_removed(platform: Platform) -> None:
-    """Delete the topics of removed streams and outputs that the runner no longer uses.
+    """Delete the topics of removed streams and outputs that no run uses any more.
 
-    Only then is an object gone and its name free. Raises the first failure when all were tried.
+    Only then is an object gone and its name free. One whose run does not end holds up no other.
+    Raises the first failure when all were tried.
     """
     leaving = select(Object).where(Object.removed_at.is_not(None), Object.gone_at.is_(None))
     with platform.catalog.read() as session:
         removed = list(session.scalars(leaving))
-        in_step = select(Generation.id).where(Generation.value == Generation.applied)
-        if not removed or session.scalar(in_step) is None:
+        # In one snapshot: what a run uses is told before the runner is in step.
+        if not removed or not is_in_step(session):
             return
+        used = used_topics(session)
         topics = {obj.id: topics_of(obj) for obj in removed}
         classes = select(DeliveryClass).where(DeliveryClass.output_id.in_(topics))
         for delivery_class in session.scalars(classes):
             topics[delivery_class.output_id].append(delivery_class.topic)
     failures: list[PlatformError] = []
     for object_id, names in topics.items():
+        if used.intersection(names):
+            continue
         try:
             _delete(platform, object_id, names)
         except PlatformError as failure:

@@ -18,8 +18,10 @@ from catalog.permission import ObjectKind, Permission
 from catalog.sessions import authenticate
 from catalog.store import Change
 from catalog.subject import Subject, subject_of_session
+from catalog.wanted import is_in_step, used_topics
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import Settlement
+from secadmin.control.wanted_access import topics_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,14 @@ class Reading:
         )
         found = self.session.scalar(taken)
         if found is not None and found.removed_at is not None:
-            raise Conflict(f"{name!r} is still being removed; try again in some seconds")
+            raise Conflict(f"{name!r} is still being removed; {self._why_it_stays(found)}")
         if found is not None:
             raise Conflict(f"the name {name!r} is taken; choose another one")
+
+    def _why_it_stays(self, removed: Object) -> str:
+        if is_in_step(self.session) and used_topics(self.session).intersection(topics_of(removed)):
+            return "its run has not ended; choose another name, or try again later"
+        return "try again in some seconds"
 
     def reasons(self) -> str:
         """Why it was allowed, for the audit log."""

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
+from secadmin.control.health import Health
 from secadmin.control.platform import Platform
 from secadmin.service.authentication import Authenticated
 from secadmin.service.body_limit import BodyLimit
@@ -14,6 +15,7 @@ from secadmin.service.description import RESPONSES, describe
 from secadmin.service.hashing import HashingThreads
 from secadmin.service.open_requests import OpenRequests
 from secadmin.service.problems import add_problem_handlers
+from secadmin.service.request_log import log_request
 from secadmin.service.routes import ROUTERS
 
 
@@ -24,10 +26,12 @@ def create_app(platform: Platform) -> FastAPI:
     )
     app.state.platform = platform
     app.state.hashing = HashingThreads()
+    app.state.health = Health(platform)
     add_problem_handlers(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(OpenRequests)
     app.middleware("http")(_add_headers)
+    app.middleware("http")(log_request)
     for router in ROUTERS:
         app.include_router(router)
 

@@ -49,11 +49,17 @@ def _authenticate(
 
 
 def _caller(request: Request, platform: OnPlatform, credentials: Bearer) -> Caller:
-    return _authenticate(request, platform, credentials, allow_one_time=False)
+    return _named(request, _authenticate(request, platform, credentials, allow_one_time=False))
 
 
 def _new_caller(request: Request, platform: OnPlatform, credentials: Bearer) -> Caller:
-    return _authenticate(request, platform, credentials, allow_one_time=True)
+    return _named(request, _authenticate(request, platform, credentials, allow_one_time=True))
+
+
+def _named(request: Request, caller: Caller) -> Caller:
+    """The caller, whose name the line about the request has."""
+    request.state.user = caller.user_name
+    return caller
 
 
 Authenticated = Annotated[Caller, Depends(_caller)]

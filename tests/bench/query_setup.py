@@ -18,9 +18,8 @@ from sqlalchemy import select
 
 from catalog import output_relation
 from catalog.authorizer import Authorizer
-from catalog.models import Generation, Object, RunStatus
-from catalog.store import GENERATION_ID
-from catalog.wanted import query_run_name
+from catalog.models import Object, RunStatus
+from catalog.wanted import is_in_step, query_run_name, wanted_runs
 from secadmin.__main__ import build_platform
 from secadmin.control import accesses, queries, work
 from secadmin.control.platform import Platform
@@ -93,8 +92,9 @@ def _set_up(world: World, platform: Platform, caller: Caller, name: str, text: s
 def _nothing_to_do(platform: Platform) -> bool:
     """Whether the runner runs what the catalog wants, and nothing else."""
     with platform.catalog.read() as session:
-        generation = session.get_one(Generation, GENERATION_ID)
-        return generation.value == generation.applied
+        running = select(RunStatus.name).where(RunStatus.state != "stopped")
+        wanted = {run.name for run in wanted_runs(session)}
+        return is_in_step(session) and wanted >= set(session.scalars(running))
 
 
 def _runs(platform: Platform, output: str) -> bool:

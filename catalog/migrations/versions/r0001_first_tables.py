@@ -227,6 +227,20 @@ def _services() -> None:
         sa.Column("message", sa.String, nullable=False),
         sa.Column("fingerprint", sa.String(64), nullable=False),
         sa.Column("updated_at", sa.DateTime, nullable=False),
+        sa.Column("since", sa.DateTime, nullable=False),
+        sa.Column("topics", sa.JSON, nullable=False),
+        sa.Column("counts", sa.JSON, nullable=False),
+    )
+    op.create_table(
+        "heartbeats",
+        sa.Column("part", sa.String(64), primary_key=True),
+        sa.Column("beats", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
+        "topic_faults",
+        sa.Column("topic", sa.String(160), primary_key=True),
+        sa.Column("reason", sa.String(200), nullable=False),
+        sa.Column("since", sa.DateTime, nullable=False),
     )
     op.create_table(
         "generation",

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from catalog.errors import Denied
 from catalog.permission import ObjectKind, parse_permission
 from secadmin.cli.completion import permissions
 from secadmin.cli.context import cli_of
@@ -22,6 +23,22 @@ def catalog(
     with cli.api() as api:
         rows = api.get("catalog", kind=kind.value if kind else None)
     cli.screen.rows(rows, "there is nothing that you may view")
+
+
+def health(ctx: typer.Context) -> None:
+    """Say whether the platform is well; to an administrator, what is not."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer: dict[str, Any] = api.get("health")
+        try:
+            answer["problems"] = api.get("problems")
+        except Denied:
+            cli.screen.note("what is not well is told to holders of CHANGE SYSTEM")
+    if cli.screen.answered(answer):
+        return
+    cli.screen.line(answer["status"], "green" if answer["status"] == "ok" else "red")
+    if problems := answer.get("problems"):
+        cli.screen.rows(problems, "")
 
 
 def explain(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from catalog.audit_head import Head
 from catalog.permission import ObjectKind, parse_permission
 from secadmin.control import inspection
 from secadmin.control.anchors import AnchorState
+from secadmin.control.health import list_problems as list_problems_of
 from secadmin.service.answers import utc
 from secadmin.service.authentication import Authenticated, OnPlatform
 
@@ -17,12 +18,24 @@ router = APIRouter(tags=["inspection"])
 
 
 @router.get("/health")
-async def health(platform: OnPlatform) -> dict[str, str]:
-    """Whether the service serves, and whether the audit log's heads reach their anchors.
+def health(request: Request, platform: OnPlatform) -> dict[str, str]:
+    """Whether all is well (ok or degraded), and whether the audit log's heads are kept.
 
     It says nothing else to those who are not logged in.
     """
-    return {"status": "ok", "audit_anchors": "behind" if platform.anchors.behind else "ok"}
+    return {
+        "status": "ok" if request.app.state.health.is_well() else "degraded",
+        "audit_anchors": "behind" if platform.anchors.behind else "ok",
+    }
+
+
+@router.get("/problems")
+def list_problems(platform: OnPlatform, caller: Authenticated) -> list[dict[str, Any]]:
+    """What is not well, why, and since when."""
+    return [
+        {"what": p.what, "reason": p.reason, "since": utc(p.since) if p.since else None}
+        for p in list_problems_of(platform, caller)
+    ]
 
 
 @router.get("/catalog")

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from catalog.plan_check import check_plan
 from catalog.plan_json import encode_plan
 from secadmin.control import queries, query_views
-from secadmin.service.answers import attributes_of
+from secadmin.service.answers import attributes_of, utc
 from secadmin.service.authentication import Authenticated, OnPlatform
 from secadmin.service.requests import QueryBody
 
@@ -33,13 +33,13 @@ def add_query(platform: OnPlatform, caller: Authenticated, body: QueryBody) -> d
 @router.get("")
 def list_queries(platform: OnPlatform, caller: Authenticated) -> list[dict[str, Any]]:
     """The queries that the caller may view."""
-    return [asdict(view) for view in query_views.list_queries(platform, caller)]
+    return [_answer(view) for view in query_views.list_queries(platform, caller)]
 
 
 @router.get("/{name}")
 def show_query(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, Any]:
     """One query, with what the runner says of it."""
-    return asdict(query_views.show_query(platform, caller, name))
+    return _answer(query_views.show_query(platform, caller, name))
 
 
 @router.get("/{name}/plan")
@@ -74,3 +74,10 @@ def stop_query(platform: OnPlatform, caller: Authenticated, name: str) -> None:
 def remove_query(platform: OnPlatform, caller: Authenticated, name: str) -> None:
     """Remove a query with its outputs."""
     queries.remove_query(platform, caller, name)
+
+
+def _answer(view: query_views.QueryView) -> dict[str, Any]:
+    answer = {**asdict(view), "since": utc(view.since) if view.since else None}
+    if view.withheld is None:
+        del answer["withheld"]
+    return answer

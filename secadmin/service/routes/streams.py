@@ -53,6 +53,8 @@ def show_stream(platform: OnPlatform, caller: Authenticated, name: str) -> dict[
         "unknown_fields": view.record_format.unknown_fields,
         "partitions": view.partitions,
         "public": relation.public,
+        "problems": list(view.problems),
+        **({"refused": view.refused} if view.refused is not None else {}),
         "declared_aggregate": declared
         and {
             "window_ms": declared.window_ms,

@@ -16,7 +16,7 @@ from secfilter.queries import RunningQuery
 from tests.integration.secfilter.plane import Plane, prices, tuple_at, values
 
 Until = Callable[[Callable[[], bool]], None]
-_TOLD = "2 lost to retention before they were read"
+_TOLD = {"lost_to_retention": 2}
 
 
 def go_on(plane: Plane, run: Run) -> RunningQuery:

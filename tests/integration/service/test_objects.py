@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from sqlalchemy import select
 
 from catalog.models import Object
+from catalog.runs import RunReport
 from catalog.wanted import query_run_name, report_status
 from secadmin.control.platform import Platform
+from tests.heartbeat import let_beat
 from tests.integration.service.conftest import ATTRIBUTES, Api, NewUser, add_stream
 
 Fresh = Callable[[str], str]
@@ -206,11 +209,16 @@ def test_what_is_withheld_is_told_to_who_may_change_the_system(
         )
         name = query_run_name(output.one().id)
 
-    def told(state: str, message: str) -> list[str]:
-        with platform.catalog.bookkeeping() as session:
-            report_status(session, name, state, message, "", platform.clock())
-        return [caller.get(f"/queries/{query}")["message"] for caller in (admin, viewer)]
+    let_beat(platform)
 
-    assert told("running", "withheld: 7") == ["withheld: 7", ""]
-    assert told("failed", "a topic is not there") == ["a topic is not there"] * 2
+    def told(state: str, message: str) -> list[tuple[str, Any]]:
+        with platform.catalog.bookkeeping() as session:
+            report = RunReport(name, state, message, counted={"late": 7})
+            report_status(session, report, platform.clock())
+        shown = [caller.get(f"/queries/{query}") for caller in (admin, viewer)]
+        return [(view["message"], view.get("withheld")) for view in shown]
+
+    assert told("running", "") == [("", {"late": 7}), ("", None)]
+    gone = "a topic is not there"
+    assert told("failed", gone) == [(gone, {"late": 14}), (gone, None)]
     assert viewer.get(f"/queries/{query}")["text"] == "", "it names a stream that is hidden"

@@ -112,7 +112,7 @@ def test_as_somebody_who_may_do_everything(
 ) -> None:
     user, _ = all_powerful(world, new_user)
     assert fuzz(described[operation.path][operation.method], user, anonymous)
-    assert admin.get("/health")["status"] == "ok"
+    assert admin.get("/health")["status"] in {"ok", "degraded"}
 
 
 @pytest.mark.parametrize("operation", NEED_A_RIGHT, ids=str)

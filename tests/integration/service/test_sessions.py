@@ -107,7 +107,7 @@ def test_a_flood_of_logins_keeps_nobody_from_revoking(
             # One more than there is room for.
             until(lambda: any(login.done() for login in flood), "one to be turned away")
             admin.post(f"/users/{victim.user}/lock")
-            assert anonymous.get("/health")["status"] == "ok"
+            assert anonymous.get("/health")["status"] in {"ok", "degraded"}
         finally:
             go_on.set()
     answers = sorted(login.result().status_code for login in flood)
@@ -118,4 +118,4 @@ def test_a_flood_of_logins_keeps_nobody_from_revoking(
 def test_without_a_token_there_is_nothing(anonymous: Api) -> None:
     assert anonymous.call("GET", "/catalog").status_code == 401
     assert anonymous.call("GET", "/openapi.json").status_code == 401
-    assert anonymous.get("/health")["status"] == "ok"
+    assert anonymous.get("/health")["status"] in {"ok", "degraded"}

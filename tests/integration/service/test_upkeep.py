@@ -13,7 +13,7 @@ from sqlalchemy import select, update
 
 from catalog.errors import Unavailable
 from catalog.models import Access, AuditEntry, DeliveryClass, Session, Withdrawal
-from catalog.runs import fingerprint
+from catalog.runs import RunReport, fingerprint
 from catalog.sessions import token_hash
 from catalog.settings import Settings
 from catalog.wanted import generation, is_fed, report_applied, report_status, wanted_runs
@@ -24,6 +24,7 @@ from secadmin.kafka.access import PrincipalsOf
 from secadmin.kafka.connect import AdminClients
 from secadmin.kafka.fence import FenceNotProven
 from secadmin.kafka.principals import Credentials, Principals
+from tests.heartbeat import let_beat
 from tests.integration.kafka.clients import DENIED_TOPIC, parked_reader, until
 from tests.integration.service.conftest import Api, NewUser, Scene, add_stream
 
@@ -220,7 +221,9 @@ def test_a_subscription_is_fed_when_the_runner_says_so(
         run = next(r for r in wanted_runs(session) if r.name == f"query-{row.output_id}")
     with scene.platform.catalog.bookkeeping() as session:
         now = scene.platform.clock()
-        report_status(session, run.name, "running", "", fingerprint(run), now)
+        report_status(session, RunReport(run.name, "running", "", fingerprint(run)), now)
+    assert [a["fed"] for a in scene.bob.get("/accesses")] == [False], "it may be dead"
+    let_beat(scene.platform)
     assert [a["fed"] for a in scene.bob.get("/accesses")] == [True]
     with scene.platform.catalog.read() as session:
         assert not is_fed(session, 0), "a class that is not there"

@@ -1,6 +1,7 @@
 """What should run, read from the tables."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from catalog.models import (
     QueryRow,
     RunStatus,
     StreamRow,
+    TopicFault,
     Withdrawal,
 )
 from catalog.plan import Plan, Source, Union
@@ -22,10 +24,18 @@ from catalog.plan_check import reach
 from catalog.plan_json import encode, encode_plan
 from catalog.record_format import RecordFormat, TimeFormat
 from catalog.relation import Relation, RelationKind
-from catalog.runs import IngestRun, QueryRun, Run
+from catalog.runs import IngestRun, QueryRun, Run, RunReport
 from catalog.schema import Attribute, Schema, Type
 from catalog.store import Catalog
-from catalog.wanted import report_status, wanted_runs
+from catalog.wanted import (
+    forget_runs,
+    is_in_step,
+    report_applied,
+    report_faults,
+    report_status,
+    used_topics,
+    wanted_runs,
+)
 from tests.unit.catalog.world import START, World
 
 SCHEMA = Schema((Attribute("price", Type.DOUBLE),))
@@ -221,8 +231,46 @@ def test_a_run_whose_fence_is_unproven_stands_still(filled: Filled) -> None:
 def test_a_status_is_written_over(filled: Filled, catalog: Catalog) -> None:
     for state in ("starting", "running"):
         with catalog.bookkeeping() as session:
-            report_status(session, "query-9", state, "m\0" + "x" * 5_000, "f" * 64, START)
+            report = RunReport("query-9", state, "m\0" + "x" * 5_000, "f" * 64)
+            report_status(session, report, START)
     with catalog.read() as session:
         status = session.get(RunStatus, "query-9")
         assert status is not None
         assert (status.state, len(status.message)) == ("running", 1_999)
+
+
+def test_counts_add_up_and_a_state_has_its_beginning(catalog: Catalog) -> None:
+    for later, state, counted in ((0, "running", {"late": 2}), (5, "running", {"late": 3})):
+        with catalog.bookkeeping() as session:
+            report = RunReport("query-9", state, counted=counted)
+            report_status(session, report, START + timedelta(seconds=later))
+    with catalog.read() as session:
+        status = session.get_one(RunStatus, "query-9")
+        assert (status.counts, status.since) == ({"late": 5}, START)
+    with catalog.bookkeeping() as session:
+        report_status(session, RunReport("query-9", "failed"), START + timedelta(seconds=9))
+    with catalog.read() as session:
+        status = session.get_one(RunStatus, "query-9")
+        assert (status.counts, status.since) == ({"late": 5}, START + timedelta(seconds=9))
+
+
+def test_a_runner_that_begins_takes_back_what_another_one_said(catalog: Catalog) -> None:
+    with catalog.bookkeeping() as session:
+        report = RunReport("query-9", "running", topics=frozenset({"lab.a"}))
+        report_status(session, report, START)
+        report_applied(session, 0)
+    with catalog.read() as session:
+        assert is_in_step(session) and used_topics(session) == {"lab.a"}
+    with catalog.bookkeeping() as session:
+        forget_runs(session)
+    with catalog.read() as session:
+        assert not is_in_step(session) and used_topics(session) == frozenset()
+
+
+def test_a_fault_keeps_its_beginning_and_goes_when_it_is_over(catalog: Catalog) -> None:
+    for later, faults in ((0, {"in.a": "gone", "in.b": "gone"}), (5, {"in.a": "anew"})):
+        with catalog.bookkeeping() as session:
+            report_faults(session, faults, START + timedelta(seconds=later))
+    with catalog.read() as session:
+        (fault,) = session.query(TopicFault)
+        assert (fault.topic, fault.reason, fault.since) == ("in.a", "anew", START)

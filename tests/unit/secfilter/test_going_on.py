@@ -104,7 +104,15 @@ def test_other_streams_of_the_group_go_on_where_they_were(tmp_path: Path) -> Non
     assert checkpoint.committed() == {"in.s": {"0": EARLIEST}, "in.t": {"0": 9}}
     alone = ingest(stream("t", 2))
     checkpoint, lost = engine_over(tmp_path, {"in.s": 99})._checkpoint(alone)
-    assert (checkpoint.committed(), lost) == ({"in.t": {"0": 9}}, 0)
+    assert (checkpoint.committed()["in.t"], lost) == ({"0": 9}, 0)
+
+
+def test_a_stream_that_was_left_out_goes_on_where_it_was(tmp_path: Path) -> None:
+    both, alone = ingest(stream("s"), stream("t", 2)), ingest(stream("t", 2))
+    come_to(tmp_path, both, {"in.s": {"0": 5}, "in.t": {"0": 9}})
+    engine_over(tmp_path, {})._checkpoint(alone)
+    checkpoint, _ = engine_over(tmp_path, {})._checkpoint(both)
+    assert checkpoint.committed() == {"in.s": {"0": 5}, "in.t": {"0": 9}}
 
 
 def test_a_stream_that_takes_over_a_name_is_read_from_its_beginning(tmp_path: Path) -> None:

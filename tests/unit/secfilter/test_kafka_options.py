@@ -7,7 +7,7 @@ from secfilter.kafka_options import KafkaOptions
 
 def test_no_record_overtakes_one_that_was_given_up() -> None:
     """Ingest leaves out what is no newer than the newest record in lab."""
-    sink = KafkaOptions({}).sink()
+    sink = KafkaOptions({}).sink("client")
     assert sink["kafka.enable.idempotence"] == "true"
     assert sink["kafka.max.in.flight.requests.per.connection"] == "1"
     assert int(sink["kafka.delivery.timeout.ms"]) == 2**31 - 1, "none is given up"

@@ -115,4 +115,4 @@ def test_what_is_late_is_told(spark: SparkSession, gives: Gives) -> None:
     _, query = gives(counted(stream), {"a": [*on_time, [(1, 4)]]})
     nothing = cast(Any, None)
     engine = Engine(spark, KafkaOptions({}), nothing, nothing, "")
-    assert RunningQuery(query, engine).withheld() == "1 later than the lateness allows"
+    assert RunningQuery(query, engine).withheld() == {"late": 1}

@@ -1,24 +1,32 @@
 """The runner over queries that do as they are told: what runs becomes what is wanted."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from catalog.errors import InvalidInput, Unavailable
 from catalog.label import Label
 from catalog.relation import Relation, RelationKind
-from catalog.runs import IngestRun, IngestStream, Run, fingerprint
+from catalog.runs import IngestRun, IngestStream, Run, RunReport, fingerprint, topics_of
 from catalog.schema import Attribute, Schema, Type
+from secfilter.background import Task
 from secfilter.pace import Pace
-from secfilter.runner import Runner
+from secfilter.runner import STARTS_AT_ONCE, Runner
+from secfilter.supervised import LONG_START_S
 
 # A stop waits for 40 seconds.
 PACE = Pace(query_ms=28_000, ingest_ms=28_000, settle_ms=120_000)
 SCHEMA = Schema((Attribute("a", Type.STRING),))
 
 
-def run_of(name: str, size: int = 1) -> IngestRun:
-    relation = Relation(1, "s", RelationKind.STREAM, SCHEMA, None, 0, Label.of(0))
-    return IngestRun(name, (IngestStream(relation, Label.of(0), 1, size),))
+def run_of(name: str, size: int = 1, *streams: str) -> IngestRun:
+    relations = [
+        Relation(number, stream, RelationKind.STREAM, SCHEMA, None, 0, Label.of(0))
+        for number, stream in enumerate(streams or ("s",))
+    ]
+    streams = (IngestStream(r, Label.of(0), 1, size, partitions=1) for r in relations)
+    return IngestRun(name, tuple(streams))
 
 
 @dataclass
@@ -31,6 +39,7 @@ class FakeQuery:
     boundary: bool = True
     hurried: bool = False
     stuck: bool = False
+    counts: Mapping[str, int] = field(default_factory=lambda: {"late": 3})
 
     def ended(self) -> bool:
         return self.over or self.killed or (self.asked and self.boundary)
@@ -46,8 +55,9 @@ class FakeQuery:
             raise TimeoutError("the query's thread did not end")
         self.killed = True
 
-    def withheld(self) -> str:
-        return "3 without a valid label"
+    def withheld(self) -> Mapping[str, int]:
+        counts, self.counts = self.counts, {}
+        return counts
 
 
 @dataclass
@@ -58,30 +68,56 @@ class Bench:
     refuse: Exception | None = None
     lengthens: bool = True
     away: bool = False
-    applied: int = 0
+    applications: int = 0
+    slow: bool = False
+    held: list[Task[Any]] = field(default_factory=list)
+    broken: Mapping[str, str] = field(default_factory=dict)
+    faults_told: list[Mapping[str, str]] = field(default_factory=list)
+    beats: int = 0
+    used: dict[str, frozenset[str]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     now: float = 100.0
     queries: list[FakeQuery] = field(default_factory=list)
     told: list[tuple[str, str, str]] = field(default_factory=list)
     marks: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.runner = Runner(
-            self.ask, self.report, self.start, lambda: self.now, self.apply, pace=PACE
-        )
+        self.runner = Runner(self, self.start, Watch(self), lambda: self.now, PACE, self.begin)
 
-    def ask(self) -> Sequence[Run]:
+    def begin(self, name: str, task: Task[Any]) -> None:
+        """Do it at once, or where that takes long, when `let_go` is called."""
+        self.held.append(task)
+        if not self.slow:
+            self.let_go()
+
+    def let_go(self) -> None:
+        for task in self.held:
+            task.do()
+        self.held = []
+
+    def runs(self) -> Sequence[Run]:
         if isinstance(self.wanted, Exception):
             raise self.wanted
         return self.wanted
 
-    def report(self, name: str, state: str, message: str, mark: str) -> None:
+    def report(self, report: RunReport) -> None:
         self.write()
-        self.told.append((name, state, message))
-        self.marks[name] = mark
+        self.told.append((report.name, report.state, report.message))
+        self.marks[report.name] = report.fingerprint
+        self.used[report.name] = report.topics
+        self.counts.update({f"{report.name} {kind}": n for kind, n in report.counted.items()})
 
-    def apply(self) -> None:
+    def applied(self) -> None:
         self.write()
-        self.applied += 1
+        self.applications += 1
+
+    def faults(self, faults: Mapping[str, str]) -> None:
+        self.write()
+        self.faults_told.append(faults)
+
+    def beat(self) -> None:
+        self.write()
+        self.beats += 1
 
     def write(self) -> None:
         if self.away:
@@ -100,6 +136,16 @@ class Bench:
     @property
     def states(self) -> list[tuple[str, str]]:
         return [(name, state) for name, state, _ in self.told]
+
+
+@dataclass
+class Watch:
+    """Finds what the bench says is broken."""
+
+    bench: Bench
+
+    def faults(self, runs: Sequence[Run]) -> Mapping[str, str]:
+        return self.bench.broken
 
 
 def test_wanted_runs_start_and_unwanted_ones_stop() -> None:
@@ -230,7 +276,7 @@ def test_while_the_catalog_is_away_everything_goes_on() -> None:
     bench.wanted = Unavailable("the database is away")
     bench.step(5)
     assert not bench.queries[0].asked
-    assert bench.told[-1] == ("a", "running", "3 without a valid label")
+    assert bench.told[-1] == ("a", "running", "") and bench.counts == {"a late": 3}
 
 
 def test_what_could_not_be_reported_is_reported_later() -> None:
@@ -249,13 +295,13 @@ def test_what_could_not_be_reported_is_reported_later() -> None:
     *_, third = bench.queries
     assert third.run == second.run and third is not second, "a crash is answered all the same"
     assert not any(query.asked or query.killed for query in (other, third))
-    assert (bench.told, bench.applied) == ([], 0)
+    assert (bench.told, bench.applications, bench.beats) == ([], 0, 0)
     bench.away = False
     bench.step(2)
-    message = "3 without a valid label"
-    assert sorted(bench.told) == [("a", "running", message), ("b", "running", message)]
+    assert sorted(bench.told) == [("a", "running", ""), ("b", "running", "")]
+    assert bench.counts == {"a late": 9, "b late": 3}, "what was withheld meanwhile is added"
     assert bench.marks["a"] == fingerprint(run_of("a", 2))
-    assert bench.applied == 1
+    assert bench.applications == 1
 
 
 def test_the_end_stops_everything_at_batch_ends() -> None:
@@ -264,3 +310,113 @@ def test_the_end_stops_everything_at_batch_ends() -> None:
     bench.runner.end()
     assert {s for _, s in bench.states[-2:]} == {"stopped"}
     assert all(q.asked and not q.killed for q in bench.queries)
+
+
+def test_a_start_that_hangs_is_in_nobodys_way() -> None:
+    bench = Bench((run_of("a"),), slow=True)
+    bench.step()
+    assert bench.told == [("a", "starting", "")]
+    hanging, bench.held, bench.slow = bench.held, [], False
+    bench.wanted = (run_of("a"), run_of("b"))
+    bench.step()
+    assert ("b", "running", "") in bench.told
+    bench.step(LONG_START_S)
+    bench.step()
+    assert ("a", "starting", "its start takes long") in bench.told
+    bench.held = hanging
+    bench.let_go()
+    bench.step()
+    assert bench.told[-1] == ("a", "running", "")
+
+
+def test_what_was_removed_while_it_started_is_ended_when_its_start_returns() -> None:
+    bench = Bench((run_of("a"),), slow=True)
+    bench.step()
+    bench.wanted = ()
+    bench.step()
+    assert bench.used["a"] == topics_of(run_of("a")), "its start may be reading them"
+    bench.slow = False
+    bench.let_go()
+    bench.step()
+    assert bench.queries[0].asked
+    bench.step(2)
+    assert bench.told[-1] == ("a", "stopped", "") and bench.used["a"] == frozenset()
+
+
+def test_so_many_start_at_once_but_none_waits_for_those_that_hang() -> None:
+    bench = Bench([run_of(f"r{n}") for n in range(STARTS_AT_ONCE + 1)], slow=True)
+    bench.step()
+    assert len(bench.held) == STARTS_AT_ONCE
+    bench.step(LONG_START_S + 1)
+    assert len(bench.held) == STARTS_AT_ONCE + 1
+
+
+def test_a_stop_that_hangs_is_in_nobodys_way() -> None:
+    bench = Bench((run_of("a"), run_of("b")))
+    bench.step()
+    for query in bench.queries:
+        query.boundary = False
+    bench.wanted, bench.slow = (run_of("b", 2),), True
+    bench.step()
+    bench.step(41)
+    bench.slow, held = False, bench.held
+    assert len(held) == 2, "each is asked once, in the background"
+    bench.let_go()
+    bench.step(41)
+    bench.step(2)
+    assert all(query.killed for query in bench.queries[:2])
+
+
+def test_a_run_that_cannot_end_keeps_its_own_topics_alone() -> None:
+    bench = Bench((run_of("a", 1, "s1"), run_of("b", 1, "s2")))
+    bench.step()
+    stuck = next(query for query in bench.queries if query.run.name == "a")
+    stuck.boundary, stuck.stuck = False, True
+    before = bench.applications
+    bench.wanted = ()
+    for _ in range(3):
+        bench.step(41)
+    assert bench.applications > before, "nobody waits for it"
+    assert bench.used == {"a": topics_of(run_of("a", 1, "s1")), "b": frozenset()}
+    stuck.stuck = False
+    bench.step(41)
+    bench.step(2)
+    assert bench.used["a"] == frozenset()
+
+
+def test_what_a_run_uses_is_told_before_it_starts() -> None:
+    bench = Bench((run_of("a"),), slow=True, away=True)
+    bench.step()
+    assert bench.applications == 0
+    bench.away = False
+    bench.step()
+    assert bench.used["a"] == topics_of(run_of("a")) and bench.applications == 1
+
+
+def test_a_stream_whose_topic_is_broken_leaves_its_group_alone() -> None:
+    bench = Bench((run_of("a", 1, "s1", "s2"), run_of("b", 1, "s3")))
+    bench.step()
+    group = next(query for query in bench.queries if query.run.name == "a")
+    group.boundary = False
+    bench.broken = {"lab.s1": "gone"}
+    bench.step()
+    bench.step(3)
+    assert group.killed, "its writer hangs, so its batch is not waited for"
+    bench.step(2)
+    assert bench.faults_told[-1] == {"lab.s1": "gone"}
+    spared = bench.queries[-1].run
+    assert isinstance(spared, IngestRun)
+    assert [s.relation.name for s in spared.streams] == ["s2"]
+    assert not any(q.asked for q in bench.queries if q.run.name == "b")
+    bench.broken = {}
+    bench.step()
+    bench.step(2)
+    assert bench.queries[-1].run == run_of("a", 1, "s1", "s2"), "it is taken in again"
+    assert bench.faults_told[-1] == {}
+
+
+def test_the_runner_beats_while_it_looks() -> None:
+    bench = Bench()
+    for _ in range(50):
+        bench.step()
+    assert 4 <= bench.beats <= 6

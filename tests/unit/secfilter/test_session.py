@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidInput
-from secfilter.session import session_options
+from secfilter.session import _NOISE, session_options
 
 _FILES = "spark.hadoop.fs.file.impl"
 _JAVA = "spark.driver.extraJavaOptions"
@@ -41,8 +43,16 @@ def test_a_cluster_is_refused(master: str) -> None:
 def test_the_engine_is_closed_to_other_machines_and_collects_in_parallel() -> None:
     options = session_options("local[2]", None)
     assert options["spark.driver.bindAddress"] == "127.0.0.1"
-    assert options[_JAVA].endswith("-XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy")
-    assert options[_JAVA].startswith("-Xss16m -XX:-DontCompileHugeMethods")
+    collector = "-XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy"
+    process = "-Xss16m -XX:-DontCompileHugeMethods"
+    assert options[_JAVA] == f"{process} {collector} -XX:+ExitOnOutOfMemoryError"
+
+
+def test_an_engine_without_memory_ends_whatever_java_options_are_given() -> None:
+    given = {_JAVA: "-XX:+UseG1GC -XX:-ExitOnOutOfMemoryError"}
+    options = session_options("local[2]", None, given)[_JAVA].split()
+    assert options[0] == "-Xss16m" and options[-1] == "-XX:+ExitOnOutOfMemoryError"
+    assert "-XX:+UseG1GC" in options and "-XX:+UseParallelGC" not in options
 
 
 def test_what_is_given_goes_over_the_defaults(jars: Path) -> None:
@@ -53,3 +63,12 @@ def test_what_is_given_goes_over_the_defaults(jars: Path) -> None:
 def test_what_a_query_means_cannot_be_set(name: str) -> None:
     with pytest.raises(InvalidInput, match=name):
         session_options("local[2]", None, {name: "Asia/Tokyo"})
+
+
+def test_what_nobody_can_do_anything_about_is_not_in_the_log(spark: SparkSession) -> None:
+    log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    for name in _NOISE:
+        assert str(log4j.LogManager.getLogger(name).getLevel()) == "ERROR"
+    assert str(log4j.LogManager.getLogger("org.apache.spark").getLevel()) == "WARN"
+    for name in _NOISE[:2]:
+        assert spark._jvm.java.lang.Class.forName(name + "$") is not None  # type: ignore[union-attr]

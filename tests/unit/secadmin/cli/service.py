@@ -10,7 +10,7 @@ from pathlib import Path
 
 from catalog.bootstrap import ensure_initialised
 from catalog.passwords import Passwords
-from catalog.runs import fingerprint
+from catalog.runs import RunReport, fingerprint
 from catalog.store import Catalog
 from catalog.wanted import report_status, wanted_runs
 from secadmin.control.alignment import Alignment
@@ -21,6 +21,7 @@ from secadmin.control.wanted_access import WantedState
 from secadmin.kafka.access import PrincipalsOf
 from secadmin.service.app import create_app
 from tests.audit_key import AUDIT_KEY
+from tests.heartbeat import let_beat
 from tests.unit.secadmin.cli.conftest import CA
 from tests.unit.secadmin.cli.running import AsgiServer
 
@@ -80,7 +81,12 @@ class Service:
     transport: AsgiServer
     kafka: RememberedKafka
     first_password: str
-    catalog: Catalog
+    platform: Platform
+
+    @property
+    def catalog(self) -> Catalog:
+        """The service's catalog."""
+        return self.platform.catalog
 
     def feed_all(self) -> None:
         """Say what a runner says that runs all that should run."""
@@ -88,9 +94,9 @@ class Service:
             runs = wanted_runs(session)
         with self.catalog.bookkeeping() as session:
             for run in runs:
-                report_status(
-                    session, run.name, "running", "", fingerprint(run), self.catalog.clock()
-                )
+                report = RunReport(run.name, "running", "", fingerprint(run))
+                report_status(session, report, self.catalog.clock())
+        let_beat(self.platform)
 
 
 @contextmanager
@@ -121,7 +127,7 @@ def running_service(folder: Path) -> Iterator[Service]:
     )
     try:
         first = (folder / "first").read_text().strip()
-        yield Service(AsgiServer(create_app(platform)), kafka, first, catalog)
+        yield Service(AsgiServer(create_app(platform)), kafka, first, platform)
     finally:
         anchors.close()
         catalog.close()

@@ -15,7 +15,9 @@ from sqlalchemy import select, update
 from catalog.errors import Unavailable
 from catalog.models import Access, Object, Session, User
 from catalog.passwords import Passwords
+from catalog.runs import RunReport
 from catalog.store import Catalog
+from catalog.wanted import report_status
 from secadmin.control.anchors import Anchors
 from secadmin.control.platform import Platform
 from secadmin.control.upkeep import RETIRED_A_TICK, Upkeep, delete_removed, retire_ended
@@ -87,6 +89,17 @@ def test_an_object_that_cannot_be_deleted_holds_up_no_other(catalog: Catalog) ->
     with pytest.raises(Unavailable, match="still lists"):
         delete_removed(_platform(catalog, Kafka(bad="two"), Alignment()))
     assert _gone(catalog) == {"one", "three"}
+
+
+def test_an_object_whose_run_does_not_end_holds_up_no_other(catalog: Catalog) -> None:
+    _remove_streams(catalog, "one", "two")
+    platform = _platform(catalog, Kafka(), Alignment())
+    for used, gone in (({"lab.one"}, {"two"}), (set(), {"one", "two"})):
+        with catalog.bookkeeping() as session:
+            report = RunReport("ingest-1", "running", topics=frozenset(used))
+            report_status(session, report, catalog.clock())
+        delete_removed(platform)
+        assert _gone(catalog) == gone
 
 
 def test_what_another_service_has_deleted_is_not_deleted_again(catalog: Catalog) -> None:

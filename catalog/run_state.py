@@ -1,0 +1,76 @@
+"""What a run does, as it is told: by what is wanted, what the runner says, and whether it is alive.
+
+What the runner said last is no news of one that is dead: then it is not known what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from catalog.models import Object, OutputInput, RunStatus, TopicFault
+from catalog.topics import lab_topic
+from catalog.wanted import delivery_topics, is_in_step, query_run_name
+
+STOPPED, STARTING, STOPPING, UNKNOWN = "stopped", "starting", "stopping", "unknown"
+# What is told of a query with several runs: the first of these that one of them is in.
+_WORST_FIRST = (UNKNOWN, "failed", "restarting", STARTING, STOPPING, STOPPED, "running")
+_DEAD = "the runner does not say that it is alive"
+_BROKEN = "a topic that it uses is not what it should be; `health` tells which"
+_UNPROVEN = "it stands still until a fence is proven"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryState:
+    """What a query does, why where that is to be told, and since when where that is known."""
+
+    state: str
+    message: str = ""
+    since: datetime | None = None
+
+
+def state_of_query(
+    session: Session, output_ids: Sequence[int], running: bool, alive: bool
+) -> QueryState:
+    """The state of the query with these outputs; `running` is what is wanted of it."""
+    found = [_state(session, output_id, running, alive) for output_id in output_ids]
+    if not found:
+        return QueryState(STOPPED)
+    worst = min(found, key=lambda state: _WORST_FIRST.index(state.state))
+    messages = dict.fromkeys(state.message for state in found if state.message)
+    return QueryState(worst.state, "; ".join(messages), worst.since)
+
+
+def _state(session: Session, output_id: int, running: bool, alive: bool) -> QueryState:
+    status = session.get(RunStatus, query_run_name(output_id), populate_existing=True)
+    stands = status is None or status.state == STOPPED
+    since = status.since if status is not None else None
+    if not running and stands:
+        return QueryState(STOPPED, since=since)
+    if not alive:
+        return QueryState(UNKNOWN, _DEAD)
+    if not running:
+        return QueryState(STOPPING, status.message if status else "", since)
+    if status is None or stands:
+        if not is_in_step(session):
+            return QueryState(STARTING)
+        return QueryState(STOPPED, _why_it_stands(session, output_id), since)
+    return QueryState(status.state, status.message, since)
+
+
+def _why_it_stands(session: Session, output_id: int) -> str:
+    used = _topics(session, output_id)
+    faults = session.scalars(select(TopicFault.topic))
+    return _BROKEN if used.intersection(faults) else _UNPROVEN
+
+
+def _topics(session: Session, output_id: int) -> frozenset[str]:
+    read = select(OutputInput.relation_id).where(OutputInput.output_id == output_id)
+    related: Iterable[str] = session.scalars(
+        select(Object.name).where((Object.id == output_id) | Object.id.in_(read))
+    )
+    return frozenset({*map(lab_topic, related), *delivery_topics(session, output_id)})

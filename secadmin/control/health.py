@@ -1,0 +1,115 @@
+"""Whether the platform is well, and for its administrators what is not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from threading import Lock
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from catalog.models import Object, OutputRow, QueryRow, RunStatus, TopicFault
+from catalog.permission import ObjectKind, Permission
+from catalog.run_state import STOPPED, UNKNOWN, state_of_query
+from catalog.runs import NOT_ENDED
+from catalog.topics import topic_relation
+from secadmin.control.platform import Platform
+from secadmin.control.wanted_access import topics_of
+from secadmin.control.work import Caller, reading
+
+_KEPT_S = 1.0
+_FAILING = ("failed", "restarting", UNKNOWN, STOPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is not well: of which object (or the runner), why, and since when."""
+
+    what: str
+    reason: str
+    since: datetime | None = None
+
+
+class Health:
+    """Whether all is well, looked up once in a second at most: whoever is not logged in may ask."""
+
+    def __init__(self, platform: Platform, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._platform = platform
+        self._seconds = seconds
+        self._lock = Lock()
+        self._until = float("-inf")
+        self._well = False
+
+    def is_well(self) -> bool:
+        """Whether there is no problem. Raises Unavailable."""
+        with self._lock:
+            if self._seconds() >= self._until:
+                with self._platform.catalog.read() as session:
+                    alive = self._platform.pulse.beats(session)
+                    self._well = next(_problems(session, alive), None) is None
+                self._until = self._seconds() + _KEPT_S
+            return self._well
+
+
+def list_problems(platform: Platform, caller: Caller) -> list[Problem]:
+    """What is not well, of all objects. Needs CHANGE SYSTEM."""
+    with reading(platform, caller, "show health", "system") as view:
+        view.require_system(Permission.CHANGE_SYSTEM)
+        return list(_problems(view.session, platform.pulse.beats(view.session)))
+
+
+def faults_of(session: Session, obj: Object) -> Mapping[str, str]:
+    """The object's topics that are not what the catalog says, each with the reason."""
+    own = select(TopicFault).where(TopicFault.topic.in_(topics_of(obj)))
+    return {fault.topic: fault.reason for fault in session.scalars(own)}
+
+
+def _problems(session: Session, alive: bool) -> Iterator[Problem]:
+    if not alive:
+        yield Problem("runner", "it does not say that it is alive: look whether it runs")
+    for fault in session.scalars(select(TopicFault).order_by(TopicFault.topic)):
+        yield Problem(_owner(session, fault.topic), f"{fault.topic}: {fault.reason}", fault.since)
+    yield from _ingest(session, alive)
+    yield from _queries(session, alive)
+    yield from _leaving(session)
+
+
+def _owner(session: Session, topic: str) -> str:
+    name = topic_relation(topic)
+    owner = select(Object.kind).where(Object.name == name, Object.gone_at.is_(None))
+    kinds = (ObjectKind.STREAM, ObjectKind.OUTPUT)
+    return f"{session.scalar(owner.where(Object.kind.in_(kinds))) or 'topic'} {name}"
+
+
+def _ingest(session: Session, alive: bool) -> Iterator[Problem]:
+    failing = ("failed", "restarting")
+    own = select(RunStatus).where(RunStatus.name.like("ingest-%"), RunStatus.state.in_(failing))
+    for status in session.scalars(own.order_by(RunStatus.name)) if alive else ():
+        yield Problem(status.name, f"{status.state}: {status.message}", status.since)
+
+
+def _queries(session: Session, alive: bool) -> Iterator[Problem]:
+    live = (
+        select(Object.name, OutputRow.object_id, QueryRow.running)
+        .join(QueryRow, QueryRow.object_id == Object.id)
+        .join(OutputRow, OutputRow.query_id == Object.id)
+        .where(Object.removed_at.is_(None))
+        .order_by(Object.id, OutputRow.object_id)
+    )
+    for name, output_id, running in session.execute(live) if alive else ():
+        state = state_of_query(session, [output_id], running, alive)
+        # What was stopped by a call is well.
+        if state.message == NOT_ENDED or (running and state.state in _FAILING):
+            yield Problem(f"query {name}", f"{state.state}: {state.message}", state.since)
+
+
+def _leaving(session: Session) -> Iterator[Problem]:
+    leaving = select(Object).where(Object.removed_at.is_not(None), Object.gone_at.is_(None))
+    stuck = select(RunStatus.topics).where(RunStatus.message == NOT_ENDED)
+    used = {topic for topics in session.scalars(stuck) for topic in topics}
+    for obj in session.scalars(leaving.order_by(Object.id)) if used else ():
+        if used.intersection(topics_of(obj)):
+            yield Problem(f"{obj.kind} {obj.name}", f"removed, but {NOT_ENDED}", obj.removed_at)

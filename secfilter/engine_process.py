@@ -1,0 +1,38 @@
+"""The process of Spark's JVM: when it is gone, the runner ends, so that both are started anew."""
+
+from __future__ import annotations
+
+import logging
+import os
+from subprocess import Popen
+from threading import Event, Thread
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+EXIT_CODE = 70
+_log = logging.getLogger(__name__)
+
+
+def engine_process(spark: SparkSession) -> Popen[bytes]:
+    """The process in which this session's JVM runs."""
+    gateway: Any = spark.sparkContext._gateway
+    process: Popen[bytes] = gateway.proc
+    return process
+
+
+def end_with(process: Popen[bytes], stopping: Event) -> None:
+    """End this process at once when that one ends, unless it is `stopping`.
+
+    Without its engine it has nothing to put in order, and whatever thread asks the engine for
+    something may wait for an answer for ever.
+    """
+
+    def watch() -> None:
+        process.wait()
+        if not stopping.is_set():
+            _log.error("Spark's process has ended, and the runner ends with it")
+            logging.shutdown()
+            os._exit(EXIT_CODE)
+
+    Thread(target=watch, name="engine", daemon=True).start()

@@ -1,0 +1,43 @@
+"""What runs without the topics that are not what the catalog says.
+
+A stream whose topic was deleted or got partitions by hand is taken out of its group, and a query
+over it or with such a topic stands still; all else goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from catalog.runs import IngestRun, QueryRun, Run, stream_topics, topics_of
+from catalog.topics import in_topic, lab_topic
+
+GONE = "the topic was deleted: remove what it belongs to, and add that again"
+_PARTITIONS = "the topic has {found} partitions, not {wanted}: remove the stream, and add it again"
+ANEW = "the topic was deleted and made anew: remove the stream, and add it again"
+
+# topic -> why it cannot be used
+Faults = Mapping[str, str]
+
+
+def faults_in(runs: Iterable[Run], partitions: Mapping[str, int]) -> dict[str, str]:
+    """What is wrong with the topics of the runs; `partitions` are those of all that are there."""
+    found: dict[str, str] = {}
+    for run in runs:
+        found.update({topic: GONE for topic in topics_of(run) if topic not in partitions})
+        for stream in run.streams if isinstance(run, IngestRun) else ():
+            for topic in (in_topic(stream.relation.name), lab_topic(stream.relation.name)):
+                there = partitions.get(topic, stream.partitions)
+                if stream.partitions not in {None, there}:
+                    found[topic] = _PARTITIONS.format(found=there, wanted=stream.partitions)
+    return found
+
+
+def spared(run: Run, faults: Faults) -> Run | None:
+    """What of the run can go on; None for nothing."""
+    if not faults.keys() & topics_of(run):
+        return run
+    if isinstance(run, QueryRun):
+        return None
+    streams = [s for s in run.streams if not faults.keys() & set(stream_topics(s.relation.name))]
+    return replace(run, streams=tuple(streams)) if streams else None
