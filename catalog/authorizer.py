@@ -2,6 +2,7 @@
 
 A permission is held by a grant to one of the subject's roles, or by ownership as far as
 `permission.OWNER_HOLDS` goes. There is no other way, for anyone; what is not decided is denied.
+A grant of READ AGGREGATE does not count for who may SEND to the stream (`catalog.senders`).
 """
 
 from __future__ import annotations
@@ -45,12 +46,16 @@ _VISIBLE = select(Object).where(
 _VISIBLE_NAMED = _VISIBLE.where(
     Object.name == bindparam("name"), Object.namespace == bindparam("namespace")
 )
-_HOLDING = select(Grant.role_id, Grant.permission).where(
-    Grant.object_id == bindparam("object"),
-    Grant.role_id.in_(_ROLES),
-    Grant.permission.in_(bindparam("permissions")),
+_HOLDING = (
+    select(Grant.role_id, Grant.permission)
+    .where(
+        Grant.object_id == bindparam("object"),
+        Grant.role_id.in_(_ROLES),
+        Grant.permission.in_(bindparam("permissions")),
+    )
+    .order_by(Grant.permission)
 )
-# The categories of live streams that grants to the roles give.
+# The categories of live streams that grants to the roles give to who may send to `sent`.
 _READABLE = (
     select(CategoryRow.bit)
     .join(Grant, Grant.object_id == CategoryRow.stream_id)
@@ -63,7 +68,11 @@ _READABLE = (
                 Grant.permission == Permission.READ_TUPLE,
                 CategoryRow.kind.in_(("source", "aggregated")),
             ),
-            and_(Grant.permission == Permission.READ_AGGREGATE, CategoryRow.kind == "aggregated"),
+            and_(
+                Grant.permission == Permission.READ_AGGREGATE,
+                CategoryRow.kind == "aggregated",
+                CategoryRow.stream_id.not_in(bindparam("sent")),
+            ),
         ),
     )
     .distinct()
@@ -93,8 +102,10 @@ class Authorizer:
         if _owns(subject, permission, target):
             return _by_ownership(subject, permission, target)
         holding = self._holding(subject, permission, target)
-        for role in sorted(holding, key=lambda role: (role not in subject.active_role_ids, role)):
-            return _by_role(subject, permission, target, role, holding[role])
+        own_first = sorted(holding, key=lambda role: (role not in subject.active_role_ids, role))
+        ways = [_by_role(subject, permission, target, role, holding[role]) for role in own_first]
+        for way in sorted(ways, key=lambda way: not way.allowed):
+            return way
         roles = ", ".join(sorted(subject.role_names.values())) or "no role is active"
         return Decision(
             False, permission, describe(target), f"no active role holds {permission} ({roles})"
@@ -171,12 +182,14 @@ class Authorizer:
         """The categories that the subject may see, in one query (DESIGN, kinds of category).
 
         READ TUPLE on a stream gives its source and aggregated categories, READ AGGREGATE the
-        aggregated one. A category of another kind, or of a removed stream, is given to nobody.
+        aggregated one, but not to who may SEND there by any role. A category of another kind, or of
+        a removed stream, is given to nobody.
         `within` cuts the answer to these categories, which is faster where they are few.
         """
         if subject.barred is not None or not subject.role_ids:
             return Clearance()
-        query, asked = _READABLE, {"roles": list(subject.role_ids)}
+        query = _READABLE
+        asked = {"roles": list(subject.role_ids), "sent": list(subject.sends_to)}
         bits = within.categories() if within is not None else None
         if bits is not None and len(bits) <= _MAX_NAMED_BITS:
             query, asked["bits"] = _READABLE_NAMED, list(bits)
@@ -186,7 +199,10 @@ class Authorizer:
     def _holding(
         self, subject: Subject, permission: Permission, target: Object
     ) -> dict[int, Permission]:
-        """The subject's roles with a grant that gives the permission, and which grant it is."""
+        """The subject's roles with a grant that gives the permission, and which grant it is.
+
+        Of several the last by name: READ TUPLE before READ AGGREGATE.
+        """
         given_by = _GIVEN_BY.get(permission, frozenset({permission}))
         asked = {
             "object": target.id,
@@ -242,7 +258,13 @@ def _by_role(
         )
     includes = "" if held is permission else f", which includes {permission}"
     reason = f"role {name}{inherited} holds {held} on {what}{includes}"
-    return Decision(True, permission, what, reason, via_role=name)
+    sender = subject.sends_to.get(target.id) if held is Permission.READ_AGGREGATE else None
+    if sender is not None:
+        reason += (
+            f", but it does not count: role {sender} lets {subject.user_name} SEND there, "
+            "and who sends could compute single tuples of others"
+        )
+    return Decision(sender is None, permission, what, reason, None if sender else name)
 
 
 def _to(subject: Subject, visible: Select[Object]) -> Select[Object]:

@@ -10,6 +10,7 @@ from sqlalchemy import and_, bindparam, exists, or_, orm, select
 
 from catalog.models import Access, AccessRole, Membership, Session, SessionRole, User
 from catalog.roles import Closure, juniors_from, juniors_with_names, read_closure
+from catalog.senders import NOWHERE, sent_to
 
 _HELD_BY_USER = juniors_from(
     select(Membership.role_id).where(Membership.user_id == bindparam("user_id"))
@@ -55,11 +56,13 @@ class Subject:
     `role_names` names each of `role_ids`; `through` gives for a junior the active role that it is
     held through. `barred` says why nothing at all is allowed (the user is locked, ...), not even by
     ownership; None where the roles and ownership decide. `session_id` is None for an access that
-    outlives its session.
+    outlives its session. `sends_to` are the streams with a declared aggregate that the user may
+    SEND to by any of its roles, active or not, each with the name of one that gives it.
     """
 
     user_id: int
     user_name: str
+    sends_to: Mapping[int, str] = field(hash=False)
     active_role_ids: frozenset[int] = frozenset()
     role_ids: frozenset[int] = frozenset()
     role_names: Mapping[int, str] = field(default_factory=dict, hash=False)
@@ -80,13 +83,15 @@ def subject_of_session(session: orm.Session, login: Session) -> Subject:
     elif login.user.must_change_password:
         barred = "the one-time password must be changed first"
     held = read_closure(session, _HELD_IN_SESSION, session_id=login.id)
-    return _subject(login.user, login.id, barred, frozenset(held.members), held)
+    sends_to = _sends_to(session, login.user)
+    return _subject(login.user, sends_to, login.id, barred, frozenset(held.members), held)
 
 
 def subject_of_user(session: orm.Session, user: User) -> Subject:
     """What the user would be with all of its roles active: for `explain`."""
     held = read_closure(session, _HELD_BY_USER, user_id=user.id)
-    return _subject(user, None, None, frozenset(held.members), held)
+    sends_to = _sends_to(session, user)
+    return _subject(user, sends_to, None, None, frozenset(held.members), held)
 
 
 def subjects_of_accesses(
@@ -105,9 +110,11 @@ def subjects_of_accesses(
         held[access_id].add(role_id)
     ends = _ends_of_open_sessions(session, accesses)
     juniors = juniors_with_names(session, set().union(*held.values()))
+    sending = sent_to(session, (access.user_id for access in accesses))
     return tuple(
         _subject(
             access.user,
+            sending.get(access.user_id, NOWHERE),
             access.session_id,
             _bar(access, ends, now),
             frozenset(held[access.id]),
@@ -139,8 +146,17 @@ def _bar(access: Access, ends: Mapping[int, datetime], now: datetime) -> str | N
     return None
 
 
+def _sends_to(session: orm.Session, user: User) -> Mapping[int, str]:
+    return sent_to(session, [user.id]).get(user.id, NOWHERE)
+
+
 def _subject(
-    user: User, session_id: int | None, barred: str | None, held: frozenset[int], juniors: Closure
+    user: User,
+    sends_to: Mapping[int, str],
+    session_id: int | None,
+    barred: str | None,
+    held: frozenset[int],
+    juniors: Closure,
 ) -> Subject:
     """The subject with the active roles `held`, all of which are in `juniors`."""
     barred = "the user is locked" if user.locked else barred
@@ -154,6 +170,7 @@ def _subject(
     return Subject(
         user_id=user.id,
         user_name=user.name,
+        sends_to=sends_to,
         active_role_ids=active,
         role_ids=roles,
         role_names={role: names[role] for role in roles},

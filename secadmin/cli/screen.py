@@ -60,6 +60,11 @@ class Screen:
         """One line on stderr: what is not the command's result."""
         self.err.print(Text(safe_text(text), "dim"))
 
+    def warnings(self, answer: Mapping[str, Any]) -> None:
+        """What the answer warns of, a line each on stderr."""
+        for text in answer["warnings"]:
+            self.err.print(Text.assemble(("warning", "bold yellow"), ": ", safe_text(text)))
+
     def rows(self, rows: Sequence[Mapping[str, Any]], empty: str) -> None:
         """A table of uniform objects; separated by tabs where the output is no terminal."""
         if self.answered(rows):

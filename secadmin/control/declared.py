@@ -36,9 +36,10 @@ def require_alone(session: orm.Session, plans: Iterable[Plan]) -> None:
             )
         taken |= streams
     if any(streams & taken for streams in map(lowered_streams, _live_plans(session, taken))):
+        # No word of the query that has it: the caller may not be meant to know that one.
         raise Conflict(
-            "another query gives the declared aggregate of the stream already, and a second one "
-            "could tell single tuples; subscribe to that one's output"
+            "the stream's declared aggregate is in use; ask the stream's owner, or compute "
+            "something else"
         )
 
 

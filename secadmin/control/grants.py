@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, or_, select
 
 from catalog.models import Grant, Object, Role
 from catalog.permission import ObjectKind, Permission, check_applies
+from catalog.senders import kept_from_aggregates
 from secadmin.control.platform import Platform
-from secadmin.control.settlement import of_role
+from secadmin.control.sender_warnings import warnings_about
+from secadmin.control.settlement import of_role, of_senders
 from secadmin.control.work import Caller, Work, reading, working
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What a grant added, and what it does beside that nobody may expect."""
+
+    added: list[Permission]
+    warnings: list[str]
 
 
 def grant(
@@ -20,10 +31,12 @@ def grant(
     permissions: Sequence[Permission],
     kind: ObjectKind,
     name: str,
-) -> list[Permission]:
-    """Grant the role permissions on an object; returns those that it did not hold before.
+) -> Granted:
+    """Grant the role permissions on an object; adds those that it did not hold before.
 
-    Needs CHANGE PERM on the object. Subscriptions that see more for it move to their new class.
+    Needs CHANGE PERM on the object. Subscriptions that see more for it move to their new class, and
+    so do those that see less: SEND takes the stream's declared aggregate from all that get it. That
+    is fenced when the call has returned.
     """
     with working(platform, caller, "grant", _describe(permissions, role, kind, name)) as work:
         holder, obj = _prepare(work, role, permissions, kind, name)
@@ -34,8 +47,9 @@ def grant(
             for permission in added
         )
         work.session.flush()
-        work.settlement.settle(of_role(work.change, holder.id))
-    return added
+        work.settlement.settle(_concerned(work, holder, permissions))
+        warnings = _warnings(work, holder, permissions, obj)
+    return Granted(added, warnings)
 
 
 def revoke(
@@ -58,7 +72,7 @@ def revoke(
         for permission in taken:
             work.session.delete(held[permission])
         work.session.flush()
-        work.settlement.settle(of_role(work.change, holder.id))
+        work.settlement.settle(_concerned(work, holder, permissions))
     return taken
 
 
@@ -86,6 +100,20 @@ def _prepare(
     for permission in permissions:
         check_applies(permission, kind)
     return work.role(role), obj
+
+
+def _warnings(work: Work, role: Role, permissions: Sequence[Permission], obj: Object) -> list[str]:
+    if not {Permission.SEND, Permission.READ_AGGREGATE} & set(permissions):
+        return []
+    kept = kept_from_aggregates(work.session, role.id, members_of=role.id)
+    return warnings_about(work, [stream for stream in kept if stream.id == obj.id])
+
+
+def _concerned(work: Work, role: Role, permissions: Sequence[Permission]) -> ColumnElement[bool]:
+    """The accesses that these permissions of the role can open or close."""
+    own = of_role(work.change, role.id)
+    sends = Permission.SEND in permissions
+    return or_(own, of_senders(work.change, role.id)) if sends else own
 
 
 def _grants(work: Work, role: Role, obj: Object) -> dict[Permission, Grant]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, delete, or_, select
 
 from catalog.errors import Conflict, InvalidInput, NotFound
 from catalog.models import (
@@ -19,11 +19,21 @@ from catalog.names import check_role_name, check_user_name
 from catalog.passwords import one_time_password
 from catalog.permission import Permission
 from catalog.roles import add_junior, remove_junior
+from catalog.senders import kept_from_aggregates
 from catalog.sessions import end_session, open_sessions_of
 from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
-from secadmin.control.settlement import of_role, of_user, undone_topics
-from secadmin.control.work import Caller, reading, working
+from secadmin.control.sender_warnings import warnings_about
+from secadmin.control.settlement import (
+    members_of,
+    of_role,
+    of_senders,
+    of_user,
+    of_users,
+    undone_topics,
+)
+from secadmin.control.slices import slices
+from secadmin.control.work import Caller, Work, reading, working
 
 
 def list_users(platform: Platform, caller: Caller) -> list[tuple[str, bool, list[str]]]:
@@ -80,12 +90,19 @@ def set_locked(platform: Platform, caller: Caller, name: str, locked: bool) -> N
         work.settlement.settle(of_user(user))
 
 
-def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> None:
-    """Let the user activate the role, from its next login on."""
+def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> list[str]:
+    """Let the user activate the role, from its next login on; returns warnings.
+
+    Where the role may SEND, the user loses declared aggregates at once, fenced.
+    """
     with working(platform, caller, "assign role", f"user {user}: {role}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
-        pair = Membership(user_id=work.user(user).id, role_id=work.role(role).id)
-        work.session.merge(pair)
+        holder, given = work.user(user), work.role(role)
+        work.session.merge(Membership(user_id=holder.id, role_id=given.id))
+        work.session.flush()
+        work.settlement.settle(of_user(holder))
+        kept = kept_from_aggregates(work.session, given.id, given.id, user=holder.id)
+        return warnings_about(work, kept)
 
 
 def unassign_role(platform: Platform, caller: Caller, user: str, role: str) -> None:
@@ -139,6 +156,7 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
         work.require_system(Permission.CHANGE_SYSTEM)
         role = work.role(name)
         touched = of_role(work.change, role.id)
+        members = list(work.session.scalars(members_of(work.change, role.id)))
         for table, column in (
             (Grant, Grant.role_id),
             (Membership, Membership.role_id),
@@ -150,19 +168,26 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
         work.session.flush()
         # The accesses still name the role, and end because nobody is a member of it.
         work.settlement.settle(touched)
+        # Who could send by this role alone is shown declared aggregates again.
+        for some in slices(members):
+            work.settlement.settle(of_users(some))
         work.session.flush()
         work.session.execute(delete(AccessRole).where(AccessRole.role_id == role.id))
         work.session.expire_all()
         work.session.delete(role)
 
 
-def add_seniority(platform: Platform, caller: Caller, senior: str, junior: str) -> None:
-    """Let the senior role hold what the junior one holds."""
+def add_seniority(platform: Platform, caller: Caller, senior: str, junior: str) -> list[str]:
+    """Let the senior role hold what the junior one holds; returns warnings.
+
+    Where the junior role may SEND, members of the senior one lose declared aggregates, fenced.
+    """
     with working(platform, caller, "add junior role", f"role {senior}: {junior}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
         upper, lower = work.role(senior), work.role(junior)
         add_junior(work.session, upper, lower)
-        work.settlement.settle(of_role(work.change, upper.id))
+        work.settlement.settle(_below(work, upper))
+        return warnings_about(work, kept_from_aggregates(work.session, lower.id, upper.id))
 
 
 def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: str) -> None:
@@ -176,4 +201,9 @@ def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: st
         if not remove_junior(work.session, upper, lower):
             undone.update(undone_topics(work.session, of_role(work.change, upper.id)))
             raise InvalidInput(f"{junior!r} is not a direct junior of {senior!r}")
-        work.settlement.settle(of_role(work.change, upper.id))
+        work.settlement.settle(_below(work, upper))
+
+
+def _below(work: Work, senior: Role) -> ColumnElement[bool]:
+    """The accesses that change with what is below the role."""
+    return or_(of_role(work.change, senior.id), of_senders(work.change, senior.id))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from sqlalchemy import ColumnElement, bindparam, orm, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, orm, select
 from sqlalchemy.orm import joinedload, selectinload
 
 from catalog.authorizer import Authorizer
@@ -22,6 +22,7 @@ from catalog.models import (
     Access,
     AccessRole,
     DeliveryClass,
+    Membership,
     Object,
     OutputRow,
     StreamRow,
@@ -171,14 +172,14 @@ class Settlement:
         return self._output(subject, reached)
 
     def _is_allowed(self, subject: Subject, permission: Permission, obj: Object) -> bool:
-        """The authorizer's decision, which depends on roles and ownership alone."""
-        key = (subject.role_ids, subject.user_id == obj.owner_id, permission, obj.id)
+        """The authorizer's decision, which depends on `_rights` and ownership alone."""
+        key = (_rights(subject), subject.user_id == obj.owner_id, permission, obj.id)
         if key not in self._allowed:
             self._allowed[key] = self._authorizer.decide(subject, permission, obj).allowed
         return self._allowed[key]
 
     def _clearance(self, subject: Subject, reach: Label) -> Clearance:
-        key = (subject.role_ids, reach)
+        key = (_rights(subject), reach)
         if key not in self._clearances:
             self._clearances[key] = self._authorizer.clearance_of(subject, reach)
         return self._clearances[key]
@@ -230,6 +231,11 @@ class Settlement:
         access.topic = topic
 
 
+def _rights(subject: Subject) -> tuple[object, ...]:
+    """All that a clearance depends on: users with equal roles may differ in what they send to."""
+    return subject.role_ids, frozenset(subject.sends_to)
+
+
 def undone_topics(session: orm.Session, which: ColumnElement[bool]) -> set[str]:
     """The topics whose withdrawal from accesses that `which` selects is decided and not done.
 
@@ -245,9 +251,28 @@ def of_role(change: Change, role_id: int) -> ColumnElement[bool]:
     return Access.id.in_(select(AccessRole.access_id).where(AccessRole.role_id.in_(holders)))
 
 
+def of_senders(change: Change, role_id: int) -> ColumnElement[bool]:
+    """The accesses that the role's right to SEND can take a declared aggregate from.
+
+    They are all outputs of who is a member of the role or of a senior one, with whatever roles.
+    """
+    return and_(Access.kind == OUTPUT, Access.user_id.in_(members_of(change, role_id)))
+
+
+def members_of(change: Change, role_id: int) -> Select[int]:
+    """The ids of the users that hold the role, directly or through a senior one."""
+    holders = seniors_of(change.session, [role_id]).get(role_id, frozenset())
+    return select(Membership.user_id).where(Membership.role_id.in_(holders)).distinct()
+
+
 def of_user(user: User) -> ColumnElement[bool]:
     """The accesses of a user."""
     return Access.user_id == user.id
+
+
+def of_users(user_ids: Sequence[int]) -> ColumnElement[bool]:
+    """The accesses of these users."""
+    return Access.user_id.in_(user_ids)
 
 
 def of_objects(*object_ids: int) -> ColumnElement[bool]:

@@ -59,8 +59,11 @@ def assign(ctx: typer.Context, user: UserName, role: RoleName) -> None:
     """Let a user activate a role, from the next login on."""
     cli = cli_of(ctx)
     with cli.api() as api:
-        api.post("users", user, "roles", body={"role": role})
+        answer = api.post("users", user, "roles", body={"role": role})
+    if cli.screen.answered(answer):
+        return
     cli.screen.line(f"{user} has the role {role}")
+    cli.screen.warnings(answer)
 
 
 @app.command()

@@ -28,10 +28,10 @@ def show(
 
 @router.post("/grants")
 def grant(platform: OnPlatform, caller: Authenticated, body: GrantBody) -> dict[str, Any]:
-    """Grant permissions."""
+    """Grant permissions; `warnings` say what the grant keeps from whom."""
     permissions = [parse_permission(text) for text in body.permissions]
-    changed = grants.grant(platform, caller, body.role, permissions, body.kind, body.name)
-    return {"changed": changed}
+    granted = grants.grant(platform, caller, body.role, permissions, body.kind, body.name)
+    return {"changed": granted.added, "warnings": granted.warnings}
 
 
 @router.post("/revocations")
@@ -39,4 +39,4 @@ def revoke(platform: OnPlatform, caller: Authenticated, body: GrantBody) -> dict
     """Revoke permissions; once this has answered, nothing more arrives that they opened."""
     permissions = [parse_permission(text) for text in body.permissions]
     changed = grants.revoke(platform, caller, body.role, permissions, body.kind, body.name)
-    return {"changed": changed}
+    return {"changed": changed, "warnings": []}

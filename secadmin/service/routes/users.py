@@ -43,10 +43,12 @@ def unlock(platform: OnPlatform, caller: Authenticated, user: str) -> None:
     people.set_locked(platform, caller, user, locked=False)
 
 
-@router.post("/{user}/roles", status_code=204)
-def assign_role(platform: OnPlatform, caller: Authenticated, user: str, body: RoleBody) -> None:
-    """Let a user activate a role."""
-    people.assign_role(platform, caller, user, body.role)
+@router.post("/{user}/roles")
+def assign_role(
+    platform: OnPlatform, caller: Authenticated, user: str, body: RoleBody
+) -> dict[str, list[str]]:
+    """Let a user activate a role; `warnings` say what that keeps from it."""
+    return {"warnings": people.assign_role(platform, caller, user, body.role)}
 
 
 @router.delete("/{user}/roles/{role}", status_code=204)

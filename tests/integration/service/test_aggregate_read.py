@@ -70,7 +70,10 @@ def test_one_query_at_a_time_gives_it(
     admin.post("/queries", name=first, **add)
     refused = admin.call("POST", "/queries", json={"name": second, **add})
     assert refused.status_code == 409
-    assert "subscribe to that one's output" in refused.json()["detail"]
+    assert refused.json()["detail"] == (
+        "the stream's declared aggregate is in use; ask the stream's owner, or compute something "
+        "else"
+    )
     admin.post("/queries", name=fresh("q"), language="sql", text=FILTERED.format(stream=stream))
     admin.delete(f"/queries/{first}")
     admin.post("/queries", name=second, **add)

@@ -36,7 +36,7 @@ from tests.integration.service.conftest import PASSWORD, Api, log_in, sqlite_onl
 from tests.integration.service.revocations.killed_service import Request, killed_before
 from tests.integration.service.revocations.party import Party, parked_alone
 from tests.integration.service.revocations.surroundings import Surroundings, flowing
-from tests.integration.service.revocations.team import Member, Objects, Team, two_outputs
+from tests.integration.service.revocations.team import Member, Objects, Team, new_objects
 from tests.integration.service.revocations.waiting import wait_until
 from tests.integration.service.revocations.watching_client import Subscription
 
@@ -49,7 +49,7 @@ pytestmark = [pytest.mark.slow, embedded_only, sqlite_only]
 
 @pytest.fixture
 def objects(admin: Api) -> Objects:
-    return two_outputs(admin)
+    return new_objects(admin)
 
 
 @pytest.fixture

@@ -42,6 +42,12 @@ Fresh = Callable[[str], str]
 pytestmark = embedded_only
 
 SERVICES, TEAMS, ROUNDS, SECONDS = 2, 3, 5, 3.0
+DECLARED = {"window_ms": 60_000, "keys": ["symbol"], "functions": ["avg"], "minimum": 5}
+QUERY = """
+SELECT ts, symbol, price FROM {0} UNION ALL SELECT ts, symbol, price FROM {1} UNION ALL
+SELECT window_start AS ts, symbol, avg(price) AS price FROM {2}
+GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol
+"""
 # What a call answers that is repeated after a 503, where the change stood already.
 AGAIN = (404, 409, 422)
 
@@ -52,20 +58,33 @@ def race(
 ) -> Iterator[Race]:
     with platform.catalog.read() as session:
         seq = head(session).seq
-    streams, output, junior = (fresh("a"), fresh("b")), fresh("out"), fresh("J")
-    for stream in streams:
+    streams, output = (fresh("a"), fresh("b"), fresh("c")), fresh("out")
+    junior, sender = fresh("J"), fresh("S")
+    for stream in streams[:2]:
         add_stream(admin, stream, fresh("s"))
-    text = " UNION ALL ".join(f"SELECT ts, symbol FROM {stream}" for stream in streams)
+    add_stream(admin, streams[2], fresh("s"), declared_aggregate=DECLARED)
+    text = QUERY.format(*streams)
     admin.post("/queries", name=fresh("q"), language="sql", text=text, output=output)
-    admin.post("/roles", name=junior)
+    for role in (junior, sender):
+        admin.post("/roles", name=role)
     grant(admin, junior, "stream", streams[1], "VIEW OBJECT", "READ TUPLE")
+    grant(admin, sender, "stream", streams[2], "SEND")
     folder = tmp_path / "services"
     with ExitStack() as stack:
         urls = stack.enter_context(started(service_settings, folder, SERVICES))
         services = Services([stack.enter_context(client(url, folder)) for url in urls])
         token, producer = str(admin.token), secadmin_producer(service_settings.kafka)
         made = Race(
-            services, platform, service_settings, token, output, streams, junior, seq, producer
+            services=services,
+            platform=platform,
+            settings=service_settings,
+            admin_token=token,
+            output=output,
+            streams=streams,
+            junior=junior,
+            sender=sender,
+            seq=seq,
+            producer=producer,
         )
         yield made
 
@@ -75,10 +94,14 @@ def grant(admin: Api, role: str, kind: str, name: str, *permissions: str) -> Non
 
 
 def new_member(race: Race, admin: Api, name: str, role: str) -> Person:
-    """A user, logged in once, with a new role that may subscribe and read the first stream."""
+    """A user, logged in once, with a new role that may subscribe.
+
+    It may read the first stream, and the aggregate of the last.
+    """
     admin.post("/roles", name=role)
     grant(admin, role, "output", race.output, "VIEW OBJECT", "SUBSCRIBE")
     grant(admin, role, "stream", race.streams[0], "VIEW OBJECT", "READ TUPLE")
+    grant(admin, role, "stream", race.streams[2], "READ AGGREGATE")
     one_time = admin.post("/users", name=name)["password"]
     admin.post(f"/users/{name}/roles", role=role)
     first = replace(race.person(name), password=one_time)
@@ -109,7 +132,8 @@ def referees(race: Race, admin: Api, fresh: Fresh) -> Iterator[list[Referee]]:
         pattern = rf"^out\.{race.output}\..*"
         witness = Witness(race.settings.kafka, credentials, pattern)
         witness.start()
-        made.append(Referee(race.admin(role), role, race.output, witness, race.write))
+        referee = Referee(race.admin(role), person.name, role, race.output, witness, race.write)
+        made.append(referee)
     yield made
     for referee in made:
         referee.witness.close()
@@ -121,6 +145,7 @@ class Others:
 
     race: Race
     roles: Sequence[str]
+    readers: Sequence[str]
     traveller: Person
     settled: Person
     settled_role: str
@@ -128,12 +153,13 @@ class Others:
 
     def steps(self) -> list[Callable[[], None]]:
         """One for each thread."""
-        bosses = [self.race.admin(f"boss {number}") for number in range(4)]
+        bosses = [self.race.admin(f"boss {number}") for number in range(5)]
         return [
             partial(self.change_rights, bosses[0]),
             partial(self.change_rights, bosses[1]),
             partial(self.change_hierarchy, bosses[2]),
             partial(self.move, bosses[3]),
+            partial(self.let_send, bosses[4]),
             self.come_and_go,
             self.guess,
             self.guess,
@@ -141,15 +167,23 @@ class Others:
 
     def change_rights(self, boss: Person) -> None:
         """Move a team to another class."""
-        stream = self.race.streams[boss.random.randrange(2)]
+        number = boss.random.randrange(3)
+        right = "READ AGGREGATE" if number == 2 else "READ TUPLE"
         give, whose = boss.random.random() < 0.5, boss.random.choice(self.roles)
-        boss.change_right(give, whose, "READ TUPLE", "stream", stream)
+        boss.change_right(give, whose, right, "stream", self.race.streams[number])
 
     def change_hierarchy(self, boss: Person) -> None:
         """Move a team to another class, and back."""
         path = f"/roles/{boss.random.choice(self.roles)}/juniors"
-        boss.do("POST", path, *AGAIN, junior=self.race.junior)
+        boss.do("POST", path, *AGAIN, role=self.race.junior)
         boss.do("DELETE", f"{path}/{self.race.junior}", *AGAIN)
+
+    def let_send(self, boss: Person) -> None:
+        """Take the aggregate from somebody by letting it send, and give it back now and then."""
+        path = f"/users/{boss.random.choice(self.readers)}/roles"
+        boss.do("POST", path, role=self.race.sender)
+        if boss.random.random() < 0.7:
+            boss.do("DELETE", f"{path}/{self.race.sender}", *AGAIN)
 
     def come_and_go(self) -> None:
         """A subscription that ends with its session."""
@@ -179,6 +213,7 @@ def others(race: Race, referees: list[Referee], admin: Api, fresh: Fresh) -> Oth
     return Others(
         race=race,
         roles=[referee.role for referee in referees],
+        readers=[referee.reader for referee in referees],
         traveller=new_member(race, admin, fresh("u"), fresh("T")),
         settled=new_member(race, admin, fresh("u"), role),
         settled_role=role,

@@ -39,7 +39,13 @@ from tests.integration.service.revocations.raw_clients import (
 )
 from tests.integration.service.revocations.rounds import Rounds
 from tests.integration.service.revocations.surroundings import Surroundings, flowing
-from tests.integration.service.revocations.team import Objects, Team, personal, two_outputs
+from tests.integration.service.revocations.team import (
+    SENDING,
+    Objects,
+    Team,
+    new_objects,
+    personal,
+)
 from tests.lanes import number_of
 
 SEED = os.environ.get("REVOCATION_SEED") or secrets.token_hex(4)
@@ -65,7 +71,7 @@ pytestmark = [pytest.mark.slow, embedded_only, sqlite_only]
 
 @pytest.fixture
 def objects(admin: Api) -> Objects:
-    return two_outputs(admin)
+    return new_objects(admin)
 
 
 @pytest.fixture
@@ -129,7 +135,7 @@ def expect_all_kinds(all_rounds: Sequence[Rounds]) -> None:
     """Every kind of revocation was carried out, and every kind of client has read something."""
     team = all_rounds[0].team
     kinds = {one.name for one in personal(team.members[0])}
-    kinds |= {" ".join(right) for right in team.objects.rights}
+    kinds |= {SENDING, *(" ".join(right) for right in team.objects.rights)}
     assert {name for rounds in all_rounds for name in rounds.done} == kinds
     clients = [client for rounds in all_rounds for client in rounds.clients()]
     assert {type(client) for client in clients if client.received} == KINDS_OF_CLIENTS

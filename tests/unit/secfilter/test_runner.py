@@ -25,8 +25,8 @@ def run_of(name: str, size: int = 1, *streams: str) -> IngestRun:
         Relation(number, stream, RelationKind.STREAM, SCHEMA, None, 0, Label.of(0))
         for number, stream in enumerate(streams or ("s",))
     ]
-    streams = (IngestStream(r, Label.of(0), 1, size, partitions=1) for r in relations)
-    return IngestRun(name, tuple(streams))
+    ingested = (IngestStream(r, Label.of(0), 1, size, partitions=1) for r in relations)
+    return IngestRun(name, tuple(ingested))
 
 
 @dataclass

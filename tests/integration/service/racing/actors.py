@@ -123,13 +123,14 @@ class Witness(threading.Thread):
 
 @dataclass
 class Referee:
-    """Shuts one role out, writes what it must not get, and lets it in again.
+    """Shuts the role of one reader out, writes what it must not get, and lets it in again.
 
     `shut` holds what was written after the revocation had returned: value, and when the grant that
     let the role in again was asked for.
     """
 
     admin: Person
+    reader: str
     role: str
     output: str
     witness: Witness

@@ -24,15 +24,19 @@ from tests.integration.service.racing.history import History
 
 @dataclass
 class Race:
-    """Two services, an output over two streams, and who is there."""
+    """Two services, an output over three streams, and who is there.
+
+    Of the last stream the output has the declared aggregate alone; `sender` may send to it.
+    """
 
     services: Services
     platform: Platform
     settings: Settings
     admin_token: str
     output: str
-    streams: tuple[str, str]
+    streams: tuple[str, str, str]
     junior: str
+    sender: str
     seq: int
     producer: Producer
 
@@ -74,13 +78,12 @@ def play(race: Race) -> History:
 def wanted_by(history: History, race: Race) -> dict[str, str | None]:
     """By principal, the clearance of the topic that it may read."""
     with race.platform.catalog.read() as session:
-        named = select(Object.name, CategoryRow.bit).join(
+        named = select(Object.name, CategoryRow.kind, CategoryRow.bit).join(
             CategoryRow, CategoryRow.stream_id == Object.id
         )
-        rows = session.execute(
-            named.where(Object.name.in_(race.streams), CategoryRow.kind == "source")
-        )
-        streams = {row.name: row.bit for row in rows}
+        streams: dict[str, dict[str, int]] = {}
+        for row in session.execute(named.where(Object.name.in_(race.streams))):
+            streams.setdefault(row.name, {})[row.kind] = row.bit
     bits = {name: history.bits(name, race.output, streams) for name in history.accesses}
     return {name: Label(each).to_wire() if each else None for name, each in bits.items()}
 

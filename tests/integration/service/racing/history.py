@@ -60,13 +60,28 @@ class History:
             case "access: output", "changed":
                 self._give(entry, what)
 
-    def bits(self, principal: str, output: str, streams: dict[str, int]) -> int | None:
-        """The clearance of the topic that the principal may read; None where it may read none."""
-        roles = set(self._closure(self.accesses[principal].roles))
+    def bits(self, principal: str, output: str, streams: dict[str, dict[str, int]]) -> int | None:
+        """The clearance of the topic that the principal may read; None where it may read none.
+
+        `streams` has the bits of those that the output reads, by name and kind.
+        """
+        access = self.accesses[principal]
+        roles = set(self._closure(access.roles))
         if not self._holds(roles, output, "VIEW OBJECT", "SUBSCRIBE"):
             return None
-        seen = [bit for name, bit in streams.items() if self._holds(roles, name, "READ TUPLE")]
+        seen = [
+            bit
+            for name, own in streams.items()
+            for kind, bit in own.items()
+            if self._holds(roles, name, "READ TUPLE")
+            or (kind == "aggregated" and self._reads_aggregate(access.user, roles, name))
+        ]
         return sum(1 << bit for bit in seen) or None
+
+    def _reads_aggregate(self, user: str, roles: set[str], stream: str) -> bool:
+        every = set(self._closure(frozenset(role for name, role in self.members if name == user)))
+        may_send = self._holds(every, stream, "SEND")
+        return self._holds(roles, stream, "READ AGGREGATE") and not may_send
 
     def _holds(self, roles: set[str], name: str, *permissions: str) -> bool:
         return all(

@@ -149,7 +149,7 @@ class Rounds:
 
     def _subscribe(self, member: Member) -> None:
         objects = self.team.objects
-        member.output = self.random.choice((objects.one, objects.both))
+        member.output = self.random.choice(objects.outputs)
         own = self.around.subscribe(member.session, member.output)
         member.principal = own.credentials.username
         end = self.around.platform.kafka.end_offsets([own.topic])[own.topic]["0"]

@@ -10,45 +10,62 @@ from random import Random
 
 from tests.integration.service.conftest import PASSWORD, Api, add_stream, log_in
 
+DECLARED = {"window_ms": 60_000, "keys": [], "functions": ["avg"], "minimum": 5}
+SENDING = "a role that sends"
 _numbers = count()
 
 
 @dataclass(frozen=True)
 class Objects:
-    """What is shared: `one` is an output of the first stream, `both` of the two together."""
+    """What is shared: `one` is an output of the first stream, `both` of the two together.
+
+    `mean` is the declared aggregate of the third.
+    """
 
     first: str
     second: str
+    third: str
     one: str
     both: str
+    mean: str
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """All that can be subscribed to."""
+        return self.one, self.both, self.mean
 
     @property
     def rights(self) -> tuple[tuple[str, str, str], ...]:
-        """(permission, kind of object, name): what it takes to read both outputs."""
-        streams = (("READ TUPLE", "stream", name) for name in (self.first, self.second))
+        """(permission, kind of object, name): what it takes to read the outputs."""
+        streams = (
+            ("READ TUPLE", "stream", self.first),
+            ("READ TUPLE", "stream", self.second),
+            ("READ AGGREGATE", "stream", self.third),
+        )
         outputs = (
             (permission, "output", name)
-            for name in (self.one, self.both)
+            for name in self.outputs
             for permission in ("VIEW OBJECT", "SUBSCRIBE")
         )
         return (*streams, *outputs)
 
     def opened_by(self, permission: str, name: str) -> frozenset[str]:
         """The outputs of which something is lost with that permission."""
-        if permission != "READ TUPLE":
-            return frozenset({name})
-        return frozenset({self.both} if name == self.second else {self.one, self.both})
+        of_streams = {self.first: {self.one, self.both}, self.second: {self.both}}
+        return frozenset(of_streams.get(name, {self.mean if name == self.third else name}))
 
 
-def two_outputs(admin: Api) -> Objects:
-    """Two new streams, an output of the first, and one of both."""
+def new_objects(admin: Api) -> Objects:
+    """New streams, an output of the first, one of two, and the declared aggregate of the third."""
     new = secrets.token_hex(4)
-    made = Objects(f"ina{new}", f"inb{new}", f"one{new}", f"both{new}")
+    made = Objects(*(f"{kind}{new}" for kind in ("ina", "inb", "inc", "one", "both", "mean")))
     for stream in (made.first, made.second):
         add_stream(admin, stream, f"s{stream}")
+    add_stream(admin, made.third, f"s{made.third}", declared_aggregate=DECLARED)
     one = f"SELECT ts, symbol FROM {made.first}"
     both = f"{one} UNION ALL SELECT ts, symbol FROM {made.second}"
-    for output, text in ((made.one, one), (made.both, both)):
+    mean = f"SELECT avg(price) AS mean FROM {made.third} GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"
+    for output, text in ((made.one, one), (made.both, both), (made.mean, mean)):
         admin.post("/queries", name=f"q{output}", language="sql", text=text, output=output)
     return made
 
@@ -136,14 +153,18 @@ class Team:
     admin: Api
     objects: Objects
     role: str
+    senders: str
     members: list[Member]
 
     @classmethod
     def founded(cls, admin: Api, objects: Objects, size: int) -> Team:
         """A team with its role and its members."""
-        role = f"T{secrets.token_hex(4)}"
-        admin.post("/roles", name=role)
-        team = cls(admin, objects, role, [Member(admin, role) for _ in range(size)])
+        role, senders = f"T{secrets.token_hex(4)}", f"S{secrets.token_hex(4)}"
+        for name in (role, senders):
+            admin.post("/roles", name=name)
+        own = {"role": senders, "permissions": ["SEND"], "kind": "stream", "name": objects.third}
+        admin.post("/grants", **own)
+        team = cls(admin, objects, role, senders, [Member(admin, role) for _ in range(size)])
         for right in objects.rights:
             team.change("/grants", *right)
         for member in team.members:
@@ -167,11 +188,24 @@ class Team:
         for right in self.objects.rights:
             if hit := self._hit_by(*right):
                 yield self._of_permission(right, hit)
-        yield from personal(random.choice(self.members))
+        one = random.choice(self.members)
+        if one.output == self.objects.mean:
+            yield self._by_sending(one)
+        yield from personal(one)
 
     def _hit_by(self, permission: str, kind: str, name: str) -> tuple[Member, ...]:
         opened = self.objects.opened_by(permission, name)
         return tuple(member for member in self.members if member.output in opened)
+
+    def _by_sending(self, one: Member) -> Revocation:
+        """A call that gives, and takes the aggregate, of a role that is not active."""
+        roles = f"/users/{one.name}/roles"
+        return Revocation(
+            SENDING,
+            (one,),
+            lambda: self.admin.post(roles, role=self.senders),
+            lambda: self.admin.delete(f"{roles}/{self.senders}"),
+        )
 
     def _of_permission(self, right: tuple[str, str, str], hit: tuple[Member, ...]) -> Revocation:
         return Revocation(

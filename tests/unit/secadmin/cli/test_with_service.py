@@ -154,6 +154,34 @@ def test_grants(admin: Terminal, new_user: NewUser, stream: str) -> None:
     assert admin.ok("explain", "bob", "READ TUPLE", "stream", stream).startswith("allowed: ")
 
 
+def test_a_warning_where_senders_lose_an_aggregate(admin: Terminal, new_user: NewUser) -> None:
+    new_user("bob", "READER")
+    admin.ok("schema", "add", "trades", "ts:timestamp!", "symbol:string", "price:double")
+    declared = ("--declare-window", "1m", "--declare-function", "avg", "--declare-minimum", "5")
+    timed = ("--schema", "trades", "--event-time", "ts")
+    admin.ok("stream", "add", "in2", *timed, *declared)
+    for role in ("SENDER", "TEAM"):
+        admin.ok("role", "add", role)
+    first = admin.run("grant", "READER", "READ AGGREGATE", "stream", "in2")
+    second = admin.run("grant", "SENDER", "SEND", "stream", "in2")
+    assert (first.stderr, second.stderr) == ("", "")
+    told = (
+        "warning: READ AGGREGATE on stream in2 does not count for users who may also SEND there by "
+        "any of their roles, and there are some now: only with READ TUPLE are they shown its "
+        "aggregate\n"
+    )
+    for words in (
+        ("user", "assign", "bob", "SENDER"),
+        ("role", "junior", "READER", "SENDER"),
+        ("grant", "READER", "SEND", "stream", "in2"),
+    ):
+        result = admin.run(*words)
+        assert (result.exit_code, result.stderr) == (0, told), words
+        assert len(admin.json(*words)["warnings"]) == 1
+    assert admin.run("role", "junior", "READER", "SENDER", "--remove").stderr == ""
+    assert admin.json("role", "junior", "TEAM", "SENDER") == {"warnings": []}
+
+
 def test_schemas_and_streams(admin: Terminal, stream: str) -> None:
     shown = admin.json("schema", "show", "trades")
     assert [a["required"] for a in shown["attributes"]] == [True, False, False]

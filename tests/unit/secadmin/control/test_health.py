@@ -11,6 +11,7 @@ from catalog.models import Object
 from catalog.runs import NOT_ENDED, RunReport
 from catalog.store import Catalog
 from catalog.wanted import report_faults, report_status
+from secadmin.control.anchors import Anchors
 from secadmin.control.health import Health, _problems
 from secadmin.control.platform import Platform
 from tests.heartbeat import let_beat
@@ -18,7 +19,7 @@ from tests.heartbeat import let_beat
 
 @pytest.fixture
 def platform(catalog: Catalog) -> Platform:
-    parts: Any = (catalog, None, None, None, "", "", catalog.clock)
+    parts: Any = (catalog, None, None, None, "", "", catalog.clock, Anchors([]))
     return Platform(*parts)
 
 

@@ -1,0 +1,96 @@
+"""Who may SEND by any role, active or not, and so is not shown a declared aggregate.
+
+Who has sent all tuples of a group but one computes that one from the group's aggregate. Tuples do
+not say who sent them, so whoever may send, in whatever session, does not read by READ AGGREGATE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from sqlalchemy import CTE, ColumnElement, Select, and_, bindparam, orm, select
+from sqlalchemy.orm import aliased
+
+from catalog.models import CategoryRow, Grant, Membership, Object, Role, Seniority
+from catalog.permission import Permission
+from catalog.roles import juniors_of, seniors_of
+
+NOWHERE: Mapping[int, str] = MappingProxyType({})
+"""What somebody may send to who may send to no stream with a declared aggregate."""
+
+
+def _held(which: ColumnElement[bool]) -> CTE:
+    """(user, role) of the memberships that `which` selects, and of all juniors of these roles."""
+    own = select(Membership.user_id, Membership.role_id).where(which)
+    held = own.cte("held", recursive=True)
+    # UNION, not UNION ALL: it ends even on a graph with a cycle, should one ever get in.
+    return held.union(
+        select(held.c.user_id, Seniority.junior_id).join(
+            Seniority, Seniority.senior_id == held.c.role_id
+        )
+    )
+
+
+def _aggregated(stream: orm.InstrumentedAttribute[int]) -> ColumnElement[bool]:
+    """Whether the stream has a declared aggregate: elsewhere senders are kept from nothing."""
+    declared = select(CategoryRow.stream_id).where(CategoryRow.kind == "aggregated")
+    return stream.in_(declared)
+
+
+def _sending(held: CTE) -> Select[int, int, str]:
+    """(user, stream, name of a role that gives it) wherever these roles hold SEND."""
+    return (
+        select(held.c.user_id, Grant.object_id, Role.name)
+        .join(Grant, Grant.role_id == held.c.role_id)
+        .join(Role, Role.id == Grant.role_id)
+        .where(Grant.permission == Permission.SEND, _aggregated(Grant.object_id))
+        .order_by(Role.name.desc())
+    )
+
+
+# Statements are made once: making one takes longer than running it.
+_SENDING = _sending(_held(Membership.user_id.in_(bindparam("users"))))
+
+
+def sent_to(session: orm.Session, users: Iterable[int]) -> Mapping[int, Mapping[int, str]]:
+    """By user, the streams with a declared aggregate that it may SEND to by any of its roles.
+
+    Each with the first name of a role that gives it. Users without any are left out. One query.
+    """
+    found: dict[int, dict[int, str]] = {}
+    for user, stream, role in session.execute(_SENDING, {"users": sorted(set(users))}):
+        found.setdefault(user, {})[stream] = role
+    return found
+
+
+def kept_from_aggregates(
+    session: orm.Session, role: int, members_of: int, user: int | None = None
+) -> tuple[Object, ...]:
+    """The streams whose declared aggregate somebody is not shown since it may SEND there as well.
+
+    Those on which `role` or a junior holds either right; somebody is a user with the role
+    `members_of` or a senior one, or `user` alone. By name.
+    """
+    seniors = seniors_of(session, [members_of]).get(members_of, frozenset())
+    members = select(Membership.user_id).where(Membership.role_id.in_(seniors))
+    chosen = Membership.user_id.in_(members) if user is None else Membership.user_id == user
+    held = _held(chosen)
+    sends, reads, reader = aliased(Grant), aliased(Grant), held.alias()
+    both = (
+        select(sends.object_id)
+        .join(held, held.c.role_id == sends.role_id)
+        .join(reads, reads.object_id == sends.object_id)
+        .join(reader, and_(reader.c.role_id == reads.role_id, reader.c.user_id == held.c.user_id))
+        .where(
+            sends.permission == Permission.SEND,
+            reads.permission == Permission.READ_AGGREGATE,
+            _aggregated(sends.object_id),
+        )
+    )
+    given = select(Grant.object_id).where(
+        Grant.role_id.in_(juniors_of(session, [role]).get(role, frozenset())),
+        Grant.permission.in_((Permission.SEND, Permission.READ_AGGREGATE)),
+    )
+    streams = select(Object).where(Object.id.in_(both), Object.id.in_(given))
+    return tuple(session.scalars(streams.where(Object.removed_at.is_(None)).order_by(Object.name)))

@@ -1,0 +1,232 @@
+"""Who may SEND by any role is not shown the stream's declared aggregate."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete
+
+from catalog.authorizer import Authorizer
+from catalog.clearance import Clearance
+from catalog.decision import Decision
+from catalog.models import Grant, Membership, Object, Seniority, User
+from catalog.permission import Permission
+from catalog.senders import kept_from_aggregates
+from catalog.subject import Subject, subject_of_user, subjects_of_accesses
+from tests.unit.catalog.world import START, World
+
+SOURCE, AGGREGATED = 3, 70
+
+
+@pytest.fixture
+def market(world: World) -> World:
+    """A stream with a declared aggregate; A reads it, T reads tuples, S sends, J is above S."""
+    world.stream("in1", SOURCE, AGGREGATED)
+    world.grant("A", "READ AGGREGATE", "stream in1")
+    world.grant("T", "READ TUPLE", "stream in1")
+    world.grant("S", "SEND", "stream in1")
+    world.role("J", ["K"])
+    world.role("K", ["S"])
+    return world
+
+
+def clearance(world: World, user: str, *active: str) -> Clearance:
+    return world.ask(world.session(user, *active), lambda a, s: a.clearance_of(s))
+
+
+@pytest.mark.parametrize("sender", ["S", "K", "J"])
+def test_a_role_that_is_not_active_counts(market: World, sender: str) -> None:
+    market.user("al", "A", "T", sender)
+    assert clearance(market, "al", "A") == Clearance()
+    assert clearance(market, "al", "A", sender) == Clearance()
+    assert clearance(market, "al", "A", "T") == Clearance.of(SOURCE, AGGREGATED)
+    assert clearance(market, "al", "T", sender) == Clearance.of(SOURCE, AGGREGATED)
+
+
+def test_only_the_own_right_to_that_stream_counts(market: World) -> None:
+    market.user("al", "A", "OTHER")
+    market.user("bob", "A", "S")
+    market.stream("in2", 4, 71)
+    market.grant("A", "READ AGGREGATE", "stream in2")
+    market.grant("OTHER", "SEND", "stream in2")
+    assert clearance(market, "al", "A") == Clearance.of(AGGREGATED)
+    assert clearance(market, "bob", "A") == Clearance.of(71)
+
+
+def test_accesses_that_are_looked_at_together_are_each_users_own(market: World) -> None:
+    market.user("al", "A")
+    market.user("bob", "A", "J")
+    market.object("output out1")
+    rows = [market.access(user, "output out1", "A") for user in ("al", "bob")]
+    with market.catalog.read() as session:
+        accesses = [session.merge(row, load=True) for row in rows]
+        al, bob = subjects_of_accesses(session, accesses, START)
+    stream = market.get_object("stream in1").id
+    assert al.role_ids == bob.role_ids
+    assert (al.sends_to, bob.sends_to) == ({}, {stream: "S"})
+
+
+def test_all_roles_of_a_user_at_once(market: World) -> None:
+    market.user("al", "A", "S")
+    with market.catalog.read() as session:
+        subject = subject_of_user(session, session.get_one(User, market.get(User, "al").id))
+    assert list(subject.sends_to.values()) == ["S"]
+
+
+def test_of_several_roles_the_first_is_told(market: World) -> None:
+    for role in ("Z", "B"):
+        market.grant(role, "SEND", "stream in1")
+    market.user("al", "Z", "B", "S")
+    login = market.session("al")
+    assert list(market.ask(login, lambda a, s: s.sends_to).values()) == ["B"]
+
+
+def test_a_stream_without_a_declared_aggregate_keeps_nothing_from_its_senders(
+    world: World,
+) -> None:
+    world.stream("in1", SOURCE)
+    world.grant("S", "SEND", "stream in1")
+    world.user("al", "S")
+    assert world.ask(world.session("al"), lambda a, s: s.sends_to) == {}
+
+
+def ways(world: World, user: str, *active: str) -> tuple[Decision, tuple[Decision, ...]]:
+    target = world.get_object("stream in1")
+    permission = Permission.READ_AGGREGATE
+    return world.ask(
+        world.session(user, *active),
+        lambda a, s: (a.decide(s, permission, target), a.explain(s, permission, target)),
+    )
+
+
+def test_explain_says_which_role_sends(market: World) -> None:
+    market.user("al", "A", "J")
+    decision, (_, way) = ways(market, "al", "A")
+    assert decision == way
+    assert (way.allowed, way.via_role) == (False, None)
+    assert way.reason == (
+        "role A holds READ AGGREGATE on stream in1, but it does not count: "
+        "role S lets al SEND there, and who sends could compute single tuples of others"
+    )
+
+
+def test_reading_tuples_stands_before_what_does_not_count(market: World) -> None:
+    market.user("al", "A", "B", "S", "T")
+    for permission in ("READ AGGREGATE", "READ TUPLE"):
+        market.grant("B", permission, "stream in1")
+    for active in (("A", "T"), ("T", "A"), ("B",), ("A", "B")):
+        decision, _ = ways(market, "al", *active)
+        assert decision.allowed, active
+        assert "READ TUPLE" in decision.reason
+        assert decision.via_role in ("B", "T")
+
+
+def kept(world: World, role: str, members_of: str, user: str | None = None) -> list[str]:
+    user_id = world.get(User, user).id if user else None
+    with world.catalog.read() as session:
+        roles = world.get_role(role), world.get_role(members_of)
+        return [stream.name for stream in kept_from_aggregates(session, *roles, user_id)]
+
+
+def test_what_a_warning_is_about(market: World) -> None:
+    market.user("al", "A", "J")
+    market.user("bob", "A", "T")
+    market.role("U", ["A"])
+    assert kept(market, "S", "S") == kept(market, "A", "A") == ["in1"]
+    assert kept(market, "K", "J") == kept(market, "J", "J", "al") == ["in1"]
+    assert kept(market, "T", "T") == kept(market, "T", "A") == [], "it holds neither right"
+    assert kept(market, "A", "A", "bob") == kept(market, "U", "U") == [], "nobody holds both"
+    market.edit(Object, market.get_object("stream in1").id, removed_at=START)
+    assert kept(market, "S", "S") == []
+
+
+def test_nobody_is_warned_of_where_nothing_is_declared(world: World) -> None:
+    world.stream("in1", SOURCE)
+    for permission in ("SEND", "READ AGGREGATE"):
+        world.grant("R", permission, "stream in1")
+    world.user("al", "R")
+    assert kept(world, "R", "R") == []
+
+
+def test_two_users_with_one_right_each_are_not_one_with_both(market: World) -> None:
+    market.user("al", "A")
+    market.user("bob", "S")
+    market.role("BOTH", ["A", "S"])
+    assert kept(market, "BOTH", "BOTH") == kept(market, "A", "A") == kept(market, "S", "S") == []
+    market.user("eve", "BOTH")
+    assert kept(market, "A", "A") == kept(market, "S", "S") == ["in1"]
+
+
+ROLES = ("R1", "R2", "R3", "R4")
+RIGHTS = ("READ TUPLE", "READ AGGREGATE", "SEND", "VIEW OBJECT")
+GRANTS = st.sets(st.tuples(st.sampled_from(ROLES), st.sampled_from(RIGHTS), st.integers(0, 1)))
+EDGES = st.sets(st.sampled_from(list(combinations(ROLES, 2))))
+SOME = st.sets(st.sampled_from(ROLES))
+
+
+@given(grants=GRANTS, edges=EDGES, member=SOME, active=SOME)
+@settings(max_examples=60, deadline=None, suppress_health_check=[*HealthCheck])
+def test_whatever_is_granted_no_sender_has_the_aggregate_without_the_tuples(
+    world: World,
+    grants: set[tuple[str, str, int]],
+    edges: set[tuple[str, str]],
+    member: set[str],
+    active: set[str],
+) -> None:
+    if world.find(User, "al") is None:
+        world.user("al", *ROLES)
+        world.stream("in0", 0, 1)
+        world.stream("in1", 80, 81)
+    fill(world, grants, edges, member)
+    held, counted = below(member, edges), below(member & active, edges)
+    login = world.session("al", *active)
+    seen, subject = world.ask(login, lambda a, s: (a.clearance_of(s), s))
+    for number, (source, aggregated) in enumerate(((0, 1), (80, 81))):
+        tuples = any((role, "READ TUPLE", number) in grants for role in counted)
+        reads = any((role, "READ AGGREGATE", number) in grants for role in counted)
+        sends = any((role, "SEND", number) in grants for role in held)
+        wanted = tuples or (reads and not sends)
+        assert bool(seen.bits >> source & 1) == tuples
+        assert bool(seen.bits >> aggregated & 1) == wanted
+        assert _holds(world, subject, f"stream in{number}") == wanted
+
+
+def _holds(world: World, subject: Subject, stream: str) -> bool:
+    """What the authorizer decides, and that `explain` says no other."""
+    target, permission = world.get_object(stream), Permission.READ_AGGREGATE
+    with world.catalog.read() as session:
+        authorizer = Authorizer(session)
+        allowed = authorizer.decide(subject, permission, target).allowed
+        ways = authorizer.explain(subject, permission, target)
+    assert any(way.allowed for way in ways) == allowed
+    return allowed
+
+
+def fill(
+    world: World, grants: set[tuple[str, str, int]], edges: set[tuple[str, str]], member: set[str]
+) -> None:
+    with world.catalog.change("test") as change:
+        for table in (Grant, Seniority, Membership):
+            change.session.execute(delete(table))
+        user = world.get(User, "al").id
+        change.session.add_all(Membership(user_id=user, role_id=world.get_role(r)) for r in member)
+        for senior, junior in edges:
+            pair = {"senior_id": world.get_role(senior), "junior_id": world.get_role(junior)}
+            change.session.add(Seniority(**pair))
+        for role, permission, number in grants:
+            target = world.get_object(f"stream in{number}").id
+            row = Grant(role_id=world.get_role(role), permission=permission, object_id=target)
+            change.session.add(row)
+        change.audit("test", "grants")
+
+
+def below(roles: set[str], edges: set[tuple[str, str]]) -> set[str]:
+    """The roles and all that are below them; edges lead from lower numbers to higher ones."""
+    found = set(roles)
+    for senior, junior in sorted(edges):
+        if senior in found:
+            found.add(junior)
+    return found
