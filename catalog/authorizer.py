@@ -14,7 +14,7 @@ from catalog.clearance import Clearance
 from catalog.decision import Decision
 from catalog.errors import Denied
 from catalog.label import Label
-from catalog.models import CategoryRow, Grant, Object
+from catalog.models import CategoryRow, Grant, Object, Role
 from catalog.namespace import SYSTEM_NAME, Namespace, namespace_of, not_found
 from catalog.permission import APPLIES, OWNER_HOLDS, ObjectKind, Permission
 from catalog.subject import Subject
@@ -28,6 +28,7 @@ _MAX_NAMED_BITS = 500
 
 # Statements are made once: making one takes longer than running it.
 _ROLES: BindParameter[int] = bindparam("roles")
+_COULD_HOLD: BindParameter[int] = bindparam("could_hold")
 _SYSTEM = select(Object).where(Object.namespace == Namespace.SYSTEM, Object.removed_at.is_(None))
 # All live objects on which `decide` would allow VIEW OBJECT.
 _VISIBLE = select(Object).where(
@@ -50,7 +51,22 @@ _HOLDING = select(Grant.role_id, Grant.permission).where(
     Grant.role_id.in_(_ROLES),
     Grant.permission.in_(bindparam("permissions")),
 )
-# The categories of live streams that grants to the roles give.
+# The roles by which an object can be sent to, of those that the user could activate.
+_SENDING = (
+    select(Role.name)
+    .join(Grant, Grant.role_id == Role.id)
+    .where(
+        Grant.object_id == bindparam("object"),
+        Grant.permission == Permission.SEND,
+        Grant.role_id.in_(_COULD_HOLD),
+    )
+    .order_by(Role.name)
+)
+_SENT_TO = select(Grant.object_id).where(
+    Grant.permission == Permission.SEND, Grant.role_id.in_(_COULD_HOLD)
+)
+# The categories of live streams that grants to the roles give. Who can send to a stream knows its
+# own tuples in an aggregate, and so what is left of it: nobody's tuples are hidden in it from them.
 _READABLE = (
     select(CategoryRow.bit)
     .join(Grant, Grant.object_id == CategoryRow.stream_id)
@@ -59,11 +75,12 @@ _READABLE = (
         Grant.role_id.in_(_ROLES),
         Object.removed_at.is_(None),
         or_(
+            and_(Grant.permission == Permission.READ_TUPLE, CategoryRow.kind == "source"),
             and_(
-                Grant.permission == Permission.READ_TUPLE,
-                CategoryRow.kind.in_(("source", "aggregated")),
+                Grant.permission.in_(_GIVEN_BY[Permission.READ_AGGREGATE]),
+                CategoryRow.kind == "aggregated",
+                CategoryRow.stream_id.not_in(_SENT_TO),
             ),
-            and_(Grant.permission == Permission.READ_AGGREGATE, CategoryRow.kind == "aggregated"),
         ),
     )
     .distinct()
@@ -88,7 +105,7 @@ class Authorizer:
 
     def decide(self, subject: Subject, permission: Permission, target: Object) -> Decision:
         """Whether the subject holds the permission on the object, and why or why not."""
-        if (early := _without_grants(subject, permission, target)) is not None:
+        if (early := self._without_grants(subject, permission, target)) is not None:
             return early
         if _owns(subject, permission, target):
             return _by_ownership(subject, permission, target)
@@ -159,7 +176,7 @@ class Authorizer:
 
         The subject holds it where at least one way allows.
         """
-        if (early := _without_grants(subject, permission, target)) is not None:
+        if (early := self._without_grants(subject, permission, target)) is not None:
             return (early,)
         holding = self._holding(subject, permission, target)
         ways = [_by_ownership(subject, permission, target)]
@@ -171,17 +188,38 @@ class Authorizer:
         """The categories that the subject may see, in one query (DESIGN, kinds of category).
 
         READ TUPLE on a stream gives its source and aggregated categories, READ AGGREGATE the
-        aggregated one. A category of another kind, or of a removed stream, is given to nobody.
+        aggregated one. Whoever can send to the stream, by any role that it could activate, is never
+        given the aggregated one. A category of another kind, or of a removed stream, is given to
+        nobody. The answer depends on `role_ids` and `could_hold` alone, and on who is barred.
         `within` cuts the answer to these categories, which is faster where they are few.
         """
         if subject.barred is not None or not subject.role_ids:
             return Clearance()
-        query, asked = _READABLE, {"roles": list(subject.role_ids)}
+        query = _READABLE
+        asked = {"roles": list(subject.role_ids), "could_hold": list(subject.could_hold)}
         bits = within.categories() if within is not None else None
         if bits is not None and len(bits) <= _MAX_NAMED_BITS:
             query, asked["bits"] = _READABLE_NAMED, list(bits)
         clearance = Clearance.of(*self._session.scalars(query, asked))
         return clearance if within is None else clearance.cut_to(within)
+
+    def _without_grants(
+        self, subject: Subject, permission: Permission, target: Object
+    ) -> Decision | None:
+        """The decision where neither grants nor ownership are looked at, or None."""
+        if (early := _at_once(subject, permission, target)) is not None:
+            return early
+        if permission is not Permission.READ_AGGREGATE:
+            return None
+        asked = {"object": target.id, "could_hold": list(subject.could_hold)}
+        sending = self._session.scalars(_SENDING, asked).first()
+        if sending is None:
+            return None
+        reason = (
+            f"{subject.user_name} could send to {describe(target)} (role {sending}, active or not);"
+            " an aggregate of one's own tuples and others' tells those of the others"
+        )
+        return Decision(False, permission, describe(target), reason)
 
     def _holding(
         self, subject: Subject, permission: Permission, target: Object
@@ -196,8 +234,8 @@ class Authorizer:
         return {role: Permission(held) for role, held in self._session.execute(_HOLDING, asked)}
 
 
-def _without_grants(subject: Subject, permission: Permission, target: Object) -> Decision | None:
-    """The decision where neither grants nor ownership are looked at, or None."""
+def _at_once(subject: Subject, permission: Permission, target: Object) -> Decision | None:
+    """The decision for which nothing needs to be looked up, or None."""
     what = describe(target)
     kind = ObjectKind(target.kind)
     if subject.barred is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -13,6 +13,9 @@ from catalog.roles import Closure, juniors_from, juniors_with_names, read_closur
 
 _HELD_BY_USER = juniors_from(
     select(Membership.role_id).where(Membership.user_id == bindparam("user_id"))
+)
+_HELD_BY_USERS = select(Membership.user_id, Membership.role_id).where(
+    Membership.user_id.in_(bindparam("users"))
 )
 _HELD_IN_SESSION = juniors_from(
     select(SessionRole.role_id)
@@ -53,9 +56,10 @@ class Subject:
 
     `active_role_ids` are those that were activated, `role_ids` these and all their juniors;
     `role_names` names each of `role_ids`; `through` gives for a junior the active role that it is
-    held through. `barred` says why nothing at all is allowed (the user is locked, ...), not even by
-    ownership; None where the roles and ownership decide. `session_id` is None for an access that
-    outlives its session.
+    held through. `could_hold` are all roles that the user could activate, with their juniors: what
+    it can do in another session counts where it would tell more in this one. `barred` says why
+    nothing at all is allowed (the user is locked, ...), not even by ownership; None where the roles
+    and ownership decide. `session_id` is None for an access that outlives its session.
     """
 
     user_id: int
@@ -66,6 +70,8 @@ class Subject:
     through: Mapping[int, str] = field(default_factory=dict, hash=False)
     session_id: int | None = None
     barred: str | None = None
+    # Without a default: who makes a subject must say it, or a right to send could go unseen.
+    could_hold: frozenset[int] = field(kw_only=True)
 
 
 def subject_of_session(session: orm.Session, login: Session) -> Subject:
@@ -79,14 +85,15 @@ def subject_of_session(session: orm.Session, login: Session) -> Subject:
         barred = "the session has ended"
     elif login.user.must_change_password:
         barred = "the one-time password must be changed first"
-    held = read_closure(session, _HELD_IN_SESSION, session_id=login.id)
-    return _subject(login.user, login.id, barred, frozenset(held.members), held)
+    active = read_closure(session, _HELD_IN_SESSION, session_id=login.id)
+    could = _all_of(read_closure(session, _HELD_BY_USER, user_id=login.user_id))
+    return _subject(login.user, login.id, barred, frozenset(active.members), active, could)
 
 
 def subject_of_user(session: orm.Session, user: User) -> Subject:
     """What the user would be with all of its roles active: for `explain`."""
     held = read_closure(session, _HELD_BY_USER, user_id=user.id)
-    return _subject(user, None, None, frozenset(held.members), held)
+    return _subject(user, None, None, frozenset(held.members), held, _all_of(held))
 
 
 def subjects_of_accesses(
@@ -104,7 +111,11 @@ def subjects_of_accesses(
     for access_id, role_id in session.execute(_HELD_BY_ACCESSES, {"accesses": list(held)}):
         held[access_id].add(role_id)
     ends = _ends_of_open_sessions(session, accesses)
-    juniors = juniors_with_names(session, set().union(*held.values()))
+    of_users: dict[int, set[int]] = {access.user_id: set() for access in accesses}
+    for user_id, role_id in session.execute(_HELD_BY_USERS, {"users": list(of_users)}):
+        of_users[user_id].add(role_id)
+    juniors = juniors_with_names(session, set().union(*of_users.values()))
+    could = {user: _with_juniors(roles, juniors) for user, roles in of_users.items()}
     return tuple(
         _subject(
             access.user,
@@ -112,6 +123,7 @@ def subjects_of_accesses(
             _bar(access, ends, now),
             frozenset(held[access.id]),
             juniors,
+            could[access.user_id],
         )
         for access in accesses
     )
@@ -139,8 +151,21 @@ def _bar(access: Access, ends: Mapping[int, datetime], now: datetime) -> str | N
     return None
 
 
+def _with_juniors(roles: Iterable[int], juniors: Closure) -> frozenset[int]:
+    return frozenset[int]().union(*(juniors.members[role] for role in roles))
+
+
+def _all_of(held: Closure) -> frozenset[int]:
+    return _with_juniors(held.members, held)
+
+
 def _subject(
-    user: User, session_id: int | None, barred: str | None, held: frozenset[int], juniors: Closure
+    user: User,
+    session_id: int | None,
+    barred: str | None,
+    held: frozenset[int],
+    juniors: Closure,
+    could_hold: frozenset[int],
 ) -> Subject:
     """The subject with the active roles `held`, all of which are in `juniors`."""
     barred = "the user is locked" if user.locked else barred
@@ -160,4 +185,5 @@ def _subject(
         through=through,
         session_id=session_id,
         barred=barred,
+        could_hold=could_hold,
     )

@@ -50,7 +50,9 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
     ensure_initialised(catalog, settings.secadmin.first_password_file, passwords)
 
     locks = topic_locks(catalog)
-    cluster = Cluster(settings.kafka, lambda topic: locks([topic], TOPIC_PATIENCE))
+    cluster = Cluster(
+        settings.kafka, lambda topic: locks([topic], TOPIC_PATIENCE), settings.user_limits
+    )
     return Platform(
         catalog=catalog,
         kafka=cluster,
@@ -59,6 +61,7 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
         bootstrap=settings.kafka.bootstrap,
         ca_pem=settings.kafka.ca_file.read_text(),
         clock=catalog.clock,
+        user_limits=settings.user_limits,
     )
 
 

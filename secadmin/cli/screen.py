@@ -60,6 +60,11 @@ class Screen:
         """One line on stderr: what is not the command's result."""
         self.err.print(Text(safe_text(text), "dim"))
 
+    def warnings(self, answer: Mapping[str, Any]) -> None:
+        """What a change takes away elsewhere, as its answer tells, on stderr."""
+        for warning in answer["warnings"]:
+            self.err.print(Text(safe_text(f"warning: {warning}"), "yellow"))
+
     def rows(self, rows: Sequence[Mapping[str, Any]], empty: str) -> None:
         """A table of uniform objects; separated by tabs where the output is no terminal."""
         if self.answered(rows):

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import select
 
 from catalog.models import Grant, Object, Role
 from catalog.permission import ObjectKind, Permission, check_applies
+from secadmin.control.kept_out import CONCERNED, kept_out, members_of, warnings_of
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import of_role
 from secadmin.control.work import Caller, Work, reading, working
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The permissions that the role did not hold before, and what they take away elsewhere."""
+
+    added: list[Permission]
+    warnings: list[str]
 
 
 def grant(
@@ -20,10 +30,12 @@ def grant(
     permissions: Sequence[Permission],
     kind: ObjectKind,
     name: str,
-) -> list[Permission]:
-    """Grant the role permissions on an object; returns those that it did not hold before.
+) -> Granted:
+    """Grant the role permissions on an object.
 
-    Needs CHANGE PERM on the object. Subscriptions that see more for it move to their new class.
+    Needs CHANGE PERM on the object. Subscriptions that see more for it move to their new class. A
+    right to send takes the stream's declared aggregate from whoever gets it: that is fenced as a
+    revocation is, when the call has returned, and warned of.
     """
     with working(platform, caller, "grant", _describe(permissions, role, kind, name)) as work:
         holder, obj = _prepare(work, role, permissions, kind, name)
@@ -35,7 +47,11 @@ def grant(
         )
         work.session.flush()
         work.settlement.settle(of_role(work.change, holder.id))
-    return added
+        pairs = kept_out(work.session, members_of(work.session, holder.id))
+        here = [
+            pair for pair in pairs if pair[1] == obj.id and not CONCERNED.isdisjoint(permissions)
+        ]
+        return Granted(added, warnings_of(work, here))
 
 
 def revoke(

@@ -9,6 +9,8 @@ from catalog.models import (
     AccessRole,
     Grant,
     Membership,
+    Object,
+    QueryRow,
     Role,
     Seniority,
     Session,
@@ -21,7 +23,9 @@ from catalog.permission import Permission
 from catalog.roles import add_junior, remove_junior
 from catalog.sessions import end_session, open_sessions_of
 from secadmin.control.again import carrying_out_first
+from secadmin.control.kept_out import kept_out, members_of, warnings_of
 from secadmin.control.platform import Platform
+from secadmin.control.queries import stop_for
 from secadmin.control.settlement import of_role, of_user, undone_topics
 from secadmin.control.work import Caller, reading, working
 
@@ -66,7 +70,10 @@ def add_user(platform: Platform, caller: Caller, name: str, password: str | None
 
 
 def set_locked(platform: Platform, caller: Caller, name: str, locked: bool) -> None:
-    """Lock a user, which ends its sessions and accesses, or unlock it, which restores neither."""
+    """Lock a user, or unlock it, which restores nothing.
+
+    Locking ends the user's sessions and accesses and stops its queries.
+    """
     with working(platform, caller, "lock" if locked else "unlock", f"user {name}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
         user = work.user(name)
@@ -76,16 +83,51 @@ def set_locked(platform: Platform, caller: Caller, name: str, locked: bool) -> N
             return
         for login in open_sessions_of(work.session, user):
             end_session(work.change, login, "end session", "the user was locked")
+        own = (
+            select(QueryRow)
+            .join(Object, Object.id == QueryRow.object_id)
+            .where(Object.owner_id == user.id, Object.removed_at.is_(None))
+        )
+        stop_for(work, work.session.scalars(own).all(), "stopped when its owner was locked")
         work.session.flush()
         work.settlement.settle(of_user(user))
 
 
-def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> None:
-    """Let the user activate the role, from its next login on."""
+def reset_password(platform: Platform, caller: Caller, name: str) -> str:
+    """Give a user a new one-time password, which is returned; it is changed at the next login.
+
+    The user's sessions end, and their accesses with them, fenced; kept accesses go on.
+    """
+    target = f"user {name}"
+    with reading(platform, caller, "prepare password", target) as view:
+        view.require_system(Permission.CHANGE_SYSTEM)
+    made = one_time_password()
+    hashed = platform.passwords.hash(made)
+    with working(platform, caller, "reset password", target) as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        user = work.user(name)
+        user.password_hash, user.must_change_password = hashed, True
+        user.failed_logins, user.logins_stopped_until = 0, None
+        for login in open_sessions_of(work.session, user):
+            end_session(work.change, login, "end session", "the password was reset")
+        work.session.flush()
+        work.settlement.settle(of_user(user))
+    return made
+
+
+def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> list[str]:
+    """Let the user activate the role, from its next login on; returns what it thereby loses.
+
+    By a role that may send to a stream it loses the stream's declared aggregate, fenced, at once.
+    """
     with working(platform, caller, "assign role", f"user {user}: {role}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
-        pair = Membership(user_id=work.user(user).id, role_id=work.role(role).id)
-        work.session.merge(pair)
+        holder, given = work.user(user), work.role(role)
+        before = kept_out(work.session, {holder.id})
+        work.session.merge(Membership(user_id=holder.id, role_id=given.id))
+        work.session.flush()
+        work.settlement.settle(of_user(holder))
+        return warnings_of(work, kept_out(work.session, {holder.id}) - before)
 
 
 def unassign_role(platform: Platform, caller: Caller, user: str, role: str) -> None:
@@ -156,13 +198,16 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
         work.session.delete(role)
 
 
-def add_seniority(platform: Platform, caller: Caller, senior: str, junior: str) -> None:
-    """Let the senior role hold what the junior one holds."""
+def add_seniority(platform: Platform, caller: Caller, senior: str, junior: str) -> list[str]:
+    """Let the senior role hold what the junior one holds; returns what its members thereby lose."""
     with working(platform, caller, "add junior role", f"role {senior}: {junior}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
         upper, lower = work.role(senior), work.role(junior)
+        members = members_of(work.session, upper.id)
+        before = kept_out(work.session, members)
         add_junior(work.session, upper, lower)
         work.settlement.settle(of_role(work.change, upper.id))
+        return warnings_of(work, kept_out(work.session, members) - before)
 
 
 def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: str) -> None:

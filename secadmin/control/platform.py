@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from catalog.passwords import Passwords
 from catalog.store import Catalog
+from catalog.user_limits import UserLimits
 from secadmin.control.alignment import Alignment, TopicControl
 from secadmin.control.wanted_access import WantedState
 from secadmin.kafka.reconcile import Taking
@@ -59,3 +60,4 @@ class Platform:
     bootstrap: str
     ca_pem: str
     clock: Callable[[], datetime]
+    user_limits: UserLimits = field(default_factory=UserLimits)

@@ -92,7 +92,8 @@ def _view(view: Reading, query: Object) -> QueryView:
         running=row.running,
         outputs=tuple(output.name for output in outputs if view.may_view(output)),
         state=state,
-        message="; ".join(s.message for s in statuses if s.message and _may_see(view, s)),
+        message=row.stopped_because
+        or "; ".join(s.message for s in statuses if s.message and _may_see(view, s)),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from sqlalchemy import ColumnElement, bindparam, orm, select
+from sqlalchemy import ColumnElement, bindparam, or_, orm, select
 from sqlalchemy.orm import joinedload, selectinload
 
 from catalog.authorizer import Authorizer
@@ -22,6 +22,7 @@ from catalog.models import (
     Access,
     AccessRole,
     DeliveryClass,
+    Membership,
     Object,
     OutputRow,
     StreamRow,
@@ -178,7 +179,7 @@ class Settlement:
         return self._allowed[key]
 
     def _clearance(self, subject: Subject, reach: Label) -> Clearance:
-        key = (subject.role_ids, reach)
+        key = (subject.role_ids, subject.could_hold, reach)
         if key not in self._clearances:
             self._clearances[key] = self._authorizer.clearance_of(subject, reach)
         return self._clearances[key]
@@ -240,9 +241,17 @@ def undone_topics(session: orm.Session, which: ColumnElement[bool]) -> set[str]:
 
 
 def of_role(change: Change, role_id: int) -> ColumnElement[bool]:
-    """The accesses that hold the role, directly or through a senior one."""
+    """The accesses that hold the role, directly or through a senior one, or whose user could.
+
+    A right to send counts whether its role is active or not (`Authorizer.clearance_of`). Users are
+    looked up at once: when the role is removed nobody is a member of it any more.
+    """
     holders = seniors_of(change.session, [role_id]).get(role_id, frozenset())
-    return Access.id.in_(select(AccessRole.access_id).where(AccessRole.role_id.in_(holders)))
+    members = select(Membership.user_id).where(Membership.role_id.in_(holders)).distinct()
+    return or_(
+        Access.id.in_(select(AccessRole.access_id).where(AccessRole.role_id.in_(holders))),
+        Access.user_id.in_(list(change.session.scalars(members))),
+    )
 
 
 def of_user(user: User) -> ColumnElement[bool]:

@@ -53,6 +53,8 @@ def _change(cli: Cli, path: str, role: str, words: list[str]) -> None:
     verb, joint = ("granted", "to") if path == "grants" else ("revoked", "from")
     on = wanted.kind.value if wanted.kind is ObjectKind.SYSTEM else f"{wanted.kind} {wanted.name}"
     cli.screen.line(f"{verb} {changed or 'nothing new'} on {on} {joint} {role}")
+    if path == "grants":
+        cli.screen.warnings(answer)
 
 
 def grants(

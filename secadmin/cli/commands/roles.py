@@ -52,7 +52,10 @@ def junior(
     with cli.api() as api:
         if remove:
             api.delete("roles", senior, "juniors", role)
-        else:
-            api.post("roles", senior, "juniors", body={"role": role})
-    verb = "does not hold" if remove else "holds"
-    cli.screen.line(f"{senior} {verb} what {role} holds")
+            cli.screen.line(f"{senior} does not hold what {role} holds")
+            return
+        answer = api.post("roles", senior, "juniors", body={"role": role})
+    if cli.screen.answered(answer):
+        return
+    cli.screen.line(f"{senior} holds what {role} holds")
+    cli.screen.warnings(answer)

@@ -28,10 +28,10 @@ def show(
 
 @router.post("/grants")
 def grant(platform: OnPlatform, caller: Authenticated, body: GrantBody) -> dict[str, Any]:
-    """Grant permissions."""
+    """Grant permissions; `warnings` tell what that takes away elsewhere."""
     permissions = [parse_permission(text) for text in body.permissions]
-    changed = grants.grant(platform, caller, body.role, permissions, body.kind, body.name)
-    return {"changed": changed}
+    granted = grants.grant(platform, caller, body.role, permissions, body.kind, body.name)
+    return {"changed": granted.added, "warnings": granted.warnings}
 
 
 @router.post("/revocations")

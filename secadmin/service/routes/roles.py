@@ -33,10 +33,12 @@ def remove_role(platform: OnPlatform, caller: Authenticated, role: str) -> None:
     people.remove_role(platform, caller, role)
 
 
-@router.post("/{role}/juniors", status_code=204)
-def add_junior(platform: OnPlatform, caller: Authenticated, role: str, body: RoleBody) -> None:
-    """Let the role hold what another one holds."""
-    people.add_seniority(platform, caller, role, body.role)
+@router.post("/{role}/juniors")
+def add_junior(
+    platform: OnPlatform, caller: Authenticated, role: str, body: RoleBody
+) -> dict[str, list[str]]:
+    """Let the role hold what another one holds; `warnings` tell what that takes away elsewhere."""
+    return {"warnings": people.add_seniority(platform, caller, role, body.role)}
 
 
 @router.delete("/{role}/juniors/{junior}", status_code=204)

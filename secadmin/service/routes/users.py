@@ -33,7 +33,7 @@ async def add_user(
 
 @router.post("/{user}/lock", status_code=204)
 def lock(platform: OnPlatform, caller: Authenticated, user: str) -> None:
-    """Lock a user: its sessions and accesses end."""
+    """Lock a user: its sessions and accesses end, and its queries stop."""
     people.set_locked(platform, caller, user, locked=True)
 
 
@@ -43,10 +43,21 @@ def unlock(platform: OnPlatform, caller: Authenticated, user: str) -> None:
     people.set_locked(platform, caller, user, locked=False)
 
 
-@router.post("/{user}/roles", status_code=204)
-def assign_role(platform: OnPlatform, caller: Authenticated, user: str, body: RoleBody) -> None:
-    """Let a user activate a role."""
-    people.assign_role(platform, caller, user, body.role)
+@router.post("/{user}/password-reset")
+async def reset_password(
+    platform: OnPlatform, hashing: InHashingThread, caller: Authenticated, user: str
+) -> dict[str, str]:
+    """A new one-time password, told this once; the user's sessions end."""
+    made = await hashing.run(people.reset_password, platform, caller, user)
+    return {"name": user, "password": made}
+
+
+@router.post("/{user}/roles")
+def assign_role(
+    platform: OnPlatform, caller: Authenticated, user: str, body: RoleBody
+) -> dict[str, list[str]]:
+    """Let a user activate a role; `warnings` tell what that takes away elsewhere."""
+    return {"warnings": people.assign_role(platform, caller, user, body.role)}
 
 
 @router.delete("/{user}/roles/{role}", status_code=204)

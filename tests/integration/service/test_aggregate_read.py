@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
+import pytest
 from sqlalchemy import select
 
 from catalog.clearance import Clearance
@@ -15,7 +17,13 @@ from catalog.plan_json import decode_plan
 from catalog.settings import Settings
 from catalog.topics import lab_topic
 from secadmin.control.platform import Platform
-from tests.integration.kafka.clients import secadmin_producer, write
+from secadmin.kafka.principals import Credentials
+from tests.integration.kafka.clients import (
+    DENIED_TOPIC,
+    parked_reader,
+    secadmin_producer,
+    write,
+)
 from tests.integration.service.conftest import Api, NewUser, add_stream
 
 DECLARED = {"window_ms": 60_000, "keys": ["symbol"], "functions": ["avg", "count"], "minimum": 5}
@@ -36,6 +44,7 @@ def test_only_the_declared_aggregate_can_be_read(
 ) -> None:
     stream, role = fresh("in"), fresh("R")
     add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED)
+    _let_read_its_aggregate(admin, stream)
     outputs = {}
     for text in (FITS, FILTERED, PLAIN):
         outputs[text] = fresh("q")
@@ -59,21 +68,130 @@ def test_only_the_declared_aggregate_can_be_read(
     assert _clearance(platform, again) is None
 
 
+def let_its_role_send(admin: Api, user: str, own: str, sender: str, stream: str) -> Any:
+    """The right to send comes to a role that it could activate and did not."""
+    admin.post(f"/users/{user}/roles", role=sender)
+    body = {"role": sender, "permissions": ["SEND"], "kind": "stream", "name": stream}
+    return admin.post("/grants", **body)
+
+
+def give_it_a_sending_role(admin: Api, user: str, own: str, sender: str, stream: str) -> Any:
+    """It comes to be a member of a role that may send."""
+    body = {"role": sender, "permissions": ["SEND"], "kind": "stream", "name": stream}
+    admin.post("/grants", **body)
+    return admin.post(f"/users/{user}/roles", role=sender)
+
+
+def put_a_sending_role_below(admin: Api, user: str, own: str, sender: str, stream: str) -> Any:
+    """A role that may send becomes junior to its own."""
+    body = {"role": sender, "permissions": ["SEND"], "kind": "stream", "name": stream}
+    admin.post("/grants", **body)
+    return admin.post(f"/roles/{own}/juniors", role=sender)
+
+
+@pytest.mark.parametrize(
+    "let_send", [let_its_role_send, give_it_a_sending_role, put_a_sending_role_below]
+)
+def test_who_is_let_send_gets_no_more_of_it(
+    let_send: Callable[..., Any],
+    admin: Api,
+    new_user: NewUser,
+    platform: Platform,
+    fresh: Callable[[str], str],
+    service_settings: Settings,
+) -> None:
+    """When the call has returned nothing more arrives, though a fetch was parked; kept or not."""
+    stream, output, role, sender = fresh("in"), fresh("q"), fresh("R"), fresh("S")
+    add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED)
+    _let_read_its_aggregate(admin, stream)
+    text = FITS.format(stream=stream)
+    admin.post("/queries", name=output, language="sql", text=text)
+    analyst = new_user(role)
+    admin.post("/roles", name=sender)
+    on_stream = {"role": role, "kind": "stream", "name": stream}
+    admin.post("/grants", **on_stream, permissions=["READ AGGREGATE", "VIEW OBJECT"])
+    admin.post("/grants", role=role, kind="output", name=output, permissions=RIGHTS)
+    given = analyst.post(f"/outputs/{output}/subscriptions", keep=True)
+    credentials = Credentials(given["principal"], given["secret"])
+    topic = _topic(platform, credentials.username)
+    assert topic is not None
+    with parked_reader(service_settings.kafka, credentials, topic, 1) as parked:
+        answer = let_send(admin, analyst.user, role, sender, stream)
+        write(secadmin_producer(service_settings.kafka), topic, ["after", "x" * 200_000])
+        parked.read_until(lambda: DENIED_TOPIC in parked.errors, "the refusal")
+        assert parked.values == []
+    assert _topic(platform, credentials.username) is None
+    (warning,) = answer["warnings"]
+    assert warning.startswith(f"stream {stream}: who could send to it is not shown")
+    asked = {"permission": "READ AGGREGATE", "kind": "stream", "name": stream}
+    why = analyst.get("/explain", **asked)
+    assert not why["allowed"]
+    assert f"(role {sender}, active or not)" in why["reasons"][0]["reason"]
+    # Once it cannot send any more it is shown the aggregate again.
+    body = {"role": sender, "permissions": ["SEND"], "kind": "stream", "name": stream}
+    admin.post("/revocations", **body)
+    assert _topic(platform, credentials.username) is not None
+    assert analyst.get("/explain", **asked)["allowed"]
+
+
+def _let_read_its_aggregate(admin: Api, stream: str) -> None:
+    """The administrator may add queries that give the stream's declared aggregate."""
+    body = {"role": "ADMIN", "permissions": ["READ AGGREGATE"], "kind": "stream", "name": stream}
+    admin.post("/grants", **body)
+
+
+def _topic(platform: Platform, principal: str) -> str | None:
+    with platform.catalog.read() as session:
+        return session.scalar(select(Access.topic).where(Access.principal == principal))
+
+
 def test_one_query_at_a_time_gives_it(
     admin: Api, new_user: NewUser, fresh: Callable[[str], str]
 ) -> None:
     """Two that were added one after the other would tell the tuples in between."""
     stream = fresh("in")
     add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED)
+    _let_read_its_aggregate(admin, stream)
     add = {"language": "sql", "text": FITS.format(stream=stream)}
     first, second = fresh("q"), fresh("q")
     admin.post("/queries", name=first, **add)
     refused = admin.call("POST", "/queries", json={"name": second, **add})
     assert refused.status_code == 409
-    assert "subscribe to that one's output" in refused.json()["detail"]
+    assert "the stream's declared aggregate is in use" in refused.json()["detail"]
     admin.post("/queries", name=fresh("q"), language="sql", text=FILTERED.format(stream=stream))
     admin.delete(f"/queries/{first}")
     admin.post("/queries", name=second, **add)
+
+
+def test_who_may_not_read_it_neither_takes_it_nor_keeps_it_from_being_given_back(
+    admin: Api, new_user: NewUser, fresh: Callable[[str], str]
+) -> None:
+    stream, schema, output, role = fresh("in"), fresh("s"), fresh("q"), fresh("R")
+    add_stream(admin, stream, schema, declared_aggregate=DECLARED)
+    developer = new_user(role)
+    admin.post("/grants", role=role, kind="system", permissions=["ADD QUERY"])
+    for kind, name in (("schema", schema), ("stream", stream)):
+        admin.post("/grants", role=role, kind=kind, name=name, permissions=["VIEW OBJECT"])
+    add = {"name": fresh("q"), "language": "sql", "text": FITS.format(stream=stream)}
+    needs = "that needs READ AGGREGATE on the stream"
+
+    def refused(body: dict[str, str]) -> bool:
+        answer = developer.call("POST", "/queries", json=body)
+        return answer.status_code == 403 and needs in answer.text and stream not in answer.text
+
+    assert refused(add)
+    # Whether somebody else has it already, it is told nothing of.
+    _let_read_its_aggregate(admin, stream)
+    admin.post("/queries", **add | {"name": output})
+    assert refused(add)
+    admin.post("/grants", role=role, kind="output", name=output, permissions=RIGHTS)
+    above = {"name": fresh("q"), "language": "sql", "text": f"SELECT mean FROM {output}"}
+    assert refused(above), "what reads it keeps it from being removed"
+    on_stream = {"role": role, "kind": "stream", "name": stream}
+    admin.post("/grants", **on_stream, permissions=["READ AGGREGATE"])
+    developer.post("/queries", **above)
+    taken = developer.call("POST", "/queries", json=add)
+    assert (taken.status_code, "in use" in taken.text, output in taken.text) == (409, True, False)
 
 
 def test_what_a_query_may_have_seen_in_part_is_not_aggregated(
@@ -82,6 +200,7 @@ def test_what_a_query_may_have_seen_in_part_is_not_aggregated(
     stream = fresh("in")
     ahead_ms = 5_000
     add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED, max_ahead_ms=ahead_ms)
+    _let_read_its_aggregate(admin, stream)
     add = {"language": "sql", "text": FITS.format(stream=stream)}
     first, second = fresh("q"), fresh("q")
     admin.post("/queries", name=first, **add)

@@ -56,6 +56,14 @@ def test_a_session_has_its_active_roles_and_their_juniors(staffed: World) -> Non
     assert (subject.user_name, subject.session_id, subject.barred) == ("al", login.id, None)
 
 
+def test_what_it_could_hold_is_all_of_its_users_roles_with_their_juniors(staffed: World) -> None:
+    access = staffed.access("al", "output out1", "D")
+    login = staffed.session("al", "D")
+    held = {staffed.get_role(name) for name in "ABCD"}
+    assert of_session(staffed, login).could_hold == held
+    assert of_access(staffed, access).could_hold == held
+
+
 def test_a_role_that_was_taken_counts_no_more(staffed: World, catalog: Catalog) -> None:
     login = staffed.session("al", "A", "D")
     take(catalog, staffed.get(User, "al"), staffed.role("A"))

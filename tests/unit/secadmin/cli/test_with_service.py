@@ -121,6 +121,49 @@ def test_roles_of_a_session(new_user: NewUser) -> None:
     assert bob.json("whoami")["roles"] == ["CUSTOMER 1"]
 
 
+def test_a_grant_warns_of_what_it_takes_away(admin: Terminal, new_user: NewUser) -> None:
+    declared = ("--declare-window=1m", "--declare-function=avg", "--declare-minimum=5")
+    admin.ok("schema", "add", "trades", "ts:timestamp!", "price:double")
+    admin.ok("stream", "add", "in1", "--schema=trades", "--event-time=ts", *declared)
+    new_user("bob", "READER", "SENDER")
+    admin.ok("role", "add", "LOWER")
+    on = ("on", "stream", "in1")
+    warning = "warning: stream in1: who could send to it is not shown its declared aggregate"
+    assert not admin.run("grant", "READER", "READ AGGREGATE", *on).stderr
+    assert not admin.run("grant", "LOWER", "SEND", *on).stderr
+    assert warning in admin.run("role", "junior", "READER", "LOWER").stderr
+    admin.ok("role", "junior", "READER", "LOWER", "--remove")
+    assert warning in admin.run("grant", "SENDER", "SEND", *on).stderr
+    assert not admin.run("grant", "SENDER", "VIEW OBJECT", *on).stderr
+    assert warning in admin.run("grant", "READER", "READ TUPLE", *on).stderr
+    new_user("al", "READER")
+    assert warning in admin.run("user", "assign", "al", "SENDER").stderr
+    assert not admin.run("user", "assign", "al", "SENDER").stderr, "it changes nothing"
+
+
+def test_what_runs_is_stopped_and_removed_by_id(admin: Terminal, output: str) -> None:
+    (row,) = admin.json("execution", "list")
+    execution = str(row["id"])
+    assert admin.json("stream", "readers", "in1") == [{"id": row["id"], "running": True}]
+    assert f"stopped executions {execution}" in admin.ok("stream", "stop-readers", "in1")
+    assert "nothing: it had stopped before" in admin.ok("execution", "stop", execution)
+    assert "stopped by the owner of a stream" in admin.ok("query", "show", output)
+    admin.ok("query", "start", output)
+    assert f"stopped executions {execution}" in admin.ok("execution", "stop", execution)
+    assert "is weak" in admin.ok("execution", "weak", execution, "on")
+    assert f"removed executions {execution}" in admin.ok("execution", "remove", execution)
+    assert admin.json("execution", "list") == []
+
+
+def test_a_forgotten_password(admin: Terminal, new_user: NewUser) -> None:
+    bob = new_user("bob")
+    made = admin.json("user", "reset-password", "bob")["password"]
+    assert bob.run("whoami").exit_code == 3
+    bob.ok("login", "bob", "--password-stdin", text=f"{made}\n")
+    assert bob.json("whoami")["must_change_password"] is True
+    assert "one-time password of bob: " in admin.ok("user", "reset-password", "bob")
+
+
 def test_users_and_roles(admin: Terminal, new_user: NewUser) -> None:
     bob = new_user("bob", "A")
     admin.ok("role", "add", "B")
