@@ -48,6 +48,7 @@ def test_who_could_send_is_not_given_the_aggregated_category(
     world.stream("in1", 3, 70)
     world.stream("in2", 4, 71)
     for stream in ("stream in1", "stream in2"):
+        world.grant("S", "VIEW OBJECT", stream)
         world.grant("T", "READ TUPLE", stream)
         world.grant("A", "READ AGGREGATE", stream)
     world.grant("S", "SEND", "stream in1")
@@ -61,6 +62,7 @@ def test_explain_tells_who_is_kept_out_and_why(world: World) -> None:
     world.user("al", "A", "S")
     stream = world.stream("in1", 0, 1)
     world.grant("A", "READ AGGREGATE", "stream in1")
+    world.grant("A", "VIEW OBJECT", "stream in1")
     login = world.session("al", "A")
     asked = Permission.READ_AGGREGATE
     assert world.ask(login, lambda a, s: a.decide(s, asked, stream)).allowed
@@ -177,13 +179,16 @@ def test_every_other_permission_gives_no_category(world: World) -> None:
     assert clearance(world, "R") == Clearance()
 
 
-def test_read_aggregate_gives_no_kind_but_aggregated(world: World) -> None:
+@pytest.mark.parametrize(("permission", "given"), [("READ AGGREGATE", {1}), ("READ TUPLE", {0, 1})])
+def test_they_give_no_kind_but_source_and_aggregated(
+    world: World, permission: str, given: set[int]
+) -> None:
     world.user("al", "R")
     stream = world.stream("in1", 0, 1)
-    for bit, kind in enumerate(("", "aggregate", "Aggregated", "aggregated ", "z"), start=2):
+    for bit, kind in enumerate(("", "aggregate", "Aggregated", "aggregated ", "s", "z"), start=2):
         world.add(CategoryRow(bit=bit, kind=kind, stream_id=stream.id))
-    world.grant("R", "READ AGGREGATE", "stream in1")
-    assert clearance(world, "R") == Clearance.of(1)
+    world.grant("R", permission, "stream in1")
+    assert clearance(world, "R") == Clearance.of(*given)
 
 
 def test_who_is_barred_has_no_clearance_whatever_its_roles(world: World) -> None:
