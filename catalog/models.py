@@ -173,13 +173,17 @@ class StreamRow(Base):
 
 
 class QueryRow(Base):
-    """A standing query as it was added; `running` is what its holders want it to be."""
+    """A standing query as it was added; `running` is what its holders want it to be.
+
+    `stopped_because` says why somebody else stopped it; empty where its holders did.
+    """
 
     __tablename__ = "queries"
     object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
     language: Mapped[str] = mapped_column(String(16))
     text: Mapped[str]
     running: Mapped[bool] = mapped_column(default=True)
+    stopped_because: Mapped[str] = mapped_column(String(200), default="")
 
 
 class OutputRow(Base):

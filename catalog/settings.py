@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.errors import InvalidInput
+from catalog.user_limits import UserLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ class Settings:
     kafka: KafkaSettings
     secadmin: SecAdminSettings
     secfilter: SecFilterSettings
+    user_limits: UserLimits = field(default_factory=UserLimits)
 
     @classmethod
     def load(cls, path: Path) -> Settings:
@@ -113,6 +115,7 @@ class Settings:
                 kafka=_kafka(data["kafka"]),
                 secadmin=_secadmin(data["secadmin"]),
                 secfilter=_secfilter(data["secfilter"]),
+                user_limits=UserLimits.of(data.get("limits", {}).get("user", {})),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"the settings {path} lack or misstate {error}") from None

@@ -57,7 +57,9 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
     ensure_initialised(catalog, settings.secadmin.first_password_file, passwords)
 
     locks = topic_locks(catalog)
-    cluster = Cluster(settings.kafka, lambda topic: locks([topic], TOPIC_PATIENCE))
+    cluster = Cluster(
+        settings.kafka, lambda topic: locks([topic], TOPIC_PATIENCE), settings.user_limits
+    )
     places = (HeadFile(settings.secadmin.audit_heads_file), cluster.head_topic)
     anchors = Anchors([Sender(each, key, catalog.clock, catalog.newest_head) for each in places])
     catalog.tell_heads(anchors.offer)
@@ -70,6 +72,7 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
         ca_pem=settings.kafka.ca_file.read_text(),
         clock=catalog.clock,
         anchors=anchors,
+        user_limits=settings.user_limits,
     )
 
 

@@ -10,6 +10,7 @@ import typer
 from secadmin.cli.commands import (
     accesses,
     consume,
+    executions,
     grants,
     inspection,
     outputs,
@@ -62,6 +63,7 @@ _GROUPS = {
     "stream": (streams.app, "Objects"),
     "query": (queries.app, "Objects"),
     "output": (outputs.app, "Objects"),
+    "execution": (executions.app, "Objects"),
     "audit": (inspection.audit, "Rights"),
 }
 for _panel, _commands in _PANELS.items():

@@ -14,6 +14,7 @@ from catalog.topics import in_topic, out_pattern, quarantine_topic
 from catalog.wanted import is_fed
 from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
+from secadmin.control.room import require_room_for_access
 from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND, undone_topics
 from secadmin.control.work import Caller, reading, working
 from secadmin.kafka.acl import group_prefix
@@ -65,11 +66,13 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
     principal = new_principal_name(kind)
     with reading(platform, caller, f"prepare access: {kind}", f"{object_kind} {name}") as view:
         view.require(permission, view.find(object_kind, name))
+        require_room_for_access(platform.user_limits, view.session, view.subject.user_id)
     # A principal without an access, should what follows fail, is swept away by the upkeep.
     secret = platform.kafka.create_principal(principal)
     with working(platform, caller, f"access: {kind}", f"{object_kind} {name}") as work:
         obj = work.find(object_kind, name)
         work.require(permission, obj)
+        require_room_for_access(platform.user_limits, work.session, work.subject.user_id)
         own = select(Role).where(Role.id.in_(work.subject.active_role_ids))
         access = Access(
             kind=kind,

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from sqlalchemy import orm, select
 
 from catalog.errors import Conflict, InvalidInput
-from catalog.models import Object, OutputInput, OutputRow, StreamRow
+from catalog.label import Label
+from catalog.models import CategoryRow, Object, OutputInput, OutputRow, StreamRow
 from catalog.plan import Plan, with_relations
 from catalog.plan_check import lowered_streams
 from catalog.plan_json import decode_plan
@@ -41,6 +42,16 @@ def require_alone(session: orm.Session, plans: Iterable[Plan]) -> None:
             "the stream's declared aggregate is in use; ask the stream's owner, or compute "
             "something else"
         )
+
+
+def streams_of(session: orm.Session, reached: Label) -> list[Object]:
+    """The streams whose aggregated category is among these."""
+    found = (
+        select(Object)
+        .join(CategoryRow, CategoryRow.stream_id == Object.id)
+        .where(CategoryRow.kind == "aggregated", CategoryRow.bit.in_(reached.categories()))
+    )
+    return list(session.scalars(found.order_by(Object.id)))
 
 
 def seen_from(

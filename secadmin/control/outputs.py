@@ -12,13 +12,17 @@ from catalog.plan_json import decode
 from catalog.relation import Relation
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import of_objects
-from secadmin.control.work import Caller, reading, working
+from secadmin.control.work import Caller, Work, reading, working
 
 
 @dataclass(frozen=True, slots=True)
 class OutputView:
-    """An output as it is shown; `query` is None for who may not view it."""
+    """An output as it is shown; `query` is None for who may not view it.
 
+    `execution` is the id of what runs for it.
+    """
+
+    execution: int
     query: str | None
     relation: Relation
     weak: bool
@@ -32,7 +36,7 @@ def show_output(platform: Platform, caller: Caller, name: str) -> OutputView:
         row = view.session.get_one(OutputRow, obj.id)
         query = view.session.get_one(Object, row.query_id)
         name_of_query = query.name if view.may_view(query) else None
-        return OutputView(name_of_query, decode(row.relation), row.weak, row.retention_ms)
+        return OutputView(obj.id, name_of_query, decode(row.relation), row.weak, row.retention_ms)
 
 
 def set_weak(platform: Platform, caller: Caller, name: str, weak: bool) -> None:
@@ -45,12 +49,17 @@ def set_weak(platform: Platform, caller: Caller, name: str, weak: bool) -> None:
         obj = work.find(ObjectKind.OUTPUT, name)
         work.require_system(Permission.CHANGE_SYSTEM)
         row = work.session.get_one(OutputRow, obj.id)
-        work.detail["weak"] = weak
-        if row.weak != weak:
-            row.weak = weak
-            own = select(DeliveryClass).where(DeliveryClass.output_id == obj.id)
-            for delivery_class in work.session.scalars(own):
-                delivery_class.closed_at = delivery_class.closed_at or platform.clock()
-            work.session.flush()
-            work.change.bump_generation()
-        work.settlement.settle(of_objects(obj.id))
+        turn(platform, work, row, weak)
+
+
+def turn(platform: Platform, work: Work, output: OutputRow, weak: bool) -> None:
+    """Turn weak semantics of the output on or off, whoever asks."""
+    work.detail["weak"] = weak
+    if output.weak != weak:
+        output.weak = weak
+        own = select(DeliveryClass).where(DeliveryClass.output_id == output.object_id)
+        for delivery_class in work.session.scalars(own):
+            delivery_class.closed_at = delivery_class.closed_at or platform.clock()
+        work.session.flush()
+        work.change.bump_generation()
+    work.settlement.settle(of_objects(output.object_id))

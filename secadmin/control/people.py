@@ -9,6 +9,8 @@ from catalog.models import (
     AccessRole,
     Grant,
     Membership,
+    Object,
+    QueryRow,
     Role,
     Seniority,
     Session,
@@ -23,6 +25,7 @@ from catalog.senders import kept_from_aggregates
 from catalog.sessions import end_session, open_sessions_of
 from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
+from secadmin.control.queries import stop_for
 from secadmin.control.sender_warnings import warnings_about
 from secadmin.control.settlement import (
     members_of,
@@ -76,7 +79,10 @@ def add_user(platform: Platform, caller: Caller, name: str, password: str | None
 
 
 def set_locked(platform: Platform, caller: Caller, name: str, locked: bool) -> None:
-    """Lock a user, which ends its sessions and accesses, or unlock it, which restores neither."""
+    """Lock a user, or unlock it, which restores nothing.
+
+    Locking ends the user's sessions and accesses and stops its queries.
+    """
     with working(platform, caller, "lock" if locked else "unlock", f"user {name}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
         user = work.user(name)
@@ -86,8 +92,36 @@ def set_locked(platform: Platform, caller: Caller, name: str, locked: bool) -> N
             return
         for login in open_sessions_of(work.session, user):
             end_session(work.change, login, "end session", "the user was locked")
+        own = (
+            select(QueryRow)
+            .join(Object, Object.id == QueryRow.object_id)
+            .where(Object.owner_id == user.id, Object.removed_at.is_(None))
+        )
+        stop_for(work, work.session.scalars(own).all(), "stopped when its owner was locked")
         work.session.flush()
         work.settlement.settle(of_user(user))
+
+
+def reset_password(platform: Platform, caller: Caller, name: str) -> str:
+    """Give a user a new one-time password, which is returned; it is changed at the next login.
+
+    The user's sessions end, and their accesses with them, fenced; kept accesses go on.
+    """
+    target = f"user {name}"
+    with reading(platform, caller, "prepare password", target) as view:
+        view.require_system(Permission.CHANGE_SYSTEM)
+    made = one_time_password()
+    hashed = platform.passwords.hash(made)
+    with working(platform, caller, "reset password", target) as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        user = work.user(name)
+        user.password_hash, user.must_change_password = hashed, True
+        user.failed_logins, user.logins_stopped_until = 0, None
+        for login in open_sessions_of(work.session, user):
+            end_session(work.change, login, "end session", "the password was reset")
+        work.session.flush()
+        work.settlement.settle(of_user(user))
+    return made
 
 
 def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> list[str]:

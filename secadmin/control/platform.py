@@ -10,6 +10,7 @@ from typing import Protocol
 from catalog.passwords import Passwords
 from catalog.pulse import Pulse
 from catalog.store import Catalog
+from catalog.user_limits import UserLimits
 from secadmin.control.alignment import Alignment, TopicControl
 from secadmin.control.anchors import Anchors
 from secadmin.control.wanted_access import WantedState
@@ -69,3 +70,4 @@ class Platform:
     clock: Callable[[], datetime]
     anchors: Anchors
     pulse: Pulse = field(default_factory=Pulse)
+    user_limits: UserLimits = field(default_factory=UserLimits)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlalchemy import select
 
-from catalog.errors import InvalidInput
+from catalog.errors import Denied, InvalidInput
+from catalog.label import combine
 from catalog.models import (
     DeliveryClass,
     Object,
@@ -21,13 +22,14 @@ from catalog.namespace import Namespace
 from catalog.output_relation import output_relation
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
-from catalog.plan_check import check_plan
-from catalog.plan_json import decode, encode, encode_plan
+from catalog.plan_check import check_plan, reach
+from catalog.plan_json import decode, decode_plan, encode, encode_plan
 from catalog.relation import Relation
 from catalog.schema import Schema
 from secadmin.control import declared, streams
 from secadmin.control.platform import Platform
 from secadmin.control.query_views import outputs_of
+from secadmin.control.room import require_room_to_run
 from secadmin.control.settlement import of_objects
 from secadmin.control.work import Caller, Reading, Work, reading, working
 from secadmin.languages import parse_borealis, parse_sql
@@ -74,6 +76,25 @@ class VisibleRelations:
         return decode(output.relation)  # type: ignore[no-any-return]
 
 
+def _require_aggregates(view: Reading, plans: Iterable[Plan]) -> None:
+    """Require READ AGGREGATE for what gives a declared aggregate, or reads what does.
+
+    Whoever may not see the aggregate could else keep it from all: it is in one query at a time, and
+    a query that others read is not removed. Raises Denied, which names no stream: that may be
+    hidden.
+    """
+    reached = combine(map(reach, plans))
+    for stream in declared.streams_of(view.session, reached):
+        decision = view.authorizer.decide(view.subject, Permission.READ_AGGREGATE, stream)
+        view.authorizer.trail.append(decision)
+        if not decision.allowed:
+            raise Denied(
+                "the query gives a stream's declared aggregate, or reads an output that does; "
+                f"that needs {Permission.READ_AGGREGATE} on the stream, which its owner grants, "
+                "and no right to send to it"
+            )
+
+
 def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> dict[str, Schema]:
     """Add a query and start it; returns its outputs with their schemas.
 
@@ -88,6 +109,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
         view.require_free(Namespace.QUERY, wanted.name)
         for name in plans:
             view.require_free(Namespace.RELATION, check_object_name(name))
+        _require_aggregates(view, plans.values())
     for name in plans:
         platform.kafka.create_output_topics(name)
     topics = {relation.topic for plan in plans.values() for relation in sources(plan)}
@@ -100,6 +122,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
         if {name: again.relation(name) for name in named} != named:
             raise InvalidInput("what the query reads has changed meanwhile; add it again")
         work.detail["reads"] = sorted(named)
+        _require_aggregates(work, plans.values())
         _store(platform, work, wanted, plans, offsets)
     return {name: check_plan(plan) for name, plan in plans.items()}
 
@@ -128,6 +151,8 @@ def _store(
 ) -> None:
     work.require_free(Namespace.QUERY, wanted.name)
     declared.require_alone(work.session, plans.values())
+    own = work.subject.user_id
+    require_room_to_run(platform.user_limits, work.session, own, plans.values())
     query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
     work.session.add(
         QueryRow(object_id=query.id, language=wanted.language, text=wanted.text, running=True)
@@ -176,7 +201,14 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
     with working(platform, caller, action, f"query {name}") as work:
         query = work.find(ObjectKind.QUERY, name)
         work.require(Permission.SET_QUERY_STATUS, query)
-        work.session.get_one(QueryRow, query.id).running = running
+        row = work.session.get_one(QueryRow, query.id)
+        if running and not row.running:
+            outputs = [output.id for output in outputs_of(work, query)]
+            rows = select(OutputRow.plan).where(OutputRow.object_id.in_(outputs))
+            plans = map(decode_plan, work.session.scalars(rows))
+            require_room_to_run(platform.user_limits, work.session, query.owner_id, plans)
+        # A stop by others keeps its reason until the query is started.
+        row.running, row.stopped_because = running, "" if running else row.stopped_because
         work.change.bump_generation()
 
 
@@ -185,15 +217,41 @@ def remove_query(platform: Platform, caller: Caller, name: str) -> None:
     with working(platform, caller, "remove query", f"query {name}") as work:
         query = work.find(ObjectKind.QUERY, name)
         work.require(Permission.CHANGE_PERM, query)
-        outputs = outputs_of(work, query)
-        ids = [output.id for output in outputs]
-        for output in outputs:
-            streams.require_unread(work, output, besides=frozenset(ids))
-            output.removed_at = platform.clock()
-        query.removed_at = query.gone_at = platform.clock()
-        classes = select(DeliveryClass).where(DeliveryClass.output_id.in_(ids))
-        for delivery_class in work.session.scalars(classes):
-            delivery_class.closed_at = delivery_class.closed_at or platform.clock()
-        work.session.flush()
-        work.settlement.settle(of_objects(*ids))
+        remove(platform, work, query)
+
+
+def remove(platform: Platform, work: Work, query: Object) -> list[int]:
+    """Remove the query, whoever asks, with its outputs, whose ids are returned.
+
+    Raises Conflict, with the ids of those that block it, while other queries read an output.
+    """
+    outputs = outputs_of(work, query)
+    ids = [output.id for output in outputs]
+    for output in outputs:
+        streams.require_unread(work, output, besides=frozenset(ids))
+        output.removed_at = platform.clock()
+    query.removed_at = query.gone_at = platform.clock()
+    classes = select(DeliveryClass).where(DeliveryClass.output_id.in_(ids))
+    for delivery_class in work.session.scalars(classes):
+        delivery_class.closed_at = delivery_class.closed_at or platform.clock()
+    work.session.flush()
+    work.settlement.settle(of_objects(*ids))
+    work.change.bump_generation()
+    return ids
+
+
+def stop_for(work: Work, queries: Iterable[QueryRow], reason: str) -> list[int]:
+    """Stop queries of others, whoever asks; `reason` is shown to who may view them.
+
+    Returns the ids of their outputs, those of queries that had been stopped before left out.
+    """
+    stopped: list[int] = []
+    for row in queries:
+        if row.running:
+            row.running, row.stopped_because = False, reason
+            query = work.session.get_one(Object, row.object_id)
+            stopped += [output.id for output in outputs_of(work, query)]
+    if stopped:
         work.change.bump_generation()
+    work.detail["stopped"] = sorted(stopped)
+    return sorted(stopped)

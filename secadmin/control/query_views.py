@@ -96,7 +96,7 @@ def _view(view: Reading, query: Object, alive: bool) -> QueryView:
         running=row.running,
         outputs=tuple(output.name for output in outputs if view.may_view(output)),
         state=state.state,
-        message=state.message,
+        message=row.stopped_because or state.message,
         since=state.since,
         withheld=_withheld(statuses) if _may_see_counts(view) else None,
     )

@@ -165,9 +165,13 @@ def require_unread(work: Work, relation: Object, besides: frozenset[int] = froze
             Object.removed_at.is_(None),
             Object.id.not_in(besides),
         )
+        .order_by(Object.id)
     )
-    if work.session.scalar(readers.limit(1)) is not None:
-        raise Conflict(f"queries still read {relation.name!r}; they are removed first")
+    if blocking := list(work.session.scalars(readers)):
+        raise Conflict(
+            f"queries still read {relation.name!r}; they are removed first: "
+            f"executions {', '.join(map(str, blocking))}"
+        )
 
 
 def _check(view: Reading, wanted: StreamDefinition) -> tuple[Object, Schema]:

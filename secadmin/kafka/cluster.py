@@ -7,6 +7,7 @@ from typing import Protocol
 
 from catalog.settings import KafkaSettings
 from catalog.topics import HEAD_TOPIC, in_topic, lab_topic, quarantine_topic
+from catalog.user_limits import UserLimits
 from secadmin.kafka.access import Lock, PrincipalsOf, TopicAccess
 from secadmin.kafka.acl import Acl, TopicAcl, platform_acls, read_acls, write_acls
 from secadmin.kafka.acls import Acls
@@ -15,6 +16,7 @@ from secadmin.kafka.fence import Fence
 from secadmin.kafka.fence_writer import FenceWriter
 from secadmin.kafka.head_topic import HeadTopic
 from secadmin.kafka.principals import Principals
+from secadmin.kafka.quotas import Quotas
 from secadmin.kafka.reconcile import Reconciler, Taking
 from secadmin.kafka.topics import DAY_MS, Topics, TopicSpec
 from secadmin.kafka.wire.connections import BrokerConnections
@@ -40,7 +42,12 @@ class WantedAccess(Protocol):
 class Cluster:
     """All that the service does in Kafka. Safe to share between threads."""
 
-    def __init__(self, settings: KafkaSettings, lock: Lock) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        lock: Lock,
+        limits: UserLimits = UserLimits(),  # noqa: B008 - a frozen value
+    ) -> None:
         """Connect as SecAdmin. `lock` gives a topic's lock, for reconciliation alone.
 
         Raises Unavailable while Kafka is away.
@@ -53,6 +60,12 @@ class Cluster:
         self._audit_account = settings.audit.username
         self._topics = Topics(self._admins, settings)
         self._principals = Principals(self._admins, removes=settings.removes_users)
+        self._quotas = Quotas(
+            self._admins,
+            self._connections,
+            limits.produced_bytes_per_s,
+            limits.fetched_bytes_per_s,
+        )
         self._acls = Acls(self._admins, self._connections)
         fence = Fence(self._admins, self._topics, self._writer, self._connections)
         self._access = TopicAccess(self._acls, fence, lock)
@@ -95,8 +108,11 @@ class Cluster:
         return {topic: {str(p): end for p, end in ends.items()} for topic, ends in found.items()}
 
     def create_principal(self, name: str) -> str:
-        """Create the SCRAM user and return its new random password."""
-        return self._principals.create(name).password
+        """Create the SCRAM user, bound to the rates, and return its new random password."""
+        # In this order, so that whatever fails leaves a user that the upkeep finds and deletes.
+        secret = self._principals.create(name).password
+        self._quotas.give(name)
+        return secret
 
     def principals(self) -> frozenset[str]:
         """All SCRAM users that are not closed for good."""
@@ -107,8 +123,9 @@ class Cluster:
         return self._principals.count_closed()
 
     def delete_principal(self, name: str) -> None:
-        """Delete all ACLs of the SCRAM user, then remove it or close it for good."""
+        """Delete all ACLs and quotas of the SCRAM user, then remove it or close it for good."""
         self._acls.delete_of_principal(name)
+        self._quotas.take_back(name)
         self._principals.delete(name)
 
     def allow_read(self, principals_of: PrincipalsOf) -> None:

@@ -78,6 +78,8 @@ AUTHORIZER = {
         "a grant includes another permission only where READ TUPLE is held for READ AGGREGATE"
     ),
     f'{_INCLUDES} if held == permission else f", which includes {{permission}}"': _ONE_EACH,
+    "if permission is not Permission.READ_AGGREGATE: -> "
+    "if permission != Permission.READ_AGGREGATE:": _ONE_EACH,
     f"{_LOOKS} == Permission.VIEW_OBJECT": _ONE_EACH,
     f"{_LOOKS} >= Permission.VIEW_OBJECT": _LAST_PERMISSION,
     f"{_LOOKS} > Permission.VIEW_OBJECT": "VIEW OBJECT is then decided twice, both times the same",

@@ -136,6 +136,7 @@ def _queries() -> None:
         sa.Column("language", sa.String(16), nullable=False),
         sa.Column("text", sa.String, nullable=False),
         sa.Column("running", sa.Boolean, nullable=False),
+        sa.Column("stopped_because", sa.String(200), nullable=False),
     )
     op.create_table(
         "outputs",

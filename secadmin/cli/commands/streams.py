@@ -1,4 +1,4 @@
-"""stream add, show, remove."""
+"""stream add, show, readers, stop-readers, remove."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from catalog.errors import InvalidInput
 from catalog.permission import ObjectKind
 from catalog.record_format import TimeFormat, UnknownFields
+from secadmin.cli.commands.executions import ids_of
 from secadmin.cli.completion import names_of
 from secadmin.cli.context import cli_of
 from secadmin.cli.durations import byte_count, milliseconds
@@ -114,6 +115,24 @@ def show(ctx: typer.Context, name: StreamName) -> None:
     cli.screen.fields(answer)
     cli.screen.line("")
     cli.screen.rows(attributes, "no attributes")
+
+
+@app.command()
+def readers(ctx: typer.Context, name: StreamName) -> None:
+    """List what reads a stream, of whomever: ids alone."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        cli.screen.rows(api.get("streams", name, "readers"), f"nothing reads {name}")
+
+
+@app.command("stop-readers")
+def stop_readers(ctx: typer.Context, name: StreamName) -> None:
+    """Stop all queries that read a stream; their owners are told why."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer = api.post("streams", name, "readers", "stop")
+    if not cli.screen.answered(answer):
+        cli.screen.line(f"stopped {ids_of(answer['stopped'])}")
 
 
 @app.command()

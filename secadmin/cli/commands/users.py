@@ -1,4 +1,4 @@
-"""user add, list, lock, unlock, assign, unassign."""
+"""user add, list, lock, unlock, reset-password, assign, unassign."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def list_users(ctx: typer.Context) -> None:
 
 @app.command()
 def lock(ctx: typer.Context, user: UserName) -> None:
-    """Lock a user: its sessions and accesses end at once."""
+    """Lock a user: its sessions and accesses end at once, and its queries stop."""
     cli = cli_of(ctx)
     with cli.api() as api:
         api.post("users", user, "lock")
@@ -52,6 +52,16 @@ def unlock(ctx: typer.Context, user: UserName) -> None:
     with cli.api() as api:
         api.post("users", user, "unlock")
     cli.screen.line(f"{user} can log in again")
+
+
+@app.command("reset-password")
+def reset_password(ctx: typer.Context, user: UserName) -> None:
+    """Give a user a new one-time password, shown once; its sessions end at once."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer = api.post("users", user, "password-reset")
+    if not cli.screen.answered(answer):
+        cli.screen.line(f"one-time password of {user}: {answer['password']}")
 
 
 @app.command()

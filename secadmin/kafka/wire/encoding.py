@@ -25,6 +25,11 @@ def int64(value: int) -> bytes:
     return struct.pack(">q", value)
 
 
+def float64(value: float) -> bytes:
+    """A floating-point number of 64 bits."""
+    return struct.pack(">d", value)
+
+
 def string(value: str | None) -> bytes:
     """A text with its length, or null."""
     if value is None:

@@ -2,6 +2,7 @@
 
 from secadmin.service.routes import (
     accesses,
+    executions,
     grants,
     inspection,
     outputs,
@@ -22,6 +23,7 @@ ROUTERS = (
     streams.router,
     queries.router,
     outputs.router,
+    executions.router,
     accesses.router,
     inspection.router,
 )

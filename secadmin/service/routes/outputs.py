@@ -21,6 +21,7 @@ def show_output(platform: OnPlatform, caller: Authenticated, name: str) -> dict[
     view = outputs.show_output(platform, caller, name)
     return {
         "name": name,
+        "execution": view.execution,
         "query": view.query,
         "attributes": attributes_of(view.relation.schema),
         "event_time": view.relation.event_time,

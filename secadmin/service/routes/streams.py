@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter
 
 from catalog.record_format import RecordFormat
-from secadmin.control import accesses, streams
+from secadmin.control import accesses, executions, streams
 from secadmin.control.settlement import QUARANTINE, SEND
 from secadmin.service.answers import access_answer, attributes_of
 from secadmin.service.authentication import Authenticated, OnPlatform
@@ -69,6 +70,18 @@ def show_stream(platform: OnPlatform, caller: Authenticated, name: str) -> dict[
 def remove_stream(platform: OnPlatform, caller: Authenticated, name: str) -> None:
     """Remove a stream that no query reads."""
     streams.remove_stream(platform, caller, name)
+
+
+@router.get("/{name}/readers")
+def show_readers(platform: OnPlatform, caller: Authenticated, name: str) -> list[dict[str, Any]]:
+    """The executions that read the stream."""
+    return [asdict(reader) for reader in executions.readers_of_stream(platform, caller, name)]
+
+
+@router.post("/{name}/readers/stop")
+def stop_readers(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, list[int]]:
+    """Stop the queries that read the stream; `stopped` are the ids of their executions."""
+    return {"stopped": executions.stop_readers(platform, caller, name)}
 
 
 @router.post("/{name}/quarantine", status_code=201)

@@ -33,7 +33,7 @@ async def add_user(
 
 @router.post("/{user}/lock", status_code=204)
 def lock(platform: OnPlatform, caller: Authenticated, user: str) -> None:
-    """Lock a user: its sessions and accesses end."""
+    """Lock a user: its sessions and accesses end, and its queries stop."""
     people.set_locked(platform, caller, user, locked=True)
 
 
@@ -41,6 +41,15 @@ def lock(platform: OnPlatform, caller: Authenticated, user: str) -> None:
 def unlock(platform: OnPlatform, caller: Authenticated, user: str) -> None:
     """Let a locked user log in again."""
     people.set_locked(platform, caller, user, locked=False)
+
+
+@router.post("/{user}/password-reset")
+async def reset_password(
+    platform: OnPlatform, hashing: InHashingThread, caller: Authenticated, user: str
+) -> dict[str, str]:
+    """A new one-time password, told this once; the user's sessions end."""
+    made = await hashing.run(people.reset_password, platform, caller, user)
+    return {"name": user, "password": made}
 
 
 @router.post("/{user}/roles")

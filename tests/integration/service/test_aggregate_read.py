@@ -36,6 +36,7 @@ def test_only_the_declared_aggregate_can_be_read(
 ) -> None:
     stream, role = fresh("in"), fresh("R")
     add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED)
+    _let_read_its_aggregate(admin, stream)
     outputs = {}
     for text in (FITS, FILTERED, PLAIN):
         outputs[text] = fresh("q")
@@ -59,24 +60,59 @@ def test_only_the_declared_aggregate_can_be_read(
     assert _clearance(platform, again) is None
 
 
+def _let_read_its_aggregate(admin: Api, stream: str) -> None:
+    """The administrator may add queries that give the stream's declared aggregate."""
+    body = {"role": "ADMIN", "permissions": ["READ AGGREGATE"], "kind": "stream", "name": stream}
+    admin.post("/grants", **body)
+
+
 def test_one_query_at_a_time_gives_it(
     admin: Api, new_user: NewUser, fresh: Callable[[str], str]
 ) -> None:
     """Two that were added one after the other would tell the tuples in between."""
     stream = fresh("in")
     add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED)
+    _let_read_its_aggregate(admin, stream)
     add = {"language": "sql", "text": FITS.format(stream=stream)}
     first, second = fresh("q"), fresh("q")
     admin.post("/queries", name=first, **add)
     refused = admin.call("POST", "/queries", json={"name": second, **add})
     assert refused.status_code == 409
-    assert refused.json()["detail"] == (
-        "the stream's declared aggregate is in use; ask the stream's owner, or compute something "
-        "else"
-    )
+    assert "the stream's declared aggregate is in use" in refused.json()["detail"]
     admin.post("/queries", name=fresh("q"), language="sql", text=FILTERED.format(stream=stream))
     admin.delete(f"/queries/{first}")
     admin.post("/queries", name=second, **add)
+
+
+def test_who_may_not_read_it_neither_takes_it_nor_keeps_it_from_being_given_back(
+    admin: Api, new_user: NewUser, fresh: Callable[[str], str]
+) -> None:
+    stream, schema, output, role = fresh("in"), fresh("s"), fresh("q"), fresh("R")
+    add_stream(admin, stream, schema, declared_aggregate=DECLARED)
+    developer = new_user(role)
+    admin.post("/grants", role=role, kind="system", permissions=["ADD QUERY"])
+    for kind, name in (("schema", schema), ("stream", stream)):
+        admin.post("/grants", role=role, kind=kind, name=name, permissions=["VIEW OBJECT"])
+    add = {"name": fresh("q"), "language": "sql", "text": FITS.format(stream=stream)}
+    needs = "that needs READ AGGREGATE on the stream"
+
+    def refused(body: dict[str, str]) -> bool:
+        answer = developer.call("POST", "/queries", json=body)
+        return answer.status_code == 403 and needs in answer.text and stream not in answer.text
+
+    assert refused(add)
+    # Whether somebody else has it already, it is told nothing of.
+    _let_read_its_aggregate(admin, stream)
+    admin.post("/queries", **add | {"name": output})
+    assert refused(add)
+    admin.post("/grants", role=role, kind="output", name=output, permissions=RIGHTS)
+    above = {"name": fresh("q"), "language": "sql", "text": f"SELECT mean FROM {output}"}
+    assert refused(above), "what reads it keeps it from being removed"
+    on_stream = {"role": role, "kind": "stream", "name": stream}
+    admin.post("/grants", **on_stream, permissions=["READ AGGREGATE"])
+    developer.post("/queries", **above)
+    taken = developer.call("POST", "/queries", json=add)
+    assert (taken.status_code, "in use" in taken.text, output in taken.text) == (409, True, False)
 
 
 def test_what_a_query_may_have_seen_in_part_is_not_aggregated(
@@ -85,6 +121,7 @@ def test_what_a_query_may_have_seen_in_part_is_not_aggregated(
     stream = fresh("in")
     ahead_ms = 5_000
     add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED, max_ahead_ms=ahead_ms)
+    _let_read_its_aggregate(admin, stream)
     add = {"language": "sql", "text": FITS.format(stream=stream)}
     first, second = fresh("q"), fresh("q")
     admin.post("/queries", name=first, **add)

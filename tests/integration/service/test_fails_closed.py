@@ -39,12 +39,14 @@ NAMING = tuple(
     for o in OPERATIONS
     if str(o) not in OPEN_TO_ALL and {*o.in_path, *o.in_query, *(o.in_body or ())} - NAMELESS
 )
-# CHANGE SYSTEM shows all users and roles, so of these nothing is hidden from who holds it; and who
-# may add something is told that a name is taken (README, "What is not").
+# CHANGE SYSTEM shows all users, roles and executions, so of these nothing is hidden from who holds
+# it; and who may add something is told that a name is taken (README, "What is not").
+_SHOWN_WITH_THE_SYSTEM = ("/users", "/roles", "/executions")
 NAMING_OBJECTS = tuple(
     o
     for o in NAMING
-    if str(o) not in OWN_AFFAIRS | {"POST /schemas"} and not o.path.startswith(("/users", "/roles"))
+    if str(o) not in OWN_AFFAIRS | {"POST /schemas"}
+    and not o.path.startswith(_SHOWN_WITH_THE_SYSTEM)
 )
 
 
@@ -209,9 +211,8 @@ def without_rights(world: World, admin: Api, new_user: NewUser) -> Asker:
     """All that there is is hidden: users, roles and other people's accesses too."""
     access = admin.post(f"/outputs/{world.names['output']}/subscriptions")
     hidden = replace(world, names=world.names | {"principal": access["principal"]})
-    return Asker(
-        new_user(), hidden, never(hidden, *(what for what in hidden.names if what != "system"))
-    )
+    absent = never(hidden, *(what for what in hidden.names if what != "system"))
+    return Asker(new_user(), hidden, replace(absent, execution=2**62))
 
 
 @pytest.fixture(scope="module")

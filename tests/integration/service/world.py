@@ -33,6 +33,7 @@ class World:
 
     names: dict[str, str]
     owner: Api
+    execution: int
 
     def values(self, kind: str) -> dict[str, Any]:
         """A value for every part of every request; `kind` is that of the object it is about."""
@@ -71,6 +72,8 @@ class World:
 
     def in_path(self, method: str, path: str, parameter: str) -> str:
         """The value of a path's parameter: what is deleted is what nothing depends on."""
+        if parameter == "execution":
+            return str(self.execution)
         collection = path.split("/")[1]
         what = parameter if parameter != "name" else _COLLECTIONS[collection]
         if method == "DELETE" and f"lone {what}" in self.names:
@@ -104,7 +107,8 @@ def make_world(owner: Api) -> World:
     owner.post(f"/roles/{names['role']}/juniors", role=names["junior"])
     owner.post("/users", name=names["user"], password=PASSWORD_OF_THEIRS)
     owner.post(f"/users/{names['user']}/roles", role=names["role"])
-    return World(names, owner)
+    execution = owner.get(f"/outputs/{names['output']}")["execution"]
+    return World(names, owner, execution)
 
 
 def all_powerful(world: World, new_user: NewUser) -> tuple[Api, str]:

@@ -123,6 +123,29 @@ def test_roles_of_a_session(new_user: NewUser) -> None:
     assert bob.json("whoami")["roles"] == ["CUSTOMER 1"]
 
 
+def test_what_runs_is_stopped_and_removed_by_id(admin: Terminal, output: str) -> None:
+    (row,) = admin.json("execution", "list")
+    execution = str(row["id"])
+    assert admin.json("stream", "readers", "in1") == [{"id": row["id"], "running": True}]
+    assert f"stopped executions {execution}" in admin.ok("stream", "stop-readers", "in1")
+    assert "nothing: it had stopped before" in admin.ok("execution", "stop", execution)
+    assert "stopped by the owner of a stream" in admin.ok("query", "show", output)
+    admin.ok("query", "start", output)
+    assert f"stopped executions {execution}" in admin.ok("execution", "stop", execution)
+    assert "is weak" in admin.ok("execution", "weak", execution, "on")
+    assert f"removed executions {execution}" in admin.ok("execution", "remove", execution)
+    assert admin.json("execution", "list") == []
+
+
+def test_a_forgotten_password(admin: Terminal, new_user: NewUser) -> None:
+    bob = new_user("bob")
+    made = admin.json("user", "reset-password", "bob")["password"]
+    assert bob.run("whoami").exit_code == 3
+    bob.ok("login", "bob", "--password-stdin", text=f"{made}\n")
+    assert bob.json("whoami")["must_change_password"] is True
+    assert "one-time password of bob: " in admin.ok("user", "reset-password", "bob")
+
+
 def test_users_and_roles(admin: Terminal, new_user: NewUser) -> None:
     bob = new_user("bob", "A")
     admin.ok("role", "add", "B")

@@ -1,0 +1,213 @@
+"""Executions: what runs, one for each output of a query, by id; nothing here names an object.
+
+Who holds CHANGE SYSTEM can so stop what burdens the platform without seeing what it is, and who
+administers a stream can end the reading of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, orm, select
+
+from catalog.errors import NotFound
+from catalog.models import (
+    DeliveryClass,
+    Object,
+    OutputInput,
+    OutputRow,
+    QueryRow,
+    StreamRow,
+)
+from catalog.permission import ObjectKind, Permission
+from catalog.plan import Plan, Source, is_stateful, walk
+from catalog.plan_json import decode_plan
+from catalog.run_state import QueryState, state_of_query
+from secadmin.control.outputs import turn
+from secadmin.control.platform import Platform
+from secadmin.control.queries import remove, stop_for
+from secadmin.control.work import Caller, Work, reading, working
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionView:
+    """What one execution is and takes.
+
+    `sources` is how many places of its plan read something, `classes` how many delivery topics it
+    feeds, `slots` how many tasks run at once for it, which is the partitions that it reads.
+    """
+
+    id: int
+    owner: str
+    running: bool
+    state: str
+    added_at: datetime
+    since: datetime | None
+    kind: str
+    sources: int
+    classes: int
+    slots: int
+    weak: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """An execution that reads a stream, as the stream's administrator sees it."""
+
+    id: int
+    running: bool
+
+
+def list_executions(platform: Platform, caller: Caller) -> list[ExecutionView]:
+    """All executions, whoever may view them. Needs CHANGE SYSTEM."""
+    with reading(platform, caller, "list executions", "system") as view:
+        view.require_system(Permission.CHANGE_SYSTEM)
+        session = view.session
+        alive = platform.pulse.beats(session)
+        partitions: Mapping[int, int] = dict(
+            session.execute(select(StreamRow.object_id, StreamRow.partitions)).tuples().all()
+        )
+        classes = _open_classes(session)
+        rows = session.execute(
+            select(Object, OutputRow, QueryRow.running)
+            .join(OutputRow, OutputRow.object_id == Object.id)
+            .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
+            .where(Object.removed_at.is_(None))
+            .order_by(Object.id)
+        ).all()
+        return [
+            _view(
+                obj,
+                output,
+                running,
+                state_of_query(session, [obj.id], running, alive),
+                classes.get(obj.id, 0),
+                partitions,
+            )
+            for obj, output, running in rows
+        ]
+
+
+def stop_execution(platform: Platform, caller: Caller, execution: int) -> list[int]:
+    """Stop the query that the execution belongs to; the ids of all that stopped with it.
+
+    Needs CHANGE SYSTEM.
+    """
+    with working(platform, caller, "stop execution", f"execution {execution}") as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        query = work.session.get_one(QueryRow, _output(work, execution).query_id)
+        return stop_for(work, [query], "stopped by an administrator")
+
+
+def remove_execution(platform: Platform, caller: Caller, execution: int) -> list[int]:
+    """Remove the query that it belongs to; the ids of all that went with it. Needs CHANGE SYSTEM.
+
+    Raises Conflict, with the ids of those that block it, while other queries read an output.
+    """
+    with working(platform, caller, "remove execution", f"execution {execution}") as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        query = work.session.get_one(Object, _output(work, execution).query_id)
+        removed = remove(platform, work, query)
+        work.detail["removed"] = removed
+        return removed
+
+
+def set_weak(platform: Platform, caller: Caller, execution: int, weak: bool) -> None:
+    """Turn weak semantics of its output on or off, without a right to view it.
+
+    Needs CHANGE SYSTEM.
+    """
+    with working(platform, caller, "set semantics", f"execution {execution}") as work:
+        work.require_system(Permission.CHANGE_SYSTEM)
+        turn(platform, work, _output(work, execution), weak)
+
+
+def readers_of_stream(platform: Platform, caller: Caller, stream: str) -> list[Reader]:
+    """The executions that read the stream itself, of whomever. Needs CHANGE PERM on it."""
+    with reading(platform, caller, "show readers", f"stream {stream}") as view:
+        obj = view.find(ObjectKind.STREAM, stream)
+        view.require(Permission.CHANGE_PERM, obj)
+        return [
+            Reader(output.object_id, query.running)
+            for output, query in _reading(view.session, obj.id)
+        ]
+
+
+def stop_readers(platform: Platform, caller: Caller, stream: str) -> list[int]:
+    """Stop the queries that read the stream; the ids of all that stopped with them.
+
+    Their owners are told why, and go on to hold them. Needs CHANGE PERM on the stream.
+    """
+    with working(platform, caller, "stop readers", f"stream {stream}") as work:
+        obj = work.find(ObjectKind.STREAM, stream)
+        work.require(Permission.CHANGE_PERM, obj)
+        queries = [query for _, query in _reading(work.session, obj.id)]
+        return stop_for(work, queries, "stopped by the owner of a stream that it reads")
+
+
+def _reading(session: orm.Session, relation_id: int) -> list[tuple[OutputRow, QueryRow]]:
+    """The live outputs whose plans read the relation, with their queries."""
+    rows = (
+        select(OutputRow, QueryRow)
+        .join(OutputInput, OutputInput.output_id == OutputRow.object_id)
+        .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
+        .join(Object, Object.id == OutputRow.object_id)
+        .where(OutputInput.relation_id == relation_id, Object.removed_at.is_(None))
+        .order_by(OutputRow.object_id)
+    )
+    return list(session.execute(rows).tuples())
+
+
+def _output(work: Work, execution: int) -> OutputRow:
+    """The live output of that id. Only for callers that hold CHANGE SYSTEM."""
+    live = (
+        select(OutputRow)
+        .join(Object, Object.id == OutputRow.object_id)
+        .where(Object.id == execution, Object.removed_at.is_(None))
+    )
+    found = work.session.scalar(live)
+    if found is None:
+        raise NotFound(f"there is no execution {execution}")
+    return found
+
+
+def _open_classes(session: orm.Session) -> dict[int, int]:
+    """How many delivery topics each output has now."""
+    counted = (
+        select(DeliveryClass.output_id, func.count())
+        .where(DeliveryClass.opened_at.is_not(None), DeliveryClass.closed_at.is_(None))
+        .group_by(DeliveryClass.output_id)
+    )
+    return dict(session.execute(counted).tuples().all())
+
+
+def _view(
+    obj: Object,
+    output: OutputRow,
+    running: bool,
+    state: QueryState,
+    classes: int,
+    partitions: Mapping[int, int],
+) -> ExecutionView:
+    plan = decode_plan(output.plan)
+    read = _reads(plan)
+    return ExecutionView(
+        id=obj.id,
+        owner=obj.owner.name if obj.owner else "",
+        running=running,
+        state=state.state,
+        added_at=obj.created_at,
+        since=state.since,
+        kind="stateful" if is_stateful(plan) else "stateless",
+        sources=len(read),
+        classes=classes,
+        # The labelled topic of an output has one partition.
+        slots=sum(partitions.get(relation, 1) for relation in read),
+        weak=output.weak,
+    )
+
+
+def _reads(plan: Plan) -> list[int]:
+    return [node.relation.object_id for node in walk(plan) if isinstance(node, Source)]

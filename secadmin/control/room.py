@@ -1,0 +1,52 @@
+"""Whether a user still has room for what it asks for (`catalog.user_limits`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import func, orm, select
+
+from catalog.errors import Conflict
+from catalog.models import Access, Object, OutputRow, QueryRow
+from catalog.plan import Plan, Source, walk
+from catalog.plan_json import decode_plan
+from catalog.user_limits import UserLimits
+
+
+def require_room_to_run(
+    limits: UserLimits, session: orm.Session, owner_id: int | None, plans: Iterable[Plan]
+) -> None:
+    """Raise Conflict where one more running query, of these plans, would be too much for its owner.
+
+    Call it before the query counts as running.
+    """
+    running = (
+        select(QueryRow.object_id)
+        .join(Object, Object.id == QueryRow.object_id)
+        .where(Object.owner_id == owner_id, Object.removed_at.is_(None), QueryRow.running)
+    )
+    ids = list(session.scalars(running))
+    _require("running queries", len(ids), 1, limits.running_queries, "stop one first")
+    theirs = select(OutputRow.plan).where(OutputRow.query_id.in_(ids))
+    reads = sum(map(_reads, map(decode_plan, session.scalars(theirs))))
+    wanted = sum(map(_reads, plans))
+    _require("reads of running queries", reads, wanted, limits.reads, "stop a query first")
+
+
+def require_room_for_access(limits: UserLimits, session: orm.Session, user_id: int) -> None:
+    """Raise Conflict where the user has as many live accesses as it may."""
+    live = select(func.count()).where(Access.user_id == user_id, Access.ended_at.is_(None))
+    held = session.scalar(live) or 0
+    _require("accesses", held, 1, limits.accesses, "end one first")
+
+
+def _reads(plan: Plan) -> int:
+    return sum(isinstance(node, Source) for node in walk(plan))
+
+
+def _require(what: str, held: int, wanted: int, most: int, remedy: str) -> None:
+    if held + wanted > most:
+        raise Conflict(
+            f"the limit of {what} of a user is {most}: there are {held}, this needs {wanted} more, "
+            f"and {max(0, most - held)} would fit; {remedy}"
+        )
