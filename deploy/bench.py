@@ -13,6 +13,9 @@ from rich.table import Table
 
 from deploy.stack import Stack
 
+# A hundred subscribers read at once, each with two or three connections.
+BROKER_HEAP_MB = 4096
+
 
 def main(stack: Stack, arguments: list[str]) -> int:
     """Measure `stack`, which runs, and print the figures; 0 also where a target is missed."""

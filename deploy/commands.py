@@ -7,11 +7,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from shlex import quote
 
 from deploy import bench, demo
 from deploy.broker import last_port
+from deploy.broker_memory import DEFAULT_HEAP_MB
 from deploy.cluster_check import cluster_warnings
 from deploy.environment import ROOT
 from deploy.errors import DeployError
@@ -131,15 +133,26 @@ def _demo(_: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    return _on_fresh_stack(lambda stack: bench.main(stack, options.arguments))
+    measure = partial(bench.main, arguments=options.arguments)
+    return _on_fresh_stack(measure, broker_heap_mb=bench.BROKER_HEAP_MB)
 
 
-def _on_fresh_stack(work: Callable[[Stack], int], batch_ms: int | None = None) -> int:
+def _on_fresh_stack(
+    work: Callable[[Stack], int],
+    batch_ms: int | None = None,
+    broker_heap_mb: int = DEFAULT_HEAP_MB,
+) -> int:
     """Run `work` on a platform of its own, on free ports; after a failure its logs stay."""
     runtime = ensure_runtime()
     parent = private_folder(ROOT / ".state")
     with tempfile.TemporaryDirectory(dir=parent, prefix="fresh-") as folder:
-        options = StackOptions(Path(folder), broker_port=0, secadmin_port=0, batch_ms=batch_ms)
+        options = StackOptions(
+            Path(folder),
+            broker_port=0,
+            secadmin_port=0,
+            broker_heap_mb=broker_heap_mb,
+            batch_ms=batch_ms,
+        )
         try:
             with Stack(options, runtime) as stack:
                 return work(stack)

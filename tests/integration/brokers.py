@@ -14,6 +14,9 @@ from deploy.settings import AUDIT_USER
 
 EMBEDDED, CONTAINER = "embedded", "container"
 
+# The heap of the broker that tests share: with it several hundred connections of users are let in.
+HEAP_MB = 4096
+
 # For tests of the embedded broker's process and files, and for those that no broker matters to.
 embedded_only = pytest.mark.parametrize("broker", [EMBEDDED], indirect=True)
 

@@ -6,7 +6,7 @@ import pytest
 
 from deploy.broker import BrokerSettings, EmbeddedBroker
 from deploy.runtime import Runtime, ensure_runtime
-from tests.integration.brokers import CONTAINER, EMBEDDED, Broker
+from tests.integration.brokers import CONTAINER, EMBEDDED, HEAP_MB, Broker
 from tests.integration.container_broker import ContainerBroker, require_image
 from tests.lanes import is_long
 
@@ -44,7 +44,7 @@ def broker(
 ) -> Iterator[Broker]:
     """A running broker of this test session, on a free port, with a state folder of its own."""
     state = tmp_path_factory.mktemp("broker")
-    settings = BrokerSettings(state, 0, runtime.java, runtime.jars.broker)
+    settings = BrokerSettings(state, 0, runtime.java, runtime.jars.broker, HEAP_MB)
     started = (
         EmbeddedBroker(settings)
         if request.param == EMBEDDED

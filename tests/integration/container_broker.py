@@ -36,6 +36,7 @@ from deploy.errors import DeployError
 from deploy.files import private_folder
 from deploy.ports import LOOPBACK, free_port
 from deploy.processes import last_error
+from tests.integration.brokers import HEAP_MB
 from tests.requirements import missing
 
 IMAGE_SETTING = "SECURE_STREAMS_TEST_KAFKA_IMAGE"
@@ -50,7 +51,7 @@ _PROPERTIES = _FOLDER / "server.properties"
 _KEY_STORE, _CA = _FOLDER / "broker.store.pem", _FOLDER / "ca.pem"
 _FORMAT, _RUN = _FOLDER / "format.args", _FOLDER / "run.sh"
 # Where the public image has them too.
-_MEMORY = RequestMemory()
+_MEMORY = RequestMemory(HEAP_MB)
 _JAVA = (f"-Xmx{_MEMORY.heap_mb}m", "-cp", "/opt/kafka/libs/*")
 # Should this process be killed, its container still ends by itself.
 _LONGEST_S = 3 * 3600
