@@ -191,6 +191,9 @@ def _reap(running: dict[int, tuple[Mutant, float]], found: list[str], timeout_s:
                 del running[child]
                 if status == 0:
                     found.append(mutant.name)
+                    if mutant.name:
+                        # It may take long until all were tried.
+                        print(f"not noticed: {mutant.name}", file=sys.stderr)
                 return
             if time.monotonic() > started + timeout_s:
                 os.kill(child, 9)

@@ -32,4 +32,4 @@ def take_over() -> None:
     client.thread_connection = threading.local()
     client.deque.clear()
     gateway.shutdown = lambda *_: None
-    SparkSession.stop = lambda _: None  # type: ignore[method-assign]
+    SparkSession.stop = lambda self: None  # type: ignore[method-assign]
