@@ -85,8 +85,20 @@ AUTHORIZER = {
     f"{_LOOKS} > Permission.VIEW_OBJECT": "VIEW OBJECT is then decided twice, both times the same",
 }
 
+_AS_MANY = (
+    "the plain names among the keys are the declared ones, so there are at least as many keys, and "
+    "a query has few enough for equal numbers to be identical"
+)
+_LENGTHS = "and len(plan.keys) == len(declared.keys) -> and len(plan.keys)"
+
+PLAN_CHECK = {
+    f"{_LENGTHS} <= len(declared.keys)": _AS_MANY,
+    f"{_LENGTHS} is len(declared.keys)": _AS_MANY,
+}
+
 EQUIVALENT = {
     "catalog/label.py": LABEL,
     "catalog/clearance.py": CLEARANCE,
     "catalog/authorizer.py": AUTHORIZER,
+    "catalog/plan_check.py": PLAN_CHECK,
 }

@@ -1,8 +1,9 @@
-"""`python -m tests.mutation.run MODULE PYTEST-ARGUMENT...`: the mutants that no test notices.
+"""`python -m tests.mutation.run MODULE[:NAME,...] PYTEST-ARGUMENT...`: what no test notices.
 
-Prints their names as JSON, without those that are listed as equivalent, which are not tried. Each
-mutant is tested in a forked process in which the module has the mutated source, so nothing on disk
-changes and all third-party imports are paid for once.
+With names only these functions and classes of the module are mutated. Prints the mutants by their
+names as JSON, without those that are listed as equivalent, which are not tried. Each mutant is
+tested in a forked process in which the module has the mutated source, so nothing on disk changes
+and all third-party imports are paid for once.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from hypothesis import Phase, settings
 
+from tests.mutation import shared_spark
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import Mutant, mutants
 
@@ -62,26 +64,29 @@ class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return self._source
 
 
-def survivors(module: Path, tests: Sequence[str]) -> list[str]:
+def survivors(module: Path, only: Collection[str], tests: Sequence[str]) -> list[str]:
     """The names of the module's mutants under which all tests pass, sorted.
 
-    Those that are listed as equivalent are left out. Raises RuntimeError where the tests do not
-    pass without any change, and where what is listed is no mutant.
+    `only` names what of the module is mutated (nothing: all). Those that are listed as equivalent
+    are left out. Raises RuntimeError where the tests do not pass without any change, and where what
+    is listed is no mutant.
     """
-    name = ".".join(module.with_suffix("").parts)
+    name = _name(module)
     original = module.read_text()
     _import_what_stays(name, tests)
+    if with_spark(module):
+        shared_spark.start()
     begun = time.monotonic()
-    if not _passes(name, Mutant("", original), tests):
+    if not _passes(module, Mutant("", original), tests):
         raise RuntimeError("the tests fail without any mutation")
     timeout_s = PATIENCE * (time.monotonic() - begun)
     workers = os.cpu_count() or 1
     running: dict[int, tuple[Mutant, float]] = {}
     found: list[str] = []
-    for mutant in _to_try(module, original):
+    for mutant in _to_try(module, original, only):
         if len(running) >= workers:
             _reap(running, found, timeout_s)
-        running[_start(name, mutant, tests)] = (mutant, time.monotonic())
+        running[_start(module, mutant, tests)] = (mutant, time.monotonic())
     while running:
         _reap(running, found, timeout_s)
     return sorted(found)
@@ -128,23 +133,32 @@ def _imports(source: str) -> set[str]:
     return found
 
 
-def _to_try(module: Path, original: str) -> list[Mutant]:
+def _to_try(module: Path, original: str, only: Collection[str]) -> list[Mutant]:
     """The module's mutants but for those that are listed as equivalent."""
     listed = EQUIVALENT.get(str(module), {})
-    every = list(mutants(original))
+    every = list(mutants(original, only))
     if missing := listed.keys() - {mutant.name for mutant in every}:
         raise RuntimeError(f"listed as equivalent, but no mutants: {sorted(missing)}")
     return [mutant for mutant in every if mutant.name not in listed]
 
 
-def _passes(name: str, mutant: Mutant, tests: Sequence[str]) -> bool:
-    running = {_start(name, mutant, tests): (mutant, time.monotonic())}
+def _passes(module: Path, mutant: Mutant, tests: Sequence[str]) -> bool:
+    running = {_start(module, mutant, tests): (mutant, time.monotonic())}
     found: list[str] = []
     _reap(running, found, math.inf)
     return bool(found)
 
 
-def _start(name: str, mutant: Mutant, tests: Sequence[str]) -> int:
+def with_spark(module: Path) -> bool:
+    """Whether the module's tests need Spark."""
+    return module.parts[0] == "secfilter"
+
+
+def _name(module: Path) -> str:
+    return ".".join(module.with_suffix("").parts)
+
+
+def _start(module: Path, mutant: Mutant, tests: Sequence[str]) -> int:
     child = os.fork()
     if child:
         return child
@@ -155,7 +169,9 @@ def _start(name: str, mutant: Mutant, tests: Sequence[str]) -> int:
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
-        sys.meta_path.insert(0, _Mutated(name, mutant.source))
+        sys.meta_path.insert(0, _Mutated(_name(module), mutant.source))
+        if with_spark(module):
+            shared_spark.take_over()
         # Whether it fails is all that matters: nothing is shrunk, and the same is drawn each time.
         settings.register_profile(
             "mutants", phases=[Phase.generate], max_examples=15, derandomize=True, database=None
@@ -175,6 +191,9 @@ def _reap(running: dict[int, tuple[Mutant, float]], found: list[str], timeout_s:
                 del running[child]
                 if status == 0:
                     found.append(mutant.name)
+                    if mutant.name:
+                        # It may take long until all were tried.
+                        print(f"not noticed: {mutant.name}", file=sys.stderr)
                 return
             if time.monotonic() > started + timeout_s:
                 os.kill(child, 9)
@@ -182,4 +201,6 @@ def _reap(running: dict[int, tuple[Mutant, float]], found: list[str], timeout_s:
 
 
 if __name__ == "__main__":
-    print(json.dumps(survivors(Path(sys.argv[1]), sys.argv[2:]), indent=1))
+    _module, _, _only = sys.argv[1].partition(":")
+    _names = [name for name in _only.split(",") if name]
+    print(json.dumps(survivors(Path(_module), _names, sys.argv[2:]), indent=1))

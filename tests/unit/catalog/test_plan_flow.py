@@ -27,6 +27,7 @@ from catalog.plan_check import (
     check_plan,
     event_time,
     is_public,
+    lowered_streams,
     lowers,
     output_schema,
     reach,
@@ -205,3 +206,25 @@ def test_the_declared_aggregate_adds_its_category_to_the_reach() -> None:
 def test_no_other_aggregate_lowers(plan: Plan) -> None:
     assert lowers(plan) is None
     assert reach(plan) == Label.of(0)
+
+
+def test_a_plain_key_is_the_declared_one_or_it_does_not_lower() -> None:
+    """Also where its name comes behind that of the declared one."""
+    declared = replace(DECLARED, keys=("big",))
+    source = Source(relation(declared=declared))
+    assert lowers(Aggregate(source, MINUTE, (column("big"),), (COUNT,))) == declared
+    assert lowers(Aggregate(source, MINUTE, (column("symbol"),), (COUNT,))) is None
+
+
+def test_which_streams_are_lowered() -> None:
+    below = Filter(FITS, call("is_null", ref("symbol")))
+    assert lowered_streams(below) == {DECLARING.relation.object_id}
+    assert lowered_streams(Aggregate(DECLARING, MINUTE, (), (COUNT,))) == frozenset()
+    assert lowered_streams(JOINED) == frozenset()
+
+
+def test_the_event_time_that_is_kept_is_found_by_its_name() -> None:
+    """Whatever stands before it, and however its name was made."""
+    made = "".join(("wh", "en"))
+    assert event_time(Project(OTHER, (column("name"), Column("t", ref(made))))) == "t"
+    assert event_time(Project(OTHER, (column("name"),))) is None

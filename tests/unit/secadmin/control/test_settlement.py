@@ -1,0 +1,473 @@
+"""Which topic each access reaches after a change, and what is taken from it then."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+from sqlalchemy import ColumnElement, Engine, event, select
+
+from catalog.label import Label
+from catalog.migrations import upgrade
+from catalog.models import (
+    Access,
+    DeliveryClass,
+    Grant,
+    Membership,
+    Object,
+    OutputRow,
+    QueryRow,
+    Session,
+    StreamRow,
+    User,
+    Withdrawal,
+)
+from catalog.plan_json import decode, encode
+from catalog.relation import Relation, RelationKind
+from catalog.schema import Attribute, Schema, Type
+from catalog.store import Catalog
+from catalog.subject import subject_of_session
+from secadmin.control.settlement import (
+    Settlement,
+    is_access_principal,
+    of_objects,
+    of_role,
+    of_sessions,
+    of_user,
+)
+from secadmin.kafka.principals import new_principal_name
+from tests.audit_key import AUDIT_KEY
+from tests.unit.catalog.world import SettableClock, World
+
+SCHEMA = Schema((Attribute("a", Type.STRING),))
+IN1, IN2 = 0, 70
+
+
+@dataclass
+class Place:
+    """The streams in1 and in2, the outputs out1 over both and out2 over what is public, and R."""
+
+    catalog: Catalog
+    world: World
+
+    def settle(self, which: ColumnElement[bool] | None = None) -> set[str]:
+        """Settle what is selected (None: everything); the topics that Kafka is told about."""
+        with self.catalog.change("test") as change:
+            settlement = Settlement(change, change.now)
+            settlement.settle(Access.id > 0 if which is None else which)
+            change.audit("settle", "test")
+        return settlement.topics
+
+    def access(self, user: str = "bob", what: str = "output out1", **values: object) -> Access:
+        """A live access with the role R, which nothing was decided for."""
+        made = self.world.access(user, what, "R", session_id=values.pop("session_id", None))  # type: ignore[arg-type]
+        if values:
+            self.world.edit(Access, made.id, **values)
+        return made
+
+    def read(self, access: Access) -> Access:
+        """The access as it is now."""
+        with self.catalog.read() as session:
+            return session.get_one(Access, access.id)
+
+    def topic(self, access: Access) -> str | None:
+        """The topic that it reaches."""
+        return self.read(access).topic
+
+    def class_of(self, access: Access) -> DeliveryClass:
+        """The class that it reads."""
+        with self.catalog.read() as session:
+            found = session.get_one(DeliveryClass, self.read(access).class_id)
+            assert found.topic == self.topic(access)
+            return found
+
+    def withdrawals(self) -> set[tuple[str, str]]:
+        """(principal, topic) of all that was taken, at the time at which it was."""
+        with self.catalog.read() as session:
+            rows = list(session.scalars(select(Withdrawal)))
+        assert all((row.decided_at, row.done_at) == (self.catalog.clock(), None) for row in rows)
+        return {(row.principal, row.topic) for row in rows}
+
+    def revoke(self, permission: str, what: str) -> None:
+        """Take a grant from R."""
+        target = self.world.get_object(what).id
+        with self.catalog.change("test") as change:
+            query = select(Grant).where(Grant.permission == permission, Grant.object_id == target)
+            change.session.delete(change.session.scalars(query).one())
+            change.audit("revoke", what)
+
+
+class PreparedWorld(World):
+    """A world over a catalog that was filled before."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with all that the tests begin with, to be copied."""
+    path = tmp_path_factory.mktemp("settlement") / "prepared.db"
+    catalog = Catalog(f"sqlite:///{path}", AUDIT_KEY, clock=SettableClock())
+    upgrade(catalog.engine)
+    fill(World(catalog))
+    with catalog.engine.connect() as connection:
+        connection.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    catalog.close()
+    return path
+
+
+@pytest.fixture
+def place(tmp_path: Path, prepared: Path) -> Iterator[Place]:
+    shutil.copy(prepared, tmp_path / "catalog.db")
+    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db", AUDIT_KEY, clock=SettableClock())
+    yield Place(catalog, PreparedWorld(catalog))
+    catalog.close()
+
+
+def fill(world: World) -> None:
+    """Joe owns all; R, which Bob has, may do everything."""
+    for name in ("joe", "bob"):
+        world.user(name)
+    world.object("schema s")
+    world.add(QueryRow(object_id=world.object("query q").id, language="sql", text=""))
+    for name, bit in (("in1", IN1), ("in2", IN2)):
+        add_stream(world, name, bit)
+    add_output(world, "out1", Label.of(IN1, IN2))
+    add_output(world, "out2", Label(0), public=True)
+    world.member("bob", "R")
+    for what in ("output out1", "output out2", "stream in1", "stream in2"):
+        world.grant("R", "VIEW OBJECT", what)
+        right = "SUBSCRIBE" if what.startswith("output") else "READ TUPLE"
+        world.grant("R", right, what)
+    world.grant("R", "SEND", "stream in1")
+
+
+def add_stream(world: World, name: str, bit: int) -> None:
+    stream = world.stream(name, bit, owner="joe")
+    relation = Relation(stream.id, name, RelationKind.STREAM, SCHEMA, None, 0, Label.of(bit))
+    world.add(
+        StreamRow(
+            object_id=stream.id,
+            schema_id=world.get_object("schema s").id,
+            relation=encode(relation),
+            max_ahead_ms=0,
+            max_bytes=1,
+            partitions=1,
+            ingest_group=1,
+        )
+    )
+
+
+def add_output(world: World, name: str, reach: Label, *, public: bool = False) -> None:
+    output = world.object(f"output {name}", owner="joe")
+    relation = Relation(output.id, name, RelationKind.OUTPUT, SCHEMA, None, 0, reach, public)
+    world.add(
+        OutputRow(
+            object_id=output.id,
+            query_id=world.get_object("query q").id,
+            relation=encode(relation),
+            plan={},
+            starting_offsets={},
+            retention_ms=1,
+        )
+    )
+
+
+def test_an_output_is_read_through_the_class_of_ones_clearance(place: Place) -> None:
+    access = place.access()
+    assert place.settle() == {place.topic(access)}
+    found = place.class_of(access)
+    assert found.topic == f"out.out1.{found.name}"
+    assert (found.clearance, found.weak) == (Label.of(IN1, IN2).to_wire(), False)
+    assert place.withdrawals() == set()
+    # What is settled stays as it is.
+    assert place.settle() == set()
+    assert place.class_of(access).id == found.id
+
+
+def test_equal_clearances_have_one_class(place: Place) -> None:
+    place.world.user("eve")
+    place.world.member("eve", "R")
+    first, second = place.access(), place.access("eve")
+    topics = place.settle()
+    assert place.class_of(first).id == place.class_of(second).id
+    assert len(topics) == 1
+    place.world.role("S")
+    place.world.grant("S", "READ TUPLE", "stream in1")
+    third = place.world.access("bob", "output out1", "R", "S")
+    place.world.member("bob", "S")
+    assert place.settle() == {place.topic(first)}
+    assert place.class_of(third).id == place.class_of(first).id
+
+
+def test_whose_rights_differ_reads_another_class(place: Place) -> None:
+    place.world.user("eve", "S")
+    for permission, what in (
+        ("VIEW OBJECT", "output out1"),
+        ("SUBSCRIBE", "output out1"),
+        ("READ TUPLE", "stream in2"),
+    ):
+        place.world.grant("S", permission, what)
+    bob, eve = place.access(), place.world.access("eve", "output out1", "S")
+    assert place.settle() == {place.topic(bob), place.topic(eve)}
+    assert place.class_of(eve).clearance == Label.of(IN2).to_wire()
+    assert place.class_of(bob).clearance == Label.of(IN1, IN2).to_wire()
+
+
+def test_less_clearance_takes_the_topic_and_gives_another(place: Place) -> None:
+    access = place.access()
+    place.settle()
+    before = str(place.topic(access))
+    place.revoke("READ TUPLE", "stream in2")
+    assert place.settle() == {before, place.topic(access)}
+    assert place.topic(access) not in (None, before)
+    assert place.class_of(access).clearance == Label.of(IN1).to_wire()
+    assert place.withdrawals() == {(access.principal, before)}
+    # The class that is there is found again.
+    place.world.grant("R", "READ TUPLE", "stream in2")
+    place.settle()
+    assert place.topic(access) == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "permissions"),
+    [
+        ("output", "output out1", ("VIEW OBJECT", "SUBSCRIBE")),
+        ("output", "output out2", ("VIEW OBJECT", "SUBSCRIBE")),
+        ("quarantine", "stream in1", ("VIEW OBJECT", "READ TUPLE")),
+        ("send", "stream in1", ("VIEW OBJECT", "SEND")),
+    ],
+)
+def test_without_one_of_its_rights_an_access_reaches_nothing(
+    place: Place, kind: str, what: str, permissions: tuple[str, str]
+) -> None:
+    access = place.access(what=what, kind=kind)
+    for permission in permissions:
+        place.settle()
+        before = str(place.topic(access))
+        place.revoke(permission, what)
+        assert place.settle() == {before}
+        now = place.read(access)
+        assert (now.topic, now.class_id, now.ended_at) == (None, None, None)
+        assert (access.principal, before) in place.withdrawals()
+        place.world.grant("R", permission, what)
+    place.settle()
+    assert place.topic(access) is not None
+
+
+def test_without_any_clearance_only_what_is_public_is_read(place: Place) -> None:
+    place.world.member("joe", "R")
+    hidden, public = place.access(), place.access("joe", "output out2")
+    for stream in ("stream in1", "stream in2"):
+        place.revoke("READ TUPLE", stream)
+    place.settle()
+    assert place.topic(hidden) is None
+    assert place.class_of(public).clearance == "0"
+
+
+def test_senders_and_quarantines_have_the_topics_of_their_stream(place: Place) -> None:
+    send = place.access(what="stream in1", kind="send")
+    quarantine = place.access("joe", "stream in2", kind="quarantine")
+    place.world.member("joe", "R")
+    assert place.settle() == {"in.in1", "quarantine.in2"}
+    for access, topic in ((send, "in.in1"), (quarantine, "quarantine.in2")):
+        now = place.read(access)
+        assert (now.topic, now.class_id) == (topic, None)
+
+
+def test_a_quarantine_needs_all_that_the_stream_can_carry(place: Place) -> None:
+    access = place.access(what="stream in1", kind="quarantine")
+    with place.catalog.bookkeeping() as session:
+        row = session.get_one(StreamRow, place.world.get_object("stream in1").id)
+        row.relation = encode(replace(decode(row.relation), reach=Label.of(IN1, IN2)))
+    place.settle()
+    assert place.topic(access) == "quarantine.in1"
+    place.revoke("READ TUPLE", "stream in2")
+    place.settle()
+    assert place.topic(access) is None
+
+
+def test_who_owns_reads_what_others_with_the_same_roles_do_not(place: Place) -> None:
+    place.world.member("joe", "R")
+    for permission in ("VIEW OBJECT", "SUBSCRIBE"):
+        place.revoke(permission, "output out1")
+    accesses = place.access(), place.access("joe")
+    place.settle()
+    bob, owner = (place.topic(access) for access in accesses)
+    assert bob is None and owner is not None
+
+
+def test_weak_delivery_and_closed_classes_have_classes_of_their_own(place: Place) -> None:
+    access = place.access()
+    output = place.world.get_object("output out1").id
+    seen: set[str | None] = set()
+    for change in ({}, {"weak": True}, {"weak": False}):
+        if change:
+            place.world.edit(OutputRow, output, **change)
+        place.settle()
+        found = place.class_of(access)
+        assert found.weak is change.get("weak", False)
+        seen.add(found.topic)
+    assert len(seen) == 2
+    place.world.edit(DeliveryClass, place.class_of(access).id, closed_at=place.catalog.clock())
+    place.settle()
+    assert place.topic(access) not in seen
+
+
+ENDS: dict[str, Callable[[Place, Access], object]] = {
+    "the session ended": lambda place, access: place.world.edit(
+        Session, access.session_id, ended_at=place.catalog.clock()
+    ),
+    "the session's time is over": lambda place, access: place.world.edit(
+        Session, access.session_id, expires_at=place.catalog.clock()
+    ),
+    "the user is locked": lambda place, access: place.world.edit(User, access.user_id, locked=True),
+    "the object is removed": lambda place, access: place.world.edit(
+        Object, access.object_id, removed_at=place.catalog.clock()
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_an_access_ends(place: Place, end: Callable[[Place, Access], object]) -> None:
+    login = place.world.session("bob", "R")
+    access, kept = place.access(session_id=login.id), place.access("joe")
+    place.world.member("joe", "R")
+    place.settle()
+    before = str(place.topic(access))
+    end(place, access)
+    place.catalog.clock.advance(seconds=1)  # type: ignore[attr-defined]
+    assert place.settle(of_user(place.world.get(User, "bob"))) == {before}
+    now = place.read(access)
+    assert (now.topic, now.class_id) == (None, None)
+    assert now.ended_at == place.catalog.clock()
+    assert place.withdrawals() == {(access.principal, before)}
+    assert place.topic(kept) == before
+
+
+def test_an_access_that_lost_a_role_ends(place: Place) -> None:
+    place.world.role("S")
+    place.world.member("bob", "S")
+    with_both = place.world.access("bob", "output out1", "R", "S")
+    access = place.access()
+    place.settle()
+    with place.catalog.bookkeeping() as session:
+        role = place.world.get_role("S")
+        session.delete(session.get_one(Membership, (with_both.user_id, role)))
+    place.settle()
+    assert place.read(with_both).ended_at is not None
+    assert place.read(access).ended_at is None and place.topic(access) is not None
+
+
+def test_what_has_ended_is_not_settled_again(place: Place) -> None:
+    access = place.access(ended_at=place.catalog.clock())
+    assert place.settle() == set()
+    assert place.topic(access) is None
+
+
+def test_what_is_taken_and_not_done_is_taken_up(place: Place) -> None:
+    access, other = place.access(), place.access("joe")
+    place.world.member("joe", "R")
+    place.settle()
+    before = place.topic(access)
+    now = place.catalog.clock()
+    rows = (
+        (access.principal, "out.undone", None),
+        (access.principal, "out.done", now),
+        (other.principal, "out.another's", None),
+    )
+    for principal, topic, done_at in rows:
+        place.world.add(
+            Withdrawal(principal=principal, topic=topic, decided_at=now, done_at=done_at)
+        )
+    mine = of_user(place.world.get(User, "bob"))
+    assert place.settle(mine) == {"out.undone"}
+    with place.catalog.change("test") as change:
+        settlement = Settlement(change, change.now)
+        settlement.end(change.session.get_one(Access, access.id))
+        change.audit("end", "test")
+    assert settlement.topics == {before, "out.undone"}
+    assert place.read(access).ended_at == now
+    # Nobody else would ask for what an ended access has lost.
+    assert place.settle(mine) == {before, "out.undone"}
+
+
+def test_a_new_access_gets_what_its_session_allows(place: Place) -> None:
+    login, access = place.world.session("bob", "R"), place.access()
+    place.world.add(
+        Withdrawal(principal=access.principal, topic="x", decided_at=place.catalog.clock())
+    )
+    with place.catalog.change("test") as change:
+        settlement = Settlement(change, change.now)
+        subject = subject_of_session(change.session, change.session.get_one(Session, login.id))
+        settlement.settle_new(change.session.get_one(Access, access.id), subject)
+        change.audit("subscribe", "test")
+    assert settlement.topics == {place.topic(access)}
+    assert place.class_of(access).clearance == Label.of(IN1, IN2).to_wire()
+
+
+def test_what_accesses_have_in_common_is_looked_up_once(place: Place) -> None:
+    """However many there are: some more cost no statement more."""
+    numbers = count(1)
+
+    def statements(more: int) -> int:
+        for _ in range(more):
+            name = f"u{next(numbers)}"
+            place.world.user(name, "R")
+            place.access(name)
+        seen: list[str] = []
+
+        def note(_connection: object, _cursor: object, sql: str, *_rest: object) -> None:
+            if sql.startswith("SELECT"):
+                seen.append(sql)
+
+        engine: Engine = place.catalog.engine
+        event.listen(engine, "before_cursor_execute", note)
+        try:
+            place.settle()
+        finally:
+            event.remove(engine, "before_cursor_execute", note)
+        return len(seen)
+
+    statements(1)
+    assert statements(2) == statements(6)
+
+
+def test_which_accesses_a_change_is_about(place: Place) -> None:
+    place.world.role("SENIOR", juniors=["R"])
+    place.world.user("eve", "SENIOR")
+    login = place.world.session("eve", "SENIOR")
+    direct = place.access()
+    senior = place.world.access("eve", "output out2", "SENIOR", session_id=login.id)
+    place.world.user("mia", "OTHER")
+    other = place.world.access("mia", "output out1", "OTHER")
+    objects = [place.world.get_object(f"output {name}").id for name in ("out1", "out2")]
+
+    def found(which: ColumnElement[bool]) -> set[int]:
+        with place.catalog.read() as session:
+            return set(session.scalars(select(Access.id).where(which)))
+
+    with place.catalog.change("test") as change:
+        change.audit("look", "test")
+        of_r = of_role(change, place.world.get_role("R"))
+        of_senior = of_role(change, place.world.get_role("SENIOR"))
+        of_nobody = of_role(change, 999)
+    assert found(of_r) == {direct.id, senior.id}
+    assert found(of_senior) == {senior.id}
+    assert found(of_nobody) == set()
+    assert found(of_user(place.world.get(User, "eve"))) == {senior.id}
+    assert found(of_objects(objects[0])) == {direct.id, other.id}
+    assert found(of_objects(*objects)) == {direct.id, other.id, senior.id}
+    assert found(of_sessions(login.id)) == {senior.id}
+
+
+def test_principals_of_accesses_are_known_by_their_names() -> None:
+    for kind in ("output", "quarantine", "send"):
+        assert is_access_principal(new_principal_name(kind))
+    for name in ("secadmin", "output-1", new_principal_name("other"), new_principal_name("")):
+        assert not is_access_principal(name)
