@@ -84,7 +84,7 @@ def reason(text: Column, apart: Column, found: Column) -> Column:
     whole = (ended != fn.lit("")) & (rest == fn.lit(""))
     return (
         fn.when(text.rlike(rf"\A{_WS}\z"), "empty")
-        .when(fn.startswith(text, fn.lit("\ufeff")), "a byte-order mark before the object")
+        .when(text.rlike(rf"\A{_WS}\ufeff"), "a byte-order mark before the object")
         .when(text.rlike(rf"\A{_WS}\["), "an array, expected an object")
         .when(whole, _unparsed(text))
         .when(found.isNotNull() & (ended == ""), fn.concat(found, fn.lit(", expected an object")))

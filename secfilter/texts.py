@@ -59,7 +59,7 @@ def first_place(conditions: Mapping[int, Column]) -> Column:
 
 
 def lab_value(texts: Column, times: dict[int, Column], schema: Schema) -> Column:
-    """The record's value in lab.* (text); `times` are those of `time_at` by their place."""
+    """The record's value in lab.* (text); `times` are the read times by their place."""
     return joined(
         [
             _lab_text(text_at(texts, place), times.get(place), a.type)
