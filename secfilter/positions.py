@@ -18,6 +18,7 @@ _TIMEOUT_S = 10.0
 _TAIL = 16
 # No group is used, and the account needs no right to one; the client asks for it all the same.
 _NO_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
+_NO_TOPIC = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class Positions:
@@ -64,7 +65,9 @@ class Positions:
         """The number of partitions of each topic that there is. Raises Unavailable."""
         with self._consumer() as consumer:
             found = consumer.list_topics(timeout=_TIMEOUT_S).topics
-            return {name: len(topic.partitions) for name, topic in found.items() if not topic.error}
+        if any(topic.error not in {None, _NO_TOPIC} for topic in found.values()):
+            raise Unavailable("Kafka does not know yet which topics there are")
+        return {name: len(t.partitions) for name, t in found.items() if t.error is None}
 
     def ends(self, topic: str) -> dict[int, int]:
         """The offset that the next record of each partition will get. Raises Unavailable."""

@@ -93,9 +93,10 @@ class Supervised:
         self._changed = means.clock()
         self._wanted: Run | None = None
         self._mark = ""
-        # The run, and its mark, whose query runs or is being started.
-        self._run: Run | None = None
+        self._topics: frozenset[str] = frozenset()
+        # Of the run whose query runs or is being started: its mark, and what it uses.
         self._run_mark = ""
+        self._run_topics: frozenset[str] = frozenset()
         self._query: Query | None = None
         self._starting: Task[Query] | None = None
         self._asking: Task[None] | None = None
@@ -125,7 +126,7 @@ class Supervised:
 
         What uses a topic that is `broken` may hang in its batch: it is not waited for.
         """
-        self._hurt = bool(broken) and not topics_of(self._run).isdisjoint(broken)
+        self._hurt = not self._run_topics.isdisjoint(broken)
         if run is self._wanted:
             return
         mark = "" if run is None else fingerprint(run)
@@ -133,7 +134,7 @@ class Supervised:
             # What failed before may work now.
             self._not_before, self._failures = min(self._not_before, self._clock()), 0
             self._changed = self._clock()
-        self._wanted, self._mark = run, mark
+        self._wanted, self._mark, self._topics = run, mark, topics_of(run)
 
     def step(self) -> None:
         """Do what can be done now without waiting."""
@@ -159,7 +160,7 @@ class Supervised:
         if self._query is not None:
             self._stop(self._query)
             self._query = None
-        self._run, self._wanted = None, None
+        self._wanted, self._topics, self._run_topics = None, frozenset(), frozenset()
         self._say("stopped", "stopped inside a batch")
         self._tell()
         self.gone = True
@@ -167,7 +168,8 @@ class Supervised:
     def _launch(self, run: Run) -> None:
         settled = self._has_settled()
         task: Task[Query] = Task(lambda: self._start(run, settled))
-        self._run, self._run_mark, self._started = run, self._mark, self._clock()
+        self._run_mark, self._run_topics = self._mark, self._topics
+        self._started = self._clock()
         self._starting = task
         if not self._failures:
             self._say("starting", "")
@@ -206,7 +208,7 @@ class Supervised:
             elif self._stopping_since is None:
                 self._failed(RuntimeError("ended"))
             else:
-                self._run, self._run_mark = None, ""
+                self._run_topics = frozenset()
         elif self._stopping_since is not None:
             self._press(query, self._stopping_since)
         else:
@@ -255,7 +257,7 @@ class Supervised:
 
     def _failed(self, error: BaseException) -> None:
         self._failures += 1
-        self._run, self._run_mark = None, ""
+        self._run_topics = frozenset()
         delay = min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2 ** (self._failures - 1))
         self._not_before = self._clock() + delay
         message = error.detail if isinstance(error, PlatformError) else describe(error)
@@ -270,7 +272,7 @@ class Supervised:
     def _now(self) -> RunReport:
         """What is to be reported, but for the counts."""
         mark = self._run_mark if self._query is not None else self._mark
-        used = topics_of(self._run) | topics_of(self._wanted)
+        used = self._topics | self._run_topics
         return RunReport(self.name, *self._state, mark, used)
 
     def _tell(self) -> None:

@@ -35,7 +35,7 @@ def faults_in(runs: Iterable[Run], partitions: Mapping[str, int]) -> dict[str, s
 
 def spared(run: Run, faults: Faults) -> Run | None:
     """What of the run can go on; None for nothing."""
-    if not faults.keys() & topics_of(run):
+    if not faults or not faults.keys() & topics_of(run):
         return run
     if isinstance(run, QueryRun):
         return None

@@ -54,10 +54,10 @@ class TopicWatch:
             self._next = self._clock() + _EVERY_S
             self._looking = Task(self._partitions)
             self._begin("look at topics", self._looking)
-        used = {topic for run in runs for topic in topics_of(run)}
         with self._lock:
-            # Who has the name next has a topic of its own.
-            self._anew &= used
+            if self._anew:
+                # Who has the name next has a topic of its own.
+                self._anew &= {topic for run in runs for topic in topics_of(run)}
             return {**self._faults, **dict.fromkeys(self._anew, ANEW)}
 
     def _judge(self, runs: Sequence[Run], look: Task[Mapping[str, int]]) -> None:
