@@ -66,9 +66,8 @@ def list_executions(platform: Platform, caller: Caller) -> list[ExecutionView]:
         view.require_system(Permission.CHANGE_SYSTEM)
         session = view.session
         alive = platform.pulse.beats(session)
-        partitions: Mapping[int, int] = dict(
-            session.execute(select(StreamRow.object_id, StreamRow.partitions)).tuples().all()
-        )
+        streams = session.execute(select(StreamRow.object_id, StreamRow.partitions))
+        partitions = {row.object_id: row.partitions for row in streams}
         classes = _open_classes(session)
         rows = session.execute(
             select(Object, OutputRow, QueryRow.running)
@@ -157,7 +156,7 @@ def _reading(session: orm.Session, relation_id: int) -> list[tuple[OutputRow, Qu
         .where(OutputInput.relation_id == relation_id, Object.removed_at.is_(None))
         .order_by(OutputRow.object_id)
     )
-    return list(session.execute(rows).tuples())
+    return [(output, query) for output, query in session.execute(rows)]
 
 
 def _output(work: Work, execution: int) -> OutputRow:
@@ -176,11 +175,11 @@ def _output(work: Work, execution: int) -> OutputRow:
 def _open_classes(session: orm.Session) -> dict[int, int]:
     """How many delivery topics each output has now."""
     counted = (
-        select(DeliveryClass.output_id, func.count())
+        select(DeliveryClass.output_id, func.count().label("open"))
         .where(DeliveryClass.opened_at.is_not(None), DeliveryClass.closed_at.is_(None))
         .group_by(DeliveryClass.output_id)
     )
-    return dict(session.execute(counted).tuples().all())
+    return {row.output_id: row.open for row in session.execute(counted)}
 
 
 def _view(
