@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.errors import InvalidInput
+from catalog.limits import Limits, limits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class Settings:
     kafka: KafkaSettings
     secadmin: SecAdminSettings
     secfilter: SecFilterSettings
+    limits: Limits = field(default_factory=Limits)
 
     @classmethod
     def load(cls, path: Path) -> Settings:
@@ -91,6 +93,7 @@ class Settings:
                 kafka=_kafka(data["kafka"]),
                 secadmin=_secadmin(data["secadmin"]),
                 secfilter=_secfilter(data["secfilter"]),
+                limits=limits_of(data.get("limits", {})),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"the settings {path} lack or misstate {error}") from None

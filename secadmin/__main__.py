@@ -59,6 +59,7 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
         bootstrap=settings.kafka.bootstrap,
         ca_pem=settings.kafka.ca_file.read_text(),
         clock=catalog.clock,
+        limits=settings.limits,
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from catalog.limits import Limits
 from catalog.passwords import Passwords
 from catalog.store import Catalog
 from secadmin.control.alignment import Alignment, TopicControl
@@ -59,3 +60,4 @@ class Platform:
     bootstrap: str
     ca_pem: str
     clock: Callable[[], datetime]
+    limits: Limits = field(default_factory=Limits)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
+from catalog.admission import require_admissible, require_slots, slots_of
 from catalog.errors import InvalidInput
 from catalog.models import (
     DeliveryClass,
@@ -78,13 +79,16 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
     """Add a query and start it; returns its outputs with their schemas.
 
     Needs ADD QUERY, VIEW OBJECT on each stream and schema it names, SUBSCRIBE on each output it
-    reads. The caller owns the query and its outputs. Raises InvalidInput with its place.
+    reads. The caller owns the query and its outputs. Raises InvalidInput with its place, Conflict
+    where the engine is full.
     """
     check_object_name(wanted.name)
     target = f"query {wanted.name}"
     with reading(platform, caller, "prepare query", target) as view:
         view.require_system(Permission.ADD_QUERY)
         plans, named = _parse(view, wanted)
+        for plan in plans.values():
+            require_admissible(plan, platform.limits)
         view.require_free(Namespace.QUERY, wanted.name)
         for name in plans:
             view.require_free(Namespace.RELATION, check_object_name(name))
@@ -128,6 +132,8 @@ def _store(
 ) -> None:
     work.require_free(Namespace.QUERY, wanted.name)
     declared.require_alone(work.session, plans.values())
+    slots = {name: slots_of(plan, offsets) for name, plan in plans.items()}
+    require_slots(work.session, sum(slots.values()), platform.limits)
     query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
     work.session.add(
         QueryRow(object_id=query.id, language=wanted.language, text=wanted.text, running=True)
@@ -144,6 +150,7 @@ def _store(
                 relation=encode(output_relation(output.id, output.name, plan)),
                 plan=encode_plan(stored),
                 starting_offsets={topic: dict(offsets[topic]) for topic in read},
+                slots=slots[name],
                 retention_ms=DAY_MS,
             )
         )
@@ -171,12 +178,19 @@ def _new_object(
 
 
 def set_running(platform: Platform, caller: Caller, name: str, running: bool) -> None:
-    """Start or stop a query; a started one goes on where it stopped. Needs SET QUERY STATUS."""
+    """Start or stop a query; a started one goes on where it stopped. Needs SET QUERY STATUS.
+
+    Raises Conflict where the engine is full.
+    """
     action = "start query" if running else "stop query"
     with working(platform, caller, action, f"query {name}") as work:
         query = work.find(ObjectKind.QUERY, name)
         work.require(Permission.SET_QUERY_STATUS, query)
-        work.session.get_one(QueryRow, query.id).running = running
+        row = work.session.get_one(QueryRow, query.id)
+        if running and not row.running:
+            outputs = select(func.sum(OutputRow.slots)).where(OutputRow.query_id == query.id)
+            require_slots(work.session, work.session.scalar(outputs) or 0, platform.limits)
+        row.running = running
         work.change.bump_generation()
 
 

@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
+from catalog.limits import Limits
 from catalog.models import Access
 from catalog.passwords import Passwords
 from catalog.settings import (
@@ -109,6 +110,8 @@ def service_settings(
             "127.0.0.1", 0, nowhere, nowhere, nowhere, folder / "first-password"
         ),
         secfilter=SecFilterSettings("local[2]", nowhere, folder / "checkpoints", nowhere),
+        # Shared by all tests, whose queries no engine runs.
+        limits=Limits(slots=100_000),
     )
 
 
