@@ -82,8 +82,16 @@ class Expressions:
         types = self.random.choice(signatures)
         arguments = [self.make(each, schema, depth - 1) for each in types]
         if names == (LIKE,):
-            arguments[1] = self.constant(_S)
+            arguments[1] = self._pattern(arguments[1])
         return Call(self.random.choice(names), tuple(arguments))
+
+    def _pattern(self, made: Expression) -> Literal:
+        """A pattern is a constant; it goes by what was made, so that no later choice changes."""
+        if isinstance(made, Literal):
+            return made
+        value = Random(repr(made)).choice(self.pool[_S])
+        assert isinstance(value, str)
+        return Literal(value, _S)
 
     def _leaf(self, kind: Type, schema: Schema) -> Expression:
         names = [a.name for a in schema.attributes if a.type is kind]
