@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from catalog.errors import InvalidInput, Position
-from catalog.functions import SCALAR_FUNCTIONS
+from catalog.functions import LIKE, MAX_PATTERN, SCALAR_FUNCTIONS
 from catalog.schema import Schema, Type
 
 # Deep enough for what people write, and far from where recursion ends.
@@ -75,11 +75,19 @@ def _type_of(expression: Expression, schema: Schema) -> Type:
             return declared
         case Call(name, arguments, position):
             types = tuple(_type_of(argument, schema) for argument in arguments)
-            return call_type(name, types, position)
+            return call_type(name, arguments, types, position)
 
 
-def call_type(name: str, types: tuple[Type, ...], position: Position | None) -> Type:
-    """The type of a function of the allow-list applied to these types. Raises InvalidInput."""
+def call_type(
+    name: str,
+    arguments: tuple[Expression, ...],
+    types: tuple[Type, ...],
+    position: Position | None,
+) -> Type:
+    """The type of a function of the allow-list applied to arguments of these types.
+
+    Raises InvalidInput.
+    """
     function = SCALAR_FUNCTIONS.get(name)
     if function is None:
         raise InvalidInput(f"function {name!r} is not in the allow-list", position)
@@ -87,7 +95,22 @@ def call_type(name: str, types: tuple[Type, ...], position: Position | None) -> 
     if result is None:
         given = ", ".join(types)
         raise InvalidInput(f"{function.name} takes {function.takes}, not ({given})", position)
+    if name == LIKE:
+        _require_pattern(arguments[1], position)
     return result
+
+
+def _require_pattern(pattern: Expression, position: Position | None) -> None:
+    if not isinstance(pattern, Literal):
+        raise InvalidInput(
+            "a pattern of LIKE is a constant, such as 'A%'; compare two attributes with =",
+            pattern.position or position,
+        )
+    if isinstance(pattern.value, str) and len(pattern.value) > MAX_PATTERN:
+        raise InvalidInput(
+            f"a pattern of LIKE has at most {MAX_PATTERN} characters; look for a part of it",
+            pattern.position or position,
+        )
 
 
 def _literal_fits(value: bool | float | str, declared: Type) -> bool:

@@ -19,11 +19,24 @@ _ORDERED = frozenset({Type.BIGINT, Type.DOUBLE, Type.STRING, Type.TIMESTAMP})
 
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """`result` gives the type for the arguments' types, or None where they do not fit `takes`."""
+    """`result` gives the type for the arguments' types, or None where they do not fit `takes`.
+
+    `growth` says of a function that gives a string how long that can be, in bytes: so many times
+    as long as all its arguments together; with 0, never longer than its longest argument (or than
+    the text of a number or condition). A result that could be longer than MAX_TEXT_BYTES is NULL:
+    that is decided from the arguments' lengths, before it is made.
+
+    `copies` says how often the engine's form of a call holds each of its arguments: nested calls
+    multiply (`catalog.plan_size`). `chained` says that infinity and what is not a number stay so
+    through the call: it is enough to look at the end of a chain of such calls.
+    """
 
     name: str
     takes: str
     result: Callable[[Types], Type | None]
+    growth: int | None = None
+    copies: int = 1
+    chained: bool = False
 
 
 def _fixed(parameters: Types, result: Type) -> Callable[[Types], Type | None]:
@@ -88,14 +101,23 @@ def _cast(*sources: Type, result: Type) -> Callable[[Types], Type | None]:
 
 
 _S, _N = Type.STRING, Type.BIGINT
+LIKE = "like"
+# A pattern is tried at each character of a text.
+MAX_PATTERN = 255
+# What a record of the platform's topics takes (4 MiB), less its headers: no text is longer.
+MAX_TEXT_BYTES = 4 * 1024 * 1024 - 64 * 1024
 _FUNCTIONS = (
-    *(ScalarFunction(name, "two numbers", _arithmetic) for name in ("+", "-", "*", "%")),
-    ScalarFunction("/", "two numbers", _division),
-    ScalarFunction("negate", "one number", _one_number),
-    ScalarFunction("abs", "one number", _one_number),
-    ScalarFunction("floor", "one number", _number_to(Type.BIGINT)),
-    ScalarFunction("ceil", "one number", _number_to(Type.BIGINT)),
-    ScalarFunction("sqrt", "one number", _number_to(Type.DOUBLE)),
+    *(
+        ScalarFunction(name, "two numbers", _arithmetic, copies=2, chained=True)
+        for name in ("+", "-", "*")
+    ),
+    ScalarFunction("%", "two numbers", _arithmetic, copies=2),
+    ScalarFunction("/", "two numbers", _division, copies=2),
+    ScalarFunction("negate", "one number", _one_number, copies=2, chained=True),
+    ScalarFunction("abs", "one number", _one_number, copies=2, chained=True),
+    ScalarFunction("floor", "one number", _number_to(Type.BIGINT), copies=3),
+    ScalarFunction("ceil", "one number", _number_to(Type.BIGINT), copies=3),
+    ScalarFunction("sqrt", "one number", _number_to(Type.DOUBLE), copies=2),
     *(ScalarFunction(name, "two values of one type", _equality) for name in ("=", "<>")),
     *(
         ScalarFunction(name, "two numbers, strings or timestamps", _order)
@@ -105,28 +127,52 @@ _FUNCTIONS = (
     ScalarFunction("not", "one condition", _fixed((Type.BOOLEAN,), Type.BOOLEAN)),
     ScalarFunction("is_null", "one value", _any_to(Type.BOOLEAN)),
     ScalarFunction(
-        "coalesce", "two or more values of one type", lambda t: _same(t) if len(t) > 1 else None
+        "coalesce",
+        "two or more values of one type",
+        lambda t: _same(t) if len(t) > 1 else None,
+        growth=0,
     ),
-    ScalarFunction("case", "conditions and values of one type, and an ELSE", _case),
-    ScalarFunction("upper", "a string", _fixed((_S,), _S)),
-    ScalarFunction("lower", "a string", _fixed((_S,), _S)),
-    ScalarFunction("trim", "a string", _fixed((_S,), _S)),
+    ScalarFunction("case", "conditions and values of one type, and an ELSE", _case, growth=0),
+    # A letter of two bytes may become three of two each.
+    *(
+        ScalarFunction(name, "a string", _fixed((_S,), _S), growth=3, copies=2)
+        for name in ("upper", "lower")
+    ),
+    ScalarFunction("trim", "a string", _fixed((_S,), _S), growth=0),
     ScalarFunction("length", "a string", _fixed((_S,), _N)),
     ScalarFunction(
-        "concat", "two or more strings", lambda t: _S if len(t) > 1 and set(t) == {_S} else None
+        "concat",
+        "two or more strings",
+        lambda t: _S if len(t) > 1 and set(t) == {_S} else None,
+        growth=1,
+        copies=2,
     ),
-    ScalarFunction("substring", "a string, a start from 1, a length", _fixed((_S, _N, _N), _S)),
-    ScalarFunction("like", "a string and a pattern", _fixed((_S, _S), Type.BOOLEAN)),
+    ScalarFunction(
+        "substring",
+        "a string, a start from 1, a length",
+        _fixed((_S, _N, _N), _S),
+        growth=0,
+        copies=4,
+    ),
+    ScalarFunction(LIKE, "a string and a pattern", _fixed((_S, _S), Type.BOOLEAN)),
     *(
         ScalarFunction(name, "a timestamp", _fixed((Type.TIMESTAMP,), Type.BIGINT))
         for name in ("year", "month", "day", "hour", "minute", "second")
     ),
-    ScalarFunction("cast_bigint", "a number or a string", _cast(*_NUMERIC, _S, result=_N)),
-    ScalarFunction("cast_double", "a number or a string", _cast(*_NUMERIC, _S, result=Type.DOUBLE)),
+    ScalarFunction(
+        "cast_bigint", "a number or a string", _cast(*_NUMERIC, _S, result=_N), copies=3
+    ),
+    ScalarFunction(
+        "cast_double",
+        "a number or a string",
+        _cast(*_NUMERIC, _S, result=Type.DOUBLE),
+        copies=4,
+    ),
     ScalarFunction(
         "cast_string",
         "a number, condition or string",
         _cast(*_NUMERIC, Type.BOOLEAN, _S, result=_S),
+        growth=0,
     ),
 )
 SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {f.name: f for f in _FUNCTIONS}

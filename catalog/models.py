@@ -190,7 +190,8 @@ class OutputRow(Base):
     """What a query gives. `relation` and `plan` are encoded.
 
     `starting_offsets` is {topic: {partition: offset}} of the labelled topics when the query was
-    added. `weak` is the semantics at delivery; `retention_ms` that of the delivery topics.
+    added; `slots` is how many tasks of the engine its sources take (`catalog.admission`). `weak` is
+    the semantics at delivery; `retention_ms` that of the delivery topics.
     """
 
     __tablename__ = "outputs"
@@ -199,6 +200,7 @@ class OutputRow(Base):
     relation: Mapped[dict[str, Any]]
     plan: Mapped[dict[str, Any]]
     starting_offsets: Mapped[dict[str, Any]]
+    slots: Mapped[int]
     weak: Mapped[bool] = mapped_column(default=False)
     retention_ms: Mapped[int]
 

@@ -30,6 +30,7 @@ from catalog.plan import (
     sources,
     walk,
 )
+from catalog.plan_size import check_size
 from catalog.relation import DeclaredAggregate, RelationKind
 from catalog.schema import Attribute, Schema, Type, check_definition
 
@@ -46,7 +47,9 @@ def check_plan(plan: Plan) -> Schema:
         raise InvalidInput(f"a query has at most {MAX_NODES} boxes")
     _refuse_deep(plan)
     _refuse_mixed_updates(plan)
-    return check_definition(output_schema(plan))
+    schema = check_definition(output_schema(plan))
+    check_size(plan)
+    return schema
 
 
 def _refuse_deep(plan: Plan) -> None:

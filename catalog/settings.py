@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.errors import InvalidInput
+from catalog.limits import Limits, limits_of
 from catalog.user_limits import UserLimits
 
 
@@ -98,6 +99,7 @@ class Settings:
     kafka: KafkaSettings
     secadmin: SecAdminSettings
     secfilter: SecFilterSettings
+    limits: Limits = field(default_factory=Limits)
     user_limits: UserLimits = field(default_factory=UserLimits)
 
     @classmethod
@@ -115,6 +117,7 @@ class Settings:
                 kafka=_kafka(data["kafka"]),
                 secadmin=_secadmin(data["secadmin"]),
                 secfilter=_secfilter(data["secfilter"]),
+                limits=limits_of({k: v for k, v in data.get("limits", {}).items() if k != "user"}),
                 user_limits=UserLimits.of(data.get("limits", {}).get("user", {})),
             )
         except (KeyError, TypeError, ValueError) as error:

@@ -72,6 +72,7 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
         ca_pem=settings.kafka.ca_file.read_text(),
         clock=catalog.clock,
         anchors=anchors,
+        limits=settings.limits,
         user_limits=settings.user_limits,
     )
 

@@ -5,20 +5,19 @@ The one exception is the aggregate that the stream's owner declared (aggregate-r
 
 from __future__ import annotations
 
-from typing import cast
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.expression import type_of
 from catalog.label import WORD_BITS, Label
 from catalog.plan import WINDOW_END, WINDOW_START, Aggregate, Aggregation
-from catalog.plan_check import event_time, lowers, output_schema
+from catalog.plan_check import lowers, output_schema
 from catalog.relation import DeclaredAggregate
 from catalog.schema import Schema, Type
-from secfilter.columns import ID, attribute, label_column
+from secfilter.columns import ID, label_column
 from secfilter.expressions import finite, to_column
 from secfilter.lab import encode_attribute, joined
+from secfilter.timeline import CLOCK, from_clock, window_on
 
 _WINDOW, _COUNT, _LEAST = "__window", "__count", "__least"
 
@@ -32,7 +31,8 @@ def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...])
     schema, declared = output_schema(node.input), lowers(node)
     keys = [to_column(key.expression, schema) for key in node.keys]
     grouped = frame.groupBy(
-        _window(node).alias(_WINDOW), *(key.alias(_key(i)) for i, key in enumerate(keys))
+        window_on(fn.col(CLOCK), node.window).alias(_WINDOW),
+        *(key.alias(_key(i)) for i, key in enumerate(keys)),
     ).agg(
         *(part for i, a in enumerate(node.aggregations) for part in _parts(i, a, schema)),
         *(fn.bit_or(fn.col(label_column(index))).alias(label_column(index)) for index in words),
@@ -42,8 +42,8 @@ def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...])
     grouped = grouped.where(_all_read(grouped))
     results = [_result(i, a, schema).alias(a.name) for i, a in enumerate(node.aggregations)]
     return grouped.select(
-        fn.col(f"{_WINDOW}.start").alias(WINDOW_START),
-        fn.col(f"{_WINDOW}.end").alias(WINDOW_END),
+        _start().alias(WINDOW_START),
+        from_clock(fn.col(f"{_WINDOW}.end")).alias(WINDOW_END),
         *(fn.col(_key(i)).alias(key.name) for i, key in enumerate(node.keys)),
         *results,
         *_labels(words, declared),
@@ -60,10 +60,9 @@ def _all_read(grouped: DataFrame) -> Column:
     return fn.hash(*(fn.col(name) for name in grouped.columns)) >= fn.lit(-(2**31))
 
 
-def _window(node: Aggregate) -> Column:
-    time = cast(str, event_time(node.input))  # check_plan has refused an input without
-    size, slide = node.window.size_ms, node.window.slide_ms
-    return fn.window(attribute(time), f"{size} milliseconds", f"{slide} milliseconds")
+def _start() -> Column:
+    """When a group's window begins."""
+    return from_clock(fn.col(f"{_WINDOW}.start"))
 
 
 def _key(index: int) -> str:
@@ -129,7 +128,7 @@ def _labels(words: tuple[int, ...], declared: DeclaredAggregate | None) -> list[
         return list(plain.values())
     home, bit = declared.source // WORD_BITS, declared.source % WORD_BITS
     source = fn.lit(Label.of(bit).word(0)).cast("bigint")
-    whole = fn.unix_millis(fn.col(f"{_WINDOW}.start")) >= fn.lit(declared.since_ms)
+    whole = fn.unix_millis(_start()) >= fn.lit(declared.since_ms)
     enough = (
         (fn.col(_LEAST) >= fn.lit(declared.minimum))
         & (plain[home].bitwiseAND(source) != fn.lit(0))
@@ -156,7 +155,7 @@ def _lineage(node: Aggregate, schema: Schema) -> Column:
 
     Updates of one group differ in how many tuples it holds by then.
     """
-    start = fn.unix_micros(fn.col(f"{_WINDOW}.start")).cast("string")
+    start = fn.unix_micros(_start()).cast("string")
     types = [type_of(key.expression, schema) for key in node.keys]
     keys = [encode_attribute(fn.col(_key(i)), type_) for i, type_ in enumerate(types)]
     counts = [fn.col(_COUNT).cast("string")] if node.updates else []

@@ -13,7 +13,7 @@ from catalog.schema import Schema, Type
 
 ID = "__id"
 _LABEL = "__label_"
-_RESERVED = re.compile(r"__id|__label_\d+")
+_RESERVED = re.compile(r"__id|__clock|__label_\d+")
 
 SPARK_TYPES: dict[Type, str] = {
     Type.BOOLEAN: "boolean",

@@ -6,7 +6,7 @@ sides', Aggregate combines the whole group's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
@@ -20,6 +20,7 @@ from secfilter.aggregate import compile_aggregate
 from secfilter.columns import ID, attribute, check_names, label_column, words_of
 from secfilter.expressions import to_column
 from secfilter.join import compile_join
+from secfilter.timeline import CLOCK, no_clock, to_clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +84,12 @@ class _Compiler:
             *_attributes(relation.schema),
             *(_word_or_none(index, index in held) for index in self.words),
             fn.col(ID),
+            *([_clock(relation).alias(CLOCK)] if self.stateful else []),
         )
         if self.stateful and relation.event_time is not None:
             # Before any filter: time goes by all of the relation's tuples.
             delay = f"{self._delay_ms(relation)} milliseconds"
-            timed = frame.withWatermark(relation.event_time, delay)
+            timed = frame.withWatermark(CLOCK, delay)
             # Behind the watermark, over which Spark forgets that there is one partition only.
             return _each_once(timed.coalesce(1) if self.narrow else timed, relation)
         return frame
@@ -104,23 +106,29 @@ class _Compiler:
     def _project(self, node: Project) -> DataFrame:
         schema = output_schema(node.input)
         columns = [to_column(c.expression, schema).alias(c.name) for c in node.columns]
-        return self.compile(node.input).select(*columns, *self._carried())
+        return self.compile(node.input).select(*columns, *self._carried(), *self._clock_of(node))
 
     def _union(self, nodes: tuple[Plan, ...]) -> DataFrame:
-        frames = [self._branch(index, node) for index, node in enumerate(nodes)]
+        # The results of windows and joins have left the clock behind.
+        clock = [] if any(is_stateful(node) for node in nodes) else self._clock_of(nodes[0])
+        frames = [self._branch(index, node, clock) for index, node in enumerate(nodes)]
         result = frames[0]
         for frame in frames[1:]:
             result = result.union(frame)
         return result
 
-    def _branch(self, index: int, node: Plan) -> DataFrame:
+    def _branch(self, index: int, node: Plan, clock: Sequence[Column]) -> DataFrame:
         # One tuple may come through two branches: these are two results.
         lineage = fn.concat(fn.lit(f"{index}/"), fn.col(ID)).alias(ID)
         attributes = _attributes(output_schema(node))
-        return self.compile(node).select(*attributes, *self._words(), lineage)
+        return self.compile(node).select(*attributes, *self._words(), lineage, *clock)
 
     def _words(self) -> list[Column]:
         return [fn.col(label_column(index)) for index in self.words]
+
+    def _clock_of(self, node: Plan) -> list[Column]:
+        """The clock column, where the node's tuples have it: below what keeps state."""
+        return [fn.col(CLOCK)] if self.stateful and not is_stateful(node) else []
 
     def _carried(self) -> Iterable[Column]:
         return (*self._words(), fn.col(ID))
@@ -135,6 +143,10 @@ def _each_once(timed: DataFrame, relation: Relation) -> DataFrame:
     if relation.kind is RelationKind.OUTPUT and timed.isStreaming:
         return timed.dropDuplicatesWithinWatermark([ID])
     return timed
+
+
+def _clock(relation: Relation) -> Column:
+    return no_clock() if relation.event_time is None else to_clock(attribute(relation.event_time))
 
 
 def _attributes(schema: Schema) -> list[Column]:

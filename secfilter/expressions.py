@@ -7,16 +7,20 @@ are finite or NULL: an operation whose result is infinite or not a number has no
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
+from catalog.functions import MAX_TEXT_BYTES, SCALAR_FUNCTIONS
 from catalog.schema import Schema, Type
 from secfilter.columns import SPARK_TYPES, attribute
+from secfilter.like import like
 
-_NUMBER = r"\A[\x00-\x20]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[\x00-\x20]*\z"
+# Possessive: no repetition gives back what it took, so matching is linear.
+_NUMBER = r"\A[\x00-\x20]*+[+-]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?+\d++)?+[\x00-\x20]*+\z"
 Columns = Sequence[Column]
 # How a rule sees a call: its arguments, their types, and the type of the result.
 Rule = Callable[[Columns, Sequence[Type], Type], Column]
@@ -29,30 +33,60 @@ def to_column(expression: Expression, schema: Schema) -> Column:
 
     Raises InvalidInput where the expression does not fit the schema or has no rule here.
     """
+    column, type_ = _computed(expression, schema), type_of(expression, schema)
+    return finite(column) if type_ is Type.DOUBLE and _in_chain(expression) else column
+
+
+def _computed(expression: Expression, schema: Schema) -> Column:
+    """The column; a double at the end of a chain may be infinite or not a number."""
     match expression:
         case AttributeRef(name):
-            type_of(expression, schema)
             return attribute(name)
         case Literal():
-            type_of(expression, schema)
             return literal(expression)
+        case Call("like", (text, Literal(pattern))):
+            type_of(expression, schema)
+            return (
+                like(to_column(text, schema), pattern)
+                if isinstance(pattern, str)
+                else _null(Type.BOOLEAN)
+            )
         case Call(function, arguments, position):
             rule = RULES.get(function)
             if rule is None:
                 raise InvalidInput(f"function {function!r} cannot be run", position)
-            columns = [to_column(argument, schema) for argument in arguments]
+            inner = _computed if _in_chain(expression) else to_column
+            columns = [inner(argument, schema) for argument in arguments]
             types = [type_of(argument, schema) for argument in arguments]
-            return rule(columns, types, type_of(expression, schema))
+            made = rule(columns, types, type_of(expression, schema))
+            return _bounded(made, columns, SCALAR_FUNCTIONS[function].growth)
+
+
+def _in_chain(expression: Expression) -> bool:
+    return isinstance(expression, Call) and SCALAR_FUNCTIONS[expression.function].chained
+
+
+def _bounded(made: Column, columns: Columns, growth: int | None) -> Column:
+    """What a function makes, NULL where it could be longer than a text may be: not made at all."""
+    if not growth:
+        return made
+    lengths = [fn.octet_length(column).cast("bigint") for column in columns]
+    total = reduce(lambda a, b: a + b, lengths)
+    return fn.when(total <= fn.lit(MAX_TEXT_BYTES // growth), made)
 
 
 def literal(value: Literal) -> Column:
     """A constant of its declared type; timestamps are microseconds since 1970 UTC."""
     spark_type = SPARK_TYPES[value.type]
     if value.value is None:
-        return fn.lit(None).cast(spark_type)
+        return _null(value.type)
     if value.type is Type.TIMESTAMP:
         return fn.timestamp_micros(fn.lit(value.value).cast("bigint"))
     return fn.lit(value.value).cast(spark_type)
+
+
+def _null(type_: Type) -> Column:
+    return fn.lit(None).cast(SPARK_TYPES[type_])
 
 
 def finite(value: Column) -> Column:
@@ -72,16 +106,17 @@ def _common(types: Sequence[Type]) -> Type:
     return Type.DOUBLE if Type.DOUBLE in types else types[0]
 
 
-def _number(result: Column, to: Type) -> Column:
-    return finite(result) if to is Type.DOUBLE else result
-
-
 def _arithmetic(operation: Callable[[Column, Column], Column]) -> Rule:
     def rule(columns: Columns, types: Sequence[Type], to: Type) -> Column:
         left, right = _widened(columns, types, to)
-        return _number(operation(left, right), to)
+        return operation(left, right)
 
     return rule
+
+
+def _remainder(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    rest = fn.try_mod(*_widened(columns, types, to))
+    return finite(rest) if to is Type.DOUBLE else rest
 
 
 def _divide(columns: Columns, types: Sequence[Type], to: Type) -> Column:
@@ -197,11 +232,12 @@ def _bigint(operation: Callable[[Column], Column]) -> Rule:
     return _one(lambda column: operation(column).cast("bigint"))
 
 
+# All but LIKE, whose pattern is no column.
 RULES: dict[str, Rule] = {
     "+": _arithmetic(fn.try_add),
     "-": _arithmetic(fn.try_subtract),
     "*": _arithmetic(fn.try_multiply),
-    "%": _arithmetic(fn.try_mod),
+    "%": _remainder,
     "/": _divide,
     "negate": _negate,
     "abs": _abs,
@@ -226,8 +262,6 @@ RULES: dict[str, Rule] = {
     "length": _bigint(fn.length),
     "concat": _all(fn.concat),
     "substring": _substring,
-    # No character escapes (as in SQL without ESCAPE): a pattern that ends in one would be an error.
-    "like": _all(lambda text, pattern: fn.like(text, pattern, fn.lit("\x1f"))),
     "year": _bigint(fn.year),
     "month": _bigint(fn.month),
     "day": _bigint(fn.dayofmonth),

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.clearance import Clearance
+from catalog.functions import MAX_TEXT_BYTES
 from catalog.label import Label
 from catalog.runs import FanOutClass, QueryRun
 from catalog.schema import Schema, Type
@@ -21,9 +22,9 @@ from secfilter.lab import encode_label, encode_value, headers, label_word
 _TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 _ID_DIGITS = 32
 TOO_LARGE = "too_large"
-# The platform's topics take 4 MiB, headers and all.
-DEFAULT_MAX_BYTES = 4 * 1024 * 1024 - 64 * 1024
+DEFAULT_MAX_BYTES = MAX_TEXT_BYTES
 _TOPIC, _JSON, _LAB, _KEYED, _LABEL = "topic", "__json", "__lab", "__keyed", "__wire"
+_LARGE = "__large"
 
 
 def fan_out(
@@ -37,7 +38,9 @@ def fan_out(
     """
     words = compiled.words
     conditions = {c.topic: visible_to(c, words, run.sources) for c in run.classes}
-    value = to_json(compiled.schema)
+    # Texts that are too long together are not even put together.
+    fits = _text_bytes(compiled.schema) <= fn.lit(max_bytes)
+    value = fn.when(fits, to_json(compiled.schema))
     if conditions:
         value = fn.when(reduce(lambda a, b: a | b, conditions.values()), value)
     # JSON, label and id are made once for a row, before it is multiplied.
@@ -46,19 +49,29 @@ def fan_out(
         value.alias(_JSON),
         keyed_id(id_key, run.output.name).alias(_KEYED),
         encode_label(words).alias(_LABEL),
-        *([encode_value(compiled.schema).alias(_LAB)] if run.labelled else []),
+        (~fits).alias(_LARGE),
+        *([fn.when(fits, encode_value(compiled.schema)).alias(_LAB)] if run.labelled else []),
     )
     return _delivered(_within(made, max_bytes, run.labelled), run, conditions)
 
 
 def _within(made: DataFrame, max_bytes: int, labelled: bool) -> DataFrame:
-    large = fn.octet_length(fn.col(_JSON)) > fn.lit(max_bytes)
-    if labelled:
-        large = fn.coalesce(large, fn.lit(False)) | (
-            fn.octet_length(fn.col(_LAB)) > fn.lit(max_bytes)
-        )
+    large = fn.col(_LARGE)
+    for text in (_JSON, _LAB) if labelled else (_JSON,):
+        longer = fn.octet_length(fn.col(text)) > fn.lit(max_bytes)
+        large = large | fn.coalesce(longer, fn.lit(False))
     observed = made.observe(TOO_LARGE, fn.count_if(large).alias("withheld"))
-    return observed.where(~fn.coalesce(large, fn.lit(False)))
+    return observed.where(~large)
+
+
+def _text_bytes(schema: Schema) -> Column:
+    """How long a tuple's strings are together: its JSON is longer."""
+    lengths = [
+        fn.coalesce(fn.octet_length(attribute(a.name)), fn.lit(0)).cast("bigint")
+        for a in schema.attributes
+        if a.type is Type.STRING
+    ]
+    return reduce(lambda a, b: a + b, lengths, fn.lit(0).cast("bigint"))
 
 
 def _delivered(made: DataFrame, run: QueryRun, conditions: dict[str, Column]) -> DataFrame:

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from datetime import timedelta
 from functools import reduce
 from operator import and_
-from typing import cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from catalog.expression import AttributeRef
 from catalog.plan import Join
-from catalog.plan_check import event_time, output_schema
+from catalog.plan_check import output_schema
 from secfilter.columns import ID, attribute, label_column
 from secfilter.expressions import to_column
+from secfilter.timeline import CLOCK
 
 _RIGHT = "__right"
 
@@ -26,13 +27,11 @@ def compile_join(
 
     The range on event time, with both sides' watermarks, bounds the state that Spark keeps.
     """
-    mine, other = _sides(node)
-    renamed = _present(right, other).select(
+    renamed = _present(right, [pair[1] for pair in node.equal]).select(
         *(attribute(name) for name in output_schema(node.right).names),
-        *(fn.col(label_column(i)).alias(_right(label_column(i))) for i in words),
-        fn.col(ID).alias(_right(ID)),
+        *(fn.col(name).alias(_right(name)) for name in (*map(label_column, words), ID, CLOCK)),
     )
-    pairs = _present(left, mine).join(renamed, _matches(node), "inner")
+    pairs = _present(left, [pair[0] for pair in node.equal]).join(renamed, _matches(node), "inner")
     if node.condition is not None:
         pairs = pairs.where(to_column(node.condition, output_schema(node)))
     return pairs.select(
@@ -42,28 +41,21 @@ def compile_join(
     )
 
 
-def _sides(node: Join) -> tuple[list[str], list[str]]:
-    """What must be equal or near, on either side: event time first."""
-    # check_plan has refused inputs without event time.
-    mine, other = cast(str, event_time(node.left)), cast(str, event_time(node.right))
-    pairs = [(left.name, right.name) for left, right in node.equal]
-    return [mine, *(name for name, _ in pairs)], [other, *(name for _, name in pairs)]
-
-
-def _present(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+def _present(frame: DataFrame, equal: Sequence[AttributeRef]) -> DataFrame:
     """The tuples that can match at all: NULL equals nothing.
 
     Spark's join of streams would take two NULL for equal; it leaves it to the optimizer, which is
     not asked here, to keep them away.
     """
-    return frame.where(reduce(and_, (attribute(name).isNotNull() for name in names)))
+    compared = (fn.col(CLOCK), *(attribute(ref.name) for ref in equal))
+    return frame.where(reduce(and_, (column.isNotNull() for column in compared)))
 
 
 def _matches(node: Join) -> Column:
-    (mine, *_), (other, *_) = _sides(node)
-    early = attribute(mine) + fn.lit(timedelta(milliseconds=node.lower_ms))
-    late = attribute(mine) + fn.lit(timedelta(milliseconds=node.upper_ms))
-    condition = (attribute(other) >= early) & (attribute(other) <= late)
+    mine, other = fn.col(CLOCK), fn.col(_right(CLOCK))
+    early = mine + fn.lit(timedelta(milliseconds=node.lower_ms))
+    late = mine + fn.lit(timedelta(milliseconds=node.upper_ms))
+    condition = (other >= early) & (other <= late)
     for left, right in node.equal:
         condition = condition & (attribute(left.name) == attribute(right.name))
     return condition

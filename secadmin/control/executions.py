@@ -6,7 +6,6 @@ administers a stream can end the reading of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,15 +18,15 @@ from catalog.models import (
     OutputInput,
     OutputRow,
     QueryRow,
-    StreamRow,
 )
 from catalog.permission import ObjectKind, Permission
-from catalog.plan import Plan, Source, is_stateful, walk
+from catalog.plan import is_stateful
 from catalog.plan_json import decode_plan
 from catalog.run_state import QueryState, state_of_query
 from secadmin.control.outputs import turn
 from secadmin.control.platform import Platform
 from secadmin.control.queries import remove, stop_for
+from secadmin.control.room import reads_of
 from secadmin.control.work import Caller, Work, reading, working
 
 
@@ -66,8 +65,6 @@ def list_executions(platform: Platform, caller: Caller) -> list[ExecutionView]:
         view.require_system(Permission.CHANGE_SYSTEM)
         session = view.session
         alive = platform.pulse.beats(session)
-        streams = session.execute(select(StreamRow.object_id, StreamRow.partitions))
-        partitions = {row.object_id: row.partitions for row in streams}
         classes = _open_classes(session)
         rows = session.execute(
             select(Object, OutputRow, QueryRow.running)
@@ -83,7 +80,6 @@ def list_executions(platform: Platform, caller: Caller) -> list[ExecutionView]:
                 running,
                 state_of_query(session, [obj.id], running, alive),
                 classes.get(obj.id, 0),
-                partitions,
             )
             for obj, output, running in rows
         ]
@@ -188,10 +184,8 @@ def _view(
     running: bool,
     state: QueryState,
     classes: int,
-    partitions: Mapping[int, int],
 ) -> ExecutionView:
     plan = decode_plan(output.plan)
-    read = _reads(plan)
     return ExecutionView(
         id=obj.id,
         owner=obj.owner.name if obj.owner else "",
@@ -200,13 +194,8 @@ def _view(
         added_at=obj.created_at,
         since=state.since,
         kind="stateful" if is_stateful(plan) else "stateless",
-        sources=len(read),
+        sources=reads_of(plan),
         classes=classes,
-        # The labelled topic of an output has one partition.
-        slots=sum(partitions.get(relation, 1) for relation in read),
+        slots=output.slots,
         weak=output.weak,
     )
-
-
-def _reads(plan: Plan) -> list[int]:
-    return [node.relation.object_id for node in walk(plan) if isinstance(node, Source)]

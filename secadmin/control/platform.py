@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from catalog.limits import Limits
 from catalog.passwords import Passwords
 from catalog.pulse import Pulse
 from catalog.store import Catalog
@@ -70,4 +71,5 @@ class Platform:
     clock: Callable[[], datetime]
     anchors: Anchors
     pulse: Pulse = field(default_factory=Pulse)
+    limits: Limits = field(default_factory=Limits)
     user_limits: UserLimits = field(default_factory=UserLimits)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
+from catalog.admission import require_admissible, require_slots, slots_of
 from catalog.errors import Denied, InvalidInput
 from catalog.label import combine
 from catalog.models import (
@@ -99,13 +100,16 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
     """Add a query and start it; returns its outputs with their schemas.
 
     Needs ADD QUERY, VIEW OBJECT on each stream and schema it names, SUBSCRIBE on each output it
-    reads. The caller owns the query and its outputs. Raises InvalidInput with its place.
+    reads. The caller owns the query and its outputs. Raises InvalidInput with its place, Conflict
+    where the engine is full.
     """
     check_object_name(wanted.name)
     target = f"query {wanted.name}"
     with reading(platform, caller, "prepare query", target) as view:
         view.require_system(Permission.ADD_QUERY)
         plans, named = _parse(view, wanted)
+        for plan in plans.values():
+            require_admissible(plan, platform.limits)
         view.require_free(Namespace.QUERY, wanted.name)
         for name in plans:
             view.require_free(Namespace.RELATION, check_object_name(name))
@@ -153,6 +157,8 @@ def _store(
     declared.require_alone(work.session, plans.values())
     own = work.subject.user_id
     require_room_to_run(platform.user_limits, work.session, own, plans.values())
+    slots = {name: slots_of(plan, offsets) for name, plan in plans.items()}
+    require_slots(work.session, sum(slots.values()), platform.limits)
     query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
     work.session.add(
         QueryRow(object_id=query.id, language=wanted.language, text=wanted.text, running=True)
@@ -169,6 +175,7 @@ def _store(
                 relation=encode(output_relation(output.id, output.name, plan)),
                 plan=encode_plan(stored),
                 starting_offsets={topic: dict(offsets[topic]) for topic in read},
+                slots=slots[name],
                 retention_ms=DAY_MS,
             )
         )
@@ -196,7 +203,10 @@ def _new_object(
 
 
 def set_running(platform: Platform, caller: Caller, name: str, running: bool) -> None:
-    """Start or stop a query; a started one goes on where it stopped. Needs SET QUERY STATUS."""
+    """Start or stop a query; a started one goes on where it stopped. Needs SET QUERY STATUS.
+
+    Raises Conflict where the engine is full.
+    """
     action = "start query" if running else "stop query"
     with working(platform, caller, action, f"query {name}") as work:
         query = work.find(ObjectKind.QUERY, name)
@@ -207,6 +217,8 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
             rows = select(OutputRow.plan).where(OutputRow.object_id.in_(outputs))
             plans = map(decode_plan, work.session.scalars(rows))
             require_room_to_run(platform.user_limits, work.session, query.owner_id, plans)
+            slots = select(func.sum(OutputRow.slots)).where(OutputRow.query_id == query.id)
+            require_slots(work.session, work.session.scalar(slots) or 0, platform.limits)
         # A stop by others keeps its reason until the query is started.
         row.running, row.stopped_because = running, "" if running else row.stopped_because
         work.change.bump_generation()

@@ -28,8 +28,8 @@ def require_room_to_run(
     ids = list(session.scalars(running))
     _require("running queries", len(ids), 1, limits.running_queries, "stop one first")
     theirs = select(OutputRow.plan).where(OutputRow.query_id.in_(ids))
-    reads = sum(map(_reads, map(decode_plan, session.scalars(theirs))))
-    wanted = sum(map(_reads, plans))
+    reads = sum(map(reads_of, map(decode_plan, session.scalars(theirs))))
+    wanted = sum(map(reads_of, plans))
     _require("reads of running queries", reads, wanted, limits.reads, "stop a query first")
 
 
@@ -40,7 +40,8 @@ def require_room_for_access(limits: UserLimits, session: orm.Session, user_id: i
     _require("accesses", held, 1, limits.accesses, "end one first")
 
 
-def _reads(plan: Plan) -> int:
+def reads_of(plan: Plan) -> int:
+    """How many places of the plan read a stream or an output."""
     return sum(isinstance(node, Source) for node in walk(plan))
 
 

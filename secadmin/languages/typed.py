@@ -79,8 +79,9 @@ def call(function: str, arguments: Sequence[Typed], position: Position | None) -
         )
     if depth > MAX_DEPTH:
         raise InvalidInput(f"the expression is nested more than {MAX_DEPTH} deep", position)
-    kind = call_type(function, tuple(known(argument) for argument in given), position)
-    return Typed(Call(function, tuple(a.expression for a in given), position), kind, size, depth)
+    expressions = tuple(argument.expression for argument in given)
+    kind = call_type(function, expressions, tuple(known(argument) for argument in given), position)
+    return Typed(Call(function, expressions, position), kind, size, depth)
 
 
 def _with_types(function: str, arguments: Sequence[Typed]) -> list[Typed]:

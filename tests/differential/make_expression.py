@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from catalog.expression import AttributeRef, Call, Expression, Literal
+from catalog.functions import LIKE
 from catalog.schema import Schema, Type
 from tests.oracle.values import Value, microseconds, timestamp
 
@@ -37,7 +38,7 @@ _FUNCTIONS: Mapping[Type, Sequence[tuple[Sequence[str], Sequence[tuple[Type, ...
         (("and", "or"), ((_B, _B), (_B, _B, _B))),
         (("not",), ((_B,),)),
         (("is_null",), ((_B,), (_N,), (_D,), (_S,), (_T,))),
-        (("like",), ((_S, _S),)),
+        ((LIKE,), ((_S, _S),)),
     ),
     _N: (
         (("+", "-", "*", "%"), ((_N, _N),)),
@@ -79,8 +80,18 @@ class Expressions:
             return self._choice(kind, schema, depth)
         names, signatures = self.random.choice(_FUNCTIONS[kind])
         types = self.random.choice(signatures)
-        arguments = tuple(self.make(each, schema, depth - 1) for each in types)
-        return Call(self.random.choice(names), arguments)
+        arguments = [self.make(each, schema, depth - 1) for each in types]
+        if names == (LIKE,):
+            arguments[1] = self._pattern(arguments[1])
+        return Call(self.random.choice(names), tuple(arguments))
+
+    def _pattern(self, made: Expression) -> Literal:
+        """A pattern is a constant; it goes by what was made, so that no later choice changes."""
+        if isinstance(made, Literal):
+            return made
+        value = Random(repr(made)).choice(self.pool[_S])
+        assert isinstance(value, str)
+        return Literal(value, _S)
 
     def _leaf(self, kind: Type, schema: Schema) -> Expression:
         names = [a.name for a in schema.attributes if a.type is kind]

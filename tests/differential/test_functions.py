@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from catalog.clearance import Clearance
 from catalog.expression import AttributeRef, Call, Literal
-from catalog.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
+from catalog.functions import AGGREGATE_FUNCTIONS, LIKE, MAX_TEXT_BYTES, SCALAR_FUNCTIONS
 from catalog.label import Label
 from catalog.plan import Aggregate, Aggregation, Column, Project, Source, Window
 from catalog.relation import Relation, RelationKind
@@ -27,6 +27,24 @@ _TEXTS = (
     *("-9223372036854775808", ".5", "5.", ".", "1e3", "1E-3", "1e", "1e999", "NaN", "Infinity"),
     *("-inf", "0x10", "1_000", "\N{ARABIC-INDIC DIGIT ONE}", "\t7", "\x857\n", "\xa07"),
     *("a\nb", "a%b", "\\%", "a\\", "%\\", "Straße", "İ", "ǆ", "e\u0301"),
+)
+_PATTERNS = (
+    *(None, "", "%", "%%", "_", "__", "%_", "_%", "a%", "%a", "%a%", "a%b", "%a%b%", "a%a", "a_"),
+    *(
+        "%_b",
+        "_a%_",
+        "%\\%",
+        "\\",
+        "%.%",
+        "a\nb",
+        "%b",
+        "%a%%a",
+        "%1%",
+        "é%",
+        "%\U0001f600",
+        "[",
+        "(a)",
+    ),
 )
 _POOL: dict[Type, list[Value]] = {
     **{kind: [None, *values] for kind, values in EXTREME.items()},
@@ -55,7 +73,12 @@ def _call_case(name: str, kinds: tuple[Type, ...], index: int) -> Case:
     relation = _relation(f"f{index}", kinds)
     references = tuple(AttributeRef(f"a{i}") for i in range(len(kinds)))
     shown = [Column(each.name, each) for each in references]
-    plan = Project(Source(relation), (*shown, Column("result", Call(name, references))))
+    results = [Call(name, references)]
+    if name == LIKE:
+        patterns = (Literal(each, Type.STRING) for each in _PATTERNS)
+        results = [Call(name, (references[0], pattern)) for pattern in patterns]
+    made = (Column(f"result{i}", result) for i, result in enumerate(results))
+    plan = Project(Source(relation), (*shown, *made))
     records = [Record((EPOCH, *values), "1") for values in _arguments(kinds)]
     return Case(f"{name}{tuple(map(str, kinds))}", plan, {relation.name: records}, _CLASSES)
 
@@ -86,6 +109,22 @@ def test_texts_that_are_no_numbers(interpreted: SparkSession, function: str, tex
     case = _call_case(function, (Type.STRING,), 0)
     records = {name: [Record((EPOCH, text), "1")] for name in case.records}
     check_all(interpreted, [replace(case, records=records)])
+
+
+def test_no_text_gets_longer_than_a_record(spark: SparkSession) -> None:
+    """Results up to the limit, and NULL from there on, by every function that makes longer ones."""
+    relation = _relation("long", (Type.STRING, Type.STRING))
+    growing = [f.name for f in SCALAR_FUNCTIONS.values() if f.growth]
+    a, b = AttributeRef("a0"), AttributeRef("a1")
+    calls = [Call(name, (a, b) if name == "concat" else (a,)) for name in growing]
+    calls += [Call("concat", (Call("concat", (a, a)), b)), Call("upper", (Call("concat", (a, b)),))]
+    made = [Column(f"length{i}", Call("length", (call,))) for i, call in enumerate(calls)]
+    lengths = [MAX_TEXT_BYTES // part + more for part in (1, 2, 3) for more in (-1, 0, 1)]
+    records = [
+        Record((EPOCH, "é" + "x" * (n - 2), b), "1") for n in lengths for b in ("", "y", None)
+    ]
+    plan = Project(Source(relation), tuple(made))
+    check_all(spark, [Case("long", plan, {"long": records}, _CLASSES)])
 
 
 def test_constants_of_every_type(spark: SparkSession) -> None:

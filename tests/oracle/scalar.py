@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tests.oracle.text import double_text, like, to_bigint, to_double
+from tests.oracle.text import bounded, double_text, like, to_bigint, to_double
 from tests.oracle.values import Value
 
 Function = Callable[..., Value]
@@ -89,11 +89,11 @@ STRICT: dict[str, Callable[..., Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
     "not": operator.not_,
-    "upper": str.upper,
-    "lower": str.lower,
+    "upper": bounded(str.upper, 3),
+    "lower": bounded(str.lower, 3),
     "trim": lambda text: text.strip(" "),
     "length": len,
-    "concat": lambda *texts: "".join(texts),
+    "concat": bounded(lambda *texts: "".join(texts), 1),
     "substring": substring,
     "like": like,
     **{

@@ -145,6 +145,7 @@ def _queries() -> None:
         sa.Column("relation", sa.JSON, nullable=False),
         sa.Column("plan", sa.JSON, nullable=False),
         sa.Column("starting_offsets", sa.JSON, nullable=False),
+        sa.Column("slots", sa.BigInteger, nullable=False),
         sa.Column("weak", sa.Boolean, nullable=False),
         sa.Column("retention_ms", sa.BigInteger, nullable=False),
     )

@@ -137,6 +137,7 @@ class Deployment:
                     relation=encode(output),
                     plan=encode_plan(run.plan),
                     starting_offsets={},
+                    slots=1,
                     retention_ms=1_000_000,
                 )
             )

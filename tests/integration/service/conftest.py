@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
+from catalog.limits import Limits
 from catalog.models import Access
 from catalog.passwords import Passwords
 from catalog.settings import (
@@ -115,6 +116,8 @@ def service_settings(
             audit_heads_file=folder / "audit" / "heads",
         ),
         secfilter=SecFilterSettings("local[2]", nowhere, folder / "checkpoints", nowhere),
+        # Shared by all tests, whose queries no engine runs.
+        limits=Limits(slots=100_000),
     )
 
 

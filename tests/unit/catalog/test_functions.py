@@ -2,8 +2,16 @@
 
 import pytest
 
-from catalog.errors import InvalidInput
-from catalog.expression import AttributeRef, Call, Literal, attributes_of, conjuncts, type_of
+from catalog.errors import InvalidInput, Position
+from catalog.expression import (
+    AttributeRef,
+    Call,
+    Expression,
+    Literal,
+    attributes_of,
+    conjuncts,
+    type_of,
+)
 from catalog.functions import AGGREGATE_FUNCTIONS, DECLARABLE_FUNCTIONS, SCALAR_FUNCTIONS
 from catalog.schema import Attribute, Schema, Type, parse_type
 
@@ -33,7 +41,7 @@ GIVES = {
     "length": ("s>n", "n"),
     "concat": ("ss>s sss>s", "s sn nn"),
     "substring": ("snn>s", "sn snnn nnn sdn"),
-    "like": ("ss>b", "s sn sss"),
+    "like": ("sp>b", "s p sn np spp"),
     **dict.fromkeys(("year", "month", "day", "hour", "minute", "second"), ("t>n", "n s tt")),
     "cast_bigint": ("n>n d>n s>n", "b t nn"),
     "cast_double": ("n>d d>d s>d", "b t"),
@@ -48,7 +56,8 @@ REFUSED = [(name, arguments) for name, (_, wrong) in GIVES.items() for arguments
 
 
 def call(name: str, letters: str) -> Call:
-    return Call(name, tuple(AttributeRef(letter) for letter in letters))
+    pattern = Literal("A%", Type.STRING)
+    return Call(name, tuple(pattern if each == "p" else AttributeRef(each) for each in letters))
 
 
 def test_each_function_of_the_allow_list_has_its_cases() -> None:
@@ -64,6 +73,33 @@ def test_takes(name: str, arguments: str, result: Type) -> None:
 def test_does_not_take(name: str, arguments: str) -> None:
     with pytest.raises(InvalidInput, match="takes"):
         type_of(call(name, arguments), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (AttributeRef("s", Position(1, 9)), "is a constant, such as 'A%'"),
+        (Call("concat", (Literal("A", Type.STRING),) * 2, Position(1, 9)), "is a constant"),
+        (Literal("%a" * 128, Type.STRING, Position(1, 9)), "at most 255 characters"),
+    ],
+)
+def test_a_pattern_is_a_short_constant(pattern: Expression, words: str) -> None:
+    with pytest.raises(InvalidInput, match=f"line 1, column 9: .*{words}"):
+        type_of(Call("like", (AttributeRef("s"), pattern)), SCHEMA)
+    none = Literal(None, Type.STRING)
+    assert type_of(Call("like", (AttributeRef("s"), none)), SCHEMA) is Type.BOOLEAN
+
+
+def test_how_long_a_text_can_get_is_said_of_every_function_that_gives_one() -> None:
+    given = {name for name, _, result in CASES if result is Type.STRING}
+    assert {f.name for f in SCALAR_FUNCTIONS.values() if f.growth is not None} == given
+
+
+def test_no_letter_grows_more_in_another_case_than_is_said() -> None:
+    letters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    for name, change in (("upper", str.upper), ("lower", str.lower)):
+        times = max(len(change(each).encode()) / len(each.encode()) for each in letters)
+        assert times <= (SCALAR_FUNCTIONS[name].growth or 0)
 
 
 @pytest.mark.parametrize(

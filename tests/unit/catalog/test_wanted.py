@@ -82,6 +82,7 @@ class Filled:
                 relation=encode(relation),
                 plan=encode_plan(plan),
                 starting_offsets={"lab.in1": {"0": 7}},
+                slots=1,
                 retention_ms=1,
             )
         )

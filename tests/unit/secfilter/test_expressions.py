@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
-from catalog.functions import SCALAR_FUNCTIONS
+from catalog.functions import LIKE, SCALAR_FUNCTIONS
 from catalog.schema import Attribute, Schema, Type
 from secfilter.columns import SPARK_TYPES
 from secfilter.expressions import RULES, to_column
@@ -61,7 +61,7 @@ SIGNATURES: list[tuple[str, tuple[Type, ...]]] = [
 
 
 def test_every_allowed_function_has_a_rule_and_no_other() -> None:
-    assert set(RULES) == set(SCALAR_FUNCTIONS)
+    assert {*RULES, LIKE} == set(SCALAR_FUNCTIONS)
     assert {name for name, _ in SIGNATURES} == set(SCALAR_FUNCTIONS)
 
 
@@ -103,11 +103,36 @@ def refs(types: tuple[Type, ...]) -> tuple[AttributeRef, ...]:
     return tuple(AttributeRef(f"{t.value}.{n}") for t, n in zip(types, "abc", strict=False))
 
 
+def calls(name: str, types: tuple[Type, ...]) -> list[Expression]:
+    """Of attributes; a pattern of LIKE is a constant."""
+    if name == LIKE:
+        return [Call(name, (*refs((S,)), Literal(pattern, S))) for pattern in EXTREMES[S]]
+    return [Call(name, refs(types))]
+
+
+@pytest.mark.parametrize(("name", "types"), SIGNATURES)
+def test_a_call_holds_its_arguments_as_often_as_it_says(
+    spark: SparkSession, name: str, types: tuple[Type, ...]
+) -> None:
+    made = [str(to_column(call, SCHEMA)) for call in calls(name, types)]
+    held = [
+        each.count(f"{t.value}.{n}") for each in made for t, n in zip(types, "abc", strict=False)
+    ]
+    assert max(held) <= SCALAR_FUNCTIONS[name].copies
+
+
+def test_a_chain_of_doubles_stays_as_long_as_it_is_written(spark: SparkSession) -> None:
+    chain: Expression = AttributeRef("double.a")
+    for _ in range(40):
+        chain = Call("+", (chain, AttributeRef("double.b")))
+    assert str(to_column(chain, SCHEMA)).count("double.b") == 80
+
+
 @pytest.mark.parametrize("name", sorted(SCALAR_FUNCTIONS))
 def test_no_value_raises(evaluate: Evaluate, name: str) -> None:
     """Every signature of the function over all pairs of extreme values, in generated code."""
-    expressions: list[Expression] = [
-        Call(name, refs(types)) for function, types in SIGNATURES if function == name
+    expressions = [
+        e for function, types in SIGNATURES if function == name for e in calls(name, types)
     ]
     rows = [
         {
@@ -228,6 +253,10 @@ def text(value: str) -> Literal:
     return Literal(value, S)
 
 
+def double(value: float) -> Literal:
+    return Literal(value, D)
+
+
 def number(value: int) -> Literal:
     return Literal(value, N)
 
@@ -262,6 +291,9 @@ def number(value: int) -> Literal:
         (Call("year", (Literal(0, T),)), 1970),
         (Call("second", (Literal(61_999_999, T),)), 1),
         (Call("%", (number(-7), number(3))), -1),
+        (Call("-", (Call("*", (double(1e308), double(10.0))), double(1e308))), None),
+        (Call("/", (double(1.0), Call("*", (double(1e308), double(10.0))))), None),
+        (Call("abs", (Call("negate", (double(2.5),)),)), 2.5),
     ],
 )
 def test_meaning(evaluate: Evaluate, expression: Expression, expected: Any) -> None:

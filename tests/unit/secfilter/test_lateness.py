@@ -1,20 +1,35 @@
-"""What lags by no more than a relation's lateness counts, micro-batch by micro-batch."""
+"""What lags by no more than a relation's lateness counts, in any year, batch by batch."""
 
 from __future__ import annotations
 
 import json
 import os
+from calendar import timegm
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import TimestampType
 
 from catalog.expression import AttributeRef
 from catalog.label import Label
-from catalog.plan import Aggregate, Aggregation, Column, Join, Plan, Project, Source, Window
+from catalog.plan import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    Aggregation,
+    Column,
+    Join,
+    Plan,
+    Project,
+    Source,
+    Window,
+)
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from secfilter.columns import ID, label_column
@@ -22,7 +37,7 @@ from secfilter.compiler import compile_plan
 from secfilter.kafka_options import KafkaOptions
 from secfilter.queries import Engine, RunningQuery
 
-# A tuple is a second and a key, which also tells it from the others.
+# A tuple is a second since 1970 and a key, which also tells it from the others.
 Batch = Sequence[tuple[int, int]]
 _SCHEMA = Schema((Attribute("at", Type.TIMESTAMP, required=True), Attribute("key", Type.BIGINT)))
 _COUNT = (Aggregation("n", "count", None),)
@@ -51,19 +66,28 @@ def paired() -> Join:
 
 @pytest.fixture
 def gives(spark: SparkSession, tmp_path: Path) -> Gives:
-    """All results of a plan over batches of tuples, by relation, and its query, which has ended."""
+    """All results of a plan over batches of tuples, by relation, and its query, which has ended.
 
-    def run(plan: Plan, batches: Mapping[str, Sequence[Batch]]) -> tuple[list[Row], StreamingQuery]:
+    Times are seconds since 1970: Python has no year 10000.
+    """
+
+    def run(
+        plan: Plan, batches: Mapping[str, Sequence[Batch]], mode: str = "append"
+    ) -> tuple[list[Row], StreamingQuery]:
         for name, each in batches.items():
             write(tmp_path / name, each)
 
         def source(relation: Relation) -> DataFrame:
-            columns = f"at timestamp, key bigint, {label_column(0)} bigint, {ID} string"
+            columns = f"at bigint, key bigint, {label_column(0)} bigint, {ID} string"
             reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
-            return reader.json(str(tmp_path / relation.name))
+            read = reader.json(str(tmp_path / relation.name))
+            return read.withColumn("at", fn.timestamp_seconds("at"))
 
         found: list[Row] = []
-        writer = compile_plan(plan, source).frame.writeStream
+        frame = compile_plan(plan, source).frame
+        times = [f.name for f in frame.schema.fields if f.dataType == TimestampType()]
+        frame = frame.withColumns({name: fn.unix_seconds(name) for name in times})
+        writer = frame.writeStream.outputMode(mode)
         writer = writer.foreachBatch(lambda frame, _: found.extend(frame.collect()))
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         query = writer.trigger(availableNow=True).start()
@@ -78,13 +102,9 @@ def write(folder: Path, batches: Sequence[Batch]) -> None:
     folder.mkdir()
     for number, batch in enumerate(batches):
         file = folder / f"{number}.json"
-        rows = ({"at": _at(s), "key": k, label_column(0): 1, ID: f"{k}"} for s, k in batch)
+        rows = ({"at": s, "key": k, label_column(0): 1, ID: f"{k}"} for s, k in batch)
         file.write_text("\n".join(map(json.dumps, rows)))
         os.utime(file, (1_000_000 + number, 1_000_000 + number))
-
-
-def _at(second: int) -> str:
-    return f"2026-01-31T12:{second // 60:02d}:{second % 60:02d}Z"
 
 
 # Of one time, as the groups of a window are, read in several pieces.
@@ -116,3 +136,56 @@ def test_what_is_late_is_told(spark: SparkSession, gives: Gives) -> None:
     nothing = cast(Any, None)
     engine = Engine(spark, KafkaOptions({}), nothing, nothing, "")
     assert RunningQuery(query, engine).withheld() == {"late": 1}
+
+
+MINUTE, WEEK = 60, 7 * 24 * 3_600
+# The first second of a minute in each of these years.
+YEARS = {
+    1: timegm((1, 1, 1, 0, 0, 0)),
+    1900: timegm((1900, 2, 28, 23, 59, 0)),
+    1969: timegm((1969, 12, 31, 23, 59, 0)),
+    9999: timegm((9999, 12, 31, 23, 55, 0)),
+}
+
+
+def late(query: StreamingQuery) -> int:
+    states = [state for each in query.recentProgress for state in each.stateOperators]
+    assert states
+    return sum(state.numRowsDroppedByWatermark for state in states)
+
+
+@pytest.mark.parametrize("year", YEARS)
+def test_windows_of_any_year_close(gives: Gives, year: int) -> None:
+    """Hopping ones, of a week and aligned to 1970, over an output, whose repeats are left out."""
+    start = YEARS[year]
+    source = Source(relation("a", RelationKind.OUTPUT))
+    plan = Aggregate(source, Window(2_000 * WEEK, 1_000 * WEEK), (), _COUNT)
+    found, query = gives(
+        plan, {"a": [[(start, 1)], [(start + 1, 2), (start, 1)], [(start + 5 * WEEK, 3)]]}
+    )
+    last = start // WEEK * WEEK
+    counted = {row[WINDOW_START]: (row[WINDOW_END], row["n"]) for row in found}
+    assert counted == {last - WEEK: (last + WEEK, 2), last: (last + 2 * WEEK, 2)}
+    assert late(query) == 0
+
+
+@pytest.mark.parametrize("year", YEARS)
+def test_updates_of_any_year_are_given(gives: Gives, year: int) -> None:
+    start = YEARS[year]
+    plan = replace(counted(relation("a", RelationKind.STREAM)), updates=True)
+    batches = [[(start + 1, 1)], [(start, 2)], [(start + 3, 3)]]
+    found, query = gives(plan, {"a": batches}, "update")
+    assert [(row[WINDOW_START], row["n"]) for row in found] == [(start, n) for n in (1, 2, 3)]
+    assert late(query) == 0
+
+
+@pytest.mark.parametrize("year", YEARS)
+def test_pairs_of_any_year_are_given(gives: Gives, year: int) -> None:
+    start = YEARS[year]
+    mine = [[(start, 1)], [(start + MINUTE, 2)], [(start + 2 * MINUTE, 3)]]
+    other = [[(start - 2, 1)], [(start + MINUTE - 3, 2)], [(start + 2 * MINUTE + 1, 3)]]
+    found, query = gives(
+        replace(paired(), lower_ms=-2_000, upper_ms=1_000), {"a": mine, "b": other}
+    )
+    assert sorted((row["a_key"], row["b_at"] - row["a_at"]) for row in found) == [(1, -2), (3, 1)]
+    assert late(query) == 0

@@ -91,7 +91,7 @@ ALLOWED = {
     "calls": "SELECT " + "abs(" * 30 + "price" + ")" * 30 + " AS x FROM trades",
     "cases": "SELECT " + "CASE WHEN TRUE THEN " * 30 + "1" + " END" * 30 + " AS x FROM trades",
     "derived tables": "SELECT price + 1 AS price FROM ("
-    + "SELECT price + 1 AS price FROM (" * 28
+    + "SELECT price AS price FROM (" * 28
     + "SELECT price FROM trades"
     + ")" * 29,
     "conditions": "SELECT * FROM trades WHERE price > 1" + " AND price > 1" * 900,

@@ -1,0 +1,87 @@
+"""What an engine cannot carry is refused when it is added or started, and says what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from fastapi.testclient import TestClient
+
+from catalog.admission import require_slots
+from catalog.errors import Conflict
+from catalog.limits import Limits
+from secadmin.control.platform import Platform
+from secadmin.service.app import create_app
+from tests.integration.service.conftest import Api, add_stream
+
+Fresh = Callable[[str], str]
+
+
+def test_a_query_that_is_too_much_by_itself_is_refused(admin: Api, fresh: Fresh) -> None:
+    stream = fresh("in")
+    add_stream(admin, stream, fresh("s"))
+    many = " UNION ALL ".join([f"SELECT * FROM {stream}"] * 65)
+    over = (
+        f"SELECT count(*) AS n FROM {stream} GROUP BY HOP(ts, INTERVAL '1' DAY, INTERVAL '61' DAY)"
+    )
+    for text, words in ((many, "65 times, and may 64"), (over, "in 61 windows at once")):
+        answer = admin.call(
+            "POST", "/queries", json={"name": fresh("q"), "language": "sql", "text": text}
+        )
+        assert answer.status_code == 422
+        assert words in answer.json()["detail"]
+
+
+def free(platform: Platform) -> int:
+    """How many slots are left beside all that other tests have added."""
+    with platform.catalog.read() as session:
+        low, high = 0, platform.limits.slots
+        while low < high:
+            middle = (low + high + 1) // 2
+            try:
+                require_slots(session, middle, platform.limits)
+                low = middle
+            except Conflict:
+                high = middle - 1
+    return low
+
+
+def test_each_partition_of_each_source_takes_a_slot(
+    admin: Api, fresh: Fresh, platform: Platform
+) -> None:
+    stream, name = fresh("in"), fresh("q")
+    before = free(platform)
+    add_stream(admin, stream, fresh("s"))
+    assert free(platform) == before - 1
+    both = f"SELECT * FROM {stream} UNION ALL SELECT * FROM {stream}"
+    admin.post("/queries", name=name, language="sql", text=both)
+    assert free(platform) == before - 3
+    admin.post(f"/queries/{name}/stop")
+    assert free(platform) == before - 1
+    admin.delete(f"/queries/{name}")
+    admin.delete(f"/streams/{stream}")
+    assert free(platform) == before
+
+
+def test_a_full_engine_takes_and_starts_no_query(
+    admin: Api, fresh: Fresh, platform: Platform
+) -> None:
+    stream, name = fresh("in"), fresh("q")
+    add_stream(admin, stream, fresh("s"))
+    text = f"SELECT * FROM {stream}"
+    query = {"name": name, "language": "sql", "text": text}
+    taken = platform.limits.slots - free(platform)
+    full = create_app(replace(platform, limits=Limits(slots=taken)))
+    with TestClient(full) as client:
+        there = Api(client, admin.token)
+        answer = there.call("POST", "/queries", json=query)
+        assert answer.status_code == 409
+        assert (
+            f"takes 1 tasks, one for each partition of each of its sources, and 0 of {taken}"
+            in (answer.json()["detail"])
+        )
+        admin.post("/queries", **query)
+        there.post(f"/queries/{name}/start")  # it runs already
+        admin.post(f"/queries/{name}/stop")
+        assert there.call("POST", f"/queries/{name}/start").status_code == 409
+    admin.post(f"/queries/{name}/start")

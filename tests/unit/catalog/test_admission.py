@@ -1,0 +1,40 @@
+"""What one query may take, and what the engine has left."""
+
+import pytest
+
+from catalog.admission import require_admissible, slots_of
+from catalog.errors import InvalidInput
+from catalog.limits import Limits, limits_of
+from catalog.plan import Union
+from tests.unit.catalog.plans import JOINED, SOURCE, WINDOWED, windowed
+
+LIMITS = Limits()
+
+
+def test_sources_are_counted_as_often_as_they_are_read() -> None:
+    require_admissible(Union((SOURCE,) * LIMITS.sources), LIMITS)
+    with pytest.raises(InvalidInput, match="65 times, and may 64 times"):
+        require_admissible(Union((SOURCE,) * (LIMITS.sources + 1)), LIMITS)
+
+
+def test_windows_are_counted_together() -> None:
+    require_admissible(windowed(LIMITS.window_copies, 1), LIMITS)
+    half = windowed(LIMITS.window_copies, 2)
+    require_admissible(Union((half, half)), LIMITS)
+    for plan in (windowed(LIMITS.window_copies + 1, 1), Union((half, half, WINDOWED))):
+        with pytest.raises(InvalidInput, match="in 61 windows at once, and may be in 60"):
+            require_admissible(plan, LIMITS)
+
+
+def test_each_source_takes_a_slot_for_each_partition() -> None:
+    partitions = {"lab.in1": {"0": 1, "1": 1}, "lab.in2": {"0": 1}}
+    assert slots_of(JOINED, partitions) == 3
+    assert slots_of(Union((SOURCE, SOURCE)), partitions) == 4
+
+
+def test_settings_change_limits() -> None:
+    assert limits_of({}) == LIMITS
+    assert limits_of({"sources": 3}) == Limits(sources=3)
+    for wrong in ({"source": 3}, {"sources": 0}, {"sources": "3"}, {"sources": True}):
+        with pytest.raises(InvalidInput, match="limit"):
+            limits_of(wrong)
