@@ -96,9 +96,17 @@ PLAN_CHECK = {
     f"{_LENGTHS} is len(declared.keys)": _AS_MANY,
 }
 
+SETTLEMENT = {
+    "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
+    "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=False, slots=True)": (
+        "nothing changes such a value, and nothing looks one up by it"
+    ),
+}
+
 EQUIVALENT = {
     "catalog/label.py": LABEL,
     "catalog/clearance.py": CLEARANCE,
     "catalog/authorizer.py": AUTHORIZER,
     "catalog/plan_check.py": PLAN_CHECK,
+    "secadmin/control/settlement.py": SETTLEMENT,
 }

@@ -49,7 +49,7 @@ IN1, IN2 = 0, 70
 
 @dataclass
 class Place:
-    """The streams in1 and in2, the outputs out1 over both and out2 over what is public, and R."""
+    """The streams in1 and in2, the outputs out1 and out3 over both, out2 over what is public."""
 
     catalog: Catalog
     world: World
@@ -139,8 +139,9 @@ def fill(world: World) -> None:
         add_stream(world, name, bit)
     add_output(world, "out1", Label.of(IN1, IN2))
     add_output(world, "out2", Label(0), public=True)
+    add_output(world, "out3", Label.of(IN1, IN2))
     world.member("bob", "R")
-    for what in ("output out1", "output out2", "stream in1", "stream in2"):
+    for what in ("output out1", "output out2", "output out3", "stream in1", "stream in2"):
         world.grant("R", "VIEW OBJECT", what)
         right = "SUBSCRIBE" if what.startswith("output") else "READ TUPLE"
         world.grant("R", right, what)
@@ -205,7 +206,21 @@ def test_equal_clearances_have_one_class(place: Place) -> None:
     assert place.class_of(third).id == place.class_of(first).id
 
 
-def test_whose_rights_differ_reads_another_class(place: Place) -> None:
+@pytest.mark.parametrize("outputs", [("out1", "out3"), ("out3", "out1")])
+def test_no_output_has_the_class_of_another(place: Place, outputs: tuple[str, str]) -> None:
+    """Also where their classes' clearances are equal."""
+    place.world.member("joe", "R")
+    topics: set[str | None] = set()
+    for user, output in zip(("bob", "joe"), outputs, strict=True):
+        access = place.access(user, f"output {output}")
+        place.settle()
+        assert place.class_of(access).output_id == access.object_id
+        topics.add(place.topic(access))
+    assert len(topics) == 2
+
+
+@pytest.mark.parametrize("first", ["bob", "eve"])
+def test_whose_rights_differ_reads_another_class(place: Place, first: str) -> None:
     place.world.user("eve", "S")
     for permission, what in (
         ("VIEW OBJECT", "output out1"),
@@ -214,7 +229,8 @@ def test_whose_rights_differ_reads_another_class(place: Place) -> None:
     ):
         place.world.grant("S", permission, what)
     bob, eve = place.access(), place.world.access("eve", "output out1", "S")
-    assert place.settle() == {place.topic(bob), place.topic(eve)}
+    told = place.settle(of_user(place.world.get(User, first))) | place.settle()
+    assert told == {place.topic(bob), place.topic(eve)}
     assert place.class_of(eve).clearance == Label.of(IN2).to_wire()
     assert place.class_of(bob).clearance == Label.of(IN1, IN2).to_wire()
 
