@@ -168,6 +168,14 @@ def test_against_the_rule_in_words(
             expected |= {40 * number + 1}
     expected -= {40 * number + 1 for _, permission, number in rows if permission == "SEND"}
     assert clearance(world, *active) == Clearance.of(*expected)
+    login = world.session("al", *active)
+    for number in range(4):
+        stream = world.get_object(f"stream in{number}")
+        for permission, bit in ((Permission.READ_TUPLE, 0), (Permission.READ_AGGREGATE, 1)):
+            decision = world.ask(login, lambda a, s: a.decide(s, permission, stream))  # noqa: B023
+            assert decision.allowed == (40 * number + bit in expected), (
+                "the authorizer says so, too"
+            )
 
 
 def test_every_other_permission_gives_no_category(world: World) -> None:
