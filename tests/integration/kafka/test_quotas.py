@@ -63,9 +63,8 @@ def test_a_reader_is_held_to_its_rate(parts: Parts) -> None:
     credentials = parts.new_reader(topic)
     quotas(parts, FAST, SLOW).give(credentials.username)
     told: list[Any] = []
-    with reader(
-        parts.settings, credentials, throttle_cb=told.append, **{"fetch.message.max.bytes": 6_000}
-    ) as own:
+    config: dict[str, Any] = {"throttle_cb": told.append, "fetch.message.max.bytes": 6_000}
+    with reader(parts.settings, credentials, **config) as own:
         own.consumer.subscribe([topic])
         own.read_until(lambda: told, "a throttled answer")
 
