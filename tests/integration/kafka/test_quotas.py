@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from catalog.errors import Unavailable
+from secadmin.kafka.brokers import live_brokers
 from secadmin.kafka.principals import Credentials
 from secadmin.kafka.quotas import Quotas
+from secadmin.kafka.wire.client_quotas import alter_user_quotas
 from tests.integration.kafka.clients import (
     client_config,
     reader,
@@ -70,5 +71,9 @@ def test_a_reader_is_held_to_its_rate(parts: Parts) -> None:
 
 
 def test_what_kafka_refuses_is_told(parts: Parts) -> None:
-    with pytest.raises(Unavailable, match="set the quotas"):
-        quotas(parts, 0, FAST).give("send-0123456789abcdef01234567")
+    address = next(iter(live_brokers(parts.admins).values()))
+    with (
+        parts.connections.lent(address) as connection,
+        pytest.raises(ValueError, match="the broker does not set the quotas"),
+    ):
+        alter_user_quotas(connection, "send-0123456789abcdef01234567", {"no_such_rate": 1.0})

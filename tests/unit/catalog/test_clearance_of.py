@@ -128,6 +128,14 @@ def test_against_the_rule_in_words(
         if role in active and permission == "READ AGGREGATE":
             expected |= {40 * number + 1}
     assert clearance(world, *active) == Clearance.of(*expected)
+    login = world.session("al", *active)
+    for number in range(4):
+        stream = world.get_object(f"stream in{number}")
+        for permission, bit in ((Permission.READ_TUPLE, 0), (Permission.READ_AGGREGATE, 1)):
+            decision = world.ask(login, lambda a, s: a.decide(s, permission, stream))  # noqa: B023
+            assert decision.allowed == (40 * number + bit in expected), (
+                "the authorizer says so, too"
+            )
 
 
 def test_every_other_permission_gives_no_category(world: World) -> None:

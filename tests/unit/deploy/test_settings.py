@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from catalog.audit_key import AuditKey
 from catalog.errors import InvalidInput
 from catalog.settings import Settings
+from catalog.user_limits import UserLimits
 from deploy.certificates import ensure_certificates
 from deploy.credentials import ensure_credentials
 from deploy.errors import DeployError
@@ -46,6 +47,17 @@ def test_the_catalog_reads_what_is_written(tmp_path: Path) -> None:
     assert settings.secadmin.certificate_file.exists()
     assert settings.secadmin.key_file.exists()
     assert settings.secfilter.jars == state / "jars"
+
+
+def test_the_limits_of_a_user_are_read(tmp_path: Path) -> None:
+    def load(**given: int) -> Settings:
+        table = merged(_local(tmp_path), {"limits": {"user": given}})
+        return Settings.load(write_settings(table, tmp_path / "settings.toml"))
+
+    assert load().user_limits == UserLimits()
+    assert load(reads=3).user_limits == UserLimits(reads=3)
+    with pytest.raises(InvalidInput, match=r"limits\.user\.raeds, which does not exist"):
+        load(raeds=3)
 
 
 def test_secrets_are_private_and_random(tmp_path: Path) -> None:
