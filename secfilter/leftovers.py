@@ -118,11 +118,9 @@ class Leftovers:
 
 def _is_sending(producer: Any) -> bool:
     """Whether a request is on its way to Kafka whose answer has not come."""
-    metrics = producer.metrics().values().iterator()
-    return any(
-        metric.metricName().name() == "requests-in-flight" and metric.metricValue() > 0
-        for metric in metrics
-    )
+    metrics = producer.metrics()
+    sending = [metrics[name] for name in metrics if name.name() == "requests-in-flight"]
+    return any(metric.metricValue() > 0 for metric in sending)
 
 
 def _singleton(jvm: Any, name: str) -> Any:
