@@ -159,6 +159,14 @@ class EmbeddedBroker:
         """
         self.process.start(self._command(), detached=self.settings.detached)
 
+    def wait_for_login(self) -> None:
+        """Return when a client has logged in to the broker, which somebody has started.
+
+        Raises:
+            DeployError: It ended, or nobody could log in within `START_TIMEOUT_S` seconds.
+        """
+        self._wait_for_login((LogTail(self.log), LogTail(self.process.log)))
+
     def require_same_port(self) -> None:
         """Raise DeployError if the running broker has another port than these settings ask for."""
         kept = self._kept_port(_USERS_PORT)

@@ -121,6 +121,7 @@ class Stack:
         with file_lock(self.lock), ExitStack() as undo:
             if self.broker is not None and self.broker.process.mark is not None:
                 self.broker.require_same_port()
+                self.broker.wait_for_login()
             elif self.broker is not None:
                 self.broker.start()
                 undo.callback(self.broker.stop)
@@ -128,9 +129,13 @@ class Stack:
             if self.secadmin.mark is None:
                 undo.callback(self.secadmin.stop)
                 self.start_secadmin()
+            else:
+                self._await_secadmin(LogTail(self.secadmin.log))
             if self.runner.mark is None:
                 undo.callback(self.runner.stop)
                 self.start_runner()
+            else:
+                self._await_runner(LogTail(self.runner.log))
             if self.options.detached:
                 self._supervise()
             undo.pop_all()
@@ -142,14 +147,13 @@ class Stack:
         require_free(where.port, "SecAdmin", "--secadmin-port")
         log = LogTail(self.secadmin.log)
         self.launch_secadmin()
-        serves = partial(healthy, where.host, where.port, where.ca_file)
-        wait_until(serves, self.secadmin, log, SECADMIN_TIMEOUT_S)
+        self._await_secadmin(log)
 
     def start_runner(self) -> None:
         """Start the Spark driver alone and wait until it says that it is ready."""
         log = LogTail(self.runner.log)
         self.launch_runner()
-        wait_until(self._ready_file().exists, self.runner, log, RUNNER_TIMEOUT_S)
+        self._await_runner(log)
 
     def launch_secadmin(self) -> None:
         """Start the control service with the settings as they are; wait for nothing."""
@@ -238,6 +242,14 @@ class Stack:
             self.broker.secfilter,
         )
         return {"kafka": kafka}
+
+    def _await_secadmin(self, log: LogTail) -> None:
+        where = self.settings.secadmin
+        serves = partial(healthy, where.host, where.port, where.ca_file)
+        wait_until(serves, self.secadmin, log, SECADMIN_TIMEOUT_S)
+
+    def _await_runner(self, log: LogTail) -> None:
+        wait_until(self._ready_file().exists, self.runner, log, RUNNER_TIMEOUT_S)
 
     def _ready_file(self) -> Path:
         return self.settings.secfilter.checkpoints.parent / "runner.ready"
