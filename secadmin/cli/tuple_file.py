@@ -80,7 +80,7 @@ def read_tuples(
         # utf-8-sig: spreadsheets put a mark at the beginning.
         text = io.TextIOWrapper(source, encoding="utf-8-sig", newline="")
         records = _read_csv(text, rules)
-    return (_checked(record, rules, clock) for record in records)
+    yield from (_checked(record, rules, clock) for record in records)
 
 
 def _checked(read: Read, rules: TupleRules, clock: Callable[[], datetime]) -> Read:

@@ -15,7 +15,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from catalog.record_format import RecordFormat, TimeFormat, UnknownFields
+from catalog.errors import InvalidInput
+from catalog.record_format import USUAL, RecordFormat, TimeFormat, UnknownFields
 from catalog.schema import Attribute, Schema, Type, parse_type
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -59,17 +60,13 @@ class TupleRules:
 
     @classmethod
     def of_answer(cls, answer: Mapping[str, Any]) -> TupleRules:
-        """The rules in the service's answer about a stream."""
+        """The rules in the service's answer about a stream. Raises InvalidInput."""
         attributes = (
             Attribute(a["name"], parse_type(a["type"]), a.get("required", False))
             for a in answer["attributes"]
         )
-        written = RecordFormat(
-            times=TimeFormat(answer.get("time_format", TimeFormat.ISO)),
-            unknown_fields=UnknownFields(answer.get("unknown_fields", UnknownFields.QUARANTINE)),
-        )
         own = (answer.get(name) for name in ("event_time", "max_ahead_ms", "max_bytes"))
-        return cls(Schema(tuple(attributes)), written, *own)
+        return cls(Schema(tuple(attributes)), _format_of(answer), *own)
 
     def mistake_in(self, record: bytes, now: datetime) -> str:
         """Why the record is no tuple of the stream, "" where it is one."""
@@ -108,6 +105,18 @@ class TupleRules:
                 latest = (now - _EPOCH) // timedelta(milliseconds=1) + self.max_ahead_ms
                 if micros // 1000 > latest:
                     raise _Mistake(f"more than {self.max_ahead_ms / 1000:g} s ahead of now")
+
+
+def _format_of(answer: Mapping[str, Any]) -> RecordFormat:
+    try:
+        return RecordFormat(
+            times=TimeFormat(answer.get("time_format", USUAL.times)),
+            unknown_fields=UnknownFields(answer.get("unknown_fields", USUAL.unknown_fields)),
+        )
+    except ValueError:
+        raise InvalidInput(
+            "the stream's records are written in a way that this command does not know; update it"
+        ) from None
 
 
 def _parsed(record: bytes) -> dict[str, Any]:

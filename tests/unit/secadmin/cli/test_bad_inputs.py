@@ -212,8 +212,13 @@ def whole(text: str) -> bool:
     return text.isascii() or "\ud800" not in text
 
 
+def taken(text: str) -> bool:
+    """Whether a stream takes the string."""
+    return whole(text) and not {"\x1e", "\x1f"} & set(text)
+
+
 def test_as_csv(sending: Sending, tmp_path: Path) -> None:
-    strings = [text for text in naughty_strings() if whole(text) and text]
+    strings = [text for text in naughty_strings() if taken(text) and text]
     written = io.StringIO()
     rows = csv.writer(written, lineterminator="\r\n")
     rows.writerow(["s", "n"])
@@ -241,16 +246,17 @@ def test_as_csv_headers_and_numbers(sending: Sending, tmp_path: Path) -> None:
 
 
 def test_as_json_lines(sending: Sending, tmp_path: Path) -> None:
-    good = [json.dumps({"s": text}).encode() for text in naughty_strings()]
+    good = [json.dumps({"s": text}).encode() for text in naughty_strings() if taken(text)]
     bad = [
         raw
         for text in naughty_strings()
         if (raw := text.encode("utf-8", "surrogatepass")).strip() and b"\n" not in raw
     ]
-    lines = [line for pair in zip(good, bad, strict=False) for line in pair]
+    pairs = list(zip(good, bad, strict=False))
+    lines = [line for pair in pairs for line in pair]
     _, counts = sending.send(tmp_path / "t.jsonl", b"\n".join(lines))
-    assert sending.producer.written == good[: len(bad)]
-    assert (counts["acked"], counts["rejected"]) == (len(bad), len(bad))
+    assert sending.producer.written == good[: len(pairs)]
+    assert (counts["acked"], counts["rejected"]) == (len(pairs), len(pairs))
 
 
 def test_a_csv_that_ends_in_other_bytes_is_sent_so_far(sending: Sending, tmp_path: Path) -> None:
