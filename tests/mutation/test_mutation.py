@@ -9,7 +9,7 @@ import pytest
 _UNIT = "tests/unit/catalog/test_"
 # Each module's tests, those first that notice most, and options that leave out what they need not.
 _LABEL = ("--noconftest", f"{_UNIT}label.py")
-_AUTHORIZER = ("authorizer", "visibility", "clearance_of", "roles", "authorizer_casbin")
+_AUTHORIZER = ("authorizer", "visibility", "clearance_of", "senders", "roles", "authorizer_casbin")
 TESTS = {
     "catalog/label.py": _LABEL,
     "catalog/clearance.py": _LABEL,
@@ -18,6 +18,7 @@ TESTS = {
         "not postgresql",
         *(f"{_UNIT}{name}.py" for name in _AUTHORIZER),
     ),
+    "catalog/senders.py": ("-k", "not postgresql", f"{_UNIT}senders.py"),
 }
 
 
