@@ -182,9 +182,9 @@ class Authorizer:
         """The categories that the subject may see, in one query (DESIGN, kinds of category).
 
         READ TUPLE on a stream gives its source and aggregated categories, READ AGGREGATE the
-        aggregated one, but not to who may SEND there by any role. A category of another kind, or of
-        a removed stream, is given to nobody.
-        `within` cuts the answer to these categories, which is faster where they are few.
+        aggregated one, but not to who may SEND there by any role. A category of another kind, or
+        of a removed stream, is given to nobody. `within` cuts the answer to
+        these categories, which is faster where they are few.
         """
         if subject.barred is not None or not subject.role_ids:
             return Clearance()

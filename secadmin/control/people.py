@@ -233,7 +233,7 @@ def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: st
         work.require_system(Permission.CHANGE_SYSTEM)
         upper, lower = work.role(senior), work.role(junior)
         if not remove_junior(work.session, upper, lower):
-            undone.update(undone_topics(work.session, of_role(work.change, upper.id)))
+            undone.update(undone_topics(work.session, _below(work, upper)))
             raise InvalidInput(f"{junior!r} is not a direct junior of {senior!r}")
         work.settlement.settle(_below(work, upper))
 

@@ -10,7 +10,7 @@ _UNIT = "tests/unit/catalog/test_"
 # Each module's tests, those first that notice most, and options that leave out what they need not.
 _LABEL = ("--noconftest", f"{_UNIT}label.py")
 _SETTLEMENT = "tests/unit/secadmin/control/test_settlement.py"
-_AUTHORIZER = ("authorizer", "visibility", "clearance_of", "roles", "authorizer_casbin")
+_AUTHORIZER = ("authorizer", "visibility", "clearance_of", "senders", "roles", "authorizer_casbin")
 TESTS = {
     "catalog/label.py": _LABEL,
     "catalog/clearance.py": _LABEL,
@@ -19,6 +19,7 @@ TESTS = {
         "not postgresql",
         *(f"{_UNIT}{name}.py" for name in _AUTHORIZER),
     ),
+    "catalog/senders.py": ("-k", "not postgresql", f"{_UNIT}senders.py"),
     "catalog/plan_check.py": ("--noconftest", f"{_UNIT}plan_flow.py"),
     "secadmin/control/settlement.py": (_SETTLEMENT,),
     "secfilter/lab.py": ("tests/unit/secfilter/test_lab.py",),

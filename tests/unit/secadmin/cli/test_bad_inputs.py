@@ -106,6 +106,7 @@ def values(tmp_path: Path) -> dict[str, str]:
         "user": "bob",
         "role": "R",
         "senior": "R",
+        "execution": "1",
         "name": "big",
         "output": "big",
         "stream": "in1",
