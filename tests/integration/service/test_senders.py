@@ -137,10 +137,7 @@ def test_nothing_arrives_once_the_reader_may_send(
         ann.read_until(lambda: "after" in ann.values, "what is hers again")
 
 
-def test_each_of_several_calls_is_fenced_though_only_the_first_changes(
-    market: Market, service_settings: Settings
-) -> None:
-    """Once more by another role: she has lost it already, and keeps it lost till both are gone."""
+def test_it_stays_taken_until_no_role_lets_her_send(market: Market) -> None:
     credentials = market.subscribe(market.ann)
     for way in WAYS[:2]:
         way.take(market)
