@@ -64,7 +64,7 @@ def test_heads_are_in_the_file_and_in_the_topic(
     assert found.keys() == {TOPIC, FILE}
     for anchor in found.values():
         assert (anchor["behind"], anchor["problem"], anchor["heads"] > 0) == (False, None, True)
-    assert admin.get("/health") == {"status": "ok", "audit_anchors": "ok"}
+    assert admin.get("/health")["audit_anchors"] == "ok"
     head = admin.get("/audit/head")["head"]
     assert admin.get("/audit/verify", head=head)["intact"] is True
     number, _, code = head.partition(":")

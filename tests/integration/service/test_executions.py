@@ -12,6 +12,7 @@ from sqlalchemy import select
 from catalog.models import Access, AuditEntry
 from catalog.wanted import query_run_name, wanted_runs
 from secadmin.control.platform import Platform
+from tests.heartbeat import let_beat
 from tests.integration.brokers import embedded_only
 from tests.integration.service.conftest import PASSWORD, Api, NewUser, add_stream, log_in
 
@@ -55,8 +56,12 @@ def runs(platform: Platform, execution: int) -> bool:
         return query_run_name(execution) in {run.name for run in wanted_runs(session)}
 
 
-def test_an_administrator_sees_what_runs_and_no_names(admin: Api, burning: Burning) -> None:
+def test_an_administrator_sees_what_runs_and_no_names(
+    admin: Api, platform: Platform, burning: Burning
+) -> None:
     assert admin.call("GET", f"/queries/{burning.query}").status_code == 404
+    assert listed(admin, burning.execution)["state"] == "unknown", "there is no runner"
+    let_beat(platform)
     row = listed(admin, burning.execution)
     told = {name: row[name] for name in ("owner", "running", "state", "kind", "weak")}
     assert told == {
