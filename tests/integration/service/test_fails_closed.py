@@ -33,7 +33,7 @@ from tests.integration.service.world import World, changes, make_world
 
 pytestmark = embedded_only
 # Every other part of a request is taken for a name, or for something with names in it.
-NAMELESS = {"kind", "after", "limit", "old", "new"}
+NAMELESS = {"kind", "after", "limit", "head", "old", "new"}
 NAMING = tuple(
     o
     for o in OPERATIONS
