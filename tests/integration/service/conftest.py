@@ -191,6 +191,12 @@ def add_stream(owner: Api, name: str, schema: str, **more: object) -> None:
     owner.post("/streams", name=name, schema=schema, event_time="ts", **more)
 
 
+def let_take_the_aggregate(admin: Api, stream: str) -> None:
+    """Let the administrator add queries that give the stream's declared aggregate."""
+    body = {"role": "ADMIN", "permissions": ["READ AGGREGATE"], "kind": "stream", "name": stream}
+    admin.post("/grants", **body)
+
+
 RIGHTS = (("VIEW OBJECT", "SUBSCRIBE"), ("VIEW OBJECT", "READ TUPLE"))
 
 

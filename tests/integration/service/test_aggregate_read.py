@@ -16,7 +16,12 @@ from catalog.settings import Settings
 from catalog.topics import lab_topic
 from secadmin.control.platform import Platform
 from tests.integration.kafka.clients import secadmin_producer, write
-from tests.integration.service.conftest import Api, NewUser, add_stream
+from tests.integration.service.conftest import (
+    Api,
+    NewUser,
+    add_stream,
+    let_take_the_aggregate,
+)
 
 DECLARED = {"window_ms": 60_000, "keys": ["symbol"], "functions": ["avg", "count"], "minimum": 5}
 RIGHTS = ("VIEW OBJECT", "SUBSCRIBE")
@@ -36,7 +41,7 @@ def test_only_the_declared_aggregate_can_be_read(
 ) -> None:
     stream, role = fresh("in"), fresh("R")
     add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED)
-    _let_read_its_aggregate(admin, stream)
+    let_take_the_aggregate(admin, stream)
     outputs = {}
     for text in (FITS, FILTERED, PLAIN):
         outputs[text] = fresh("q")
@@ -60,19 +65,13 @@ def test_only_the_declared_aggregate_can_be_read(
     assert _clearance(platform, again) is None
 
 
-def _let_read_its_aggregate(admin: Api, stream: str) -> None:
-    """The administrator may add queries that give the stream's declared aggregate."""
-    body = {"role": "ADMIN", "permissions": ["READ AGGREGATE"], "kind": "stream", "name": stream}
-    admin.post("/grants", **body)
-
-
 def test_one_query_at_a_time_gives_it(
     admin: Api, new_user: NewUser, fresh: Callable[[str], str]
 ) -> None:
     """Two that were added one after the other would tell the tuples in between."""
     stream = fresh("in")
     add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED)
-    _let_read_its_aggregate(admin, stream)
+    let_take_the_aggregate(admin, stream)
     add = {"language": "sql", "text": FITS.format(stream=stream)}
     first, second = fresh("q"), fresh("q")
     admin.post("/queries", name=first, **add)
@@ -102,7 +101,7 @@ def test_who_may_not_read_it_neither_takes_it_nor_keeps_it_from_being_given_back
 
     assert refused(add)
     # Whether somebody else has it already, it is told nothing of.
-    _let_read_its_aggregate(admin, stream)
+    let_take_the_aggregate(admin, stream)
     admin.post("/queries", **add | {"name": output})
     assert refused(add)
     admin.post("/grants", role=role, kind="output", name=output, permissions=RIGHTS)
@@ -121,7 +120,7 @@ def test_what_a_query_may_have_seen_in_part_is_not_aggregated(
     stream = fresh("in")
     ahead_ms = 5_000
     add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED, max_ahead_ms=ahead_ms)
-    _let_read_its_aggregate(admin, stream)
+    let_take_the_aggregate(admin, stream)
     add = {"language": "sql", "text": FITS.format(stream=stream)}
     first, second = fresh("q"), fresh("q")
     admin.post("/queries", name=first, **add)

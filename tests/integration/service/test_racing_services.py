@@ -25,7 +25,7 @@ from secadmin.control.platform import Platform
 from secadmin.kafka.principals import Credentials
 from tests.integration.brokers import embedded_only
 from tests.integration.kafka.clients import secadmin_producer, until
-from tests.integration.service.conftest import PASSWORD, Api, add_stream
+from tests.integration.service.conftest import PASSWORD, Api, add_stream, let_take_the_aggregate
 from tests.integration.service.racing.actors import Person, Referee, Services, Witness
 from tests.integration.service.racing.arena import (
     Race,
@@ -63,6 +63,7 @@ def race(
     for stream in streams[:2]:
         add_stream(admin, stream, fresh("s"))
     add_stream(admin, streams[2], fresh("s"), declared_aggregate=DECLARED)
+    let_take_the_aggregate(admin, streams[2])
     text = QUERY.format(*streams)
     admin.post("/queries", name=fresh("q"), language="sql", text=text, output=output)
     for role in (junior, sender):

@@ -19,7 +19,14 @@ from tests.integration.kafka.clients import (
     secadmin_producer,
     write,
 )
-from tests.integration.service.conftest import PASSWORD, Api, NewUser, add_stream, log_in
+from tests.integration.service.conftest import (
+    PASSWORD,
+    Api,
+    NewUser,
+    add_stream,
+    let_take_the_aggregate,
+    log_in,
+)
 from tests.integration.service.test_aggregate_read import DECLARED, FITS
 
 Fresh = Callable[[str], str]
@@ -62,6 +69,7 @@ class Market:
 def market(admin: Api, platform: Platform, new_user: NewUser, fresh: Fresh) -> Market:
     stream, output = fresh("in"), fresh("mean")
     add_stream(admin, stream, fresh("s"), declared_aggregate=DECLARED)
+    let_take_the_aggregate(admin, stream)
     admin.post("/queries", name=output, language="sql", text=FITS.format(stream=stream))
     readers, senders, idle = fresh("R"), fresh("S"), fresh("I")
     ann = new_user(readers, idle)

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from tests.integration.service.conftest import PASSWORD, Api, add_stream, log_in
+from tests.integration.service.conftest import (
+    PASSWORD,
+    Api,
+    add_stream,
+    let_take_the_aggregate,
+    log_in,
+)
 
 DECLARED = {"window_ms": 60_000, "keys": [], "functions": ["avg"], "minimum": 5}
 SENDING = "a role that sends"
@@ -62,6 +68,7 @@ def new_objects(admin: Api) -> Objects:
     for stream in (made.first, made.second):
         add_stream(admin, stream, f"s{stream}")
     add_stream(admin, made.third, f"s{made.third}", declared_aggregate=DECLARED)
+    let_take_the_aggregate(admin, made.third)
     one = f"SELECT ts, symbol FROM {made.first}"
     both = f"{one} UNION ALL SELECT ts, symbol FROM {made.second}"
     mean = f"SELECT avg(price) AS mean FROM {made.third} GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"
