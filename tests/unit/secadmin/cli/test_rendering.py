@@ -172,7 +172,7 @@ def test_a_plan_of_another_version_is_shown_as_json(tmp_path: Path) -> None:
 def test_a_damaged_audit_log_is_an_exit_code(
     tmp_path: Path, intact: bool, code: int, option: list[str]
 ) -> None:
-    answer = {"entries": 7, "intact": intact, "first_problem": "entry 3"}
+    answer = {"entries": 7, "intact": intact, "first_problem": "entry 3", "anchors": []}
     assert server(tmp_path, answer).run("audit", "verify", *option).exit_code == code
 
 

@@ -27,6 +27,7 @@ from catalog.models import (
     Withdrawal,
 )
 from catalog.plan_json import decode, encode
+from catalog.record_format import USUAL
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from catalog.store import Catalog
@@ -156,6 +157,7 @@ def add_stream(world: World, name: str, bit: int) -> None:
             object_id=stream.id,
             schema_id=world.get_object("schema s").id,
             relation=encode(relation),
+            record_format=encode(USUAL),
             max_ahead_ms=0,
             max_bytes=1,
             partitions=1,
@@ -174,6 +176,7 @@ def add_output(world: World, name: str, reach: Label, *, public: bool = False) -
             relation=encode(relation),
             plan={},
             starting_offsets={},
+            slots=1,
             retention_ms=1,
         )
     )
