@@ -99,7 +99,8 @@ def test_an_operator_gives_only_what_differs(tmp_path: Path) -> None:
         '[secfilter.options]\n"spark.driver.memory" = "4g"\n'
     )
     # Of its Kafka nothing is taken from an embedded broker.
-    base = {name: value for name, value in _local(tmp_path).items() if name != "kafka"}
+    certificates = ensure_certificates(tmp_path / "certificates")
+    base = local_settings(tmp_path, certificates, 18443, tmp_path / "jars")
     table = merged(base, read_overrides(file))
     settings = Settings.load(write_settings(table, tmp_path / "settings.toml"))
     assert settings.catalog_url == "postgresql+psycopg://db/catalog"
