@@ -22,6 +22,7 @@ from catalog.settings import (
     SecFilterSettings,
     Settings,
 )
+from catalog.user_limits import UserLimits
 from deploy.files import secret_file
 from secadmin.__main__ import build_platform
 from secadmin.control.platform import Platform
@@ -116,8 +117,9 @@ def service_settings(
             audit_heads_file=folder / "audit" / "heads",
         ),
         secfilter=SecFilterSettings("local[2]", nowhere, folder / "checkpoints", nowhere),
-        # Shared by all tests, whose queries no engine runs.
+        # Shared by all tests, whose queries no engine runs and one user owns.
         limits=Limits(slots=100_000),
+        user_limits=UserLimits(running_queries=10_000, reads=10_000, accesses=10_000),
     )
 
 
