@@ -1,0 +1,159 @@
+"""Whether ingest refuses a record, and why, in words without the record's values.
+
+All records go through `is_refused`, which is part of ingest's generated code. `words` is not: it
+reads a refused record once more, so that the usual record pays nothing for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column
+from pyspark.sql import functions as fn
+
+from catalog.schema import Type
+from secfilter import broken_json, misfits, texts, times, undecoded
+from secfilter.stream_group import Kind, StreamGroup
+from secfilter.strict_json import Envelope
+
+# What ingest has read: the record as text (NULL where it is too large), the texts of its values,
+# the shape of its JSON, and whether the quick reading could read it.
+TEXT, TEXTS, SHAPE, QUICK = "__text", "__texts", "__shape", "__quick"
+# The place of the first time that is none; NULL where all are right.
+FAULTY = "__faulty"
+
+
+def times_of(kind: Kind) -> dict[int, str]:
+    """The columns of the times of a tuple of that kind, by their places."""
+    places = texts.places_of(kind.schema, Type.TIMESTAMP)
+    return {place: f"__time_{kind.number}_{place}" for place in places}
+
+
+def text_at(place: int | Column) -> Column:
+    """The text of the value at that place."""
+    return texts.text_at(fn.col(TEXTS), place)
+
+
+def is_refused(group: StreamGroup, envelope: Envelope) -> Column:
+    """Whether the record is no tuple of its stream. Never NULL: what is undecided is refused."""
+    strict, shape = ~fn.col(QUICK), fn.col(SHAPE)
+    fits = envelope.is_object(shape) & group.by_kind(
+        lambda kind: envelope.fits(shape, kind.schema, kind.written)
+    )
+    refused = (
+        fn.col("value").isNull()
+        | (fn.octet_length("value") > group.each(lambda s: s.max_bytes))
+        | (strict & ~fn.coalesce(fits, fn.lit(False)))
+        | fn.col(FAULTY).isNotNull()
+        | (strict & _infinite(group).isNotNull())
+        | (strict & _separated(group, fn.col(TEXT)).isNotNull())
+        | group.by_kind(_no_event_time)
+        | group.by_kind(lambda kind: _later_than(kind, _latest(group)))
+    )
+    return fn.coalesce(refused, fn.lit(True))
+
+
+def words(refused: Column, group: StreamGroup, envelope: Envelope) -> Column:
+    """Why the record is refused; NULL where it is not."""
+    # Spark generates no code for a function on an array: it evaluates it row by row.
+    once = fn.when(refused, fn.array(fn.col("value").cast("string")))
+    unknown = fn.lit("no tuple of the stream")
+    return fn.get(
+        fn.transform(once, lambda text: fn.coalesce(_words(text, group, envelope), unknown)), 0
+    )
+
+
+def _words(text: Column, group: StreamGroup, envelope: Envelope) -> Column:
+    strict, faulty = ~fn.col(QUICK), fn.col(FAULTY)
+    event_time = group.of_kind(lambda kind: kind.event_time or "")
+
+    def at(place: Column, wrong: Column | str) -> Column:
+        return fn.concat(_name_at(group, place), fn.lit(": "), fn.lit(wrong))
+
+    return fn.coalesce(
+        undecoded.reason(fn.col("value"), text, group.each(lambda s: s.max_bytes), strict),
+        fn.when(strict, _not_fitting(text, group, envelope)),
+        fn.when(faulty.isNotNull(), at(faulty, times.fault(text_at(faulty)))),
+        fn.when(strict, at(_infinite(group), "out of range of a double")),
+        fn.when(strict, at(_separated(group, text), "holds the character U+001E or U+001F")),
+        fn.when(
+            group.by_kind(_no_event_time),
+            fn.concat(event_time, fn.lit(": null, but it is the event time")),
+        ),
+        fn.when(
+            group.by_kind(lambda kind: _later_than(kind, _latest(group))),
+            fn.concat(event_time, fn.lit(": too far ahead of when the broker took it")),
+        ),
+    )
+
+
+def _not_fitting(text: Column, group: StreamGroup, envelope: Envelope) -> Column:
+    """Why a record is no JSON object with the schema's fields; NULL where it is one."""
+
+    def of_shape(shape: Column) -> Column:
+        fits = group.by_kind(lambda kind: envelope.fits(shape, kind.schema, kind.written))
+        found = envelope.found(shape)
+        other = fn.when(found.isNotNull(), misfits.in_words(found))
+        broken = _let(broken_json.taken_apart(text), lambda a: broken_json.reason(text, a, other))
+        misfit = _let(
+            misfits.taken_apart(shape, envelope, group),
+            lambda apart: misfits.reason(text, apart, envelope, group),
+        )
+        is_object = fn.coalesce(envelope.is_object(shape), fn.lit(False))
+        return fn.when(~is_object, broken).when(~fits, misfit)
+
+    def of_json(json: Column) -> Column:
+        shape = group.by_kind(lambda kind: envelope.shape(json, kind.schema, kind.written))
+        return _let(shape, of_shape)
+
+    return _let(envelope.parse(text), of_json)
+
+
+def _let(value: Column, result: Callable[[Column], Column]) -> Column:
+    """`result` of a value that is computed once."""
+    return fn.get(fn.transform(fn.array(value), result), 0)
+
+
+def _infinite(group: StreamGroup) -> Column:
+    """The place of the first number that no double can hold; NULL where none is."""
+    return group.by_kind(lambda kind: texts.out_of_range(fn.col(TEXTS), kind.schema))
+
+
+def _separated(group: StreamGroup, text: Column) -> Column:
+    """The place of the first string that holds a character of lab's own; NULL where none does."""
+    # In JSON those characters can only stand escaped.
+    escaped = fn.contains(text, fn.lit("\\u001"))
+    return fn.when(
+        escaped, group.by_kind(lambda kind: texts.holds_separator(fn.col(TEXTS), kind.schema))
+    )
+
+
+def _name_at(group: StreamGroup, place: Column) -> Column:
+    names = group.of_kind(lambda kind: fn.array(*map(fn.lit, kind.schema.names)))
+    return fn.get(names, place - fn.lit(1))
+
+
+def _no_event_time(kind: Kind) -> Column:
+    if kind.event_time is None:
+        return fn.lit(False)
+    return _event_time(kind, kind.event_time).isNull()
+
+
+def _latest(group: StreamGroup) -> Column:
+    """The newest event time that the record may have, in ms since 1970.
+
+    It goes by when the broker took the record, by its clock: the same however often it is read.
+    """
+    return fn.unix_millis("timestamp") + group.each(lambda s: s.max_ahead_ms)
+
+
+def _later_than(kind: Kind, latest: Column) -> Column:
+    """Whether the tuple is from the future: it would close every window."""
+    if kind.event_time is None:
+        return fn.lit(False)
+    return fn.unix_millis(_event_time(kind, kind.event_time)) > latest
+
+
+def _event_time(kind: Kind, name: str) -> Column:
+    place = kind.schema.names.index(name) + 1
+    return fn.col(times_of(kind)[place])
