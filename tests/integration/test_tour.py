@@ -1,4 +1,4 @@
-"""README's five minutes by hand, then the same platform after a stop, and after a crash."""
+"""A platform like the README's, after a stop, and after a crash: its reader misses nothing."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _kill_everything(stack: Stack) -> None:
         ManagedProcess(name, stack.state).kill()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_tour_goes_on_after_a_stop_and_after_a_crash(stack: Stack) -> None:
     stack.start()
     admin, ann = Person.at(stack, "admin"), Person.at(stack, "ann")

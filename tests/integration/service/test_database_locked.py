@@ -12,6 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import create_engine, make_url
 
+from catalog.audit_key import AuditKey
 from catalog.models import Base
 from catalog.settings import Settings
 from catalog.store import Catalog
@@ -19,7 +20,6 @@ from secadmin.__main__ import topic_locks
 from secadmin.control.platform import Platform
 from secadmin.kafka.access import PrincipalsOf
 from secadmin.service.app import create_app
-from tests.audit_key import AUDIT_KEY
 from tests.integration.brokers import embedded_only
 from tests.integration.kafka.clients import DENIED_TOPIC, parked_reader, reader
 from tests.integration.service.conftest import PASSWORD, Api, Scene
@@ -55,7 +55,8 @@ def locked(url: str, *, readers_too: bool = False) -> Iterator[None]:
 @pytest.fixture
 def impatient(platform: Platform, service_settings: Settings) -> Iterator[Platform]:
     """The same platform, which does not wait for a lock for as long."""
-    catalog = Catalog(service_settings.catalog_url, AUDIT_KEY, lock_timeout_ms=LOCK_TIMEOUT_MS)
+    key = AuditKey.load(service_settings.secadmin.audit_key_file)
+    catalog = Catalog(service_settings.catalog_url, key, lock_timeout_ms=LOCK_TIMEOUT_MS)
     alignment = replace(platform.alignment, catalog=catalog, lock=topic_locks(catalog))
     yield replace(platform, catalog=catalog, alignment=alignment)
     catalog.close()
