@@ -21,10 +21,12 @@ COMMANDS = {
     "down": "stop what `up` started",
     "check": "lint, format and types",
     "bench": "measure a fresh platform; further arguments go to the benchmarks",
+    "console": "Kafka's console consumer or producer, with the files of an access in a folder; "
+    "further arguments go to Kafka's tool",
 }
 # In MB; `deploy.broker_memory` says how many connections of users it bears.
 BROKER_HEAP = 1536
-PASS_THROUGH = ("test", "bench")
+PASS_THROUGH = ("test", "bench", "console")
 BROKER_PORT = 19092
 SECADMIN_PORT = 18443
 
@@ -44,6 +46,8 @@ def parser() -> argparse.ArgumentParser:
             )
         if name == "up":
             _add_up(command)
+        if name == "console":
+            command.add_argument("folder", metavar="DIR", type=Path, help="the access's folder")
         if name == "test":
             command.add_argument(
                 "--long", action="store_true", help="also what proves by numbers (an hour or two)"

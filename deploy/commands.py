@@ -11,10 +11,12 @@ from functools import partial
 from pathlib import Path
 from shlex import quote
 
+from catalog.errors import PlatformError
 from deploy import bench, demo
 from deploy.broker import last_port
 from deploy.broker_memory import DEFAULT_HEAP_MB
 from deploy.cluster_check import cluster_warnings
+from deploy.console import console_command
 from deploy.environment import ROOT
 from deploy.errors import DeployError
 from deploy.files import private_folder
@@ -46,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
         "down": _down,
         "check": _check,
         "bench": _bench,
+        "console": _console,
     }
     return commands[options.command](options)
 
@@ -126,6 +129,16 @@ def _down(options: argparse.Namespace) -> int:
     stopped = stop_all(options.state, lambda words: print(words, file=sys.stderr, flush=True))
     print(f"stopped: {', '.join(stopped)}" if stopped else "nothing was running")
     return 0
+
+
+def _console(options: argparse.Namespace) -> int:
+    """Become Kafka's tool."""
+    try:
+        command = console_command(ensure_runtime(), options.folder, options.arguments)
+    except PlatformError as error:
+        raise DeployError(str(error)) from error
+    sys.stdout.flush()
+    os.execv(command[0], command)
 
 
 def _demo(_: argparse.Namespace) -> int:

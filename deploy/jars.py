@@ -131,23 +131,35 @@ def fetch(java: Path, pyspark_jars: Path, scratch: Path, target: Path) -> None:
     Raises:
         DeployError: Java or Ivy could not be run, or Ivy reported a failure.
     """
-    ivy = next(pyspark_jars.glob("ivy-*.jar"), None)
-    if ivy is None:
-        raise DeployError(f"no Ivy jar in {pyspark_jars}: remove .venv and run the command again")
-    # Each set has its own Ivy cache: Ivy is not safe with two writers.
+    ivy = find_ivy(pyspark_jars)
+    # Each set has its own cache of Ivy's in `scratch`: Ivy is not safe with two writers.
     with ThreadPoolExecutor(len(SETS)) as pool:
         runs = [
-            pool.submit(_resolve, java, ivy, name, scratch / f"ivy-{name}", target / name)
+            pool.submit(resolve, java, ivy, IVY_FOLDER / f"{name}.xml", scratch, target / name)
             for name in SETS
         ]
     for run in runs:
         run.result()
 
 
-def _resolve(java: Path, ivy: Path, name: str, cache: Path, target: Path) -> None:
-    command = [str(java), f"-Dsecure.streams.ivy.cache={cache}", "-cp", str(ivy)]
+def find_ivy(pyspark_jars: Path) -> Path:
+    """The jar of Ivy inside pyspark. Raises DeployError."""
+    ivy = next(pyspark_jars.glob("ivy-*.jar"), None)
+    if ivy is None:
+        raise DeployError(f"no Ivy jar in {pyspark_jars}: remove .venv and run the command again")
+    return ivy
+
+
+def resolve(java: Path, ivy: Path, module: Path, scratch: Path, target: Path) -> None:
+    """Let Ivy put the jars that the file `module` names, and all that they need, into `target`.
+
+    Raises:
+        DeployError: Java or Ivy could not be run, or Ivy reported a failure.
+    """
+    name = module.stem
+    command = [str(java), f"-Dsecure.streams.ivy.cache={scratch / name}", "-cp", str(ivy)]
     command += ["org.apache.ivy.Main", "-settings", str(IVY_FOLDER / "settings.xml")]
-    command += ["-ivy", str(IVY_FOLDER / f"{name}.xml"), "-confs", "default"]
+    command += ["-ivy", str(module), "-confs", "default"]
     # Ivy wants the types as separate words; "jar,bundle" silently fetches nothing.
     command += ["-types", "jar", "bundle"]
     command += ["-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]"]

@@ -106,6 +106,23 @@ def _settings(file: Path) -> dict[str, str]:
     return settings
 
 
+def read_description(folder: Path) -> dict[str, str]:
+    """What the access in the folder says of itself, all but the secret; for Java's settings there.
+
+    Raises InvalidInput, also where others may change the files: settings of Java can run code.
+    """
+    for name in (_READER, _SENDER):
+        if (folder / name).is_file():
+            for path in (folder, folder / name, folder / JAVA):
+                check_own(path)
+            try:
+                described = json.loads((folder / name).read_text(encoding="utf-8"))
+                return {str(key): str(value) for key, value in described.items()}
+            except _UNUSABLE:
+                break
+    raise InvalidInput(f"{folder} is not a folder that secadmin wrote")
+
+
 def principal_in(folder: Path) -> str:
     """The principal of the access that was written there. Raises InvalidInput."""
     for name in (_READER, _SENDER):
