@@ -1,4 +1,4 @@
-"""README.txt in the folder of an access: how to use it with three clients. It holds no secret."""
+"""README.txt in the folder of an access: what to do with each client. It holds no secret."""
 
 from __future__ import annotations
 
@@ -19,22 +19,49 @@ End the access:  secadmin unsubscribe DIR   (DIR is this folder)
 
 _READ = """
 Ours:    secadmin consume DIR
+         It follows every change of your rights.
 
-kcat:    kcat -F librdkafka.conf -G {group} '{subscription}' -f '%h\\t%s\\n'
+Java's console consumer:
+             python3 -m deploy console DIR      (in the project's folder, which has the jars)
+         or, with the programs of a Kafka that you have:
+             {java_flag} '{java_topic}' \\
+                 --consumer.config client.properties --property print.headers=true
+         When a topic is denied to it, it ends: "Not authorized to access topics". Begun again, it
+         goes on with what you may read then. The last records before may come again:
+             while python3 -m deploy console DIR; do sleep 1; done
 
-Java:    {java_flag} '{java_topic}' --consumer.config client.properties \\
-             --property print.headers=true
-         or, in a program:
+Java (KafkaConsumer):
              Properties settings = new Properties();
              settings.load(new FileReader("client.properties"));
              var consumer = new KafkaConsumer<>(settings, new StringDeserializer(),
                                                 new StringDeserializer());
              consumer.subscribe({java_subscribe});
+         When a topic is denied, poll throws a TopicAuthorizationException. Catch it, wait for a
+         second and poll again. Then the consumer follows every change.
+
+kcat:    kcat -F librdkafka.conf -X session.timeout.ms=6000 -G {group} \\
+             '{subscription}' -f '%h\\t%s\\n'
+         {kcat}
+         When a topic is denied to it, it ends: "Topic authorization failed". Begun again, it goes
+         on after a few seconds (its group waits for the one that has ended).
 
 Python (confluent-kafka):
              lines = open("librdkafka.conf").read().splitlines()
              consumer = Consumer(dict(line.split("=", 1) for line in lines))
              consumer.subscribe([r"{subscription}"])
+         When a topic is denied, poll returns a message with the error
+         TOPIC_AUTHORIZATION_FAILED. Subscribe again a second later. Then it follows every change.
+
+Others, when a topic is denied (docs/clients.md of the project says what to set, and
+tests/clients/programs has a program for each but Flink):
+  kafka-python  poll raises TopicAuthorizationFailedError again and again, and the client does not
+                find other topics. Catch it, unsubscribe, and subscribe by the pattern again.
+  aiokafka      getmany raises TopicAuthorizationFailedError. Catch it and go on.
+  kafkajs       The consumer crashes, and looks for topics only when it subscribes. Begin a new
+                consumer after a crash, and when admin.listTopics() gives other topics.
+  Spark         It leaves the topic out. A batch that was reading it fails, and the query gives
+                nothing more until the right is back: begin the query with a new checkpoint.
+  Flink         With checkpoints it does not follow a move.
 
 Rules of the house
 - Skip a record that has the header "{fence}": it carries no value and no meaning for you.
@@ -43,26 +70,33 @@ Rules of the house
 - What the topic still holds from before can be read too.
 {moves}"""
 
+_KCAT = """\
+Needs librdkafka 2.6.1 or later (kcat -V names it). The kcat of Debian 12 has 2.0.2: it
+         cannot log in to Kafka 4 and says only that authentication failed. Use another client, or
+         lend kcat the library inside the Python package confluent-kafka (docs/clients.md)."""
 _RESULT_HEADERS = """\
 - The header "{label}" says which categories went into a result; "{id}" is the same when a result
   is delivered again, so a reader that needs each once remembers ids."""
 _QUARANTINE_HEADERS = """\
 - The value is the record as it came; the header "{reason}" says why it is not in the stream."""
 _MOVES = """\
-- When your rights change you are moved to another topic: one authorization error, then the new
-  topic appears under the same pattern. So subscribe by the pattern, never by one topic's name, and
-  treat an authorization error on a topic as something that passes. librdkafka leaves a partition
-  alone if the error came while it asked where its group had stopped: subscribe again a second
-  after an error on a partition of which you have read nothing since it was assigned.
+- When your rights change, topics under the same pattern come and go. So subscribe by the pattern,
+  never by one topic's name, and treat an authorization error on a topic as something that passes.
+  librdkafka leaves a partition alone if the error came while it asked where its group had stopped.
+  That is why you subscribe again after an error.
 """
 
 _SEND = """
 Ours:    secadmin produce {name} FILE      (it makes an access of its own)
 
-kcat:    kcat -F librdkafka.conf -P -t {topic} records.jsonl
+Java's console producer:
+             python3 -m deploy console DIR < records.jsonl      (in the project's folder)
+         or, with the programs of a Kafka that you have:
+             kafka-console-producer.sh --bootstrap-server {bootstrap} --topic {topic} \\
+                 --producer.config client.properties
 
-Java:    kafka-console-producer.sh --bootstrap-server {bootstrap} --topic {topic} \\
-             --producer.config client.properties
+kcat:    kcat -F librdkafka.conf -P -t {topic} records.jsonl
+         {kcat}
 
 Python (confluent-kafka):
              lines = open("librdkafka.conf").read().splitlines()
@@ -81,7 +115,9 @@ def readme(access: Access) -> str:
     """The text for a sender's, a subscriber's or a quarantine reader's folder."""
     if access.writes:
         title = f"Sending to the stream {access.name}"
-        sending = _SEND.format(name=access.name, topic=access.topic, bootstrap=access.bootstrap)
+        sending = _SEND.format(
+            name=access.name, topic=access.topic, bootstrap=access.bootstrap, kcat=_KCAT
+        )
         return _HEAD.format(title=title) + sending
     by_pattern = access.topic_pattern is not None
     what = "the output" if by_pattern else "the quarantine of the stream"
@@ -92,6 +128,7 @@ def readme(access: Access) -> str:
     listed = subscription.replace("\\", "\\\\")
     return _HEAD.format(title=f"Reading {what} {access.name}") + _READ.format(
         group=access.group,
+        kcat=_KCAT,
         subscription=subscription,
         java_flag=java,
         java_topic=subscription,

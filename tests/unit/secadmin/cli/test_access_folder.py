@@ -103,9 +103,28 @@ def test_the_readme_names_the_clients_and_the_fence(folder: Path, reader: Access
     assert "{" not in readme.replace("{}", "")
 
 
+def test_the_readme_says_what_each_client_does_at_a_change(folder: Path, reader: Access) -> None:
+    write_access_folder(folder, reader)
+    readme = (folder / "README.txt").read_text()
+    for part in (
+        "python3 -m deploy console DIR",
+        "TopicAuthorizationException",
+        "librdkafka 2.6.1 or later",
+        "cannot log in",
+        "session.timeout.ms=6000",
+        "TOPIC_AUTHORIZATION_FAILED",
+        *("  kafka-python ", "  aiokafka ", "  kafkajs ", "  Spark ", "  Flink "),
+        "docs/clients.md",
+    ):
+        assert part in readme
+    assert max(map(len, readme.splitlines())) <= 110
+
+
 def test_a_senders_folder(folder: Path, writer: Access) -> None:
     write_access_folder(folder, writer)
-    assert "in.in1" in (folder / "README.txt").read_text()
+    readme = (folder / "README.txt").read_text()
+    for part in ("in.in1", "python3 -m deploy console DIR <", "cannot log in"):
+        assert part in readme
     assert json.loads((folder / "sender.json").read_text())["topic"] == "in.in1"
     assert principal_in(folder) == "send-0a1b"
     with pytest.raises(InvalidInput, match="not a folder that subscribe wrote"):
