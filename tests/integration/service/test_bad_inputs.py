@@ -35,11 +35,12 @@ from tests.integration.service.operations import (
     places,
 )
 from tests.integration.service.world import World, all_powerful, changes, make_world
+from tests.lanes import number_of
 
 pytestmark = [embedded_only, decided_by_the_database]
 
 # In how many places each string stands, at least.
-USES = 2
+USES = number_of("BAD_INPUT_USES", sample=1, long=2)
 # Nobody tries every so many of them.
 STEP = 4
 
