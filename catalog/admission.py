@@ -7,23 +7,23 @@ from collections.abc import Mapping, Sized
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from catalog.checked_plan import CheckedPlan
 from catalog.errors import Conflict, InvalidInput
 from catalog.limits import Limits
 from catalog.models import Object, OutputRow, QueryRow, StreamRow
-from catalog.plan import Aggregate, Plan, Source, walk
+from catalog.plan import Plan, source_nodes
 
 
-def require_admissible(plan: Plan, limits: Limits) -> None:
+def require_admissible(checked: CheckedPlan, limits: Limits) -> None:
     """Raise InvalidInput, saying what would fit, for a plan that is too much by itself."""
-    sources = sum(isinstance(node, Source) for node in walk(plan))
+    sources = len(source_nodes(checked.plan))
     if sources > limits.sources:
         raise InvalidInput(
             f"the query reads streams and outputs {sources} times, and may {limits.sources} "
             "times, one that is read twice counted twice; make a part of it a query of its own "
             "and read its output"
         )
-    windows = [node.window for node in walk(plan) if isinstance(node, Aggregate)]
-    copies = sum(window.size_ms // window.slide_ms for window in windows)
+    copies = checked.copies
     if copies > limits.window_copies:
         raise InvalidInput(
             f"a tuple would be in {copies} windows at once, and may be in {limits.window_copies} "
@@ -33,9 +33,7 @@ def require_admissible(plan: Plan, limits: Limits) -> None:
 
 def slots_of(plan: Plan, partitions: Mapping[str, Sized]) -> int:
     """How many tasks the sources of a plan take; `partitions` are those of each topic it reads."""
-    return sum(
-        len(partitions[node.relation.topic]) for node in walk(plan) if isinstance(node, Source)
-    )
+    return sum(len(partitions[each.relation.topic]) for each in source_nodes(plan))
 
 
 def require_slots(session: Session, wanted: int, limits: Limits) -> None:

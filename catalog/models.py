@@ -151,7 +151,7 @@ class CategoryRow(Base):
 
 
 class SchemaRow(Base):
-    """A schema's attributes, as `catalog.plan_json.encode` writes them."""
+    """A schema's attributes, as `catalog.stored_form.to_stored` writes them."""
 
     __tablename__ = "schemas"
     object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)

@@ -1,14 +1,15 @@
 """The plan of a query: one tree of frozen values, independent of front end and engine.
 
-Each node names its inputs; the tuples that flow along an edge have the schema that
-`catalog.plan_check.output_schema` gives. Labels are never mentioned: every node's rule is that a
-result carries the union of the labels of all that it was derived from.
+Each node holds its inputs. `catalog.analysis.analyse` says what flows along the edges. Labels are
+never mentioned: every node's rule is that a result carries the union of the labels of all that it
+was derived from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from catalog.expression import AttributeRef, Expression
 from catalog.relation import Relation
@@ -25,7 +26,7 @@ class Source:
 class Filter:
     """The tuples for which the condition is true (not false, not NULL)."""
 
-    input: Plan
+    input: Node
     condition: Expression
 
 
@@ -41,7 +42,7 @@ class Column:
 class Project:
     """A new tuple from each: exactly these columns (Borealis: map)."""
 
-    input: Plan
+    input: Node
     columns: tuple[Column, ...]
 
 
@@ -49,7 +50,7 @@ class Project:
 class Union:
     """All tuples of all inputs; the inputs' schemas agree in names and types."""
 
-    inputs: tuple[Plan, ...]
+    inputs: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,17 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Windowed:
+    """The tuples of a stream, each in all windows that its event time lies in.
+
+    The tuples keep their attributes. An Aggregate reads them window by window.
+    """
+
+    input: Node
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregation:
     """A named result of an Aggregate; `argument` None is count(*)."""
 
@@ -74,18 +86,14 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One tuple per window and keys, sent once, when the watermark has passed the window's end.
+    """One tuple per window and keys. The input is Windowed.
 
-    The result's attributes are `window_start`, `window_end`, the keys, the aggregations. With
-    `updates` (EMIT UPDATES) a result is sent each time that tuples have joined its group, with what
-    the group holds by then: the last one is the result of the whole.
+    The result's attributes are `window_start`, `window_end`, the keys, the aggregations.
     """
 
-    input: Plan
-    window: Window
+    input: Node
     keys: tuple[Column, ...]
     aggregations: tuple[Aggregation, ...]
-    updates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,34 +105,55 @@ class Join:
     The result has the attributes of both, whose names are disjoint; its event time is the left's.
     """
 
-    left: Plan
-    right: Plan
+    left: Node
+    right: Node
     equal: tuple[tuple[AttributeRef, AttributeRef], ...]
     lower_ms: int
     upper_ms: int
     condition: Expression | None = None
 
 
-Plan = Source | Filter | Project | Union | Aggregate | Join
+Node = Source | Filter | Project | Union | Windowed | Aggregate | Join
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 
 
-def inputs(plan: Plan) -> tuple[Plan, ...]:
+class Emission(StrEnum):
+    """When the results of a plan are sent.
+
+    CLOSED: each result once, when no tuple can change it any more. The result of a window is sent
+    when the watermark has passed the window's end. UPDATES (EMIT UPDATES): the result of a group
+    each time that tuples have joined the group, with what the group holds by then. The last one is
+    the result of the whole.
+    """
+
+    CLOSED = "closed"
+    UPDATES = "updates"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole query: what it computes, and when it sends the results."""
+
+    root: Node
+    emission: Emission = Emission.CLOSED
+
+
+def inputs(node: Node) -> tuple[Node, ...]:
     """The nodes that a node reads."""
-    match plan:
+    match node:
         case Source():
             return ()
-        case Filter(node) | Project(node) | Aggregate(node):
-            return (node,)
-        case Union(nodes):
-            return nodes
+        case Filter(below) | Project(below) | Windowed(below) | Aggregate(below):
+            return (below,)
+        case Union(several):
+            return several
         case Join(left, right):
             return (left, right)
 
 
-def walk(plan: Plan) -> Iterator[Plan]:
+def walk(root: Node) -> Iterator[Node]:
     """Every node, inputs first. Without recursion: it also counts plans that are too deep."""
-    waiting = [(plan, False)]
+    waiting = [(root, False)]
     while waiting:
         node, ready = waiting.pop()
         if ready:
@@ -136,28 +165,35 @@ def walk(plan: Plan) -> Iterator[Plan]:
 
 def sources(plan: Plan) -> tuple[Relation, ...]:
     """The relations that a plan reads, each once, in reading order."""
-    found = {node.relation.name: node.relation for node in walk(plan) if isinstance(node, Source)}
+    found = {each.relation.name: each.relation for each in source_nodes(plan)}
     return tuple(found.values())
 
 
-def with_relations(plan: Plan, seen: Callable[[Relation], Relation]) -> Plan:
-    """The plan over what `seen` makes of each relation that it reads."""
-    match plan:
-        case Source(relation):
-            return Source(seen(relation))
-        case Filter(node) | Project(node) | Aggregate(node):
-            return replace(plan, input=with_relations(node, seen))
-        case Union(nodes):
-            return Union(tuple(with_relations(node, seen) for node in nodes))
+def source_nodes(plan: Plan) -> tuple[Source, ...]:
+    """The places where a plan reads a relation, in reading order."""
+    return tuple(node for node in walk(plan.root) if isinstance(node, Source))
+
+
+def at_sources(plan: Plan, rewrite: Callable[[Source], Node]) -> Plan:
+    """The plan with each Source replaced by what `rewrite` makes of it.
+
+    All that changes a plan at its sources goes through here. The result is a new plan: analyse it.
+    """
+    return replace(plan, root=_rewritten(plan.root, rewrite))
+
+
+def _rewritten(node: Node, rewrite: Callable[[Source], Node]) -> Node:
+    match node:
+        case Source():
+            return rewrite(node)
+        case Filter(below) | Project(below) | Windowed(below) | Aggregate(below):
+            return replace(node, input=_rewritten(below, rewrite))
+        case Union(several):
+            return Union(tuple(_rewritten(below, rewrite) for below in several))
         case Join(left, right):
-            return replace(plan, left=with_relations(left, seen), right=with_relations(right, seen))
-
-
-def gives_updates(plan: Plan) -> bool:
-    """Whether results are sent before their window has closed; then all of the plan's are."""
-    return any(isinstance(node, Aggregate) and node.updates for node in walk(plan))
+            return replace(node, left=_rewritten(left, rewrite), right=_rewritten(right, rewrite))
 
 
 def is_stateful(plan: Plan) -> bool:
     """Whether the plan keeps tuples: it then runs in micro-batches, else under real-time mode."""
-    return any(isinstance(node, Aggregate | Join) for node in walk(plan))
+    return any(isinstance(node, Aggregate | Join) for node in walk(plan.root))

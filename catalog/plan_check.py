@@ -1,16 +1,14 @@
-"""What flows along a plan's edges: schemas, event time, reach; and what a plan may not be.
+"""What each node of a plan may be, and what its tuples are: schema, event time, delay, state.
 
 All of it is decided when the query is added, so that no query fails for its shape at run time.
 """
 
 from __future__ import annotations
 
-from itertools import islice
-
+from catalog.checked_plan import CheckedNode, StateKind
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, type_of
 from catalog.functions import AGGREGATE_FUNCTIONS
-from catalog.label import Label, combine
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,
@@ -19,167 +17,124 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
-    Plan,
+    Node,
     Project,
     Source,
     Union,
     Window,
-    gives_updates,
-    inputs,
-    is_stateful,
-    sources,
-    walk,
+    Windowed,
 )
-from catalog.plan_size import check_size
-from catalog.relation import DeclaredAggregate, RelationKind
-from catalog.schema import Attribute, Schema, Type, check_definition
+from catalog.plan_size import sizes_of
+from catalog.schema import Attribute, Schema, Type
 
 MAX_NODES = 1_000
 MAX_DEPTH = 200
 MAX_WINDOW_MS = 400 * 24 * 3_600_000
 MAX_OVERLAP = 1_000
 
-
-def check_plan(plan: Plan) -> Schema:
-    """Check a whole query and return the schema of its output. Raises InvalidInput."""
-    # A diagram in which boxes feed several others can unfold to far more than can be counted.
-    if sum(1 for _ in islice(walk(plan), MAX_NODES + 1)) > MAX_NODES:
-        raise InvalidInput(f"a query has at most {MAX_NODES} boxes")
-    _refuse_deep(plan)
-    _refuse_mixed_updates(plan)
-    schema = check_definition(output_schema(plan))
-    check_size(plan)
-    return schema
+_STATE = {Aggregate: StateKind.GROUPS, Join: StateKind.PAIRS}
+_Inputs = tuple[CheckedNode, ...]
 
 
-def _refuse_deep(plan: Plan) -> None:
-    level: tuple[Plan, ...] = (plan,)
-    for _ in range(MAX_DEPTH):
-        level = tuple(below for node in level for below in inputs(node))
-        if not level:
-            return
-    raise InvalidInput(f"a query has at most {MAX_DEPTH} boxes in a row")
+def check_node(node: Node, given: _Inputs) -> CheckedNode:
+    """The node over these inputs, which it holds already. Raises InvalidInput.
 
-
-def _refuse_mixed_updates(plan: Plan) -> None:
-    """With EMIT UPDATES there is nothing but windows that give them, straight over streams.
-
-    The engine sends a query's results in one way; and what another query's output repeats after a
-    crash it only leaves out of what is sent once.
+    Nothing below the inputs is looked at again.
     """
-    if not gives_updates(plan):
-        return
-    for node in walk(plan):
-        match node:
-            case Join() | Aggregate(updates=False):
-                raise InvalidInput(
-                    "EMIT UPDATES goes for all windows of a query, and for no join; "
-                    "add the other part as a query of its own"
-                )
-            case Source(relation) if relation.kind is not RelationKind.STREAM:
-                raise InvalidInput(
-                    f"EMIT UPDATES reads streams, and {relation.name} is an output; "
-                    "leave it out, or read the streams themselves"
-                )
+    nodes = 1 + sum(below.nodes for below in given)
+    depth = 1 + max((below.depth for below in given), default=0)
+    if nodes > MAX_NODES:
+        raise InvalidInput(f"a query has at most {MAX_NODES} boxes")
+    if depth > MAX_DEPTH:
+        raise InvalidInput(f"a query has at most {MAX_DEPTH} boxes in a row")
+    if not isinstance(node, Aggregate) and any(isinstance(b.node, Windowed) for b in given):
+        raise InvalidInput("only an aggregate reads windows")
+    schema = _schema(node, given)
+    sizes, total = sizes_of(
+        node, tuple(below.sizes for below in given), sum(below.total for below in given)
+    )
+    state = _STATE.get(type(node), StateKind.NONE)
+    return CheckedNode(
+        node=node,
+        inputs=given,
+        schema=schema,
+        event_time=_event_time(node, given),
+        late_ms=_late_ms(node, given),
+        spread_ms=max((_spread_ms(node), *(below.spread_ms for below in given))),
+        state=state,
+        copies=_copies(node),
+        keeps_state=state is not StateKind.NONE or any(below.keeps_state for below in given),
+        nodes=nodes,
+        depth=depth,
+        sizes=sizes,
+        total=total,
+    )
 
 
-def output_schema(plan: Plan) -> Schema:
-    """The schema of the tuples that a node gives. Raises InvalidInput where the node is wrong."""
-    return node_schema(plan, tuple(output_schema(node) for node in inputs(plan)))
-
-
-def node_schema(plan: Plan, given: tuple[Schema, ...]) -> Schema:
-    """As `output_schema`, where the inputs' schemas are known: builders check each node once."""
-    match plan:
+def _schema(node: Node, given: _Inputs) -> Schema:
+    match node:
         case Source(relation):
             return relation.schema
         case Filter(_, condition):
-            _require_condition(condition, given[0])
-            return given[0]
+            _require_condition(condition, given[0].schema)
+            return given[0].schema
         case Project(_, columns):
-            return Schema(tuple(_column(column, given[0]) for column in columns))
+            return Schema(tuple(_column(column, given[0].schema) for column in columns))
         case Union():
-            return _union(given)
+            return _union(tuple(below.schema for below in given))
+        case Windowed(_, window):
+            _require_event_time(given[0], "a window")
+            check_window(window)
+            return given[0].schema
         case Aggregate():
-            return _aggregate(plan, given[0])
+            return _aggregate(node, given[0])
         case Join():
-            return _join(plan, *given)
+            return _join(node, *given)
 
 
-def event_time(plan: Plan) -> str | None:
+def _event_time(node: Node, given: _Inputs) -> str | None:
     """The attribute of the node's tuples that carries event time, or None."""
-    match plan:
+    match node:
         case Source(relation):
             return relation.event_time
-        case Filter(node):
-            return event_time(node)
-        case Project(node, columns):
-            inner = event_time(node)
+        case Project(_, columns):
+            inner = given[0].event_time
             refs = (c for c in columns if isinstance(c.expression, AttributeRef))
             return next((c.name for c in refs if inner and _names(c.expression, inner)), None)
-        case Union(nodes):
-            names = {event_time(node) for node in nodes}
+        case Union():
+            names = {below.event_time for below in given}
             return names.pop() if len(names) == 1 else None
         case Aggregate():
             return WINDOW_END
-        case Join(left):
-            return event_time(left)
+        case _:
+            # A pair goes by its left side.
+            return given[0].event_time
 
 
-def reach(plan: Plan) -> Label:
-    """Every category that a result can carry."""
-    own = (node.relation.reach for node in walk(plan) if isinstance(node, Source))
-    lowered = (d.aggregated for node in walk(plan) if (d := lowers(node)) is not None)
-    return combine(own) | Label.of(*lowered)
+def _late_ms(node: Node, given: _Inputs) -> int:
+    """How far the sources' tuples lag behind the newest one."""
+    if isinstance(node, Source):
+        return node.relation.lateness_ms
+    return max((below.late_ms for below in given), default=0)
 
 
-def is_public(plan: Plan) -> bool:
-    """Whether a result can carry the empty label."""
-    return any(node.relation.public for node in walk(plan) if isinstance(node, Source))
+def _spread_ms(node: Node) -> int:
+    """How far apart the results can be that one tuple gives.
 
-
-def lowers(plan: Plan) -> DeclaredAggregate | None:
-    """The declared aggregate that this node is, or None: then its results keep the source category.
-
-    It is one only straight over the source, over the declared keys and window, with declared
-    functions of plain attributes (DESIGN, the one rule). With updates it is none: two that follow
-    each other may differ by one tuple, and tell it.
+    One right tuple ends the wait of left ones that are up to the join's interval apart.
     """
-    if not isinstance(plan, Aggregate) or not isinstance(plan.input, Source) or plan.updates:
-        return None
-    declared = plan.input.relation.declared
-    if declared is None:
-        return None
-    fits = (
-        plan.window == Window(declared.window_ms, declared.window_ms)
-        and sorted(_plain_names(plan.keys)) == sorted(declared.keys)
-        and len(plan.keys) == len(declared.keys)
-        and all(_is_declared(a, declared.functions) for a in plan.aggregations)
-    )
-    return declared if fits else None
+    return node.upper_ms - node.lower_ms if isinstance(node, Join) else 0
 
 
-def lowered_streams(plan: Plan) -> frozenset[int]:
-    """The ids of the streams whose declared aggregate is in the plan (`lowers`)."""
-    return frozenset(
-        relation.object_id
-        for node in walk(plan)
-        if lowers(node) is not None
-        for relation in sources(node)
-    )
+def _copies(node: Node) -> int:
+    """In how many groups of the node a tuple is at once."""
+    if isinstance(node, Aggregate) and isinstance(node.input, Windowed):
+        return node.input.window.size_ms // node.input.window.slide_ms
+    return 0
 
 
 def _names(expression: Expression, name: str) -> bool:
     return isinstance(expression, AttributeRef) and expression.name == name
-
-
-def _plain_names(columns: tuple[Column, ...]) -> list[str]:
-    return [c.expression.name for c in columns if isinstance(c.expression, AttributeRef)]
-
-
-def _is_declared(aggregation: Aggregation, functions: tuple[str, ...]) -> bool:
-    plain = aggregation.argument is None or isinstance(aggregation.argument, AttributeRef)
-    return plain and aggregation.function in functions
 
 
 def _require_condition(condition: Expression, schema: Schema) -> None:
@@ -221,28 +176,27 @@ def _describe(schema: Schema) -> str:
     return "(" + ", ".join(f"{a.name} {a.type}" for a in schema.attributes) + ")"
 
 
-def _refuse_nested_state(node: Aggregate | Join) -> None:
-    if any(is_stateful(below) for below in inputs(node)):
+def _refuse_nested_state(given: _Inputs) -> None:
+    if any(below.keeps_state for below in given):
         raise InvalidInput(
             "a query has one window or join between a source and its output; "
             "add this part as a query of its own over the other one's output"
         )
 
 
-def _require_event_time(node: Plan, what: str) -> str:
-    name = event_time(node)
-    if name is None:
+def _require_event_time(below: CheckedNode, what: str) -> None:
+    if below.event_time is None:
         raise InvalidInput(
             f"{what} goes by event time, but its input has none: "
             "keep the stream's event-time attribute under one name"
         )
-    return name
 
 
-def _aggregate(node: Aggregate, schema: Schema) -> Schema:
-    _refuse_nested_state(node)
-    _require_event_time(node.input, "a window")
-    check_window(node.window)
+def _aggregate(node: Aggregate, given: CheckedNode) -> Schema:
+    _refuse_nested_state((given,))
+    if not isinstance(given.node, Windowed):
+        raise InvalidInput("an aggregate goes over windows, or its groups would never close")
+    schema = given.schema
     keys = tuple(_column(key, schema) for key in node.keys)
     results = tuple(_aggregation(aggregation, schema) for aggregation in node.aggregations)
     if not results:
@@ -282,10 +236,11 @@ def _aggregation(aggregation: Aggregation, schema: Schema) -> Attribute:
     return Attribute(aggregation.name, result, required=aggregation.function == "count")
 
 
-def _join(node: Join, left: Schema, right: Schema) -> Schema:
-    _refuse_nested_state(node)
-    _require_event_time(node.left, "a join")
-    _require_event_time(node.right, "a join")
+def _join(node: Join, *given: CheckedNode) -> Schema:
+    _refuse_nested_state(given)
+    for below in given:
+        _require_event_time(below, "a join")
+    left, right = (below.schema for below in given)
     if not node.equal:
         raise InvalidInput("a join compares at least one attribute of both sides with =")
     for mine, other in node.equal:

@@ -1,4 +1,7 @@
-"""Plans as JSON, for storage: a node is {"node": its class, its fields...}."""
+"""Plans and what they hold as JSON: a node is {"node": its class, its fields...}.
+
+What is stored goes through `catalog.stored_form`, which says in which form it is.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,13 @@ _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         *(plan.Source, plan.Filter, plan.Project, plan.Union, plan.Aggregate, plan.Join),
-        *(plan.Column, plan.Window, plan.Aggregation),
+        *(plan.Plan, plan.Windowed, plan.Column, plan.Window, plan.Aggregation),
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat),
     )
 }
 # Made once: evaluating annotations takes longer than all else that decoding does.
 _HINTS = {cls: get_type_hints(cls) for cls in _CLASSES.values()}
-# What a plan that was stored before there was such a field means.
-_ADDED: dict[str, dict[str, Any]] = {
-    "Aggregate": {"updates": False},
-    "DeclaredAggregate": {"since_ms": 0},
-}
 
 
 def encode(value: Any) -> Any:
@@ -57,7 +55,7 @@ def decode(data: Any) -> Any:
         return _label(data.get("words"))
     node = str(data.get("node"))
     cls = _CLASSES.get(node)
-    given = {**_ADDED.get(node, {}), **{key: data[key] for key in data if key != "node"}}
+    given = {key: data[key] for key in data if key != "node"}
     if cls is None or {field.name for field in fields(cls)} != given.keys():
         raise ValueError("not a stored plan")
     hints = _HINTS[cls]
@@ -79,17 +77,3 @@ def _typed(hint: Any, value: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, Enum) and value is not None:
         return hint(value)
     return value
-
-
-def encode_plan(node: plan.Plan) -> dict[str, Any]:
-    """The JSON object that stores a plan."""
-    result: dict[str, Any] = encode(node)
-    return result
-
-
-def decode_plan(data: dict[str, Any]) -> plan.Plan:
-    """The plan that `encode_plan` wrote. Raises ValueError for anything else."""
-    node = decode(data)
-    if not isinstance(node, plan.Plan):
-        raise ValueError("not a stored plan")
-    return node

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from catalog.errors import InvalidInput
+from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.functions import SCALAR_FUNCTIONS
 from catalog.plan import (
@@ -18,10 +18,11 @@ from catalog.plan import (
     Aggregate,
     Filter,
     Join,
-    Plan,
+    Node,
     Project,
     Source,
     Union,
+    Windowed,
 )
 
 # Attributes, constants and calls of one expression; of all of a plan's.
@@ -30,43 +31,46 @@ MAX_PLAN = 100_000
 Sizes = Mapping[str, int]
 
 
-def check_size(plan: Plan) -> None:
-    """Raise InvalidInput, with the place of what is too large. The plan's types are right."""
-    _Counter().sizes(plan)
+def sizes_of(node: Node, given: tuple[Sizes, ...], below: int) -> tuple[Sizes, int]:
+    """The size of each attribute of the node's tuples, and the size of all expressions so far.
+
+    `given` are the attributes' sizes of the inputs, `below` is the size of all expressions under
+    the node. The node's types are right. Raises InvalidInput, with the place of what is too large.
+    """
+    counter = _Counter(below)
+    counter.require_room(None)
+    return counter.sizes(node, given), counter.total
 
 
 class _Counter:
-    """Counts all expressions of a plan."""
+    """Counts the expressions of one node, on top of those below it."""
 
-    def __init__(self) -> None:
-        self._total = 0
+    def __init__(self, below: int) -> None:
+        self.total = below
 
-    def sizes(self, plan: Plan) -> Sizes:
-        """The size of each attribute of the node's tuples, all names in it replaced."""
-        match plan:
+    def sizes(self, node: Node, given: tuple[Sizes, ...]) -> Sizes:
+        match node:
             case Source(relation):
                 return dict.fromkeys(relation.schema.names, 1)
-            case Filter(node, condition):
-                given = self.sizes(node)
-                self._count(condition, given)
-                return given
-            case Project(node, columns):
-                given = self.sizes(node)
-                return {c.name: self._count(c.expression, given) for c in columns}
-            case Union(nodes):
-                branches = [self.sizes(node) for node in nodes]
-                rows = zip(*(branch.values() for branch in branches), strict=True)
-                return dict(zip(branches[0], map(max, rows), strict=True))
-            case Join(left, right, condition=condition):
-                both = {**self.sizes(left), **self.sizes(right)}
+            case Filter(_, condition):
+                self._count(condition, given[0])
+                return given[0]
+            case Project(_, columns):
+                return {c.name: self._count(c.expression, given[0]) for c in columns}
+            case Windowed():
+                return given[0]
+            case Union():
+                rows = zip(*(branch.values() for branch in given), strict=True)
+                return dict(zip(given[0], map(max, rows), strict=True))
+            case Join(condition=condition):
+                both = {**given[0], **given[1]}
                 if condition is not None:
                     self._count(condition, both)
                 return both
             case Aggregate():
-                return self._aggregate(plan)
+                return self._aggregate(node, given[0])
 
-    def _aggregate(self, node: Aggregate) -> Sizes:
-        given = self.sizes(node.input)
+    def _aggregate(self, node: Aggregate, given: Sizes) -> Sizes:
         keys = {key.name: self._count(key.expression, given) for key in node.keys}
         for aggregation in node.aggregations:
             if aggregation.argument is not None:
@@ -77,20 +81,25 @@ class _Counter:
 
     def _count(self, expression: Expression, given: Sizes) -> int:
         size = size_of(expression, given)
-        self._total += size
-        if size > MAX_EXPRESSION or self._total > MAX_PLAN:
-            limit, what = (
-                (MAX_EXPRESSION, "the expression")
-                if size > MAX_EXPRESSION
-                else (MAX_PLAN, "the query")
-            )
-            raise InvalidInput(
-                f"{what} has more than {limit} parts once each computed column stands in full "
-                "wherever it is used; use it fewer times, or compute it in a query of its own "
-                "and read its output",
-                expression.position,
-            )
+        if size > MAX_EXPRESSION:
+            raise _too_large("the expression", MAX_EXPRESSION, expression.position)
+        self.total += size
+        self.require_room(expression.position)
         return size
+
+    def require_room(self, position: Position | None) -> None:
+        """Raise InvalidInput where all expressions together are too large."""
+        if self.total > MAX_PLAN:
+            raise _too_large("the query", MAX_PLAN, position)
+
+
+def _too_large(what: str, limit: int, position: Position | None) -> InvalidInput:
+    return InvalidInput(
+        f"{what} has more than {limit} parts once each computed column stands in full "
+        "wherever it is used; use it fewer times, or compute it in a query of its own "
+        "and read its output",
+        position,
+    )
 
 
 def size_of(expression: Expression, given: Sizes) -> int:

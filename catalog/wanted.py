@@ -25,8 +25,9 @@ from catalog.models import (
     TopicFault,
     Withdrawal,
 )
-from catalog.plan_check import reach
-from catalog.plan_json import decode, decode_plan
+from catalog.plan import Plan
+from catalog.reach import reach
+from catalog.record_format import RecordFormat
 from catalog.relation import Relation
 from catalog.runs import (
     FanOutClass,
@@ -38,6 +39,7 @@ from catalog.runs import (
     fingerprint,
 )
 from catalog.store import GENERATION_ID
+from catalog.stored_form import from_stored
 from catalog.topics import quarantine_topic
 
 NOTHING_APPLIED = -1
@@ -173,7 +175,7 @@ def _ingest_runs(session: Session, sources: Mapping[int, int]) -> Iterable[Inges
 
 
 def _ingest_stream(row: StreamRow, sources: Mapping[int, int]) -> IngestStream | None:
-    relation = _relation(row.relation)
+    relation = from_stored(Relation, row.relation)
     if relation.public:
         label = PUBLIC
     elif row.object_id in sources:
@@ -181,7 +183,7 @@ def _ingest_stream(row: StreamRow, sources: Mapping[int, int]) -> IngestStream |
     else:
         # Without its category a stream's tuples would be public; so none flows.
         return None
-    written = decode(row.record_format)
+    written = from_stored(RecordFormat, row.record_format)
     return IngestStream(relation, label, row.max_ahead_ms, row.max_bytes, written, row.partitions)
 
 
@@ -199,8 +201,8 @@ def _query_runs(session: Session, sources: Mapping[int, int]) -> Iterable[QueryR
     read = _read_by_others(session)
     of_sources = Label.of(*sources.values())
     for row in session.scalars(query):
-        output = _relation(row.relation)
-        plan = decode_plan(row.plan)
+        output = from_stored(Relation, row.relation)
+        plan = from_stored(Plan, row.plan)
         fed = (_fan_out(cls, output) for cls in classes.get(row.object_id, ()))
         yield QueryRun(
             name=query_run_name(row.object_id),
@@ -249,10 +251,3 @@ def _read_by_others(session: Session) -> frozenset[int]:
         .where(Object.removed_at.is_(None))
     )
     return frozenset(session.scalars(query))
-
-
-def _relation(data: Mapping[str, object]) -> Relation:
-    relation = decode(dict(data))
-    if not isinstance(relation, Relation):
-        raise ValueError("not a stored relation")
-    return relation

@@ -5,13 +5,24 @@ The one exception is the aggregate that the stream's owner declared (aggregate-r
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from catalog.checked_plan import CheckedNode
 from catalog.expression import type_of
 from catalog.label import WORD_BITS, Label
-from catalog.plan import WINDOW_END, WINDOW_START, Aggregate, Aggregation
-from catalog.plan_check import lowers, output_schema
+from catalog.plan import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    Aggregation,
+    Emission,
+    Window,
+    Windowed,
+)
+from catalog.reach import lowers
 from catalog.relation import DeclaredAggregate
 from catalog.schema import Schema, Type
 from secfilter.columns import ID, label_column
@@ -22,16 +33,38 @@ from secfilter.timeline import CLOCK, from_clock, window_on
 _WINDOW, _COUNT, _LEAST = "__window", "__count", "__least"
 
 
-def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...]) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """An aggregate, the windows that it reads, and when its results are sent."""
+
+    node: Aggregate
+    windows: CheckedNode
+    emission: Emission
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes of the tuples that are grouped."""
+        return self.windows.schema
+
+    @property
+    def window(self) -> Window:
+        """The windows. Raises TypeError for an aggregate without; `check_node` lets none pass."""
+        if not isinstance(self.windows.node, Windowed):
+            raise TypeError("an aggregate without windows")
+        return self.windows.node.window
+
+
+def compile_aggregate(grouping: Grouping, frame: DataFrame, words: tuple[int, ...]) -> DataFrame:
     """Group by window and keys; NULL keys are a group of their own.
 
     A window's result is given once, when the watermark has passed its end (append mode), or, with
     updates, after each micro-batch that had tuples of its group (update mode).
     """
-    schema, declared = output_schema(node.input), lowers(node)
+    node, schema = grouping.node, grouping.schema
+    declared = lowers(node, grouping.emission)
     keys = [to_column(key.expression, schema) for key in node.keys]
     grouped = frame.groupBy(
-        window_on(fn.col(CLOCK), node.window).alias(_WINDOW),
+        window_on(fn.col(CLOCK), grouping.window).alias(_WINDOW),
         *(key.alias(_key(i)) for i, key in enumerate(keys)),
     ).agg(
         *(part for i, a in enumerate(node.aggregations) for part in _parts(i, a, schema)),
@@ -47,7 +80,7 @@ def compile_aggregate(node: Aggregate, frame: DataFrame, words: tuple[int, ...])
         *(fn.col(_key(i)).alias(key.name) for i, key in enumerate(node.keys)),
         *results,
         *_labels(words, declared),
-        _lineage(node, schema).alias(ID),
+        _lineage(grouping).alias(ID),
     )
 
 
@@ -150,13 +183,13 @@ def _lowered(word: Column, index: int, declared: DeclaredAggregate) -> Column:
     return kept.bitwiseOR(fn.lit(added).cast("bigint"))
 
 
-def _lineage(node: Aggregate, schema: Schema) -> Column:
+def _lineage(grouping: Grouping) -> Column:
     """Window and keys: the same for every run over the same tuples, late ones or not.
 
     Updates of one group differ in how many tuples it holds by then.
     """
     start = fn.unix_micros(_start()).cast("string")
-    types = [type_of(key.expression, schema) for key in node.keys]
+    types = [type_of(key.expression, grouping.schema) for key in grouping.node.keys]
     keys = [encode_attribute(fn.col(_key(i)), type_) for i, type_ in enumerate(types)]
-    counts = [fn.col(_COUNT).cast("string")] if node.updates else []
+    counts = [fn.col(_COUNT).cast("string")] if grouping.emission is Emission.UPDATES else []
     return joined([fn.concat(fn.lit("w"), start), *keys, *counts])

@@ -12,14 +12,16 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from catalog.plan import Aggregate, Filter, Join, Plan, Project, Source, Union, is_stateful, walk
-from catalog.plan_check import check_plan, output_schema, reach
+from catalog.checked_plan import CheckedNode, CheckedPlan
+from catalog.plan import Aggregate, Filter, Join, Project, Source, Union, Windowed
+from catalog.plan import Column as PlanColumn
+from catalog.reach import reach
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Schema
-from secfilter.aggregate import compile_aggregate
+from secfilter.aggregate import Grouping, compile_aggregate
 from secfilter.columns import ID, attribute, check_names, label_column, words_of
 from secfilter.expressions import to_column
-from secfilter.join import compile_join
+from secfilter.join import Side, compile_join
 from secfilter.timeline import CLOCK, no_clock, to_clock
 
 
@@ -33,50 +35,55 @@ class Compiled:
 
 
 def compile_plan(
-    plan: Plan, source: Callable[[Relation], DataFrame], *, narrow: bool = False
+    checked: CheckedPlan, source: Callable[[Relation], DataFrame], *, narrow: bool = False
 ) -> Compiled:
     """Compile a plan.
 
     `source` gives a relation's tuples: its attributes, its label words (those of its reach) and
     `__id`; it is called once for each Source. `narrow` says that each source has one partition:
-    what keeps state then reads it without a shuffle. Raises InvalidInput for a plan that is not
-    well formed or that uses a name of ours.
+    what keeps state then reads it without a shuffle. Raises InvalidInput for a plan that uses a
+    name of ours.
     """
-    check_plan(plan)
-    for node in walk(plan):
-        check_names(output_schema(node))
-    words = words_of(reach(plan))
-    compiler = _Compiler(source, words, is_stateful(plan), narrow)
-    return Compiled(compiler.compile(plan), output_schema(plan), words)
+    for each in checked.root.walk():
+        check_names(each.schema)
+    words = words_of(reach(checked.plan))
+    compiler = _Compiler(source, words, checked, narrow)
+    return Compiled(compiler.compile(checked.root), checked.schema, words)
 
 
 @dataclass(frozen=True, slots=True)
 class _Compiler:
     source: Callable[[Relation], DataFrame]
     words: tuple[int, ...]
-    stateful: bool
+    checked: CheckedPlan
     narrow: bool
     # Whether what is compiled stands below a join.
     pairing: bool = False
 
-    def compile(self, node: Plan) -> DataFrame:
-        match node:
+    def compile(self, each: CheckedNode) -> DataFrame:
+        match each.node:
             case Source(relation):
                 return self._source(relation)
-            case Filter(inner, condition):
-                wanted = to_column(condition, output_schema(inner))
-                return self.compile(inner).where(wanted)
-            case Project():
-                return self._project(node)
-            case Union(nodes):
-                return self._union(nodes)
+            case Filter(_, condition):
+                wanted = to_column(condition, each.inputs[0].schema)
+                return self.compile(each.inputs[0]).where(wanted)
+            case Project(_, columns):
+                return self._project(columns, each.inputs[0])
+            case Union():
+                return self._union(each)
             case Join():
                 sides = replace(self, pairing=True)
-                return compile_join(
-                    node, sides.compile(node.left), sides.compile(node.right), self.words
-                )
+                left, right = (Side(sides.compile(side), side.schema) for side in each.inputs)
+                return compile_join(each.node, left, right, self.words)
+            case Windowed():
+                # The aggregate above puts the tuples into the windows.
+                return self.compile(each.inputs[0])
             case Aggregate():
-                return compile_aggregate(node, self.compile(node.input), self.words)
+                given = self.compile(each.inputs[0])
+                emission = self.checked.emission
+                return compile_aggregate(
+                    Grouping(each.node, each.inputs[0], emission), given, self.words
+                )
 
     def _source(self, relation: Relation) -> DataFrame:
         held = words_of(relation.reach)
@@ -84,9 +91,9 @@ class _Compiler:
             *_attributes(relation.schema),
             *(_word_or_none(index, index in held) for index in self.words),
             fn.col(ID),
-            *([_clock(relation).alias(CLOCK)] if self.stateful else []),
+            *([_clock(relation).alias(CLOCK)] if self.checked.keeps_state else []),
         )
-        if self.stateful and relation.event_time is not None:
+        if self.checked.keeps_state and relation.event_time is not None:
             # Before any filter: time goes by all of the relation's tuples.
             delay = f"{self._delay_ms(relation)} milliseconds"
             timed = frame.withWatermark(CLOCK, delay)
@@ -103,32 +110,31 @@ class _Compiler:
         inclusive = self.pairing or relation.kind is RelationKind.OUTPUT
         return relation.lateness_ms + 1 if inclusive else relation.lateness_ms
 
-    def _project(self, node: Project) -> DataFrame:
-        schema = output_schema(node.input)
-        columns = [to_column(c.expression, schema).alias(c.name) for c in node.columns]
-        return self.compile(node.input).select(*columns, *self._carried(), *self._clock_of(node))
+    def _project(self, columns: Sequence[PlanColumn], given: CheckedNode) -> DataFrame:
+        made = [to_column(c.expression, given.schema).alias(c.name) for c in columns]
+        return self.compile(given).select(*made, *self._carried(), *self._clock_of(given))
 
-    def _union(self, nodes: tuple[Plan, ...]) -> DataFrame:
-        # The results of windows and joins have left the clock behind.
-        clock = [] if any(is_stateful(node) for node in nodes) else self._clock_of(nodes[0])
-        frames = [self._branch(index, node, clock) for index, node in enumerate(nodes)]
+    def _union(self, each: CheckedNode) -> DataFrame:
+        clock = self._clock_of(each)
+        frames = [self._branch(index, below, clock) for index, below in enumerate(each.inputs)]
         result = frames[0]
         for frame in frames[1:]:
             result = result.union(frame)
         return result
 
-    def _branch(self, index: int, node: Plan, clock: Sequence[Column]) -> DataFrame:
+    def _branch(self, index: int, branch: CheckedNode, clock: Sequence[Column]) -> DataFrame:
         # One tuple may come through two branches: these are two results.
         lineage = fn.concat(fn.lit(f"{index}/"), fn.col(ID)).alias(ID)
-        attributes = _attributes(output_schema(node))
-        return self.compile(node).select(*attributes, *self._words(), lineage, *clock)
+        attributes = _attributes(branch.schema)
+        return self.compile(branch).select(*attributes, *self._words(), lineage, *clock)
 
     def _words(self) -> list[Column]:
         return [fn.col(label_column(index)) for index in self.words]
 
-    def _clock_of(self, node: Plan) -> list[Column]:
+    def _clock_of(self, each: CheckedNode) -> list[Column]:
         """The clock column, where the node's tuples have it: below what keeps state."""
-        return [fn.col(CLOCK)] if self.stateful and not is_stateful(node) else []
+        below = self.checked.keeps_state and not each.keeps_state
+        return [fn.col(CLOCK)] if below else []
 
     def _carried(self) -> Iterable[Column]:
         return (*self._words(), fn.col(ID))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
 from operator import and_
@@ -12,7 +13,7 @@ from pyspark.sql import functions as fn
 
 from catalog.expression import AttributeRef
 from catalog.plan import Join
-from catalog.plan_check import output_schema
+from catalog.schema import Schema
 from secfilter.columns import ID, attribute, label_column
 from secfilter.expressions import to_column
 from secfilter.timeline import CLOCK
@@ -20,22 +21,31 @@ from secfilter.timeline import CLOCK
 _RIGHT = "__right"
 
 
-def compile_join(
-    node: Join, left: DataFrame, right: DataFrame, words: tuple[int, ...]
-) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The tuples of one side, and their attributes."""
+
+    frame: DataFrame
+    schema: Schema
+
+
+def compile_join(node: Join, left: Side, right: Side, words: tuple[int, ...]) -> DataFrame:
     """Pairs with equal attributes and near event times, as a stream-stream inner join.
 
     The range on event time, with both sides' watermarks, bounds the state that Spark keeps.
     """
-    renamed = _present(right, [pair[1] for pair in node.equal]).select(
-        *(attribute(name) for name in output_schema(node.right).names),
+    renamed = _present(right.frame, [pair[1] for pair in node.equal]).select(
+        *(attribute(name) for name in right.schema.names),
         *(fn.col(name).alias(_right(name)) for name in (*map(label_column, words), ID, CLOCK)),
     )
-    pairs = _present(left, [pair[0] for pair in node.equal]).join(renamed, _matches(node), "inner")
+    pairs = _present(left.frame, [pair[0] for pair in node.equal]).join(
+        renamed, _matches(node), "inner"
+    )
+    both = Schema((*left.schema.attributes, *right.schema.attributes))
     if node.condition is not None:
-        pairs = pairs.where(to_column(node.condition, output_schema(node)))
+        pairs = pairs.where(to_column(node.condition, both))
     return pairs.select(
-        *(attribute(name) for name in output_schema(node).names),
+        *(attribute(name) for name in both.names),
         *(_combined(label_column(i)) for i in words),
         fn.concat_ws("~", fn.col(ID), fn.col(_right(ID))).alias(ID),
     )

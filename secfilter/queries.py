@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
 
+from catalog.analysis import analyse
 from catalog.errors import Unavailable
-from catalog.plan import gives_updates, is_stateful, sources
-from catalog.plan_check import event_time
+from catalog.plan import Emission, is_stateful, sources
 from catalog.plan_json import encode
 from catalog.relation import Relation
 from catalog.run_counts import LARGE, LATE, LOST, UNLABELLED, refused_kind
@@ -151,10 +151,11 @@ class Engine:
             records = self._records([relation.topic], checkpoint)
             return read_lab(records, relation, f"source_{count}")
 
-        compiled = compile_plan(run.plan, source, narrow=checkpoint.narrow())
+        checked = analyse(run.plan)
+        compiled = compile_plan(checked, source, narrow=checkpoint.narrow())
         check_supported(compiled.frame, _mode(run))
         if _in_microbatches(run):
-            ordered = in_order(compiled.frame, event_time(run.plan))
+            ordered = in_order(compiled.frame, checked.event_time)
             compiled = replace(compiled, frame=ordered)
         return fan_out(compiled, run, self.id_key)
 
@@ -221,8 +222,8 @@ def _in_microbatches(run: Run) -> bool:
 
 def _mode(run: Run) -> str:
     """The output mode; the real-time trigger has one alone."""
-    final = isinstance(run, QueryRun) and is_stateful(run.plan) and not gives_updates(run.plan)
-    return "append" if final else "update"
+    closed = isinstance(run, QueryRun) and run.plan.emission is Emission.CLOSED
+    return "append" if closed and _in_microbatches(run) else "update"
 
 
 def _owners(run: Run) -> dict[str, int]:

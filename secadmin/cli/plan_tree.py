@@ -8,8 +8,22 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from catalog.plan import Aggregate, Column, Filter, Join, Plan, Project, Source, Union, inputs
-from catalog.plan_json import decode_plan
+from catalog.plan import (
+    Aggregate,
+    Column,
+    Emission,
+    Filter,
+    Join,
+    Node,
+    Plan,
+    Project,
+    Source,
+    Union,
+    Window,
+    Windowed,
+    inputs,
+)
+from catalog.stored_form import from_stored
 from secadmin.cli.durations import duration_words
 from secadmin.cli.expression_words import expression_words
 from secadmin.cli.safe_text import safe_text
@@ -21,19 +35,22 @@ def output_tree(output: Mapping[str, Any]) -> Tree:
     Raises ValueError for a plan that this version does not know.
     """
     attributes = ", ".join(f"{a['name']} {a['type']}" for a in output["attributes"])
-    tree = Tree(_label("output", f"{output['name']} ({attributes})"), highlight=False)
-    _add(tree, decode_plan(output["plan"]))
+    plan = from_stored(Plan, output["plan"])
+    updates = ", emit updates" if plan.emission is Emission.UPDATES else ""
+    label = _label("output", f"{output['name']} ({attributes}){updates}")
+    tree = Tree(label, highlight=False)
+    _add(tree, plan.root)
     return tree
 
 
-def _add(tree: Tree, plan: Plan) -> None:
-    branch = tree.add(_node(plan))
-    for node in inputs(plan):
-        _add(branch, node)
+def _add(tree: Tree, node: Node) -> None:
+    branch = tree.add(_node(node))
+    for below in inputs(node):
+        _add(branch, below)
 
 
-def _node(plan: Plan) -> Text:
-    match plan:
+def _node(node: Node) -> Text:
+    match node:
         case Source(relation):
             clock = f", event time {relation.event_time}" if relation.event_time else ""
             late = f", lateness {duration_words(relation.lateness_ms)}" if clock else ""
@@ -44,10 +61,12 @@ def _node(plan: Plan) -> Text:
             return _label("project", _columns(columns))
         case Union():
             return _label("union", "")
+        case Windowed(_, window):
+            return _label("windows", _window(window))
         case Aggregate():
-            return _label("aggregate", _aggregate(plan))
+            return _label("aggregate", _aggregate(node))
         case Join():
-            return _label("join", _join(plan))
+            return _label("join", _join(node))
 
 
 def _label(name: str, rest: str) -> Text:
@@ -62,25 +81,26 @@ def _named(name: str, words: str) -> str:
     return name if words == name else f"{words} AS {name}"
 
 
-def _aggregate(plan: Aggregate) -> str:
-    arguments = [expression_words(a.argument) if a.argument else "*" for a in plan.aggregations]
+def _window(window: Window) -> str:
+    every = f" every {duration_words(window.slide_ms)}" if window.slide_ms != window.size_ms else ""
+    return f"of {duration_words(window.size_ms)}{every}"
+
+
+def _aggregate(node: Aggregate) -> str:
+    arguments = [expression_words(a.argument) if a.argument else "*" for a in node.aggregations]
     results = ", ".join(
         _named(a.name, f"{a.function}({argument})")
-        for a, argument in zip(plan.aggregations, arguments, strict=True)
+        for a, argument in zip(node.aggregations, arguments, strict=True)
     )
-    window = f"windows of {duration_words(plan.window.size_ms)}"
-    if plan.window.slide_ms != plan.window.size_ms:
-        window += f" every {duration_words(plan.window.slide_ms)}"
-    keys = f" by {_columns(plan.keys)}" if plan.keys else ""
-    updates = ", emit updates" if plan.updates else ""
-    return f"{results}{keys}, {window}{updates}"
+    keys = f" by {_columns(node.keys)}" if node.keys else ""
+    return f"{results}{keys}"
 
 
-def _join(plan: Join) -> str:
-    equal = " AND ".join(f"{left.name} = {right.name}" for left, right in plan.equal)
+def _join(node: Join) -> str:
+    equal = " AND ".join(f"{left.name} = {right.name}" for left, right in node.equal)
     near = (
-        f"right's event time {duration_words(plan.lower_ms)} to "
-        f"{duration_words(plan.upper_ms)} after left's"
+        f"right's event time {duration_words(node.lower_ms)} to "
+        f"{duration_words(node.upper_ms)} after left's"
     )
-    condition = f", {expression_words(plan.condition)}" if plan.condition else ""
+    condition = f", {expression_words(node.condition)}" if node.condition else ""
     return f"{equal}, {near}{condition}"

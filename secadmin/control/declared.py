@@ -16,10 +16,9 @@ from sqlalchemy import orm, select
 from catalog.errors import Conflict, InvalidInput
 from catalog.label import Label
 from catalog.models import CategoryRow, Object, OutputInput, OutputRow, StreamRow
-from catalog.plan import Plan, with_relations
-from catalog.plan_check import lowered_streams
-from catalog.plan_json import decode_plan
-from catalog.relation import Relation
+from catalog.plan import Plan, Source, at_sources
+from catalog.reach import lowered_streams
+from catalog.stored_form import from_stored
 
 _CLOCKS_APART_MS = 60_000
 """The broker's clock, by which ingest knows what is from the future, may be ahead by so much."""
@@ -62,15 +61,17 @@ def seen_from(
     What it missed came before, and is at most as far ahead of its arrival as the stream allows.
     """
 
-    def seen(relation: Relation) -> Relation:
+    def seen(source: Source) -> Source:
+        relation = source.relation
         if relation.declared is None or not any(offsets[relation.topic].values()):
-            return relation
+            return source
         ahead_ms = session.get_one(StreamRow, relation.object_id).max_ahead_ms
         now_ms = int(now.replace(tzinfo=UTC).timestamp() * 1000)
         since_ms = now_ms + ahead_ms + _CLOCKS_APART_MS
-        return replace(relation, declared=replace(relation.declared, since_ms=since_ms))
+        declared = replace(relation.declared, since_ms=since_ms)
+        return Source(replace(relation, declared=declared))
 
-    return with_relations(plan, seen)
+    return at_sources(plan, seen)
 
 
 def _live_plans(session: orm.Session, streams: Iterable[int]) -> Iterable[Plan]:
@@ -81,4 +82,4 @@ def _live_plans(session: orm.Session, streams: Iterable[int]) -> Iterable[Plan]:
         .join(OutputInput, OutputInput.output_id == OutputRow.object_id)
         .where(OutputInput.relation_id.in_(list(streams)), Object.removed_at.is_(None))
     )
-    return (decode_plan(row.plan) for row in session.scalars(rows))
+    return (from_stored(Plan, row.plan) for row in session.scalars(rows))

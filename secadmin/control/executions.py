@@ -20,9 +20,9 @@ from catalog.models import (
     QueryRow,
 )
 from catalog.permission import ObjectKind, Permission
-from catalog.plan import is_stateful
-from catalog.plan_json import decode_plan
+from catalog.plan import Plan, is_stateful
 from catalog.run_state import QueryState, state_of_query
+from catalog.stored_form import from_stored
 from secadmin.control.outputs import turn
 from secadmin.control.platform import Platform
 from secadmin.control.queries import remove, stop_for
@@ -185,7 +185,7 @@ def _view(
     state: QueryState,
     classes: int,
 ) -> ExecutionView:
-    plan = decode_plan(output.plan)
+    plan = from_stored(Plan, output.plan)
     return ExecutionView(
         id=obj.id,
         owner=obj.owner.name if obj.owner else "",

@@ -8,8 +8,8 @@ from sqlalchemy import select
 
 from catalog.models import DeliveryClass, Object, OutputRow
 from catalog.permission import ObjectKind, Permission
-from catalog.plan_json import decode
 from catalog.relation import Relation
+from catalog.stored_form import from_stored
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import of_objects
 from secadmin.control.work import Caller, Work, reading, working
@@ -36,7 +36,9 @@ def show_output(platform: Platform, caller: Caller, name: str) -> OutputView:
         row = view.session.get_one(OutputRow, obj.id)
         query = view.session.get_one(Object, row.query_id)
         name_of_query = query.name if view.may_view(query) else None
-        return OutputView(obj.id, name_of_query, decode(row.relation), row.weak, row.retention_ms)
+        return OutputView(
+            obj.id, name_of_query, from_stored(Relation, row.relation), row.weak, row.retention_ms
+        )
 
 
 def set_weak(platform: Platform, caller: Caller, name: str, weak: bool) -> None:

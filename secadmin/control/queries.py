@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import func, select
 
 from catalog.admission import require_admissible, require_slots, slots_of
+from catalog.checked_plan import CheckedPlan
 from catalog.errors import Denied, InvalidInput
 from catalog.label import combine
 from catalog.models import (
@@ -23,10 +24,10 @@ from catalog.namespace import Namespace
 from catalog.output_relation import output_relation
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
-from catalog.plan_check import check_plan, reach
-from catalog.plan_json import decode, decode_plan, encode, encode_plan
+from catalog.reach import reach
 from catalog.relation import Relation
 from catalog.schema import Schema
+from catalog.stored_form import from_stored, to_stored
 from secadmin.control import declared, streams
 from secadmin.control.platform import Platform
 from secadmin.control.query_views import outputs_of
@@ -71,10 +72,10 @@ class VisibleRelations:
             stream = self.view.session.get_one(StreamRow, obj.id)
             schema = self.view.session.get_one(Object, stream.schema_id)
             self.view.require_sight(schema, f"you may not view the schema of {name}")
-            return decode(stream.relation)  # type: ignore[no-any-return]
+            return from_stored(Relation, stream.relation)
         self.view.require(Permission.SUBSCRIBE, obj)
         output = self.view.session.get_one(OutputRow, obj.id)
-        return decode(output.relation)  # type: ignore[no-any-return]
+        return from_stored(Relation, output.relation)
 
 
 def _require_aggregates(view: Reading, plans: Iterable[Plan]) -> None:
@@ -107,9 +108,10 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
     target = f"query {wanted.name}"
     with reading(platform, caller, "prepare query", target) as view:
         view.require_system(Permission.ADD_QUERY)
-        plans, named = _parse(view, wanted)
-        for plan in plans.values():
-            require_admissible(plan, platform.limits)
+        checked, named = _parse(view, wanted)
+        for each in checked.values():
+            require_admissible(each, platform.limits)
+        plans = {name: each.plan for name, each in checked.items()}
         view.require_free(Namespace.QUERY, wanted.name)
         for name in plans:
             view.require_free(Namespace.RELATION, check_object_name(name))
@@ -127,13 +129,13 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
             raise InvalidInput("what the query reads has changed meanwhile; add it again")
         work.detail["reads"] = sorted(named)
         _require_aggregates(work, plans.values())
-        _store(platform, work, wanted, plans, offsets)
-    return {name: check_plan(plan) for name, plan in plans.items()}
+        _store(platform, work, wanted, checked, offsets)
+    return {name: each.schema for name, each in checked.items()}
 
 
 def _parse(
     view: Reading, wanted: QueryDefinition
-) -> tuple[dict[str, Plan], Mapping[str, Relation]]:
+) -> tuple[dict[str, CheckedPlan], Mapping[str, Relation]]:
     """The plans of its outputs, and the relations that it names."""
     relations = VisibleRelations(view)
     if wanted.language == "sql":
@@ -150,9 +152,10 @@ def _store(
     platform: Platform,
     work: Work,
     wanted: QueryDefinition,
-    plans: Mapping[str, Plan],
+    checked: Mapping[str, CheckedPlan],
     offsets: Mapping[str, Mapping[str, int]],
 ) -> None:
+    plans = {name: each.plan for name, each in checked.items()}
     work.require_free(Namespace.QUERY, wanted.name)
     declared.require_alone(work.session, plans.values())
     own = work.subject.user_id
@@ -172,8 +175,8 @@ def _store(
             OutputRow(
                 object_id=output.id,
                 query_id=query.id,
-                relation=encode(output_relation(output.id, output.name, plan)),
-                plan=encode_plan(stored),
+                relation=to_stored(output_relation(output.id, output.name, checked[name])),
+                plan=to_stored(stored),
                 starting_offsets={topic: dict(offsets[topic]) for topic in read},
                 slots=slots[name],
                 retention_ms=DAY_MS,
@@ -215,7 +218,7 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
         if running and not row.running:
             outputs = [output.id for output in outputs_of(work, query)]
             rows = select(OutputRow.plan).where(OutputRow.object_id.in_(outputs))
-            plans = map(decode_plan, work.session.scalars(rows))
+            plans = [from_stored(Plan, data) for data in work.session.scalars(rows)]
             require_room_to_run(platform.user_limits, work.session, query.owner_id, plans)
             slots = select(func.sum(OutputRow.slots)).where(OutputRow.query_id == query.id)
             require_slots(work.session, work.session.scalar(slots) or 0, platform.limits)

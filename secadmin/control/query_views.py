@@ -12,8 +12,8 @@ from sqlalchemy import select
 from catalog.models import Object, OutputInput, OutputRow, QueryRow, RunStatus
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
-from catalog.plan_json import decode_plan
 from catalog.run_state import state_of_query
+from catalog.stored_form import from_stored
 from catalog.wanted import query_run_name
 from secadmin.control.platform import Platform
 from secadmin.control.work import Caller, Reading, reading
@@ -62,7 +62,7 @@ def show_plans(platform: Platform, caller: Caller, name: str) -> dict[str, Plan]
     with reading(platform, caller, "show plan", f"query {name}") as view:
         query = view.find(ObjectKind.QUERY, name)
         plans = {
-            output.name: decode_plan(view.session.get_one(OutputRow, output.id).plan)
+            output.name: from_stored(Plan, view.session.get_one(OutputRow, output.id).plan)
             for output in outputs_of(view, query)
         }
         for plan in plans.values():

@@ -8,8 +8,8 @@ from sqlalchemy import func, orm, select
 
 from catalog.errors import Conflict
 from catalog.models import Access, Object, OutputRow, QueryRow
-from catalog.plan import Plan, Source, walk
-from catalog.plan_json import decode_plan
+from catalog.plan import Plan, source_nodes
+from catalog.stored_form import from_stored
 from catalog.user_limits import UserLimits
 
 
@@ -28,7 +28,7 @@ def require_room_to_run(
     ids = list(session.scalars(running))
     _require("running queries", len(ids), 1, limits.running_queries, "stop one first")
     theirs = select(OutputRow.plan).where(OutputRow.query_id.in_(ids))
-    reads = sum(map(reads_of, map(decode_plan, session.scalars(theirs))))
+    reads = sum(reads_of(from_stored(Plan, data)) for data in session.scalars(theirs))
     wanted = sum(map(reads_of, plans))
     _require("reads of running queries", reads, wanted, limits.reads, "stop a query first")
 
@@ -42,7 +42,7 @@ def require_room_for_access(limits: UserLimits, session: orm.Session, user_id: i
 
 def reads_of(plan: Plan) -> int:
     """How many places of the plan read a stream or an output."""
-    return sum(isinstance(node, Source) for node in walk(plan))
+    return len(source_nodes(plan))
 
 
 def _require(what: str, held: int, wanted: int, most: int, remedy: str) -> None:

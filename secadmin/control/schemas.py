@@ -9,8 +9,8 @@ from catalog.models import Object, SchemaRow, StreamRow
 from catalog.names import check_object_name
 from catalog.namespace import Namespace
 from catalog.permission import ObjectKind, Permission
-from catalog.plan_json import decode, encode
 from catalog.schema import Schema, check_definition
+from catalog.stored_form import from_stored, to_stored
 from secadmin.control.platform import Platform
 from secadmin.control.work import Caller, reading, working
 
@@ -31,15 +31,14 @@ def add_schema(platform: Platform, caller: Caller, name: str, schema: Schema) ->
         )
         work.session.add(obj)
         work.session.flush()
-        work.session.add(SchemaRow(object_id=obj.id, definition=encode(schema)))
+        work.session.add(SchemaRow(object_id=obj.id, definition=to_stored(schema)))
 
 
 def show_schema(platform: Platform, caller: Caller, name: str) -> Schema:
     """The attributes of a schema that the caller may view."""
     with reading(platform, caller, "show schema", f"schema {name}") as view:
         obj = view.find(ObjectKind.SCHEMA, name)
-        schema: Schema = decode(view.session.get_one(SchemaRow, obj.id).definition)
-        return schema
+        return from_stored(Schema, view.session.get_one(SchemaRow, obj.id).definition)
 
 
 def remove_schema(platform: Platform, caller: Caller, name: str) -> None:

@@ -30,10 +30,10 @@ from catalog.models import (
     Withdrawal,
 )
 from catalog.permission import ObjectKind, Permission
-from catalog.plan_json import decode
 from catalog.relation import Relation
 from catalog.roles import seniors_of
 from catalog.store import Change
+from catalog.stored_form import from_stored
 from catalog.subject import Subject, subjects_of_accesses
 from catalog.topics import in_topic, out_topic, quarantine_topic
 from secadmin.control.slices import slices
@@ -152,7 +152,7 @@ class Settlement:
                 weak = row.weak
             else:
                 row, weak = session.get_one(StreamRow, obj.id), False
-            self._reached[obj.id] = _Reached(obj, decode(row.relation), weak)
+            self._reached[obj.id] = _Reached(obj, from_stored(Relation, row.relation), weak)
         return self._reached[access.object_id]
 
     def _target(self, access: Access, subject: Subject) -> Target | None:

@@ -15,11 +15,11 @@ from catalog.namespace import Namespace
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Window
 from catalog.plan_check import check_window
-from catalog.plan_json import decode, encode
 from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.run_counts import refused_kind
 from catalog.schema import Schema, Type
+from catalog.stored_form import from_stored, to_stored
 from catalog.wanted import ingest_run_name
 from secadmin.control.health import faults_of
 from secadmin.control.platform import Platform
@@ -105,8 +105,8 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
             StreamRow(
                 object_id=obj.id,
                 schema_id=schema_object.id,
-                relation=encode(relation),
-                record_format=encode(wanted.record_format),
+                relation=to_stored(relation),
+                record_format=to_stored(wanted.record_format),
                 max_ahead_ms=wanted.max_ahead_ms,
                 max_bytes=wanted.max_bytes,
                 partitions=wanted.partitions,
@@ -124,11 +124,11 @@ def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
         schema = view.session.get_one(Object, row.schema_id)
         return StreamView(
             schema.name if view.may_view(schema) else None,
-            decode(row.relation),
+            from_stored(Relation, row.relation),
             row.max_ahead_ms,
             row.max_bytes,
             row.partitions,
-            decode(row.record_format),
+            from_stored(RecordFormat, row.record_format),
             tuple(f"{topic}: {why}" for topic, why in faults_of(view.session, obj).items()),
             _refused(view, obj, row),
         )
@@ -180,7 +180,7 @@ def _check(view: Reading, wanted: StreamDefinition) -> tuple[Object, Schema]:
         view.require_system(Permission.CHANGE_SYSTEM)
     schema_object = view.find(ObjectKind.SCHEMA, wanted.schema)
     view.require(Permission.VIEW_OBJECT, schema_object)
-    schema: Schema = decode(view.session.get_one(SchemaRow, schema_object.id).definition)
+    schema = from_stored(Schema, view.session.get_one(SchemaRow, schema_object.id).definition)
     _check_event_time(wanted, schema)
     if wanted.declaration is not None:
         _check_declaration(wanted, wanted.declaration, schema)

@@ -1,5 +1,7 @@
 """Building a plan from its sources up, one checked node at a time.
 
+Each node is analysed when it is made (`catalog.plan_check.check_node`), and never again.
+
 A front end may feed one stream into several boxes, or name one common table expression twice; as a
 plan is a tree, each use is a copy, and a few lines of text could stand for a plan larger than any
 memory. So sizes are counted while building, before anything walks the tree: of nodes, and of what
@@ -10,10 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from catalog.checked_plan import CheckedNode
 from catalog.errors import InvalidInput, Position
 from catalog.expression import Call, Expression, Literal
-from catalog.plan import Aggregate, Filter, Join, Plan, Project, Source, Union
-from catalog.plan_check import MAX_NODES, node_schema
+from catalog.plan import Aggregate, Emission, Filter, Join, Node, Project, Source, Union, Windowed
+from catalog.plan_check import MAX_NODES, check_node
 from catalog.schema import MAX_ATTRIBUTES, Schema
 from secadmin.languages.text import placed
 
@@ -27,26 +30,46 @@ _LONG = 100
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A plan, the schema of its tuples, and how large the tree is.
+    """A checked node, and how large it is when it is stored.
 
-    `parts` are its nodes, their expressions' attributes, constants and calls, and the attributes of
-    its sources: what is stored of it.
+    `parts` are the tree's nodes, their expressions' attributes, constants and calls, and the
+    attributes of the sources. `emissions` are what its aggregates ask for, in a language in which
+    each says it for itself.
     """
 
-    plan: Plan
-    schema: Schema
-    nodes: int
-    depth: int
+    checked: CheckedNode
     parts: int
+    emissions: frozenset[Emission] = frozenset()
+
+    @property
+    def node(self) -> Node:
+        """The node."""
+        return self.checked.node
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes of its tuples."""
+        return self.checked.schema
+
+    @property
+    def event_time(self) -> str | None:
+        """The attribute that carries event time, or None."""
+        return self.checked.event_time
 
 
-def build(plan: Plan, inputs: tuple[Built, ...], position: Position | None) -> Built:
-    """The node `plan` over these inputs (which it holds already), checked.
+def build(
+    node: Node,
+    inputs: tuple[Built, ...],
+    position: Position | None,
+    emission: Emission | None = None,
+) -> Built:
+    """The node over these inputs (which it holds already), checked.
 
-    Raises InvalidInput; where the fault is the node's own, at `position`.
+    `emission` is what the node itself asks for. Raises InvalidInput; where the fault is the node's
+    own, at `position`.
     """
-    nodes = 1 + sum(below.nodes for below in inputs)
-    depth = 1 + max((below.depth for below in inputs), default=0)
+    nodes = 1 + sum(below.checked.nodes for below in inputs)
+    depth = 1 + max((below.checked.depth for below in inputs), default=0)
     if nodes > MAX_NODES:
         raise InvalidInput(
             f"the query has more than {MAX_NODES} boxes, a stream that is read twice counted "
@@ -57,7 +80,7 @@ def build(plan: Plan, inputs: tuple[Built, ...], position: Position | None) -> B
         raise InvalidInput(
             f"more than {MAX_DEPTH} boxes stand in a row; split the query in two", position
         )
-    parts = _own_parts(plan) + sum(below.parts for below in inputs)
+    parts = _own_parts(node) + sum(below.parts for below in inputs)
     if parts > MAX_PARTS:
         raise InvalidInput(
             f"the query has more than {MAX_PARTS} parts (attributes, constants, calls), a shared "
@@ -65,20 +88,21 @@ def build(plan: Plan, inputs: tuple[Built, ...], position: Position | None) -> B
             position,
         )
     with placed(position):
-        schema = node_schema(plan, tuple(below.schema for below in inputs))
+        checked = check_node(node, tuple(below.checked for below in inputs))
     # Twice, because a join has the attributes of both its sides.
-    if len(schema.attributes) > 2 * MAX_ATTRIBUTES:
+    if len(checked.schema.attributes) > 2 * MAX_ATTRIBUTES:
         raise InvalidInput(f"a box gives at most {2 * MAX_ATTRIBUTES} attributes", position)
-    return Built(plan, schema, nodes, depth, parts)
+    own = frozenset() if emission is None else frozenset({emission})
+    return Built(checked, parts, own.union(*(below.emissions for below in inputs)))
 
 
-def _own_parts(plan: Plan) -> int:
+def _own_parts(node: Node) -> int:
     """The parts of the node itself; where they are too many, at least one more than there may be.
 
     What a BETWEEN or IN repeats is one value here, but many when it is stored.
     """
-    count = 1 + (len(plan.relation.schema.attributes) if isinstance(plan, Source) else 0)
-    rest = _expressions(plan)
+    count = 1 + (len(node.relation.schema.attributes) if isinstance(node, Source) else 0)
+    rest = _expressions(node)
     while rest and count <= MAX_PARTS:
         part = rest.pop()
         count += 1
@@ -89,15 +113,15 @@ def _own_parts(plan: Plan) -> int:
     return count
 
 
-def _expressions(plan: Plan) -> list[Expression]:
-    match plan:
-        case Source() | Union():
+def _expressions(node: Node) -> list[Expression]:
+    match node:
+        case Source() | Union() | Windowed():
             return []
         case Filter(_, condition):
             return [condition]
         case Project(_, columns):
             return [column.expression for column in columns]
-        case Aggregate(_, _, keys, aggregations):
+        case Aggregate(_, keys, aggregations):
             arguments = (each.argument for each in aggregations)
             return [*(key.expression for key in keys), *(a for a in arguments if a is not None)]
         case Join(_, _, equal, condition=condition):

@@ -17,7 +17,7 @@ def qualified(side: Built, alias: str, position: Position) -> Built:
     columns = tuple(
         Column(f"{alias}.{name}", AttributeRef(name, position)) for name in side.schema.names
     )
-    return build(Project(side.plan, columns), (side,), position)
+    return build(Project(side.node, columns), (side,), position)
 
 
 def split_equal(

@@ -18,7 +18,7 @@ from tests.oracle.values import Tuple, Value
 def check(case: Case, found: Outcome, newest: Records | None = None) -> None:
     """Raise AssertionError, naming the case, where the outcome differs from the oracle's."""
     wanted = expected(case, newest)
-    near = any(isinstance(node, Aggregate) for node in walk(case.plan))
+    near = any(isinstance(node, Aggregate) for node in walk(case.plan.root))
     pairs = [("results", wanted.results, found.results)]
     for index, both in enumerate(zip(wanted.delivered, found.delivered, strict=True)):
         pairs.append((f"class {index}", *both))

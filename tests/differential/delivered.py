@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from pyspark.sql import Row
 
+from catalog.analysis import analyse
 from catalog.label import Label
 from catalog.output_relation import output_relation
 from catalog.runs import FanOutClass, QueryRun
@@ -17,7 +18,7 @@ from tests.oracle.values import Tuple
 
 def run_of(case: Case) -> QueryRun:
     """The case as a run: each class's topic is called by its number."""
-    output = output_relation(9, "result", case.plan)
+    output = output_relation(9, "result", analyse(case.plan))
     classes = tuple(
         FanOutClass(str(index), each.clearance, each.weak)
         for index, each in enumerate(case.classes)

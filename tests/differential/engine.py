@@ -8,6 +8,7 @@ from unittest.mock import patch
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
+from catalog.analysis import analyse
 from catalog.plan import sources
 from catalog.relation import Relation
 from catalog.topics import LABEL_HEADER
@@ -66,7 +67,7 @@ def reader(kept: DataFrame, index: int) -> Callable[[Relation], DataFrame]:
 
 def _records(index: int, case: Case, kept: DataFrame) -> DataFrame:
     """What Kafka's sink would be given of the case at that index."""
-    compiled = compile_plan(case.plan, reader(kept, index), narrow=index % 2 == 1)
+    compiled = compile_plan(analyse(case.plan), reader(kept, index), narrow=index % 2 == 1)
     # Spark wants each observation of a job under a name of its own.
     with patch.object(fanout, "TOO_LARGE", f"{fanout.TOO_LARGE}_{index}"):
         out = fanout.fan_out(compiled, run_of(case), "key")

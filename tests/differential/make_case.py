@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
+from catalog.analysis import analyse, analyse_node
 from catalog.clearance import Clearance
 from catalog.label import Label
-from catalog.plan import sources
-from catalog.plan_check import check_plan, output_schema
+from catalog.plan import Plan, sources
 from tests.differential.case import Case, Class
 from tests.differential.make_expression import EXTREME, MODERATE, Expressions
 from tests.differential.make_plan import Plans
@@ -21,10 +21,11 @@ def make_case(seed: int) -> Case:
     pool = MODERATE if stateful else EXTREME
     records = Records(random, pool, random.choice(STARTS))
     plans = Plans(random, Expressions(random, pool), records, f"s{seed}")
-    plan = plans.make(random.randint(1, 6), stateful)
-    if any("." in name for name in output_schema(plan).names):
-        plan = plans.project(plan)
-    check_plan(plan)
+    root = plans.make(random.randint(1, 6), stateful)
+    if any("." in name for name in analyse_node(root).schema.names):
+        root = plans.project(root)
+    plan = Plan(root)
+    analyse(plan)
     given = {each.name: records.records(each) for each in sources(plan)}
     classes = tuple(_class(random) for _ in range(4))
     kinds = Label.of(*random.sample(CATEGORIES, 5))

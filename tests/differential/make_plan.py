@@ -1,32 +1,31 @@
-"""Random plans that `check_plan` accepts."""
+"""Random plans that are right (`catalog.analysis.analyse`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
 
+from catalog.analysis import analyse_node
 from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.functions import AGGREGATE_FUNCTIONS, DECLARABLE_FUNCTIONS
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,
-    Aggregate,
     Aggregation,
     Column,
     Filter,
     Join,
-    Plan,
+    Node,
     Project,
     Source,
     Union,
     Window,
-    is_stateful,
 )
-from catalog.plan_check import event_time, output_schema
 from catalog.relation import Relation
 from catalog.schema import Schema, Type
 from tests.differential.make_expression import Expressions
 from tests.differential.make_records import Records
+from tests.plans import grouped
 
 _INEXACT = ("sum", "avg", "stddev")
 
@@ -43,7 +42,7 @@ class Plans:
     # Doubles of aggregates are right to some digits: nothing is computed from them.
     inexact: set[str] = field(default_factory=set)
 
-    def make(self, nodes: int, stateful: bool) -> Plan:
+    def make(self, nodes: int, stateful: bool) -> Node:
         """A plan of about `nodes` nodes, with windows and joins where `stateful`."""
         if nodes <= 1:
             return self._source()
@@ -65,19 +64,19 @@ class Plans:
                 first = self.make(max(1, nodes // 2 - 1), stateful=False)
                 return self._join(first, self.make(nodes // 2, stateful=False))
 
-    def _source(self) -> Plan:
+    def _source(self) -> Node:
         # The same relation twice is a case of its own.
         if self.relations and self.random.random() < 0.3:
             return Source(self.random.choice(self.relations))
         self.relations.append(self.records.relation(f"{self.prefix}-{len(self.relations)}"))
         return Source(self.relations[-1])
 
-    def _usable(self, node: Plan) -> Schema:
+    def _usable(self, node: Node) -> Schema:
         """The attributes that expressions may be made of."""
-        schema = output_schema(node)
+        schema = analyse_node(node).schema
         return Schema(tuple(a for a in schema.attributes if a.name not in self.inexact))
 
-    def _filter(self, node: Plan) -> Plan:
+    def _filter(self, node: Node) -> Node:
         condition = self.expressions.make(Type.BOOLEAN, self._usable(node), 3)
         if self.random.random() < 0.4:
             # Most random conditions are false or NULL.
@@ -86,9 +85,9 @@ class Plans:
             )
         return Filter(node, condition)
 
-    def project(self, node: Plan) -> Plan:
+    def project(self, node: Node) -> Node:
         """Some attributes under their names, and new ones; names are plain."""
-        schema, time = output_schema(node), event_time(node)
+        schema, time = analyse_node(node).schema, analyse_node(node).event_time
         kept = [n for n in schema.names if n == time or self.random.random() < 0.5]
         columns = [Column(name.replace("r.", "r_"), AttributeRef(name)) for name in kept]
         for index in range(self.random.randint(0 if columns else 1, 2)):
@@ -99,19 +98,19 @@ class Plans:
         self.inexact |= {f"r_{n[2:]}" for n in self.inexact if n.startswith("r.")}
         return Project(node, tuple(unique.values()))
 
-    def _union(self, first: Plan, second: Plan) -> Plan:
-        usable, time = self._usable(second), event_time(second)
+    def _union(self, first: Node, second: Node) -> Node:
+        usable, time = self._usable(second), analyse_node(second).event_time
         columns = []
-        for attribute in output_schema(first).attributes:
+        for attribute in analyse_node(first).schema.attributes:
             made: Expression = self.expressions.make(attribute.type, usable, 1)
-            if attribute.name == event_time(first) and time is not None:
+            if attribute.name == analyse_node(first).event_time and time is not None:
                 made = AttributeRef(time)
             columns.append(Column(attribute.name, made))
-        inputs: tuple[Plan, Plan] = (first, Project(second, tuple(columns)))
+        inputs: tuple[Node, Node] = (first, Project(second, tuple(columns)))
         return Union(inputs if self.random.random() < 0.5 else inputs[::-1])
 
-    def _aggregate(self, node: Plan) -> Plan:
-        if event_time(node) is None:
+    def _aggregate(self, node: Node) -> Node:
+        if analyse_node(node).event_time is None:
             return self._filter(node)
         declared = node.relation.declared if isinstance(node, Source) else None
         usable = self._usable(node)
@@ -126,7 +125,7 @@ class Plans:
         columns = tuple(Column(f"k_{name}", self._key(name, plain)) for name in sorted(taken))
         functions = sorted(DECLARABLE_FUNCTIONS) if plain else list(AGGREGATE_FUNCTIONS)
         results = [self._aggregation(i, functions, usable) for i in range(3)]
-        return Aggregate(node, window, columns, tuple(results))
+        return grouped(node, window, columns, tuple(results))
 
     def _key(self, name: str, plain: bool) -> Expression:
         reference = AttributeRef(name)
@@ -145,27 +144,28 @@ class Plans:
             self.inexact.add(name)
         return Aggregation(name, function, AttributeRef(attribute.name))
 
-    def _join(self, left: Plan, right: Plan) -> Plan:
+    def _join(self, left: Node, right: Node) -> Node:
         mine, other = self._usable(left), self._usable(right)
+        sides = [analyse_node(left), analyse_node(right)]
         pairs = [
             (AttributeRef(a.name), AttributeRef(f"r.{b.name}"))
             for a in mine.attributes
             for b in other.attributes
-            if a.type is b.type and event_time(left) != a.name
+            if a.type is b.type and sides[0].event_time != a.name
         ]
-        if event_time(left) is None or event_time(right) is None or not pairs:
+        if any(side.event_time is None for side in sides) or not pairs:
             return self._union(left, right)
-        if is_stateful(left) or is_stateful(right):
+        if any(side.keeps_state for side in sides):
             return left
         renamed = Project(
-            right, tuple(Column(f"r.{n}", AttributeRef(n)) for n in output_schema(right).names)
+            right, tuple(Column(f"r.{n}", AttributeRef(n)) for n in sides[1].schema.names)
         )
         equal = tuple(
             self.random.sample(pairs, 1 if self.random.random() < 0.8 else min(2, len(pairs)))
         )
         lower = self.random.choice([-120_000, -60_000, -1000, 0])
         upper = self.random.choice([0, 500, 30_000, 120_000])
-        both = Schema((*mine.attributes, *output_schema(renamed).attributes))
+        both = Schema((*mine.attributes, *analyse_node(renamed).schema.attributes))
         condition = None
         if self.random.random() < 0.3:
             condition = self.expressions.make(Type.BOOLEAN, both, 2)

@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from catalog.clearance import Clearance
 from catalog.errors import NotFound
 from catalog.label import Label
-from catalog.plan import Plan, sources
+from catalog.plan import sources
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from tests.differential.case import Case, Class, Record
 from tests.oracle.values import Value
+from tests.plans import AnyPlan, whole
 
 TRADES, EU, QUOTES, COMPANY, TRADES_AGGREGATED = 0, 63, 64, 130, 5
 SOURCES = Label.of(TRADES, EU, QUOTES)
@@ -134,7 +135,8 @@ CLASSES = (
 )
 
 
-def case_of(name: str, plan: Plan, classes: Sequence[Class] = CLASSES) -> Case:
+def case_of(name: str, plan: AnyPlan, classes: Sequence[Class] = CLASSES) -> Case:
     """The case of a plan over the market."""
-    records = {relation.name: RECORDS[relation.name] for relation in sources(plan)}
-    return Case(name, plan, records, tuple(classes), SOURCES)
+    meant = whole(plan)
+    records = {relation.name: RECORDS[relation.name] for relation in sources(meant)}
+    return Case(name, meant, records, tuple(classes), SOURCES)

@@ -14,19 +14,20 @@ from catalog.plan import (
     Aggregation,
     Column,
     Filter,
-    Plan,
+    Node,
     Project,
     Source,
     Union,
     Window,
 )
-from catalog.plan_check import lowers
+from catalog.reach import lowered_streams
 from catalog.schema import Type
 from tests.differential.case import Case, Record
 from tests.differential.comparing import check_all
 from tests.differential.expected import expected
 from tests.differential.market import DECLARED, MINUTE, NOON, TRADES_AGGREGATED, case_of
 from tests.oracle.values import EPOCH
+from tests.plans import grouped, whole
 
 _SOURCE = Source(DECLARED)
 _PRICE, _SYMBOL = AttributeRef("price"), AttributeRef("symbol")
@@ -35,7 +36,7 @@ _TWICE = Call("*", (_PRICE, Literal(2.0, Type.DOUBLE)))
 
 
 def _aggregate(
-    node: Plan = _SOURCE,
+    node: Node = _SOURCE,
     size: int = MINUTE,
     slide: int = MINUTE,
     keys: tuple[Expression, ...] = (_SYMBOL,),
@@ -45,7 +46,7 @@ def _aggregate(
     columns = tuple(Column(f"k{i}", key) for i, key in enumerate(keys))
     count = Aggregation("n", "count", None)
     result = Aggregation("result", function, argument)
-    return Aggregate(node, Window(size, slide), columns, (count, result))
+    return grouped(node, Window(size, slide), columns, (count, result))
 
 
 _TRUE = Literal(value=True, type=Type.BOOLEAN)
@@ -73,8 +74,8 @@ ORDINARY = {
 
 
 def test_all_forms(spark: SparkSession) -> None:
-    assert all(lowers(plan) for plan in LOWERED.values())
-    assert not any(lowers(plan) for plan in ORDINARY.values())
+    assert all(lowered_streams(whole(plan)) for plan in LOWERED.values())
+    assert not any(lowered_streams(whole(plan)) for plan in ORDINARY.values())
     check_all(spark, [case_of(name, plan) for name, plan in {**LOWERED, **ORDINARY}.items()])
 
 

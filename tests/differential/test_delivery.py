@@ -7,7 +7,8 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from catalog.plan import Plan, Source
+from catalog.analysis import analyse
+from catalog.plan import Source
 from secadmin.languages import parse_sql
 from secfilter.compiler import compile_plan
 from secfilter.fanout import fan_out
@@ -16,6 +17,7 @@ from tests.differential.delivered import header, run_of
 from tests.differential.engine import reader, stored
 from tests.differential.market import DECLARED, Market, case_of
 from tests.differential.test_declared import LOWERED
+from tests.plans import AnyPlan
 
 _JOIN = """
 SELECT t.ts, t.price, q.bid FROM trades AS t JOIN quotes AS q ON t.symbol = q.symbol
@@ -25,7 +27,7 @@ _UNION = 'SELECT * FROM trades UNION ALL SELECT * FROM "trades-eu"'
 _MERGED = f"""
 SELECT symbol, sum(volume) AS total FROM ({_UNION}) GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol
 """
-PLANS: dict[str, Plan] = {
+PLANS: dict[str, AnyPlan] = {
     "union": parse_sql(_UNION, Market()),
     "union, then aggregate": parse_sql(_MERGED, Market()),
     "join": parse_sql(_JOIN, Market()),
@@ -43,7 +45,7 @@ def test_fan_out(spark: SparkSession, name: str) -> None:
 def test_a_result_has_one_id_of_its_own_in_every_topic(spark: SparkSession) -> None:
     case = case_of("union", PLANS["union"])
     kept = stored(spark, [case])
-    rows = fan_out(compile_plan(case.plan, reader(kept, 0)), run_of(case), "key").collect()
+    rows = fan_out(compile_plan(analyse(case.plan), reader(kept, 0)), run_of(case), "key").collect()
     everything = {header(row, 1, "id"): row["value"] for row in rows if row["topic"] == "1"}
     assert len(everything) == sum(row["topic"] == "1" for row in rows)
     for row in rows:

@@ -13,13 +13,14 @@ from catalog.clearance import Clearance
 from catalog.expression import AttributeRef, Call, Literal
 from catalog.functions import AGGREGATE_FUNCTIONS, LIKE, MAX_TEXT_BYTES, SCALAR_FUNCTIONS
 from catalog.label import Label
-from catalog.plan import Aggregate, Aggregation, Column, Project, Source, Window
+from catalog.plan import Aggregation, Column, Project, Source, Window
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from tests.differential.case import Case, Class, Record
 from tests.differential.comparing import check_all
 from tests.differential.make_expression import EXTREME, MODERATE
 from tests.oracle.values import EPOCH, Value, timestamp
+from tests.plans import grouped, whole
 
 _MOST = 300
 _TEXTS = (
@@ -80,7 +81,7 @@ def _call_case(name: str, kinds: tuple[Type, ...], index: int) -> Case:
     made = (Column(f"result{i}", result) for i, result in enumerate(results))
     plan = Project(Source(relation), (*shown, *made))
     records = [Record((EPOCH, *values), "1") for values in _arguments(kinds)]
-    return Case(f"{name}{tuple(map(str, kinds))}", plan, {relation.name: records}, _CLASSES)
+    return Case(f"{name}{tuple(map(str, kinds))}", whole(plan), {relation.name: records}, _CLASSES)
 
 
 def _signatures() -> list[tuple[str, tuple[Type, ...]]]:
@@ -124,7 +125,7 @@ def test_no_text_gets_longer_than_a_record(spark: SparkSession) -> None:
         Record((EPOCH, "é" + "x" * (n - 2), b), "1") for n in lengths for b in ("", "y", None)
     ]
     plan = Project(Source(relation), tuple(made))
-    check_all(spark, [Case("long", plan, {"long": records}, _CLASSES)])
+    check_all(spark, [Case("long", whole(plan), {"long": records}, _CLASSES)])
 
 
 def test_constants_of_every_type(spark: SparkSession) -> None:
@@ -135,7 +136,7 @@ def test_constants_of_every_type(spark: SparkSession) -> None:
     columns = tuple(Column(f"c{i}", each) for i, each in enumerate(literals))
     plan = Project(Source(relation), columns)
     records = {"constants": [Record((EPOCH,), "1")]}
-    check_all(spark, [Case("constants", plan, records, _CLASSES)])
+    check_all(spark, [Case("constants", whole(plan), records, _CLASSES)])
 
 
 def _aggregate_case(name: str, kind: Type, index: int) -> Case:
@@ -149,13 +150,13 @@ def _aggregate_case(name: str, kind: Type, index: int) -> Case:
         for size in range(1, 12)
         for _ in range(size)
     ]
-    plan = Aggregate(
+    plan = grouped(
         Source(relation),
         Window(1000, 1000),
         (Column("size", AttributeRef("a0")),),
         (Aggregation("result", name, AttributeRef("a1")),),
     )
-    return Case(f"{name}({kind})", plan, {relation.name: records}, _CLASSES)
+    return Case(f"{name}({kind})", whole(plan), {relation.name: records}, _CLASSES)
 
 
 def test_every_aggregate_function(interpreted: SparkSession) -> None:

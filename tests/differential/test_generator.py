@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from catalog.plan import Aggregate, Join, Plan, walk
+from catalog.plan import Aggregate, Join, Plan, Windowed, walk
 from tests.differential.case import Case, Outcome
 from tests.differential.expected import expected
 from tests.differential.make_case import make_case
@@ -59,9 +59,9 @@ def _traits(case: Case) -> set[str]:
 
 
 def _of_plan(plan: Plan) -> Iterator[str]:
-    for node in walk(plan):
+    for node in walk(plan.root):
         yield type(node).__name__
-        if isinstance(node, Aggregate) and node.window.slide_ms < node.window.size_ms:
+        if isinstance(node, Windowed) and node.window.slide_ms < node.window.size_ms:
             yield "hopping window"
         if isinstance(node, Join) and node.condition is not None:
             yield "condition of a join"

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
 
+from catalog.analysis import analyse
 from catalog.relation import Relation
 from secadmin.languages import parse_sql
 from secfilter.compiler import compile_plan
@@ -111,7 +112,7 @@ def _run(
         records = arriving.parquet(str(given))
         return read_lab(records.where(fn.col("topic") == f"0/{relation.topic}"), relation)
 
-    out = fan_out(compile_plan(case.plan, read, narrow=narrow), run_of(case), "key")
+    out = fan_out(compile_plan(analyse(case.plan), read, narrow=narrow), run_of(case), "key")
     query = (
         out.writeStream.foreachBatch(lambda frame, _: found.extend(frame.collect()))
         .outputMode("update")

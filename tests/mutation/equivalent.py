@@ -89,9 +89,12 @@ _AS_MANY = (
     "the plain names among the keys are the declared ones, so there are at least as many keys, and "
     "a query has few enough for equal numbers to be identical"
 )
-_LENGTHS = "and len(plan.keys) == len(declared.keys) -> and len(plan.keys)"
+_LENGTHS = "and len(aggregate.keys) == len(declared.keys) -> and len(aggregate.keys)"
 
-PLAN_CHECK = {
+_UPDATES = "if found is None or emission is Emission.UPDATES: -> if found is None or emission"
+REACH = {
+    f"{_UPDATES} == Emission.UPDATES:": _ONE_EACH,
+    f"{_UPDATES} >= Emission.UPDATES:": "of the two emissions, updates has the later name",
     f"{_LENGTHS} <= len(declared.keys)": _AS_MANY,
     f"{_LENGTHS} is len(declared.keys)": _AS_MANY,
 }
@@ -107,6 +110,6 @@ EQUIVALENT = {
     "catalog/label.py": LABEL,
     "catalog/clearance.py": CLEARANCE,
     "catalog/authorizer.py": AUTHORIZER,
-    "catalog/plan_check.py": PLAN_CHECK,
+    "catalog/reach.py": REACH,
     "secadmin/control/settlement.py": SETTLEMENT,
 }

@@ -20,16 +20,12 @@ TESTS = {
         *(f"{_UNIT}{name}.py" for name in _AUTHORIZER),
     ),
     "catalog/senders.py": ("-k", "not postgresql", f"{_UNIT}senders.py"),
-    "catalog/plan_check.py": ("--noconftest", f"{_UNIT}plan_flow.py"),
+    "catalog/reach.py": ("--noconftest", f"{_UNIT}plan_flow.py"),
     "secadmin/control/settlement.py": (_SETTLEMENT,),
     "secfilter/lab.py": ("tests/unit/secfilter/test_lab.py",),
 }
-# Of a module that decides more than what matters here: what lowers, and what a valid label is.
+# Of a module that decides more than what matters here: what a valid label is.
 ONLY = {
-    "catalog/plan_check.py": (
-        *("reach", "is_public", "lowers", "lowered_streams"),
-        *("_names", "_plain_names", "_is_declared"),
-    ),
     "secfilter/lab.py": (
         *("label_text", "decode_label", "is_valid"),
         *("_word", "_any_bit", "_all_of"),

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from catalog.clearance import Clearance, covers_weakly
+from catalog.clearance import Clearance
 from catalog.label import Label
 from tests.oracle.values import Tuple
 
 
 def deliver_strong(results: Iterable[Tuple], clearance: Clearance) -> list[Tuple]:
     """The results all of whose categories the class holds."""
-    return [each for each in results if clearance.covers(each.label)]
+    held = _held(clearance)
+    return [
+        each for each in results if each.label is not None and set(each.label.categories()) <= held
+    ]
 
 
 def deliver_weak(results: Iterable[Tuple], clearance: Clearance, sources: Label) -> list[Tuple]:
     """The results of which the class holds one source category, if any, and all other ones."""
-    return [each for each in results if covers_weakly(clearance, each.label, sources)]
+    held, kinds = _held(clearance), set(sources.categories())
+    found = []
+    for each in results:
+        if each.label is None:
+            continue
+        carried = set(each.label.categories())
+        own = carried & kinds
+        if carried - kinds <= held and (not own or own & held):
+            found.append(each)
+    return found
+
+
+def _held(clearance: Clearance) -> set[int]:
+    return set(Label(clearance.bits).categories())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import isfinite
 
-from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
+from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.schema import Type
 from tests.oracle.scalar import FUNCTIONS
+from tests.oracle.types import type_of
 from tests.oracle.values import Row, Value, timestamp
 
 

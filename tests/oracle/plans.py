@@ -6,72 +6,83 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import product
 
-from catalog.label import Label, combine
 from catalog.plan import (
     Aggregate,
+    Aggregation,
     Column,
     Filter,
     Join,
-    Plan,
+    Node,
     Project,
     Source,
     Union,
     Window,
-    inputs,
+    Windowed,
 )
-from catalog.plan_check import event_time, lowers, output_schema
-from catalog.relation import DeclaredAggregate, Relation
 from tests.oracle.aggregates import aggregate
 from tests.oracle.expressions import evaluate
+from tests.oracle.labels import declared_aggregate, is_visible, lowered, united
+from tests.oracle.schemas import schema_of, time_of
 from tests.oracle.values import EPOCH, Row, Tuple, Value
 
 Tables = Mapping[str, Sequence[Tuple]]
 
 
 def run(
-    plan: Plan, tables: Tables, watermark: datetime | None = None, newest: Tables | None = None
+    node: Node, tables: Tables, watermark: datetime | None = None, newest: Tables | None = None
 ) -> list[Tuple]:
-    """The results of a plan over all tuples of each relation, by its name, in no order.
+    """The results of a node over all tuples of each relation, by its name, in no order.
 
     Windows that end after the watermark have not closed; without one, all have. With `newest`, the
-    last of the tables' tuples, only the groups that these belong to have a result (EMIT UPDATES).
+    last of the tables' tuples, the results are updates (EMIT UPDATES): only the groups that these
+    tuples belong to have one, and no label is lowered.
     """
-    given = [run(node, tables, watermark, newest) for node in inputs(plan)]
-    match plan:
+    given = [run(below, tables, watermark, newest) for below in _inputs(node)]
+    match node:
         case Source(relation):
             return [each for each in tables[relation.name] if is_visible(each, relation)]
-        case Filter(node, condition):
-            return [each for each in given[0] if evaluate(condition, _row(node, each)) is True]
-        case Project(node, columns):
-            return [_evaluated(columns, node, each) for each in given[0]]
+        case Filter(below, condition):
+            return [each for each in given[0] if evaluate(condition, _row(below, each)) is True]
+        case Project(below, columns):
+            return [_evaluated(columns, below, each) for each in given[0]]
         case Union():
             return [each for results in given for each in results]
+        case Windowed():
+            return given[0]
         case Aggregate():
-            joined = given[0] if newest is None else run(plan.input, newest)
-            return _aggregate(plan, given[0], joined, watermark)
+            if newest is None:
+                return _aggregate(node, given[0], watermark)
+            changed = _groups(node, run(node.input, newest), watermark)
+            groups = _groups(node, given[0], watermark)
+            return [_result(node, key, groups[key]) for key in groups if key in changed]
         case Join():
-            pairs = (_pair(plan, left, right) for left, right in product(*given))
+            pairs = (_pair(node, left, right) for left, right in product(*given))
             return [pair for pair in pairs if pair is not None]
 
 
-def is_visible(each: Tuple, relation: Relation) -> bool:
-    """Whether Source lets a tuple in: its label can be read, and can occur in the relation."""
-    if each.label is None or not each.label.within(relation.reach):
-        return False
-    return each.label != Label() or relation.public
+def _inputs(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Source():
+            return ()
+        case Union(several):
+            return several
+        case Join(left, right):
+            return (left, right)
+        case _:
+            return (node.input,)
 
 
-def watermark_of(plan: Plan, tables: Tables) -> datetime | None:
+def watermark_of(node: Node, tables: Tables) -> datetime | None:
     """How far time has come: the slowest source's newest event time, less its lateness.
 
     None while a source has no tuple with an event time: then no window has closed.
     """
-    if not isinstance(plan, Source):
-        marks = [watermark_of(node, tables) for node in inputs(plan)]
+    if not isinstance(node, Source):
+        marks = [watermark_of(below, tables) for below in _inputs(node)]
         known = [mark for mark in marks if mark is not None]
         return min(known) if len(known) == len(marks) else None
-    times = [time for each in run(plan, tables) if (time := _time(plan, each)) is not None]
-    lateness = timedelta(milliseconds=plan.relation.lateness_ms)
+    times = [time for each in run(node, tables) if (time := _time(node, each)) is not None]
+    lateness = timedelta(milliseconds=node.relation.lateness_ms)
     return max(times) - lateness if times else None
 
 
@@ -83,33 +94,17 @@ def windows(window: Window, time: datetime) -> list[tuple[datetime, datetime]]:
     return [(start, start + size) for start in starts if start <= time < start + size]
 
 
-def lowered(
-    label: Label, counts: Sequence[int], start: Value, declared: DeclaredAggregate
-) -> Label:
-    """The label of a group of a declared aggregate, which gives "aggregated" for "source".
-
-    Only where there are enough tuples, and enough values of each attribute (`counts`), and only of
-    windows that the query has seen whole; every other category stays.
-    """
-    since = EPOCH + timedelta(milliseconds=declared.since_ms)
-    whole = isinstance(start, datetime) and start >= since
-    if not whole or min(counts) < declared.minimum or declared.source not in label.categories():
-        return label
-    kept = (each for each in label.categories() if each != declared.source)
-    return Label.of(*kept, declared.aggregated)
+def _row(node: Node, each: Tuple) -> Row:
+    return Row(schema_of(node), each.values)
 
 
-def _row(node: Plan, each: Tuple) -> Row:
-    return Row(output_schema(node), each.values)
-
-
-def _time(node: Plan, each: Tuple) -> datetime | None:
-    name = event_time(node)
+def _time(node: Node, each: Tuple) -> datetime | None:
+    name = time_of(node)
     time = _row(node, each)[name] if name else None
     return time if isinstance(time, datetime) else None
 
 
-def _evaluated(columns: Iterable[Column], node: Plan, each: Tuple) -> Tuple:
+def _evaluated(columns: Iterable[Column], node: Node, each: Tuple) -> Tuple:
     row = _row(node, each)
     return Tuple(tuple(evaluate(column.expression, row) for column in columns), each.label)
 
@@ -125,21 +120,21 @@ def _pair(join: Join, left: Tuple, right: Tuple) -> Tuple | None:
     lower, upper = (timedelta(milliseconds=ms) for ms in (join.lower_ms, join.upper_ms))
     if not first + lower <= second <= first + upper:
         return None
-    pair = Tuple((*left.values, *right.values), combine(_labels([left, right])))
+    pair = Tuple((*left.values, *right.values), united([left.label, right.label]))
     true = join.condition is None or evaluate(join.condition, _row(join, pair)) is True
     return pair if true else None
 
 
-def _labels(group: Iterable[Tuple]) -> list[Label]:
-    return [each.label for each in group if each.label is not None]
-
-
-def _aggregate(
-    node: Aggregate, given: list[Tuple], joined: list[Tuple], watermark: datetime | None
-) -> list[Tuple]:
-    changed = _groups(node, joined, watermark)
-    groups = _groups(node, given, watermark)
-    return [_result(node, key, group) for key, group in groups.items() if key in changed]
+def _aggregate(node: Aggregate, given: list[Tuple], watermark: datetime | None) -> list[Tuple]:
+    results = []
+    declared = declared_aggregate(node)
+    for key, group in _groups(node, given, watermark).items():
+        result = _result(node, key, group)
+        if declared is not None and result.label is not None:
+            counts = _values_known(node, group)
+            result = Tuple(result.values, lowered(result.label, counts, key[0], declared))
+        results.append(result)
+    return results
 
 
 def _groups(
@@ -149,21 +144,30 @@ def _groups(
     for each in given:
         time = _time(node.input, each)
         keys = _evaluated(node.keys, node.input, each).values
-        for start, end in windows(node.window, time) if time else ():
+        for start, end in windows(_window(node), time) if time else ():
             if watermark is None or end <= watermark:
                 groups.setdefault((start, end, *keys), []).append(each)
     return groups
 
 
+def _window(node: Aggregate) -> Window:
+    assert isinstance(node.input, Windowed)
+    return node.input.window
+
+
 def _result(node: Aggregate, key: tuple[Value, ...], group: list[Tuple]) -> Tuple:
+    results = [aggregate(a.function, _values(node, a, group)) for a in node.aggregations]
+    return Tuple((*key, *results), united(each.label for each in group))
+
+
+def _values(node: Aggregate, wanted: Aggregation, group: list[Tuple]) -> list[Value]:
+    """What goes into an aggregation; of count(*) something for each tuple."""
     rows = [_row(node.input, each) for each in group]
-    results, counts = [], [len(group)]
-    for wanted in node.aggregations:
-        argument = wanted.argument
-        values = [True if argument is None else evaluate(argument, row) for row in rows]
-        results.append(aggregate(wanted.function, values))
-        counts.append(sum(value is not None for value in values))
-    label, declared = combine(_labels(group)), lowers(node)
-    if declared is not None:
-        label = lowered(label, counts, key[0], declared)
-    return Tuple((*key, *results), label)
+    argument = wanted.argument
+    return [True if argument is None else evaluate(argument, row) for row in rows]
+
+
+def _values_known(node: Aggregate, group: list[Tuple]) -> list[int]:
+    """How many tuples there are, and of how many each aggregation's value is known."""
+    values = [_values(node, wanted, group) for wanted in node.aggregations]
+    return [len(group), *(sum(v is not None for v in each) for each in values)]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef
-from catalog.plan import Aggregate, Aggregation, Column, Window
-from catalog.plan_check import check_window, event_time
+from catalog.plan import Aggregate, Aggregation, Column, Emission, Window, Windowed
+from catalog.plan_check import check_window
 from catalog.schema import check_attribute_name
 from secadmin.languages.borealis.document import Box
 from secadmin.languages.borealis.expression import parsed
@@ -32,19 +32,19 @@ def aggregate(box: Box, inputs: Sequence[Built]) -> Built:
     parameters.choice("window-size-by", "VALUES")
     parameters.choice("emit", "UPDATES", required=False)
     check_order(parameters.need("order-by"), source)
+    windows = build(Windowed(source.node, _window(parameters)), (source,), box.position)
     node = Aggregate(
-        source.plan,
-        _window(parameters),
+        windows.node,
         _keys(parameters.get("group-by"), source),
         tuple(_aggregation(f, name, source) for f, name in parameters.pairs(_FUNCTION, _NAME)),
-        parameters.get("emit") is not None,
     )
-    return build(node, (source,), box.position)
+    emission = Emission.UPDATES if parameters.get("emit") is not None else Emission.CLOSED
+    return build(node, (windows,), box.position, emission)
 
 
 def check_order(parameter: Parameter, source: Built) -> None:
     """Raise InvalidInput unless the parameter names the attribute with the event time."""
-    time = event_time(source.plan)
+    time = source.event_time
     if time is None:
         raise InvalidInput(
             "windows go by event time, but this input has none: "

@@ -40,7 +40,7 @@ def _filter(box: Box, inputs: Inputs) -> Built:
     source = inputs[0]
     scope = Scope((Table.of("", source.schema),))
     condition = read(box.parameters.need("expression.0"), scope, "a filter")
-    return build(Filter(source.plan, condition.expression), (source,), condition.position)
+    return build(Filter(source.node, condition.expression), (source,), condition.position)
 
 
 def _map(box: Box, inputs: Inputs) -> Built:
@@ -52,12 +52,12 @@ def _map(box: Box, inputs: Inputs) -> Built:
         value = read(expression, scope, "a map")
         known(value)
         columns.append(Column(check_attribute_name(name.text, name.place()), value.expression))
-    return build(Project(source.plan, tuple(columns)), (source,), box.position)
+    return build(Project(source.node, tuple(columns)), (source,), box.position)
 
 
 def _union(box: Box, inputs: Inputs) -> Built:
     box.parameters.check()
-    return build(Union(tuple(each.plan for each in inputs)), tuple(inputs), box.position)
+    return build(Union(tuple(each.node for each in inputs)), tuple(inputs), box.position)
 
 
 _BOXES: dict[str, tuple[int, Callable[[Box, Inputs], Built]]] = {

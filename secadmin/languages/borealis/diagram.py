@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from catalog.analysis import MIXED, complete
+from catalog.checked_plan import CheckedPlan
 from catalog.errors import InvalidInput
 from catalog.names import check_object_name
-from catalog.plan import Plan, Source
-from catalog.plan_check import MAX_NODES, check_plan
+from catalog.plan import Emission, Source
+from catalog.plan_check import MAX_NODES
 from catalog.schema import Schema
 from secadmin.languages.borealis.boxes import run_box
 from secadmin.languages.borealis.document import Arc, Box, Document, read_document
@@ -26,7 +28,7 @@ MAX_TOTAL_NODES = 10 * MAX_NODES
 class Diagram:
     """The outputs of a document, (name, plan) in its order; `dict(diagram.outputs)` works."""
 
-    outputs: tuple[tuple[str, Plan], ...]
+    outputs: tuple[tuple[str, CheckedPlan], ...]
 
 
 def parse_borealis(text: str, resolver: Resolver) -> Diagram:
@@ -46,17 +48,17 @@ def _diagram(document: Document, resolver: Resolver) -> Diagram:
     check_wiring(document)
     streams = {arc.stream: _input(arc, document, resolver) for arc in document.inputs}
     _run(document, streams)
-    outputs = [_output(arc, document, streams[arc.stream]) for arc in document.outputs]
+    for arc in document.outputs:
+        _check_output(arc, document, streams[arc.stream])
     _check_total([streams[arc.stream] for arc in document.outputs], document)
-    for arc, (_, plan) in zip(document.outputs, outputs, strict=True):
-        with placed(arc.position):
-            check_plan(plan)
-    return Diagram(tuple(outputs))
+    return Diagram(
+        tuple((arc.stream, _completed(arc, streams[arc.stream])) for arc in document.outputs)
+    )
 
 
 def _check_total(outputs: list[Built], document: Document) -> None:
     for total, most, what in (
-        (sum(built.nodes for built in outputs), MAX_TOTAL_NODES, "boxes"),
+        (sum(built.checked.nodes for built in outputs), MAX_TOTAL_NODES, "boxes"),
         (sum(built.parts for built in outputs), MAX_PARTS, "parts (attributes, constants, calls)"),
     ):
         if total > most:
@@ -73,11 +75,17 @@ def _input(arc: Arc, document: Document, resolver: Resolver) -> Built:
     return source
 
 
-def _output(arc: Arc, document: Document, built: Built) -> tuple[str, Plan]:
+def _check_output(arc: Arc, document: Document, built: Built) -> None:
     with placed(arc.position):
         check_object_name(arc.stream)
     _check_schema(arc, document, built.schema)
-    return arc.stream, built.plan
+
+
+def _completed(arc: Arc, built: Built) -> CheckedPlan:
+    with placed(arc.position):
+        if len(built.emissions) > 1:
+            raise InvalidInput(MIXED)
+        return complete(built.checked, next(iter(built.emissions), Emission.CLOSED))
 
 
 def _check_schema(arc: Arc, document: Document, real: Schema) -> None:

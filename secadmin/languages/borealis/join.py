@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from catalog.errors import InvalidInput
 from catalog.expression import conjuncts
 from catalog.plan import Column, Join, Project
-from catalog.plan_check import event_time
 from catalog.schema import check_attribute_name
 from secadmin.languages.borealis.aggregate import check_order
 from secadmin.languages.borealis.document import Box
@@ -47,10 +46,10 @@ def join(box: Box, inputs: Sequence[Built]) -> Built:
     predicate = read(parameters.need("predicate"), scope, "a predicate")
     equal, rest = split_equal(conjuncts(predicate.expression), left, right)
     upper, lower = (_buffer(parameters, side) for side in _SIDES)
-    node = Join(left.plan, right.plan, equal, -lower, upper, rest)
+    node = Join(left.node, right.node, equal, -lower, upper, rest)
     joined = build(node, (left, right), predicate.position)
     columns = _columns(parameters, scope)
-    return build(Project(joined.plan, columns), (joined,), box.position)
+    return build(Project(joined.node, columns), (joined,), box.position)
 
 
 def _check_order(box: Box, inputs: Sequence[Built]) -> None:
@@ -58,7 +57,7 @@ def _check_order(box: Box, inputs: Sequence[Built]) -> None:
         order = box.parameters.get(f"{side}-order-by")
         if order is not None:
             check_order(order, each)
-        elif event_time(each.plan) is None:
+        elif each.event_time is None:
             raise InvalidInput(
                 f"a join goes by event time, but {arc.stream!r} has none: "
                 "keep the stream's event-time attribute under one name",

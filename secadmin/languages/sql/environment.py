@@ -20,14 +20,12 @@ from secadmin.languages.sql.syntax import only, refused
 class Environment:
     """The text's places, the relations that it can name, common table expressions in force.
 
-    `updates` tells that the query ends with EMIT UPDATES. An expression that stands alone names no
-    relation and has no resolver.
+    An expression that stands alone names no relation and has no resolver.
     """
 
     place: Place
     resolver: Resolver | None = None
     named: Mapping[str, Built] = field(default_factory=dict)
-    updates: bool = False
 
     def at(self, node: exp.Expr) -> Position:
         """The place of a node."""

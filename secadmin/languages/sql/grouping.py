@@ -9,8 +9,16 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Call, Expression, Literal
-from catalog.plan import WINDOW_END, WINDOW_START, Aggregate, Aggregation, Column, Filter, Window
-from catalog.plan_check import event_time
+from catalog.plan import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    Aggregation,
+    Column,
+    Filter,
+    Window,
+    Windowed,
+)
 from secadmin.languages.building import Built, build
 from secadmin.languages.sql.aggregates import Aggregates, NoCalls, edge_marker
 from secadmin.languages.sql.environment import Environment
@@ -24,12 +32,11 @@ _EDGES = (WINDOW_START, WINDOW_END)
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """What GROUP BY says, and whether the query ends with EMIT UPDATES."""
+    """What GROUP BY says."""
 
     window: Window
     event_time: str
     keys: tuple[Expression, ...]
-    updates: bool
     position: Position
 
 
@@ -48,7 +55,7 @@ def read_grouping(
             else "GROUP BY has one window",
             place,
         )
-    time = event_time(source.plan)
+    time = source.event_time
     size = window(windows[0], time, environment, scope)
     reader = Reader(environment, scope, NoCalls("GROUP BY"))
     keys = [reader.read(item) for item in items if not is_window(item)]
@@ -58,7 +65,7 @@ def read_grouping(
             raise InvalidInput("a constant is no key; name an attribute", key.position)
     expressions = tuple(key.expression for key in keys)
     place = environment.at(group)
-    return Grouping(size, time or "", expressions, environment.updates, place)
+    return Grouping(size, time or "", expressions, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +83,19 @@ def grouped(
     """The Aggregate, filtered by HAVING, and the columns that SELECT makes of it."""
     found, having = selected.aggregations, selected.having
     names = _Names(grouping.keys, found, selected.items)
+    windows = build(Windowed(source.node, grouping.window), (source,), grouping.position)
     aggregate = Aggregate(
-        source.plan,
-        grouping.window,
+        windows.node,
         tuple(Column(name, key) for name, key in zip(names.keys, grouping.keys, strict=True)),
         tuple(
             Aggregation(name, each.function, each.argument)
             for name, each in zip(names.aggregations, found, strict=True)
         ),
-        grouping.updates,
     )
-    result = build(aggregate, (source,), grouping.position)
+    result = build(aggregate, (windows,), grouping.position)
     if having is not None:
         condition = names.rewrite(having.expression)
-        result = build(Filter(result.plan, condition), (result,), having.position)
+        result = build(Filter(result.node, condition), (result,), having.position)
     columns = (Column(name, names.rewrite(item.expression)) for name, item in selected.items)
     return result, tuple(columns)
 

@@ -7,7 +7,6 @@ from sqlglot import exp
 from catalog.errors import InvalidInput, Position
 from catalog.expression import Expression, conjuncts
 from catalog.plan import Join
-from catalog.plan_check import event_time
 from secadmin.languages.building import Built, build
 from secadmin.languages.join_sides import qualified, split_equal
 from secadmin.languages.sql.aggregates import NoCalls
@@ -36,7 +35,7 @@ def join(left: Item, right: Item, on: exp.Expr, environment: Environment) -> tup
     place = environment.at(on)
     lower, upper = _interval(found, left.alias, right.alias, times, place)
     equal, rest = split_equal(conditions, *both)
-    node = Join(both[0].plan, both[1].plan, equal, lower, upper, rest)
+    node = Join(both[0].node, both[1].node, equal, lower, upper, rest)
     return build(node, (both[0], both[1]), place), scope
 
 
@@ -51,7 +50,7 @@ def _check_aliases(left: Item, right: Item, environment: Environment) -> None:
 
 
 def _event_time(item: Item, environment: Environment) -> str:
-    name = event_time(item.built.plan)
+    name = item.built.event_time
     if name is None:
         raise InvalidInput(
             f"a join goes by event time, but {item.alias!r} has none: "

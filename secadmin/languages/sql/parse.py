@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from catalog.analysis import complete, require_windows
+from catalog.checked_plan import CheckedPlan
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef
-from catalog.plan import Column, Plan, Project, Union, gives_updates
-from catalog.plan_check import check_plan
+from catalog.plan import Column, Emission, Project, Union
 from secadmin.languages.building import Built, build
 from secadmin.languages.resolver import Resolver
 from secadmin.languages.sql.environment import Environment
@@ -18,7 +19,7 @@ from secadmin.languages.text import check_text, placed
 MAX_BYTES = 64 * 1024
 
 
-def parse_sql(text: str, resolver: Resolver) -> Plan:
+def parse_sql(text: str, resolver: Resolver) -> CheckedPlan:
     """The checked plan of one query in the SQL subset of `grammar.md`.
 
     Every name of a relation goes through the resolver, each time it is used. Raises InvalidInput
@@ -28,19 +29,17 @@ def parse_sql(text: str, resolver: Resolver) -> Plan:
     """
     lines = check_text(text, MAX_BYTES)
     tree, updates = parse_query(text, lines.position)
-    environment = Environment(lines.position, resolver, updates=updates is not None)
+    environment = Environment(lines.position, resolver)
+    emission = Emission.CLOSED if updates is None else Emission.UPDATES
     try:
         built = _read_query(tree, environment)
+        if updates is not None:
+            with placed(lines.position(updates)):
+                require_windows(built.checked)
         with placed(environment.at(tree)):
-            check_plan(built.plan)
+            return complete(built.checked, emission)
     except RecursionError:
         raise InvalidInput("the query is nested too deeply; split it in two") from None
-    if updates is not None and not gives_updates(built.plan):
-        raise InvalidInput(
-            "EMIT UPDATES goes with windows; without one, each result is sent at once",
-            lines.position(updates),
-        )
-    return built.plan
 
 
 def _read_query(node: exp.Expr, environment: Environment) -> Built:
@@ -81,7 +80,7 @@ def _read_union(node: exp.Union, environment: Environment) -> Built:
     for operand, branch in zip(operands[1:], rest, strict=True):
         branches.append(_renamed(branch, first.schema.names, operand, environment))
     inputs = tuple(branches)
-    return build(Union(tuple(b.plan for b in inputs)), inputs, environment.at(node))
+    return build(Union(tuple(b.node for b in inputs)), inputs, environment.at(node))
 
 
 def _renamed(
@@ -99,4 +98,4 @@ def _renamed(
     columns = tuple(
         Column(new, AttributeRef(old, place)) for new, old in zip(names, own, strict=True)
     )
-    return build(Project(branch.plan, columns), (branch,), place)
+    return build(Project(branch.node, columns), (branch,), place)

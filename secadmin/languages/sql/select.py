@@ -30,7 +30,7 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
     if where is not None:
         environment.only(where, "this")
         condition = Reader(environment, scope, NoCalls("WHERE")).read(where.this)
-        source = build(Filter(source.plan, condition.expression), (source,), condition.position)
+        source = build(Filter(source.node, condition.expression), (source,), condition.position)
     if node.args.get("group") is not None:
         source, columns = _grouped(node, source, scope, environment)
     else:
@@ -181,4 +181,4 @@ def _project(
     )
     if same:
         return source
-    return build(Project(source.plan, columns), (source,), environment.at(node))
+    return build(Project(source.node, columns), (source,), environment.at(node))

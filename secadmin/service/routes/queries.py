@@ -7,8 +7,8 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from catalog.plan_check import check_plan
-from catalog.plan_json import encode_plan
+from catalog.analysis import analyse
+from catalog.stored_form import to_stored
 from secadmin.control import queries, query_views
 from secadmin.service.answers import attributes_of, utc
 from secadmin.service.authentication import Authenticated, OnPlatform
@@ -50,8 +50,8 @@ def show_plan(platform: OnPlatform, caller: Authenticated, name: str) -> dict[st
         "outputs": [
             {
                 "name": output,
-                "plan": encode_plan(plan),
-                "attributes": attributes_of(check_plan(plan)),
+                "plan": to_stored(plan),
+                "attributes": attributes_of(analyse(plan).schema),
             }
             for output, plan in plans.items()
         ]

@@ -21,9 +21,9 @@ from catalog.models import (
     RunStatus,
     StreamRow,
 )
-from catalog.plan_json import encode, encode_plan
 from catalog.runs import IngestStream, QueryRun
 from catalog.store import Catalog
+from catalog.stored_form import to_stored
 from deploy.runtime import Runtime
 from tests.audit_key import AUDIT_KEY
 from tests.integration.brokers import kafka_settings
@@ -121,8 +121,8 @@ class Deployment:
                 StreamRow(
                     object_id=relation.object_id,
                     schema_id=8_001,
-                    relation=encode(relation),
-                    record_format=encode(stream.record_format),
+                    relation=to_stored(relation),
+                    record_format=to_stored(stream.record_format),
                     max_ahead_ms=stream.max_ahead_ms,
                     max_bytes=stream.max_bytes,
                     partitions=1,
@@ -134,8 +134,8 @@ class Deployment:
                 OutputRow(
                     object_id=output.object_id,
                     query_id=8_002,
-                    relation=encode(output),
-                    plan=encode_plan(run.plan),
+                    relation=to_stored(output),
+                    plan=to_stored(run.plan),
                     starting_offsets={},
                     slots=1,
                     retention_ms=1_000_000,

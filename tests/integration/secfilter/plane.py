@@ -15,8 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.output_relation import output_relation
-from catalog.plan import Plan
-from catalog.plan_check import reach
+from catalog.reach import reach
 from catalog.relation import Relation, RelationKind
 from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
 from catalog.schema import Attribute, Schema, Type
@@ -24,6 +23,7 @@ from catalog.topics import in_topic, lab_topic, out_topic, quarantine_topic
 from secadmin.kafka.topics import TopicSpec, topic_config
 from secfilter.queries import Engine, RunningQuery, terminated
 from tests.integration.brokers import Broker
+from tests.plans import AnyPlan, checked
 
 SCHEMA = Schema(
     (
@@ -68,14 +68,16 @@ class Plane:
         relation = Relation(number, name, kind, SCHEMA, "at", 1_000, label)
         return IngestStream(relation, label, 60_000, 10_000)
 
-    def query(self, plan: Plan, *clearances: Clearance, labelled: bool = False) -> QueryRun:
+    def query(self, plan: AnyPlan, *clearances: Clearance, labelled: bool = False) -> QueryRun:
         """A run of the plan with a class for each clearance, and its topics."""
         number = next(_NUMBERS)
         name = f"o{number}"
-        output = output_relation(number, name, plan)
+        meant = checked(plan)
+        output = output_relation(number, name, meant)
         classes = tuple(FanOutClass(out_topic(name, f"c{i}"), c) for i, c in enumerate(clearances))
         self.topics(lab_topic(name), *(c.topic for c in classes))
-        return QueryRun(f"query-{number}", plan, output, classes, labelled, reach(plan), {})
+        carried = reach(meant.plan)
+        return QueryRun(f"query-{number}", meant.plan, output, classes, labelled, carried, {})
 
     def start(self, run: IngestRun | QueryRun) -> StreamingQuery:
         """Start a run's query; it is stopped when the test ends."""

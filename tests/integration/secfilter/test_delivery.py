@@ -14,8 +14,10 @@ from catalog.plan import (
     Aggregate,
     Aggregation,
     Column,
+    Emission,
     Filter,
     Join,
+    Plan,
     Project,
     Source,
     Union,
@@ -25,6 +27,7 @@ from catalog.runs import FanOutClass, IngestRun, QueryRun
 from catalog.schema import Type
 from secfilter.pace import Pace
 from tests.integration.secfilter.plane import Feed, Plane, headers, tuple_at, values
+from tests.plans import grouped, updating
 
 Until = Callable[[Callable[[], bool]], None]
 
@@ -35,7 +38,7 @@ def sums(*inputs: Source) -> Aggregate:
         Aggregation("total", "sum", AttributeRef("price")),
         Aggregation("n", "count", None),
     )
-    return Aggregate(both, Window(10_000, 10_000), (Column("key", AttributeRef("key")),), counted)
+    return grouped(both, Window(10_000, 10_000), (Column("key", AttributeRef("key")),), counted)
 
 
 def test_a_window_is_delivered_once_with_all_its_labels(plane: Plane) -> None:
@@ -66,7 +69,7 @@ def test_a_window_is_delivered_once_with_all_its_labels(plane: Plane) -> None:
 
 def test_updates_are_delivered_at_once_as_long_as_they_may_be_seen(plane: Plane) -> None:
     one, two = plane.stream(0), plane.stream(1)
-    plan = replace(sums(Source(one.relation), Source(two.relation)), updates=True)
+    plan = updating(sums(Source(one.relation), Source(two.relation)))
     run = plane.query(plan, Clearance.of(0), Clearance.of(0, 1))
     plane.start(IngestRun("ingest-1", (one, two)))
     query = plane.start(run)
@@ -92,7 +95,7 @@ def test_the_first_class_of_a_query_finds_its_state(
     plane: Plane, until: Until, *, updates: bool, labelled: bool
 ) -> None:
     stream = plane.stream(0)
-    plan = replace(sums(Source(stream.relation)), updates=updates)
+    plan = Plan(sums(Source(stream.relation)), Emission.UPDATES if updates else Emission.CLOSED)
     run = plane.query(plan, Clearance.of(0), labelled=labelled)
     alone = replace(run, classes=(), labelled=False)
     plane.start(IngestRun("ingest-1", (stream,)))

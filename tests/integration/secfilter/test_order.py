@@ -10,23 +10,23 @@ import pytest
 
 from catalog.clearance import Clearance
 from catalog.expression import AttributeRef
-from catalog.plan import Aggregate, Aggregation, Column, Join, Plan, Project, Source, Union, Window
-from catalog.plan_check import event_time
+from catalog.plan import Aggregation, Column, Join, Node, Project, Source, Union, Window
 from catalog.relation import Relation
 from catalog.runs import IngestRun
 from tests.integration.secfilter.plane import Plane, tuple_at, values
+from tests.plans import checked, grouped, updating, whole
 
 SECONDS, SEED = 40, 4
 
 
-def counts(relation: Relation, *, updates: bool) -> Plan:
+def counts(relation: Relation) -> Node:
     """Tuples a second and key."""
     keys = (Column("key", AttributeRef("key")),)
     counted = (Aggregation("n", "count", None),)
-    return Aggregate(Source(relation), Window(1_000, 1_000), keys, counted, updates)
+    return grouped(Source(relation), Window(1_000, 1_000), keys, counted)
 
 
-def pairs(left: Relation, right: Relation) -> Plan:
+def pairs(left: Relation, right: Relation) -> Node:
     """Tuples of one key at most a second apart."""
     other = Project(
         Source(right),
@@ -39,12 +39,10 @@ def pairs(left: Relation, right: Relation) -> Plan:
 def test_results_of_one_batch_come_in_the_order_of_their_time(plane: Plane, what: str) -> None:
     one, two = plane.stream(0), plane.stream(1)
     plan = {
-        "results": counts(one.relation, updates=False),
-        "updates": counts(one.relation, updates=True),
-        "two aggregates": Union(
-            (counts(one.relation, updates=False), counts(two.relation, updates=False))
-        ),
-        "pairs": pairs(one.relation, two.relation),
+        "results": whole(counts(one.relation)),
+        "updates": updating(counts(one.relation)),
+        "two aggregates": whole(Union((counts(one.relation), counts(two.relation)))),
+        "pairs": whole(pairs(one.relation, two.relation)),
     }[what]
     run = plane.query(plan, Clearance.of(0, 1), labelled=True)
     plane.start(IngestRun("ingest-1", (one, two)))
@@ -55,7 +53,7 @@ def test_results_of_one_batch_come_in_the_order_of_their_time(plane: Plane, what
         plane.read(stream.relation.topic, 2 * SECONDS + 1)
 
     plane.start(run)
-    time = event_time(plan)
+    time = checked(plan).event_time
     assert time is not None
     sides = 2 if what == "two aggregates" else 1
     found = plane.read(run.classes[0].topic, 2 * SECONDS * sides)

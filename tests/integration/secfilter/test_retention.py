@@ -8,12 +8,13 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from catalog.clearance import Clearance
-from catalog.plan import Aggregate, Aggregation, Plan, Source, Window
+from catalog.plan import Aggregation, Node, Source, Window
 from catalog.relation import Relation
 from catalog.runs import IngestRun, Run
 from catalog.topics import lab_topic
 from secfilter.queries import RunningQuery
 from tests.integration.secfilter.plane import Plane, prices, tuple_at, values
+from tests.plans import grouped
 
 Until = Callable[[Callable[[], bool]], None]
 _TOLD = {"lost_to_retention": 2}
@@ -46,18 +47,18 @@ def test_ingest_goes_on_with_what_is_left_and_says_what_is_not(plane: Plane) -> 
     assert len(plane.read(lab, 3)) == 3
 
 
-def all_of(relation: Relation) -> Plan:
+def all_of(relation: Relation) -> Node:
     return Source(relation)
 
 
-def sums_of(relation: Relation) -> Plan:
+def sums_of(relation: Relation) -> Node:
     count = (Aggregation("n", "count", None),)
-    return Aggregate(Source(relation), Window(10_000, 10_000), (), count)
+    return grouped(Source(relation), Window(10_000, 10_000), (), count)
 
 
 @pytest.mark.parametrize("plan", [all_of, sums_of])
 def test_a_query_goes_on_with_what_is_left(
-    plane: Plane, until: Until, plan: Callable[[Relation], Plan]
+    plane: Plane, until: Until, plan: Callable[[Relation], Node]
 ) -> None:
     stream = plane.stream(0)
     topic = lab_topic(stream.relation.name)

@@ -10,9 +10,9 @@ from sqlalchemy import select
 from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.models import Access, CategoryRow, DeliveryClass, Object, OutputRow
-from catalog.plan import sources
-from catalog.plan_json import decode_plan
+from catalog.plan import Plan, sources
 from catalog.settings import Settings
+from catalog.stored_form import from_stored
 from catalog.topics import lab_topic
 from secadmin.control.platform import Platform
 from tests.integration.kafka.clients import secadmin_producer, write
@@ -137,7 +137,7 @@ def _since_ms(platform: Platform, output: str) -> int:
     with platform.catalog.read() as session:
         found = select(OutputRow).join(Object, Object.id == OutputRow.object_id)
         row = session.scalars(found.where(Object.name == output, Object.removed_at.is_(None))).one()
-        (relation,) = sources(decode_plan(row.plan))
+        (relation,) = sources(from_stored(Plan, row.plan))
     assert relation.declared is not None
     return relation.declared.since_ms
 

@@ -1,7 +1,5 @@
 """Relations, expressions and plans to test with."""
 
-from dataclasses import replace
-
 from catalog.errors import Position
 from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.label import Label
@@ -11,7 +9,7 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
-    Plan,
+    Node,
     Project,
     Source,
     Union,
@@ -19,6 +17,7 @@ from catalog.plan import (
 )
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
+from tests.plans import grouped, updating
 
 B, N, D, S, T = Type.BOOLEAN, Type.BIGINT, Type.DOUBLE, Type.STRING, Type.TIMESTAMP
 PLACE = Position(3, 7)
@@ -61,17 +60,17 @@ TIMELESS = Source(relation("in3", schema(symbol=S), None, bit=2))
 ONE = Literal(1, N, PLACE)
 COUNT = Aggregation("n", "count", None)
 MINUTE = Window(60_000, 60_000)
-WINDOWED = Aggregate(SOURCE, MINUTE, (column("symbol"),), (COUNT,))
-UPDATING = replace(WINDOWED, updates=True)
+WINDOWED = grouped(SOURCE, MINUTE, (column("symbol"),), (COUNT,))
+UPDATING = updating(WINDOWED)
 JOINED = Join(SOURCE, OTHER, ((ref("symbol"), ref("name")),), -1_000, 1_000)
 
 
 def aggregated(function: str, argument: Expression | None) -> Aggregate:
-    return Aggregate(SOURCE, MINUTE, (), (Aggregation("x", function, argument),))
+    return grouped(SOURCE, MINUTE, (), (Aggregation("x", function, argument),))
 
 
 def windowed(size: int, slide: int) -> Aggregate:
-    return Aggregate(SOURCE, Window(size, slide), (), (COUNT,))
+    return grouped(SOURCE, Window(size, slide), (), (COUNT,))
 
 
 def filtered(condition: Expression) -> Filter:
@@ -82,15 +81,15 @@ def computed(expression: Expression) -> Project:
     return Project(SOURCE, (Column("x", expression),))
 
 
-def deep(nodes: int) -> Plan:
-    plan: Plan = SOURCE
+def deep(nodes: int) -> Node:
+    plan: Node = SOURCE
     for _ in range(nodes):
         plan = Filter(plan, ref("big"))
     return plan
 
 
-def unfolding(doublings: int) -> Plan:
-    plan: Plan = SOURCE
+def unfolding(doublings: int) -> Node:
+    plan: Node = SOURCE
     for _ in range(doublings):
         plan = Union((plan, plan))
     return plan
@@ -103,7 +102,7 @@ def nested(calls: int) -> Expression:
     return expression
 
 
-def wide(attributes: int) -> Plan:
+def wide(attributes: int) -> Node:
     return Project(SOURCE, tuple(Column(f"c{i}", ref("size")) for i in range(attributes)))
 
 

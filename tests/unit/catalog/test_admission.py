@@ -5,31 +5,37 @@ import pytest
 from catalog.admission import require_admissible, slots_of
 from catalog.errors import InvalidInput
 from catalog.limits import Limits, read_limits
-from catalog.plan import Union
-from tests.unit.catalog.plans import JOINED, SOURCE, WINDOWED, windowed
+from catalog.plan import Node, Project, Union
+from tests.plans import checked, whole
+from tests.unit.catalog.plans import JOINED, SOURCE, WINDOWED, column, windowed
 
 LIMITS = Limits()
 
 
 def test_sources_are_counted_as_often_as_they_are_read() -> None:
-    require_admissible(Union((SOURCE,) * LIMITS.sources), LIMITS)
+    require_admissible(checked(Union((SOURCE,) * LIMITS.sources)), LIMITS)
     with pytest.raises(InvalidInput, match="65 times, and may 64 times"):
-        require_admissible(Union((SOURCE,) * (LIMITS.sources + 1)), LIMITS)
+        require_admissible(checked(Union((SOURCE,) * (LIMITS.sources + 1))), LIMITS)
+
+
+def plain(node: Node) -> Project:
+    """Its count alone, so that several make a union."""
+    return Project(node, (column("n"),))
 
 
 def test_windows_are_counted_together() -> None:
-    require_admissible(windowed(LIMITS.window_copies, 1), LIMITS)
-    half = windowed(LIMITS.window_copies, 2)
-    require_admissible(Union((half, half)), LIMITS)
-    for plan in (windowed(LIMITS.window_copies + 1, 1), Union((half, half, WINDOWED))):
+    require_admissible(checked(windowed(LIMITS.window_copies, 1)), LIMITS)
+    half = plain(windowed(LIMITS.window_copies, 2))
+    require_admissible(checked(Union((half, half))), LIMITS)
+    for plan in (windowed(LIMITS.window_copies + 1, 1), Union((half, half, plain(WINDOWED)))):
         with pytest.raises(InvalidInput, match="in 61 windows at once, and may be in 60"):
-            require_admissible(plan, LIMITS)
+            require_admissible(checked(plan), LIMITS)
 
 
 def test_each_source_takes_a_slot_for_each_partition() -> None:
     partitions = {"lab.in1": {"0": 1, "1": 1}, "lab.in2": {"0": 1}}
-    assert slots_of(JOINED, partitions) == 3
-    assert slots_of(Union((SOURCE, SOURCE)), partitions) == 4
+    assert slots_of(whole(JOINED), partitions) == 3
+    assert slots_of(whole(Union((SOURCE, SOURCE))), partitions) == 4
 
 
 def test_settings_change_limits() -> None:

@@ -11,20 +11,22 @@ from catalog.plan import (
     Aggregate,
     Column,
     Filter,
+    Node,
     Plan,
     Project,
     Source,
     Union,
+    Windowed,
 )
 from catalog.plan_check import (
     MAX_DEPTH,
     MAX_NODES,
     MAX_OVERLAP,
     MAX_WINDOW_MS,
-    check_plan,
 )
 from catalog.relation import RelationKind
 from catalog.schema import MAX_ATTRIBUTES
+from tests.plans import checked, grouped, updating
 from tests.unit.catalog.plans import (
     COUNT,
     JOINED,
@@ -34,7 +36,6 @@ from tests.unit.catalog.plans import (
     PLACE,
     SOURCE,
     TIMELESS,
-    UPDATING,
     WINDOWED,
     D,
     N,
@@ -56,8 +57,8 @@ from tests.unit.catalog.plans import (
     windowed,
 )
 
-REFUSED: dict[str, tuple[Plan, str]] = {
-    "too many boxes": (deep(MAX_NODES), "at most 1000 boxes"),
+REFUSED: dict[str, tuple[Node | Plan, str]] = {
+    "too many boxes": (Union((SOURCE,) * MAX_NODES), "at most 1000 boxes"),
     "too many boxes in a row": (deep(MAX_DEPTH), "at most 200 boxes in a row"),
     "boxes that unfold without end": (unfolding(60), "at most 1000 boxes"),
     "an expression too deep": (filtered(nested(EXPRESSION_DEPTH)), "at most 200 calls deep"),
@@ -91,25 +92,25 @@ REFUSED: dict[str, tuple[Plan, str]] = {
         "inputs of a union differ",
     ),
     "a window over a window": (
-        Aggregate(WINDOWED, MINUTE, (), (COUNT,)),
+        grouped(WINDOWED, MINUTE, (), (COUNT,)),
         "one window or join",
     ),
-    "a window over a join": (Aggregate(JOINED, MINUTE, (), (COUNT,)), "one window or join"),
+    "a window over a join": (grouped(JOINED, MINUTE, (), (COUNT,)), "one window or join"),
     "a join over a window": (joined(left=WINDOWED), "one window or join"),
     "a window over a filtered window": (
-        Aggregate(Filter(WINDOWED, call("is_null", ref("n"))), MINUTE, (), (COUNT,)),
+        grouped(Filter(WINDOWED, call("is_null", ref("n"))), MINUTE, (), (COUNT,)),
         "one window or join",
     ),
     "a window without event time": (
-        Aggregate(TIMELESS, MINUTE, (), (COUNT,)),
+        grouped(TIMELESS, MINUTE, (), (COUNT,)),
         "a window goes by event time",
     ),
     "a window whose event time was projected away": (
-        Aggregate(Project(SOURCE, (column("price"),)), MINUTE, (), (COUNT,)),
+        grouped(Project(SOURCE, (column("price"),)), MINUTE, (), (COUNT,)),
         "a window goes by event time",
     ),
     "a window over a computed time": (
-        Aggregate(
+        grouped(
             Project(SOURCE, (Column("at", call("coalesce", ref("at"), ref("at"))),)),
             MINUTE,
             (),
@@ -118,7 +119,7 @@ REFUSED: dict[str, tuple[Plan, str]] = {
         "a window goes by event time",
     ),
     "a window over a union of other event times": (
-        Aggregate(
+        grouped(
             Union(
                 (
                     Project(SOURCE, (Column("a", ref("at")), Column("b", ref("at")))),
@@ -131,31 +132,41 @@ REFUSED: dict[str, tuple[Plan, str]] = {
         ),
         "a window goes by event time",
     ),
-    "updates beside a window without": (
-        Union((UPDATING, WINDOWED)),
-        "goes for all windows of a query",
-    ),
     "updates beside a join": (
-        Union((Project(UPDATING, (column("n"),)), Project(JOINED, (Column("n", ref("size")),)))),
+        updating(
+            Union((Project(WINDOWED, (column("n"),)), Project(JOINED, (Column("n", ref("size")),))))
+        ),
         "and for no join",
     ),
+    "updates without a window": (updating(SOURCE), "EMIT UPDATES goes with windows"),
+    "updates of a join": (updating(JOINED), "EMIT UPDATES goes with windows"),
     "updates over an output": (
-        replace(UPDATING, input=Source(replace(SOURCE.relation, kind=RelationKind.OUTPUT))),
+        updating(
+            grouped(
+                Source(replace(SOURCE.relation, kind=RelationKind.OUTPUT)), MINUTE, (), (COUNT,)
+            )
+        ),
         "EMIT UPDATES reads streams, and in1 is an output",
     ),
+    "windows that nothing reads": (Windowed(SOURCE, MINUTE), "only an aggregate reads windows"),
+    "a filter over windows": (
+        Filter(Windowed(SOURCE, MINUTE), ref("big")),
+        "only an aggregate reads windows",
+    ),
+    "an aggregate without windows": (Aggregate(SOURCE, (), (COUNT,)), "goes over windows"),
     "an empty window": (windowed(0, 0), "1 ms to 400 days"),
     "a negative slide": (windowed(10, -5), "1 ms to 400 days"),
     "a window with gaps": (windowed(10, 20), "1 ms to 400 days"),
     "a window of years": (windowed(MAX_WINDOW_MS + 1, MAX_WINDOW_MS + 1), "1 ms to 400 days"),
     "a slide that does not divide": (windowed(10, 3), "multiple of its slide"),
     "too much overlap": (windowed(MAX_OVERLAP + 1, 1), "at most 1000 times"),
-    "an aggregate of nothing": (Aggregate(SOURCE, MINUTE, (), ()), "at least one function"),
+    "an aggregate of nothing": (grouped(SOURCE, MINUTE, (), ()), "at least one function"),
     "an unknown aggregate": (aggregated("collect_list", ref("size")), "unknown aggregate"),
     "an aggregate without its argument": (aggregated("sum", None), "sum needs an argument"),
     "an aggregate of the wrong type": (aggregated("sum", ref("symbol")), "sum does not take"),
     "a minimum of conditions": (aggregated("min", ref("big")), "min does not take"),
     "a key named as a window's edge": (
-        Aggregate(SOURCE, MINUTE, (Column("window_end", ref("symbol")),), (COUNT,)),
+        grouped(SOURCE, MINUTE, (Column("window_end", ref("symbol")),), (COUNT,)),
         "stands twice",
     ),
     "a join without event time on the left": (
@@ -177,9 +188,9 @@ REFUSED: dict[str, tuple[Plan, str]] = {
 
 
 @pytest.mark.parametrize(("plan", "words"), REFUSED.values(), ids=REFUSED.keys())
-def test_a_plan_is_refused_with_words(plan: Plan, words: str) -> None:
+def test_a_plan_is_refused_with_words(plan: Node | Plan, words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as refusal:
-        check_plan(plan)
+        checked(plan)
     assert refusal.value.status == 422
 
 
@@ -188,5 +199,5 @@ def test_a_plan_is_refused_with_words(plan: Plan, words: str) -> None:
 )
 def test_a_refusal_names_the_place_in_the_text(name: str) -> None:
     with pytest.raises(InvalidInput, match="line 3, column 7") as refusal:
-        check_plan(REFUSED[name][0])
+        checked(REFUSED[name][0])
     assert refusal.value.position == PLACE

@@ -4,17 +4,17 @@ import pytest
 
 from catalog.errors import InvalidInput
 from catalog.expression import Expression
-from catalog.plan import Aggregate, Aggregation, Column, Filter, Plan, Project, Union
-from catalog.plan_check import check_plan
+from catalog.plan import Aggregation, Column, Filter, Node, Project, Union
 from catalog.plan_size import MAX_EXPRESSION, size_of
+from tests.plans import checked, grouped
 from tests.unit.catalog.plans import MINUTE, PLACE, SOURCE, call, column, joined, ref
 
 FULL = "has more than 10000 parts once each computed column stands in full"
 
 
-def levels(count: int, fold: int = 8) -> Plan:
+def levels(count: int, fold: int = 8) -> Node:
     """A column that is put together from itself, level by level."""
-    plan: Plan = SOURCE
+    plan: Node = SOURCE
     for _ in range(count):
         together = call("concat", *(ref("symbol") for _ in range(fold)))
         plan = Project(plan, (column("at"), Column("symbol", together)))
@@ -22,9 +22,9 @@ def levels(count: int, fold: int = 8) -> Plan:
 
 
 def test_a_column_that_is_used_again_and_again_is_refused_with_its_place() -> None:
-    check_plan(levels(3))
+    checked(levels(3))
     with pytest.raises(InvalidInput, match=FULL) as refusal:
-        check_plan(levels(9))
+        checked(levels(9))
     assert refusal.value.position == PLACE
 
 
@@ -41,10 +41,10 @@ def test_calls_that_hold_their_argument_twice_multiply(name: str) -> None:
     for depth, fits in ((8, True), (40, False)):
         plan = Project(SOURCE, (Column("x", nested(name, *others, depth=depth)),))
         if fits:
-            check_plan(plan)
+            checked(plan)
         else:
             with pytest.raises(InvalidInput, match=FULL):
-                check_plan(plan)
+                checked(plan)
 
 
 def test_a_chain_counts_once() -> None:
@@ -55,7 +55,7 @@ def test_a_chain_counts_once() -> None:
 
 
 BELOW = levels(3)
-THROUGH: dict[str, Plan] = {
+THROUGH: dict[str, Node] = {
     "filter": Filter(BELOW, call("is_null", ref("symbol"))),
     "union": Union((BELOW, BELOW)),
     "join": joined(left=BELOW),
@@ -64,25 +64,25 @@ THROUGH: dict[str, Plan] = {
 
 @pytest.mark.parametrize("name", THROUGH)
 def test_sizes_go_through_every_node(name: str) -> None:
-    check_plan(THROUGH[name])
+    checked(THROUGH[name])
     again = call("concat", *(ref("symbol") for _ in range(8)))
     with pytest.raises(InvalidInput, match=FULL):
-        check_plan(Project(THROUGH[name], (Column("x", again),)))
+        checked(Project(THROUGH[name], (Column("x", again),)))
 
 
 def test_a_window_keeps_keys_in_full_and_results_as_values() -> None:
     inner = levels(3)
     highest = Aggregation("highest", "max", ref("symbol"))
-    window = Aggregate(inner, MINUTE, (column("symbol"),), (highest,))
+    window = grouped(inner, MINUTE, (column("symbol"),), (highest,))
     again = call("concat", *(ref("highest") for _ in range(8)))
-    check_plan(Project(window, (Column("x", again),)))
+    checked(Project(window, (Column("x", again),)))
     keys = call("concat", *(ref("symbol") for _ in range(8)))
     with pytest.raises(InvalidInput, match=FULL):
-        check_plan(Project(window, (Column("x", keys),)))
+        checked(Project(window, (Column("x", keys),)))
 
 
 def test_all_expressions_count_together() -> None:
     large = call("coalesce", *(ref("symbol") for _ in range(MAX_EXPRESSION - 10)))
     columns = tuple(Column(f"c{i}", large) for i in range(11))
     with pytest.raises(InvalidInput, match="the query has more than 100000 parts"):
-        check_plan(Project(SOURCE, columns))
+        checked(Project(SOURCE, columns))

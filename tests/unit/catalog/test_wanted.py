@@ -19,14 +19,14 @@ from catalog.models import (
     TopicFault,
     Withdrawal,
 )
-from catalog.plan import Plan, Source, Union
-from catalog.plan_check import reach
-from catalog.plan_json import encode, encode_plan
+from catalog.plan import Source, Union
+from catalog.reach import reach
 from catalog.record_format import RecordFormat, TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, QueryRun, Run, RunReport
 from catalog.schema import Attribute, Schema, Type
 from catalog.store import Catalog
+from catalog.stored_form import to_stored
 from catalog.wanted import (
     forget_runs,
     is_in_step,
@@ -36,6 +36,7 @@ from catalog.wanted import (
     used_topics,
     wanted_runs,
 )
+from tests.plans import AnyPlan, whole
 from tests.unit.catalog.world import START, World
 
 SCHEMA = Schema((Attribute("price", Type.DOUBLE),))
@@ -57,8 +58,8 @@ class Filled:
         row = StreamRow(
             object_id=made.id,
             schema_id=self.schema,
-            relation=encode(relation),
-            record_format=encode(RecordFormat(times=TimeFormat.EPOCH_MS)),
+            relation=to_stored(relation),
+            record_format=to_stored(RecordFormat(times=TimeFormat.EPOCH_MS)),
             max_ahead_ms=60_000,
             max_bytes=10_000,
             partitions=1,
@@ -68,19 +69,19 @@ class Filled:
         self.relations[name] = relation
         return relation
 
-    def output(self, name: str, plan: Plan, *reads: str, running: bool = True) -> Relation:
+    def output(self, name: str, plan: AnyPlan, *reads: str, running: bool = True) -> Relation:
         query = self.world.object(f"query {name}-query")
         self.world.add(QueryRow(object_id=query.id, language="sql", text="", running=running))
         made = self.world.object(f"output {name}")
         relation = replace(
-            IN1, object_id=made.id, name=name, kind=RelationKind.OUTPUT, reach=reach(plan)
+            IN1, object_id=made.id, name=name, kind=RelationKind.OUTPUT, reach=reach(whole(plan))
         )
         self.world.add(
             OutputRow(
                 object_id=made.id,
                 query_id=query.id,
-                relation=encode(relation),
-                plan=encode_plan(plan),
+                relation=to_stored(relation),
+                plan=to_stored(whole(plan)),
                 starting_offsets={"lab.in1": {"0": 7}},
                 slots=1,
                 retention_ms=1,
@@ -163,7 +164,7 @@ def test_a_removed_stream_is_not_ingested(filled: Filled) -> None:
 
 def test_an_output_is_a_run(filled: Filled) -> None:
     run = filled.query("out1")
-    assert run.plan == Source(filled.relations["in1"])
+    assert run.plan.root == Source(filled.relations["in1"])
     assert run.output == filled.relations["out1"]
     assert (run.classes, run.labelled) == ((), False)
     assert run.sources == Label.of(0)
@@ -197,7 +198,7 @@ def test_a_class_that_can_hold_nothing_is_left_out(filled: Filled, clearance: st
 
 def test_a_class_without_categories_is_fed_from_a_public_output(filled: Filled) -> None:
     row = filled.relations["out1"]
-    filled.world.edit(OutputRow, row.object_id, relation=encode(replace(row, public=True)))
+    filled.world.edit(OutputRow, row.object_id, relation=to_stored(replace(row, public=True)))
     filled.delivery("out1", "public", "0")
     assert [cls.topic for cls in filled.query("out1").classes] == ["out.out1.public"]
 

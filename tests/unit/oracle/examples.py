@@ -6,7 +6,7 @@ from datetime import datetime
 
 from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.label import Label
-from catalog.plan import Plan, Source
+from catalog.plan import Node, Source
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from tests.oracle.values import Row, Tuple, Value
@@ -46,7 +46,7 @@ def stream(
     return Source(relation)
 
 
-def relation_of(source: Plan) -> Relation:
+def relation_of(source: Node) -> Relation:
     """The relation of a Source."""
     assert isinstance(source, Source)
     return source.relation

@@ -6,10 +6,11 @@ import pytest
 
 from catalog.clearance import Clearance
 from catalog.label import Label
-from catalog.plan import Aggregate, Aggregation, Column, Join, Plan, Project, Union, Window
+from catalog.plan import Aggregation, Column, Join, Node, Project, Union, Window
 from tests.oracle.delivery import deliver_strong, deliver_weak
 from tests.oracle.plans import run
 from tests.oracle.values import Tuple
+from tests.plans import grouped
 from tests.unit.oracle.examples import IN1, IN2, at, ref, stream, tuples
 
 HOUR = 3_600_000
@@ -28,12 +29,12 @@ FROM_BOTH = Tuple((at(12), at(13), 3), IN1 | IN2)
 FROM_IN1 = Tuple((at(14), at(15), 7), IN1)
 
 
-def _figure_6() -> Plan:
+def _figure_6() -> Node:
     merged = Union((stream("in1", IN1), stream("in2", IN2)))
-    return Aggregate(merged, Window(HOUR, HOUR), (), (Aggregation("sum", "sum", ref("v")),))
+    return grouped(merged, Window(HOUR, HOUR), (), (Aggregation("sum", "sum", ref("v")),))
 
 
-def _join() -> Plan:
+def _join() -> Node:
     """SELECT in1.* FROM in1, in2 WHERE in1.x = in2.x"""
     right = stream("in2", IN2, prefix="r_")
     joined = Join(stream("in1", IN1), right, ((ref("x"), ref("r_x")),), -HOUR, HOUR)

@@ -11,7 +11,7 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
-    Plan,
+    Node,
     Project,
     Union,
     Window,
@@ -19,6 +19,7 @@ from catalog.plan import (
 from catalog.relation import DeclaredAggregate
 from tests.oracle.plans import run, watermark_of, windows
 from tests.oracle.values import Tuple, timestamp
+from tests.plans import grouped
 from tests.unit.oracle.examples import (
     AGGREGATED,
     IN1,
@@ -36,9 +37,9 @@ BOTH = IN1 | IN2
 FAR = Label.of(70)
 
 
-def _count(node: Plan, window: Window, *keys: str) -> Aggregate:
+def _count(node: Node, window: Window, *keys: str) -> Aggregate:
     columns = tuple(Column(key, ref(key)) for key in keys)
-    return Aggregate(node, window, columns, (Aggregation("n", "count", None),))
+    return grouped(node, window, columns, (Aggregation("n", "count", None),))
 
 
 def test_source_shows_only_tuples_with_a_label_that_can_be() -> None:
@@ -123,7 +124,7 @@ def test_aggregate_takes_null_as_a_key_and_the_label_of_the_whole_group() -> Non
     functions = ("count", "sum", "avg", "stddev", "min", "max")
     results = tuple(Aggregation(name, name, ref("v")) for name in functions)
     node = stream("s", IN1 | IN2 | FAR)
-    plan = Aggregate(node, Window(HOUR, HOUR), (Column("x", ref("x")),), results)
+    plan = grouped(node, Window(HOUR, HOUR), (Column("x", ref("x")),), results)
     assert run(plan, {"s": given}) == [
         Tuple((at(12), at(13), "a", 1, 1, 1.0, None, 1, 1), BOTH),
         Tuple((at(12), at(13), None, 1, 4, 4.0, None, 4, 4), IN1),
@@ -136,7 +137,7 @@ def test_aggregates_leave_out_nulls_and_a_sum_that_does_not_fit_is_null() -> Non
     given = tuples(*(((at(12), "a", v), IN1) for v in (big, None, big)))
     functions = ("count", "sum", "stddev")
     results = tuple(Aggregation(name, name, ref("v")) for name in functions)
-    plan = Aggregate(stream("s", IN1), Window(HOUR, HOUR), (), results)
+    plan = grouped(stream("s", IN1), Window(HOUR, HOUR), (), results)
     assert run(plan, {"s": given}) == [Tuple((at(12), at(13), 2, None, 0.0), IN1)]
 
 

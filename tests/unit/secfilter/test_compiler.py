@@ -15,7 +15,7 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
-    Plan,
+    Node,
     Project,
     Source,
     Union,
@@ -25,6 +25,7 @@ from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from secfilter.columns import SPARK_TYPES, label_column, words_of
 from secfilter.compiler import Compiled, compile_plan
+from tests.plans import checked, grouped
 
 PRICE = AttributeRef("price")
 Rows = Sequence[tuple[Any, ...]]
@@ -86,8 +87,8 @@ DATA = {"a": [(1, "x", 5), (2, "y", 7)], "b": [(1, "x", 100), (9, "x", 200)]}
 BITS = {"a": 0, "b": 70}
 
 
-def run(spark: SparkSession, plan: Plan) -> list[tuple[Any, ...]]:
-    return rows_of(compile_plan(plan, sources(spark, DATA, BITS)))
+def run(spark: SparkSession, plan: Node) -> list[tuple[Any, ...]]:
+    return rows_of(compile_plan(checked(plan), sources(spark, DATA, BITS)))
 
 
 def more_than(value: int) -> Call:
@@ -126,7 +127,7 @@ def join(lower: int, upper: int) -> Join:
     return Join(left, right, equal, lower, upper)
 
 
-def named(plan: Plan) -> Project:
+def named(plan: Node) -> Project:
     left, right = AttributeRef("a.price"), AttributeRef("b.price")
     return Project(plan, (Column("l", left), Column("r", right)))
 
@@ -148,10 +149,10 @@ def test_join_condition_and_self_join(spark: SparkSession) -> None:
     assert got == [(5, 5, 1, "1:0:0~1:0:0")]
 
 
-def aggregate(inner: Plan, *functions: str, size: int = 10_000, slide: int = 10_000) -> Aggregate:
+def aggregate(inner: Node, *functions: str, size: int = 10_000, slide: int = 10_000) -> Aggregate:
     made = tuple(Aggregation(f, f, PRICE) for f in functions)
     counted = (*made, Aggregation("n", "count", None))
-    return Aggregate(inner, Window(size, slide), (Column("key", AttributeRef("key")),), counted)
+    return grouped(inner, Window(size, slide), (Column("key", AttributeRef("key")),), counted)
 
 
 def test_aggregate_combines_the_groups_labels(spark: SparkSession) -> None:
@@ -170,7 +171,7 @@ def test_hopping_windows_hold_a_tuple_several_times(spark: SparkSession) -> None
 
 def test_null_keys_are_a_group_of_their_own(spark: SparkSession) -> None:
     data = {"a": [(1, None, 1), (2, None, 2), (3, "", 3)]}
-    got = rows_of(compile_plan(aggregate(Source(A), "sum"), sources(spark, data, BITS)))
+    got = rows_of(compile_plan(checked(aggregate(Source(A), "sum")), sources(spark, data, BITS)))
     assert {(row[2], row[3]) for row in got} == {(None, 3), ("", 3)}
     assert len({row[-1] for row in got}) == 2
 
@@ -190,7 +191,7 @@ def test_sum_is_exact_or_null(
     spark: SparkSession, values: list[int | None], expected: int | None
 ) -> None:
     data = {"a": [(1, "x", value) for value in values]}
-    (row,) = rows_of(compile_plan(aggregate(Source(A), "sum"), sources(spark, data, BITS)))
+    (row,) = rows_of(compile_plan(checked(aggregate(Source(A), "sum")), sources(spark, data, BITS)))
     assert row[3] == expected
 
 
@@ -204,7 +205,7 @@ def test_declared_aggregate_lowers_from_its_minimum(
     stream = relation("a", 0, declared=DECLARED)
     data = {"a": [(1, "x", 1)] * count}
     plan = aggregate(Source(stream), "sum")
-    (row,) = rows_of(compile_plan(plan, sources(spark, data, BITS)))
+    (row,) = rows_of(compile_plan(checked(plan), sources(spark, data, BITS)))
     assert row[-2] == label
 
 
@@ -212,14 +213,14 @@ def test_declared_aggregate_lowers_from_its_minimum(
 def test_undeclared_functions_do_not_lower(spark: SparkSession, function: str) -> None:
     stream = relation("a", 0, declared=DECLARED)
     plan = aggregate(Source(stream), function)
-    (row,) = rows_of(compile_plan(plan, sources(spark, {"a": [(1, "x", 1)] * 9}, BITS)))
+    (row,) = rows_of(compile_plan(checked(plan), sources(spark, {"a": [(1, "x", 1)] * 9}, BITS)))
     assert row[-2] == 1
 
 
 def test_a_filter_before_a_declared_aggregate_does_not_lower(spark: SparkSession) -> None:
     stream = relation("a", 0, declared=DECLARED)
     plan = aggregate(Filter(Source(stream), more_than(0)), "sum")
-    (row,) = rows_of(compile_plan(plan, sources(spark, {"a": [(1, "x", 1)] * 9}, BITS)))
+    (row,) = rows_of(compile_plan(checked(plan), sources(spark, {"a": [(1, "x", 1)] * 9}, BITS)))
     assert row[-2] == 1
 
 
@@ -229,7 +230,7 @@ def test_more_categories_than_a_word_holds(spark: SparkSession, count: int) -> N
     data = {s.name: [(1, "x", 1)] for s in streams}
     bits = {s.name: s.object_id for s in streams}
     plan = aggregate(Union(tuple(Source(s) for s in streams)), "sum")
-    (row,) = rows_of(compile_plan(plan, sources(spark, data, bits)))
+    (row,) = rows_of(compile_plan(checked(plan), sources(spark, data, bits)))
     assert row[-2] == sum(1 << i for i in range(0, count, 64))
 
 

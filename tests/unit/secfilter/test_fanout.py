@@ -18,6 +18,7 @@ from catalog.schema import Attribute, Schema, Type
 from secfilter.columns import SPARK_TYPES, label_column
 from secfilter.compiler import Compiled
 from secfilter.fanout import fan_out
+from tests.plans import whole
 
 SCHEMA = Schema(
     (
@@ -35,7 +36,7 @@ KEY = "00" * 32
 
 
 def run_of(*classes: FanOutClass, labelled: bool = False, sources: Label = PUBLIC) -> QueryRun:
-    return QueryRun("q", Source(OUTPUT), OUTPUT, classes, labelled, sources, {})
+    return QueryRun("q", whole(Source(OUTPUT)), OUTPUT, classes, labelled, sources, {})
 
 
 def delivered(

@@ -18,6 +18,7 @@ from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import EARLIEST, KafkaOptions, Offsets
 from secfilter.positions import Positions
 from secfilter.queries import Engine
+from tests.plans import whole
 
 _SCHEMA = Schema((Attribute("a", Type.STRING),))
 
@@ -52,7 +53,7 @@ def ingest(*relations: Relation) -> IngestRun:
 
 
 def query(relation: Relation, starting: Offsets) -> QueryRun:
-    return QueryRun("run", Source(relation), relation, (), False, Label.of(0), starting)
+    return QueryRun("run", whole(Source(relation)), relation, (), False, Label.of(0), starting)
 
 
 RUNS: dict[str, tuple[Run, str]] = {

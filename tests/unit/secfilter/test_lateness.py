@@ -25,7 +25,6 @@ from catalog.plan import (
     Aggregation,
     Column,
     Join,
-    Plan,
     Project,
     Source,
     Window,
@@ -36,6 +35,7 @@ from secfilter.columns import ID, label_column
 from secfilter.compiler import compile_plan
 from secfilter.kafka_options import KafkaOptions
 from secfilter.queries import Engine, RunningQuery
+from tests.plans import AnyPlan, checked, grouped, updating
 
 # A tuple is a second since 1970 and a key, which also tells it from the others.
 Batch = Sequence[tuple[int, int]]
@@ -50,7 +50,7 @@ def relation(name: str, kind: RelationKind, lateness_ms: int = 0) -> Relation:
 
 
 def counted(source: Relation) -> Aggregate:
-    return Aggregate(Source(source), Window(10_000, 10_000), (), _COUNT)
+    return grouped(Source(source), Window(10_000, 10_000), (), _COUNT)
 
 
 def paired() -> Join:
@@ -72,7 +72,7 @@ def gives(spark: SparkSession, tmp_path: Path) -> Gives:
     """
 
     def run(
-        plan: Plan, batches: Mapping[str, Sequence[Batch]], mode: str = "append"
+        plan: AnyPlan, batches: Mapping[str, Sequence[Batch]], mode: str = "append"
     ) -> tuple[list[Row], StreamingQuery]:
         for name, each in batches.items():
             write(tmp_path / name, each)
@@ -84,7 +84,7 @@ def gives(spark: SparkSession, tmp_path: Path) -> Gives:
             return read.withColumn("at", fn.timestamp_seconds("at"))
 
         found: list[Row] = []
-        frame = compile_plan(plan, source).frame
+        frame = compile_plan(checked(plan), source).frame
         times = [f.name for f in frame.schema.fields if f.dataType == TimestampType()]
         frame = frame.withColumns({name: fn.unix_seconds(name) for name in times})
         writer = frame.writeStream.outputMode(mode)
@@ -159,7 +159,7 @@ def test_windows_of_any_year_close(gives: Gives, year: int) -> None:
     """Hopping ones, of a week and aligned to 1970, over an output, whose repeats are left out."""
     start = YEARS[year]
     source = Source(relation("a", RelationKind.OUTPUT))
-    plan = Aggregate(source, Window(2_000 * WEEK, 1_000 * WEEK), (), _COUNT)
+    plan = grouped(source, Window(2_000 * WEEK, 1_000 * WEEK), (), _COUNT)
     found, query = gives(
         plan, {"a": [[(start, 1)], [(start + 1, 2), (start, 1)], [(start + 5 * WEEK, 3)]]}
     )
@@ -172,7 +172,7 @@ def test_windows_of_any_year_close(gives: Gives, year: int) -> None:
 @pytest.mark.parametrize("year", YEARS)
 def test_updates_of_any_year_are_given(gives: Gives, year: int) -> None:
     start = YEARS[year]
-    plan = replace(counted(relation("a", RelationKind.STREAM)), updates=True)
+    plan = updating(counted(relation("a", RelationKind.STREAM)))
     batches = [[(start + 1, 1)], [(start, 2)], [(start + 3, 3)]]
     found, query = gives(plan, {"a": batches}, "update")
     assert [(row[WINDOW_START], row["n"]) for row in found] == [(start, n) for n in (1, 2, 3)]

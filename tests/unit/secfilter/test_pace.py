@@ -9,6 +9,7 @@ from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, QueryRun, Run
 from catalog.schema import Attribute, Schema, Type
 from secfilter.pace import Pace, pace_of
+from tests.plans import whole
 
 
 def test_options_of_ours_make_the_pace_and_sparks_do_not() -> None:
@@ -39,7 +40,7 @@ def run_of(kind: str, number: int) -> Run:
         return IngestRun(f"ingest-{number}", ())
     schema = Schema((Attribute("a", Type.STRING),))
     stream = Relation(1, "s", RelationKind.STREAM, schema, None, 0, Label.of(0))
-    return QueryRun(f"query-{number}", Source(stream), stream, (), False, Label.of(0), {})
+    return QueryRun(f"query-{number}", whole(Source(stream)), stream, (), False, Label.of(0), {})
 
 
 @pytest.mark.parametrize("settled", [False, True])

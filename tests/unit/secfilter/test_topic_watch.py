@@ -15,6 +15,7 @@ from catalog.schema import Attribute, Schema, Type
 from secfilter.background import Task
 from secfilter.topic_faults import ANEW, GONE, faults_in, spared
 from secfilter.topic_watch import TopicWatch
+from tests.plans import whole
 
 SCHEMA = Schema((Attribute("a", Type.STRING),))
 
@@ -28,7 +29,7 @@ def stream(number: int, partitions: int | None = 2) -> IngestStream:
 ONE, TWO = stream(1), stream(2)
 GROUP = IngestRun("ingest-1", (ONE, TWO))
 OUTPUT = Relation(9, "o", RelationKind.OUTPUT, SCHEMA, None, 0, Label.of(0))
-QUERY = QueryRun("query-9", Source(ONE.relation), OUTPUT, (), False, Label.of(0), {})
+QUERY = QueryRun("query-9", whole(Source(ONE.relation)), OUTPUT, (), False, Label.of(0), {})
 RUNS = (GROUP, QUERY)
 ALL = dict.fromkeys(sorted(topics_of(GROUP) | topics_of(QUERY)), 2)
 

@@ -11,19 +11,21 @@ import pytest
 from catalog.expression import AttributeRef, Call, Literal
 from catalog.label import Label
 from catalog.plan import (
-    Aggregate,
     Aggregation,
     Column,
+    Emission,
     Filter,
     Join,
+    Plan,
     Project,
     Source,
     Union,
     Window,
 )
-from catalog.plan_json import encode_plan
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
+from catalog.stored_form import to_stored
+from tests.plans import grouped
 from tests.unit.secadmin.cli.running import Terminal, answering, problem
 
 HOSTILE = "a\x1b]0;x\x07[bold]b[/bold]:smile:"
@@ -129,7 +131,8 @@ def _plan(*, updates: bool = False) -> object:
     total = Aggregation("total", "sum", AttributeRef("price"))
     keys = (Column("ts", AttributeRef("ts")),)
     count = Aggregation("n", "count", None)
-    return encode_plan(Aggregate(joined, Window(60_000, 30_000), keys, (total, count), updates))
+    root = grouped(joined, Window(60_000, 30_000), keys, (total, count))
+    return to_stored(Plan(root, Emission.UPDATES if updates else Emission.CLOSED))
 
 
 def test_a_plan_is_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,16 +142,17 @@ def test_a_plan_is_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     lines = server(tmp_path, answer).ok("query", "plan", "q").splitlines()
     assert [line.rstrip() for line in lines] == [
         "output o (total double)",
-        "└── aggregate sum(price) AS total, count(*) AS n by ts, windows of 1m every 30s",
-        "    └── join ts = ts, right's event time 0s to 1s after left's",
-        "        ├── union",
-        "        │   ├── project ts, 'it''s' AS it's",
-        "        │   │   └── filter (price > 5.0) AND (NOT (price IS NULL))",
-        "        │   │       └── stream in1, event time ts, lateness 5s",
-        "        │   └── project ts, 'it''s' AS it's",
-        "        │       └── filter (price > 5.0) AND (NOT (price IS NULL))",
-        "        │           └── stream in1, event time ts, lateness 5s",
-        "        └── stream in1, event time ts, lateness 5s",
+        "└── aggregate sum(price) AS total, count(*) AS n by ts",
+        "    └── windows of 1m every 30s",
+        "        └── join ts = ts, right's event time 0s to 1s after left's",
+        "            ├── union",
+        "            │   ├── project ts, 'it''s' AS it's",
+        "            │   │   └── filter (price > 5.0) AND (NOT (price IS NULL))",
+        "            │   │       └── stream in1, event time ts, lateness 5s",
+        "            │   └── project ts, 'it''s' AS it's",
+        "            │       └── filter (price > 5.0) AND (NOT (price IS NULL))",
+        "            │           └── stream in1, event time ts, lateness 5s",
+        "            └── stream in1, event time ts, lateness 5s",
     ]
 
 
@@ -158,7 +162,7 @@ def test_a_plan_tells_that_it_gives_updates(
     monkeypatch.setenv("COLUMNS", "160")
     answer = {"outputs": [{"name": "o", "plan": _plan(updates=True), "attributes": []}]}
     lines = server(tmp_path, answer).ok("query", "plan", "q").splitlines()
-    assert lines[1].rstrip().endswith("windows of 1m every 30s, emit updates")
+    assert lines[0].rstrip() == "output o (), emit updates"
 
 
 def test_a_plan_of_another_version_is_shown_as_json(tmp_path: Path) -> None:

@@ -26,11 +26,11 @@ from catalog.models import (
     User,
     Withdrawal,
 )
-from catalog.plan_json import decode, encode
 from catalog.record_format import USUAL
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from catalog.store import Catalog
+from catalog.stored_form import from_stored, to_stored
 from catalog.subject import subject_of_session
 from secadmin.control.settlement import (
     Settlement,
@@ -156,8 +156,8 @@ def add_stream(world: World, name: str, bit: int) -> None:
         StreamRow(
             object_id=stream.id,
             schema_id=world.get_object("schema s").id,
-            relation=encode(relation),
-            record_format=encode(USUAL),
+            relation=to_stored(relation),
+            record_format=to_stored(USUAL),
             max_ahead_ms=0,
             max_bytes=1,
             partitions=1,
@@ -173,7 +173,7 @@ def add_output(world: World, name: str, reach: Label, *, public: bool = False) -
         OutputRow(
             object_id=output.id,
             query_id=world.get_object("query q").id,
-            relation=encode(relation),
+            relation=to_stored(relation),
             plan={},
             starting_offsets={},
             slots=1,
@@ -303,7 +303,9 @@ def test_a_quarantine_needs_all_that_the_stream_can_carry(place: Place) -> None:
     access = place.access(what="stream in1", kind="quarantine")
     with place.catalog.bookkeeping() as session:
         row = session.get_one(StreamRow, place.world.get_object("stream in1").id)
-        row.relation = encode(replace(decode(row.relation), reach=Label.of(IN1, IN2)))
+        row.relation = to_stored(
+            replace(from_stored(Relation, row.relation), reach=Label.of(IN1, IN2))
+        )
     place.settle()
     assert place.topic(access) == "quarantine.in1"
     place.revoke("READ TUPLE", "stream in2")

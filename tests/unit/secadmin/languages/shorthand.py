@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from catalog.expression import AttributeRef, Call, Expression, Literal
-from catalog.plan import Aggregate, Filter, Join, Plan, Project, Source, Union
+from catalog.plan import Aggregate, Emission, Filter, Join, Node, Project, Source, Union, Windowed
+from tests.plans import AnyPlan, whole
 
 
-def show(plan: Plan) -> str:
-    """A plan as functions of its inputs."""
-    match plan:
+def show(plan: AnyPlan) -> str:
+    """A plan as functions of its inputs; aggregates that give updates are called `updates`."""
+    meant = whole(plan)
+    return _node(meant.root, "aggregate" if meant.emission is Emission.CLOSED else "updates")
+
+
+def _node(node: Node, name: str) -> str:
+    match node:
         case Source(relation):
             return relation.name
-        case Filter(node, condition):
-            return f"filter({show(node)}, {value(condition)})"
-        case Project(node, columns):
-            return f"project({show(node)}, {_columns(columns)})"
-        case Union(nodes):
-            return f"union({', '.join(show(node) for node in nodes)})"
-        case Aggregate(node, window, keys, aggregations, updates):
+        case Filter(below, condition):
+            return f"filter({_node(below, name)}, {value(condition)})"
+        case Project(below, columns):
+            return f"project({_node(below, name)}, {_columns(columns)})"
+        case Union(several):
+            return f"union({', '.join(_node(below, name) for below in several)})"
+        case Windowed(below, window):
+            return f"{_node(below, name)}, {window.size_ms}/{window.slide_ms}"
+        case Aggregate(below, keys, aggregations):
             results = ", ".join(
                 f"{a.name}={a.function}({'*' if a.argument is None else value(a.argument)})"
                 for a in aggregations
             )
-            span = f"{window.size_ms}/{window.slide_ms}"
-            name = "updates" if updates else "aggregate"
-            return f"{name}({show(node)}, {span}, [{_columns(keys)}], {results})"
+            return f"{name}({_node(below, name)}, [{_columns(keys)}], {results})"
         case Join(left, right, equal, lower, upper, condition):
             pairs = " ".join(f"{mine.name}={other.name}" for mine, other in equal)
             rest = "" if condition is None else f", {value(condition)}"
-            return f"join({show(left)}, {show(right)}, {pairs}, {lower}..{upper}{rest})"
+            return (
+                f"join({_node(left, name)}, {_node(right, name)}, {pairs}, {lower}..{upper}{rest})"
+            )
 
 
 def _columns(columns: object) -> str:

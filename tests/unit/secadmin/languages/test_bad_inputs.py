@@ -74,7 +74,7 @@ def test_as_a_constant() -> None:
     for text in _strings():
         quoted = text.replace("'", "''")
         try:
-            plan = parse_sql(f"SELECT '{quoted}' AS x FROM trades", Streams())
+            plan = parse_sql(f"SELECT '{quoted}' AS x FROM trades", Streams()).plan.root
         except InvalidInput as error:
             assert "control character" in str(error) or "surrogate" in str(error)
             continue
@@ -93,7 +93,7 @@ def test_as_a_name() -> None:
             f'SELECT price FROM "{quoted}"',
         ):
             try:
-                plan = parse_sql(query, Streams())
+                plan = parse_sql(query, Streams()).plan.root
             except InvalidInput:
                 continue
             assert isinstance(plan, Project)

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from catalog.analysis import analyse
 from catalog.errors import InvalidInput
-from catalog.plan_check import check_plan
-from catalog.plan_json import decode_plan, encode_plan
+from catalog.plan import Plan
+from catalog.stored_form import from_stored, to_stored
 from secadmin.languages import UnknownRelation, parse_borealis
 from tests.unit.secadmin.languages.shorthand import show
 from tests.unit.secadmin.languages.streams import Streams
@@ -48,7 +49,7 @@ def test_plans() -> None:
         "symbol=left.symbol, gain=(- right.bid left.price)), symbol=(upper symbol))",
     }
     for plan in outputs.values():
-        check_plan(plan)
+        assert analyse(plan.plan) == plan
 
 
 def test_a_window_that_gives_updates() -> None:
@@ -56,6 +57,29 @@ def test_a_window_that_gives_updates() -> None:
     text = DIAGRAM.replace(advance, f'{advance}<parameter name="emit" value="UPDATES"/>')
     outputs = dict(parse_borealis(text, Streams()).outputs)
     assert show(outputs["means"]).startswith("updates(union(")
+
+
+_WINDOW = (
+    '<box name="{name}" type="aggregate"><in stream="trades"/><out stream="{name}"/>'
+    '<parameter name="aggregate-function.0" value="count(price)"/>'
+    '<parameter name="aggregate-function-output-name.0" value="n"/>'
+    '<parameter name="window-size-by" value="VALUES"/><parameter name="window-size" value="60"/>'
+    '<parameter name="advance" value="60"/><parameter name="order-by" value="ts"/>{emit}</box>'
+)
+
+
+def test_windows_that_give_updates_beside_others_are_refused() -> None:
+    emit = '<parameter name="emit" value="UPDATES"/>'
+    union = '<box name="u" type="union"><in stream="a"/><in stream="b"/><out stream="both"/></box>'
+    for first, second, refused in (("", "", False), (emit, emit, False), (emit, "", True)):
+        boxes = _WINDOW.format(name="a", emit=first) + _WINDOW.format(name="b", emit=second)
+        text = _diagram(boxes + union, "both")
+        if refused:
+            with pytest.raises(InvalidInput, match="EMIT UPDATES goes for all windows"):
+                parse_borealis(text, Streams())
+        else:
+            ((_, plan),) = parse_borealis(text, Streams()).outputs
+            assert show(plan).count("updates" if first else "aggregate") == 2
 
 
 @pytest.mark.parametrize("case", _errors())
@@ -105,7 +129,7 @@ CHAINS = {
 def test_128_boxes_in_a_row(name: str) -> None:
     """If each doubled what there is to do, it would never end."""
     (_, plan), *_ = parse_borealis(CHAINS[name], Streams()).outputs
-    assert decode_plan(json.loads(json.dumps(encode_plan(plan)))) == plan
+    assert from_stored(Plan, json.loads(json.dumps(to_stored(plan.plan)))) == plan.plan
 
 
 def test_128_boxes_of_which_each_is_an_output() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from catalog.analysis import analyse
 from catalog.errors import Denied, InvalidInput, Position
-from catalog.plan_check import check_plan, event_time
+from catalog.plan import Project
 from catalog.relation import Relation
 from secadmin.languages import UnknownRelation, parse_sql
 from tests.unit.secadmin.languages.shorthand import show
@@ -25,7 +26,7 @@ def _cases(name: str) -> list[Any]:
 def test_plan(case: dict[str, str]) -> None:
     plan = parse_sql(case["text"], Streams())
     assert show(plan) == case["plan"]
-    check_plan(plan)
+    assert analyse(plan.plan) == plan
 
 
 @pytest.mark.parametrize("case", _cases("sql_errors.json"))
@@ -70,9 +71,11 @@ def test_a_window_s_output_has_event_time(items: str, expected: str) -> None:
     plan = parse_sql(
         f"SELECT {items} FROM trades GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)", Streams()
     )
-    assert event_time(plan) == expected
+    assert plan.event_time == expected
 
 
 def test_positions_are_kept_in_the_plan() -> None:
     plan = parse_sql("SELECT\n  price\n  + 1 AS p FROM trades", Streams())
-    assert plan.columns[0].expression.position == Position(2, 3)  # type: ignore[union-attr]
+    root = plan.root.node
+    assert isinstance(root, Project)
+    assert root.columns[0].expression.position == Position(2, 3)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot.tokens import Tokenizer
 
+from catalog.analysis import analyse
 from catalog.errors import InvalidInput
-from catalog.plan_check import check_plan
 from secadmin.languages import parse_sql
 from tests.unit.secadmin.languages.streams import Streams
 
@@ -27,7 +27,7 @@ def _answer(text: str) -> None:
         # The backstop behind sqlglot is no excuse for what the allow-list should have refused.
         assert error.position is not None
         return
-    check_plan(plan)
+    assert analyse(plan.plan) == plan
 
 
 @settings(max_examples=300, deadline=None)

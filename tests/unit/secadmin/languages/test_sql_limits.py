@@ -10,9 +10,10 @@ from sqlglot.parser import Parser
 
 from catalog.errors import InvalidInput
 from catalog.label import Label
-from catalog.plan_json import decode_plan, encode_plan
+from catalog.plan import Plan
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
+from catalog.stored_form import from_stored, to_stored
 from secadmin.languages import parse_sql
 from tests.unit.secadmin.languages.streams import Streams
 
@@ -103,8 +104,8 @@ ALLOWED = {
 
 @pytest.mark.parametrize("name", ALLOWED)
 def test_within_the_limits_a_plan_can_be_stored(name: str) -> None:
-    plan = parse_sql(ALLOWED[name], Streams())
-    assert decode_plan(json.loads(json.dumps(encode_plan(plan)))) == plan
+    plan = parse_sql(ALLOWED[name], Streams()).plan
+    assert from_stored(Plan, json.loads(json.dumps(to_stored(plan)))) == plan
 
 
 class Wide:
@@ -133,8 +134,8 @@ _SELECTS = {
     ("name", "most"), [("conditions", 12), ("columns", 124), ("texts", 82), ("sources", 248)]
 )
 def test_a_part_that_is_used_often_is_stored_as_often(name: str, most: int) -> None:
-    plan = parse_sql(_copies(_SELECTS[name], most), Wide())
-    assert decode_plan(json.loads(json.dumps(encode_plan(plan)))) == plan
+    plan = parse_sql(_copies(_SELECTS[name], most), Wide()).plan
+    assert from_stored(Plan, json.loads(json.dumps(to_stored(plan)))) == plan
     with pytest.raises(InvalidInput, match="more than 50000 parts"):
         parse_sql(_copies(_SELECTS[name], most + 1), Wide())
 

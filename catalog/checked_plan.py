@@ -1,0 +1,112 @@
+"""A plan of which everything is known that flows along its edges; `catalog.analysis` makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from catalog.plan import Emission, Node, Plan, Windowed
+from catalog.plan_size import Sizes
+from catalog.schema import Schema
+
+
+class StateKind(StrEnum):
+    """What a node keeps of the tuples that it has read.
+
+    GROUPS: a value for each open window and keys. PAIRS: the tuples that can still find a partner.
+    """
+
+    NONE = "none"
+    GROUPS = "groups"
+    PAIRS = "pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedNode:
+    """A node that is right, and what its tuples are.
+
+    `event_time` is the attribute that carries event time, or None. A tuple lags behind the newest
+    one by at most `late_ms` (as far as the latest source) and `spread_ms` (how far apart the
+    results of one tuple are). A tuple that the node keeps is in `copies` groups at once. `nodes`
+    and `depth` are those of the tree below and the node. `sizes` and `total` are how large its
+    attributes, and all expressions so far, get in the engine (`catalog.plan_size`).
+    """
+
+    node: Node
+    inputs: tuple[CheckedNode, ...]
+    schema: Schema
+    event_time: str | None
+    late_ms: int
+    spread_ms: int
+    state: StateKind
+    copies: int
+    keeps_state: bool
+    nodes: int
+    depth: int
+    sizes: Sizes = field(repr=False, compare=False)
+    total: int = field(repr=False)
+
+    @property
+    def delay_ms(self) -> int:
+        """How far a tuple may lag behind the newest one, where each result is sent once."""
+        return self.late_ms + self.spread_ms
+
+    def walk(self) -> Iterator[CheckedNode]:
+        """Every node of the tree, inputs first."""
+        waiting = [(self, False)]
+        while waiting:
+            node, ready = waiting.pop()
+            if ready:
+                yield node
+            else:
+                waiting.append((node, True))
+                waiting.extend((below, False) for below in reversed(node.inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPlan:
+    """A whole query that can run. `plan` is the query as it was analysed."""
+
+    root: CheckedNode
+    emission: Emission
+
+    @property
+    def plan(self) -> Plan:
+        """The plan itself, as it is stored."""
+        return Plan(self.root.node, self.emission)
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes of the results."""
+        return self.root.schema
+
+    @property
+    def event_time(self) -> str | None:
+        """The attribute of the results that carries event time, or None."""
+        return self.root.event_time
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether any node keeps tuples."""
+        return self.root.keeps_state
+
+    @property
+    def delay_ms(self) -> int:
+        """How far a result may lag behind the newest one.
+
+        An update also lags by a window: a tuple is in windows that end up to a window's size apart.
+        """
+        if self.emission is Emission.CLOSED:
+            return self.root.delay_ms
+        spread = max(_window_ms(each.node) for each in self.root.walk())
+        return self.root.late_ms + max(self.root.spread_ms, spread)
+
+    @property
+    def copies(self) -> int:
+        """In how many groups a tuple is at once, all nodes together."""
+        return sum(each.copies for each in self.root.walk())
+
+
+def _window_ms(node: Node) -> int:
+    return node.window.size_ms if isinstance(node, Windowed) else 0

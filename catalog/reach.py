@@ -1,0 +1,89 @@
+"""Which categories the results of a plan can carry, and which aggregate lowers a label."""
+
+from __future__ import annotations
+
+from catalog.expression import AttributeRef
+from catalog.label import Label, combine
+from catalog.plan import (
+    Aggregate,
+    Aggregation,
+    Column,
+    Emission,
+    Node,
+    Plan,
+    Source,
+    Window,
+    Windowed,
+    source_nodes,
+    walk,
+)
+from catalog.relation import DeclaredAggregate
+
+
+def reach(plan: Plan) -> Label:
+    """Every category that a result can carry."""
+    own = (each.relation.reach for each in source_nodes(plan))
+    lowered = (found.aggregated for _, found in _lowering(plan))
+    return combine(own) | Label.of(*lowered)
+
+
+def is_public(plan: Plan) -> bool:
+    """Whether a result can carry the empty label."""
+    return any(each.relation.public for each in source_nodes(plan))
+
+
+def lowers(node: Node, emission: Emission) -> DeclaredAggregate | None:
+    """The declared aggregate that this node is, or None: then its results keep the source category.
+
+    It is one only straight over the source, over the declared keys and window, with declared
+    functions of plain attributes (DESIGN, the one rule). With updates it is none: two that follow
+    each other may differ by one tuple, and tell it.
+    """
+    found = _straight(node)
+    if found is None or emission is Emission.UPDATES:
+        return None
+    aggregate, window, declared = found
+    fits = (
+        window == Window(declared.window_ms, declared.window_ms)
+        and sorted(_plain_names(aggregate.keys)) == sorted(declared.keys)
+        and len(aggregate.keys) == len(declared.keys)
+        and all(_is_declared(a, declared.functions) for a in aggregate.aggregations)
+    )
+    return declared if fits else None
+
+
+def lowered_streams(plan: Plan) -> frozenset[int]:
+    """The ids of the streams whose declared aggregate is in the plan (`lowers`)."""
+    return frozenset(stream for stream, _ in _lowering(plan))
+
+
+def _lowering(plan: Plan) -> list[tuple[int, DeclaredAggregate]]:
+    """The declared aggregates in the plan, each with the id of its stream."""
+    found = []
+    for node in walk(plan.root):
+        declared = lowers(node, plan.emission)
+        if declared is not None:
+            found += [
+                (below.relation.object_id, declared)
+                for below in walk(node)
+                if isinstance(below, Source)
+            ]
+    return found
+
+
+def _straight(node: Node) -> tuple[Aggregate, Window, DeclaredAggregate] | None:
+    """An aggregate over windows straight over a source, and what the source's owner declared."""
+    match node:
+        case Aggregate(Windowed(Source(relation), window)) if relation.declared is not None:
+            return node, window, relation.declared
+        case _:
+            return None
+
+
+def _plain_names(columns: tuple[Column, ...]) -> list[str]:
+    return [c.expression.name for c in columns if isinstance(c.expression, AttributeRef)]
+
+
+def _is_declared(aggregation: Aggregation, functions: tuple[str, ...]) -> bool:
+    plain = aggregation.argument is None or isinstance(aggregation.argument, AttributeRef)
+    return plain and aggregation.function in functions

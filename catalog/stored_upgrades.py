@@ -1,0 +1,46 @@
+"""Older stored forms made newer, one step each; a step never changes once it was released.
+
+Steps work on JSON and not on classes, because the classes change with the program. A node is an
+object whose "node" is the name of its class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_PLAN_NODES = ("Source", "Filter", "Project", "Union", "Aggregate", "Join")
+
+
+def _each_object(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """The JSON value with every object changed, the inner ones first."""
+    if isinstance(value, list):
+        return [_each_object(item, change) for item in value]
+    if isinstance(value, Mapping):
+        return change({key: _each_object(item, change) for key, item in value.items()})
+    return value
+
+
+def windows_and_emission(value: Any) -> Any:
+    """1 to 2: an aggregate held its window, and said itself whether it gives updates."""
+    updates = False
+
+    def change(item: dict[str, Any]) -> dict[str, Any]:
+        nonlocal updates
+        if item.get("node") == "DeclaredAggregate":
+            return {"since_ms": 0, **item}
+        if item.get("node") != "Aggregate" or "window" not in item:
+            return item
+        updates = updates or item.get("updates") is True
+        windowed = {"node": "Windowed", "input": item.get("input"), "window": item["window"]}
+        rest = {k: v for k, v in item.items() if k not in {"window", "updates"}}
+        return {**rest, "input": windowed}
+
+    root = _each_object(value, change)
+    if isinstance(root, dict) and root.get("node") in _PLAN_NODES:
+        return {"node": "Plan", "root": root, "emission": "updates" if updates else "closed"}
+    return root
+
+
+UPGRADES: tuple[Callable[[Any], Any], ...] = (windows_and_emission,)
+"""The step at index n makes form n + 2 of form n + 1."""

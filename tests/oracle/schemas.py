@@ -1,0 +1,80 @@
+"""What the tuples of a node are: their attributes, and which of these is their time."""
+
+from __future__ import annotations
+
+from catalog.expression import AttributeRef
+from catalog.plan import (
+    Aggregate,
+    Aggregation,
+    Column,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Source,
+    Union,
+    Windowed,
+)
+from catalog.schema import Attribute, Schema, Type
+from tests.oracle.types import type_of
+
+
+def schema_of(node: Node) -> Schema:
+    """The names and types of a node's attributes. None of them is said to be required."""
+    match node:
+        case Source(relation):
+            return relation.schema
+        case Filter(below) | Windowed(below):
+            return schema_of(below)
+        case Union(several):
+            return schema_of(several[0])
+        case Project(below, columns):
+            return _schema([_column(column, schema_of(below)) for column in columns])
+        case Join(left, right):
+            return Schema((*schema_of(left).attributes, *schema_of(right).attributes))
+        case Aggregate(below, keys, aggregations):
+            given = schema_of(below)
+            return _schema(
+                [
+                    ("window_start", Type.TIMESTAMP),
+                    ("window_end", Type.TIMESTAMP),
+                    *(_column(key, given) for key in keys),
+                    *((a.name, _aggregated(a, given)) for a in aggregations),
+                ]
+            )
+
+
+def time_of(node: Node) -> str | None:
+    """The attribute that says when a tuple happened; None: nobody knows."""
+    match node:
+        case Source(relation):
+            return relation.event_time
+        case Filter(below) | Windowed(below):
+            return time_of(below)
+        case Join(left):
+            return time_of(left)
+        case Aggregate():
+            return "window_end"
+        case Project(below, columns):
+            time = time_of(below)
+            kept = [c.name for c in columns if c.expression == AttributeRef(time or "")]
+            return kept[0] if kept else None
+        case Union(several):
+            names = {time_of(below) for below in several}
+            return names.pop() if len(names) == 1 else None
+
+
+def _schema(columns: list[tuple[str, Type]]) -> Schema:
+    return Schema(tuple(Attribute(name, kind) for name, kind in columns))
+
+
+def _column(column: Column, given: Schema) -> tuple[str, Type]:
+    return column.name, type_of(column.expression, given)
+
+
+def _aggregated(aggregation: Aggregation, given: Schema) -> Type:
+    if aggregation.function == "count" or aggregation.argument is None:
+        return Type.BIGINT
+    if aggregation.function in ("avg", "stddev"):
+        return Type.DOUBLE
+    return type_of(aggregation.argument, given)

@@ -1,0 +1,43 @@
+"""The type of an expression, by the oracle's own table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from catalog.expression import AttributeRef, Call, Expression, Literal
+from catalog.schema import Schema, Type
+
+_WIDER = frozenset({"+", "-", "*", "%", "negate", "abs"})
+_DOUBLE = frozenset({"/", "sqrt", "cast_double"})
+_BIGINT = frozenset({"floor", "ceil", "length", "cast_bigint"})
+_TIME_PARTS = frozenset({"year", "month", "day", "hour", "minute", "second"})
+_STRING = frozenset({"upper", "lower", "trim", "concat", "substring", "cast_string"})
+
+
+def type_of(expression: Expression, schema: Schema) -> Type:
+    """The type of a well-formed expression over rows of a schema."""
+    match expression:
+        case AttributeRef(name):
+            return next(a.type for a in schema.attributes if a.name == name)
+        case Literal(_, kind):
+            return kind
+        case Call(name, arguments):
+            return _result(name, [type_of(argument, schema) for argument in arguments])
+
+
+def _result(name: str, types: list[Type]) -> Type:
+    if name in _WIDER or name == "coalesce":
+        return _widest(types)
+    if name == "case":
+        return _widest([*types[1:-1:2], types[-1]])
+    if name in _DOUBLE:
+        return Type.DOUBLE
+    if name in _BIGINT | _TIME_PARTS:
+        return Type.BIGINT
+    return Type.STRING if name in _STRING else Type.BOOLEAN
+
+
+def _widest(types: Iterable[Type]) -> Type:
+    """The one type of all; where BIGINT and DOUBLE meet, DOUBLE."""
+    found = set(types)
+    return Type.DOUBLE if Type.DOUBLE in found else found.pop()

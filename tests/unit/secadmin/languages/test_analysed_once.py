@@ -1,0 +1,77 @@
+"""Each node of a query is looked at once, from its text to the checked plan."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from catalog import plan_check
+from catalog.analysis import analyse
+from catalog.plan import Filter, Plan, Union
+from catalog.stored_form import from_stored, to_stored
+from secadmin.languages import parse_borealis
+from tests.plans import whole
+from tests.unit.catalog.plans import SOURCE, call, ref
+from tests.unit.secadmin.languages.streams import Streams
+from tests.unit.secadmin.languages.test_borealis import TRADE
+
+BOXES = 128
+# On a slow machine that does other things as well.
+MOST_SECONDS = 1.0
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The names of the nodes whose schema was computed, as often as it was."""
+    found: list[str] = []
+    schema_of = plan_check._schema
+
+    def counting(node: Any, given: Any) -> Any:
+        found.append(type(node).__name__)
+        return schema_of(node, given)
+
+    monkeypatch.setattr(plan_check, "_schema", counting)
+    yield found
+
+
+def _diagram(boxes: int) -> str:
+    """One filter after another."""
+    made = "".join(
+        f'<box name="b{n}" type="filter"><in stream="{"trades" if n == 0 else f"s{n}"}"/>'
+        f'<out stream="{"last" if n == boxes - 1 else f"s{n + 1}"}"/>'
+        f'<parameter name="expression.0" value="price &gt; {n}"/></box>'
+        for n in range(boxes)
+    )
+    arcs = f'<input stream="trades" schema="Trade"/><output stream="last"/>{TRADE}'
+    return f'<borealis>{arcs}<query name="q">{made}</query></borealis>'
+
+
+def test_a_chain_of_filters_is_analysed_once(looked_at: list[str]) -> None:
+    node: Any = SOURCE
+    for _ in range(BOXES):
+        node = Filter(node, call("is_null", ref("size")))
+    checked = analyse(whole(node))
+    assert len(looked_at) == BOXES + 1
+    assert checked.root.depth == checked.root.nodes == BOXES + 1
+
+
+def test_a_diagram_is_analysed_while_it_is_read_and_never_again(looked_at: list[str]) -> None:
+    begin = time.perf_counter()
+    ((_, checked),) = parse_borealis(_diagram(BOXES), Streams()).outputs
+    read = len(looked_at)
+    stored = json.loads(json.dumps(to_stored(checked.plan)))
+    again = analyse(from_stored(Plan, stored))
+    assert time.perf_counter() - begin < MOST_SECONDS
+    assert (read, len(looked_at)) == (BOXES + 1, 2 * (BOXES + 1))
+    assert again == checked
+
+
+def test_a_box_that_several_others_read_is_looked_at_once(looked_at: list[str]) -> None:
+    shared: Any = Filter(SOURCE, call("is_null", ref("size")))
+    checked = analyse(whole(Union((shared, shared, shared))))
+    assert sorted(looked_at) == ["Filter", "Source", "Union"]
+    assert checked.root.nodes == 7
