@@ -165,6 +165,8 @@ def test_a_fingerprint_changes_with_what_a_run_depends_on() -> None:
         _query_run(classes=()),
         _query_run(classes=(FanOutClass("out.o.a", Clearance.of(1)),)),
         _query_run(classes=(FanOutClass("out.o.a", Clearance.of(20_000), weak=True),)),
+        _query_run(classes=(FanOutClass("out.o.a", Clearance.of(20_000), beyond=Clearance()),)),
+        _query_run(classes=(FanOutClass("out.o.a", Clearance.of(20_000), beyond=Clearance.of(1)),)),
         _query_run(sources=Label.of(1)),
         _query_run(plan=Union((Source(RELATION), Source(RELATION)))),
         IngestRun("ingest-1", (IngestStream(RELATION, Label.of(20_000), 1, 2),)),
