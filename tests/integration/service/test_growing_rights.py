@@ -149,7 +149,11 @@ def test_what_grows_and_shrinks_touches_no_topic_that_stays(exchange: Exchange, 
     (stays,) = exchange.topics(credentials)
     kafka = exchange.settings.kafka
     group = f"{group_prefix(credentials.username)}other"
-    with reader(kafka, credentials) as bob, reader(kafka, credentials, group) as other:
+    commit: dict[str, Any] = {"enable.auto.commit": True}
+    with (
+        reader(kafka, credentials, **commit) as bob,
+        reader(kafka, credentials, group) as other,
+    ):
         bob.consumer.subscribe([rf"^out\.{exchange.output}\..*"])
         other.consumer.subscribe([stays])
         exchange.write(stays, "1")
