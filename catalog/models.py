@@ -146,7 +146,7 @@ class CategoryRow(Base):
 
     __tablename__ = "categories"
     bit: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
-    kind: Mapped[str] = mapped_column(String(16))  # "source" or "aggregated"
+    kind: Mapped[str] = mapped_column(String(16))  # a `catalog.category_kind.CategoryKind`
     stream_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
 
 

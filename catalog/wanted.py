@@ -10,6 +10,7 @@ from itertools import groupby
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, aliased
 
+from catalog.category_kind import CategoryKind
 from catalog.delivery_classes import delivery_of
 from catalog.label import PUBLIC, Label
 from catalog.models import (
@@ -161,7 +162,9 @@ def _delivers_to(run: Run) -> frozenset[str]:
 
 def _source_bits(session: Session) -> Mapping[int, int]:
     """stream id -> the bit of its source category."""
-    query = select(CategoryRow.stream_id, CategoryRow.bit).where(CategoryRow.kind == "source")
+    query = select(CategoryRow.stream_id, CategoryRow.bit).where(
+        CategoryRow.kind == CategoryKind.SOURCE
+    )
     return {row.stream_id: row.bit for row in session.execute(query)}
 
 

@@ -96,6 +96,10 @@ PLAN_CHECK = {
     f"{_LENGTHS} is len(declared.keys)": _AS_MANY,
 }
 
+DELIVERY = {
+    "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
+}
+
 SETTLEMENT = {
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=False, slots=True)": (
@@ -107,6 +111,7 @@ EQUIVALENT = {
     "catalog/label.py": LABEL,
     "catalog/clearance.py": CLEARANCE,
     "catalog/authorizer.py": AUTHORIZER,
+    "catalog/delivery.py": DELIVERY,
     "catalog/plan_check.py": PLAN_CHECK,
     "secadmin/control/settlement.py": SETTLEMENT,
 }

@@ -37,6 +37,8 @@ def test_a_whole_class_takes_what_its_clearance_covers(
         if (covers_weakly(held, label, sources) if weak else held.covers(label))
     }
     assert taken(Delivery(held, weak), sources) == covered
+    # A value: equal ones share a class, which is looked up by it. Strong where nothing is said.
+    assert {Delivery(held): True} == {Delivery(held, weak=False, beyond=None): True}
 
 
 @given(st.lists(bits, min_size=1, max_size=8), st.booleans(), sources)
