@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Select, and_, bindparam, false, or_, orm, select
 
+from catalog.category_kind import KINDS
 from catalog.clearance import Clearance
 from catalog.decision import Decision
 from catalog.errors import Denied
@@ -64,15 +65,19 @@ _READABLE = (
         Grant.role_id.in_(_ROLES),
         Object.removed_at.is_(None),
         or_(
-            and_(
-                Grant.permission == Permission.READ_TUPLE,
-                CategoryRow.kind.in_(("source", "aggregated")),
-            ),
-            and_(
-                Grant.permission == Permission.READ_AGGREGATE,
-                CategoryRow.kind == "aggregated",
-                CategoryRow.stream_id.not_in(bindparam("sent")),
-            ),
+            *(
+                and_(
+                    CategoryRow.kind == kind,
+                    or_(
+                        Grant.permission.in_(entry.given_by - entry.kept_from_senders),
+                        and_(
+                            Grant.permission.in_(entry.kept_from_senders),
+                            CategoryRow.stream_id.not_in(bindparam("sent")),
+                        ),
+                    ),
+                )
+                for kind, entry in KINDS.items()
+            )
         ),
     )
     .distinct()

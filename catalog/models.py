@@ -146,7 +146,7 @@ class CategoryRow(Base):
 
     __tablename__ = "categories"
     bit: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
-    kind: Mapped[str] = mapped_column(String(16))  # "source" or "aggregated"
+    kind: Mapped[str] = mapped_column(String(16))  # a `catalog.category_kind.CategoryKind`
     stream_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
 
 
@@ -214,9 +214,10 @@ class OutputInput(Base):
 
 
 class DeliveryClass(Base):
-    """A clearance class of an output: its topic never changes what it holds, its name is random.
+    """A delivery class of an output: its topic never changes what it holds, its name is random.
 
-    `clearance` is in the label's wire form. A class is fed from when its topic exists
+    `clearance` is in the label's wire form, and so is `beyond`: a difference class takes nothing
+    that this one covers. A whole class has None. A class is fed from when its topic exists
     (`opened_at`); a closed one is never fed or opened again.
     """
 
@@ -226,6 +227,7 @@ class DeliveryClass(Base):
     name: Mapped[str] = mapped_column(String(32), unique=True)
     topic: Mapped[str] = mapped_column(String(160), unique=True)
     clearance: Mapped[str]
+    beyond: Mapped[str | None]
     weak: Mapped[bool]
     opened_at: Mapped[datetime | None]
     closed_at: Mapped[datetime | None]
@@ -235,31 +237,46 @@ class Access(Base):
     """A Kafka principal that was given out: for reading an output, a quarantine, or for sending.
 
     It holds what `roles` held when it was made and is checked again at every change. Without a
-    session it outlives the session that made it (`--keep`). `topic` is what the catalog wants the
-    principal to reach now, None for nothing; the delivery class stands beside it. `allowed_topic`
-    is the topic that Kafka was last told to let it reach. Once it has ended and is fenced its Kafka
+    session it outlives the session that made it (`--keep`). `topics` are what the catalog wants the
+    principal to reach now; one that has ended has none. Once it has ended and is fenced its Kafka
     user is deleted: it is `retired`.
     """
 
     __tablename__ = "accesses"
-    __table_args__ = (
-        _of_those("accesses_live", "ended_at", "topic"),
-        _of_those("accesses_not_retired", "retired_at", "ended_at"),
-    )
+    __table_args__ = (_of_those("accesses_not_retired", "retired_at", "ended_at"),)
     id: Mapped[int] = mapped_column(Key, primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))  # "output", "quarantine" or "send"
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
     session_id: Mapped[int | None] = mapped_column(ForeignKey("sessions.id"), index=True)
     object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
     principal: Mapped[str] = mapped_column(String(64), unique=True)
-    class_id: Mapped[int | None] = mapped_column(ForeignKey("delivery_classes.id"), index=True)
-    topic: Mapped[str | None] = mapped_column(String(160), index=True)
-    allowed_topic: Mapped[str | None] = mapped_column(String(160))
     created_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     retired_at: Mapped[datetime | None]
     user: Mapped[User] = relationship()
     roles: Mapped[list[Role]] = relationship(secondary="access_roles")
+    topics: Mapped[list[AccessTopic]] = relationship(cascade="all, delete-orphan")
+
+
+class AccessTopic(Base):
+    """A topic that the catalog lets an access reach now; that of a subscription has a class.
+
+    Kafka was told to let it in at `allowed_at`. Results come to it since `fed_at`. A `leaving`
+    topic is reached only until all others of the access are fed, which take its place.
+    """
+
+    __tablename__ = "access_topics"
+    __table_args__ = (
+        _of_those("access_topics_not_allowed", "allowed_at", "topic"),
+        _of_those("access_topics_not_fed", "fed_at", "class_id"),
+    )
+    access_id: Mapped[int] = mapped_column(ForeignKey("accesses.id"), primary_key=True)
+    topic: Mapped[str] = mapped_column(String(160), primary_key=True, index=True)
+    class_id: Mapped[int | None] = mapped_column(ForeignKey("delivery_classes.id"), index=True)
+    leaving: Mapped[bool] = mapped_column(default=False)
+    allowed_at: Mapped[datetime | None]
+    fed_at: Mapped[datetime | None]
+    delivery_class: Mapped[DeliveryClass | None] = relationship()
 
 
 class AccessRole(Base):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from catalog.clearance import Clearance
+from catalog.delivery import Delivery
 from catalog.label import Label
 from catalog.plan import Plan, sources
 from catalog.plan_json import encode
@@ -43,11 +44,17 @@ class IngestRun:
 
 @dataclass(frozen=True, slots=True)
 class FanOutClass:
-    """One delivery topic and who reads it; `weak` is the semantics of delivery (004 §3.2)."""
+    """One delivery topic and what it takes; the fields are those of `Delivery`."""
 
     topic: str
     clearance: Clearance
     weak: bool = False
+    beyond: Clearance | None = None
+
+    @property
+    def delivery(self) -> Delivery:
+        """What the topic takes."""
+        return Delivery(self.clearance, self.weak, self.beyond)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +131,13 @@ def fingerprint(run: Run) -> str:
             run.name,
             encode(run.plan),
             encode(run.output),
-            sorted([c.topic, hex(c.clearance.bits), c.weak] for c in run.classes),
+            [_parts(c) for c in sorted(run.classes, key=lambda c: c.topic)],
             run.labelled,
             encode(run.sources),
         ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _parts(each: FanOutClass) -> list[object]:
+    beyond = [] if each.beyond is None else [hex(each.beyond.bits)]
+    return [each.topic, hex(each.clearance.bits), each.weak, *beyond]

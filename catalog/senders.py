@@ -12,6 +12,7 @@ from types import MappingProxyType
 from sqlalchemy import CTE, ColumnElement, Select, and_, bindparam, orm, select
 from sqlalchemy.orm import aliased
 
+from catalog.category_kind import CategoryKind
 from catalog.models import CategoryRow, Grant, Membership, Object, Role, Seniority
 from catalog.permission import Permission
 from catalog.roles import juniors_of, seniors_of
@@ -34,7 +35,7 @@ def _held(which: ColumnElement[bool]) -> CTE:
 
 def _aggregated(stream: orm.InstrumentedAttribute[int]) -> ColumnElement[bool]:
     """Whether the stream has a declared aggregate: elsewhere senders are kept from nothing."""
-    declared = select(CategoryRow.stream_id).where(CategoryRow.kind == "aggregated")
+    declared = select(CategoryRow.stream_id).where(CategoryRow.kind == CategoryKind.AGGREGATED)
     return stream.in_(declared)
 
 

@@ -27,7 +27,7 @@ def quarantine_topic(stream: str) -> str:
 
 
 def out_topic(output: str, class_name: str) -> str:
-    """The delivery topic of one clearance class of an output."""
+    """The delivery topic of one delivery class of an output."""
     return f"out.{output}.{class_name}"
 
 

@@ -10,7 +10,8 @@ from itertools import groupby
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, aliased
 
-from catalog.clearance import Clearance
+from catalog.category_kind import CategoryKind
+from catalog.delivery_classes import delivery_of
 from catalog.label import PUBLIC, Label
 from catalog.models import (
     CategoryRow,
@@ -79,18 +80,24 @@ def report_applied(session: Session, applied: int) -> None:
     session.execute(row.values(applied=applied))
 
 
-def is_fed(session: Session, class_id: int) -> bool:
-    """Whether the runner says that it feeds the class: then nothing that comes is missed."""
-    row = session.get(DeliveryClass, class_id)
-    if row is None:
-        return False
-    name = query_run_name(row.output_id)
-    status = session.get(RunStatus, name, populate_existing=True)
-    if status is None or status.state != "running":
-        return False
-    wanted = next((run for run in wanted_runs(session) if run.name == name), None)
-    fed = isinstance(wanted, QueryRun) and any(c.topic == row.topic for c in wanted.classes)
-    return fed and wanted is not None and status.fingerprint == fingerprint(wanted)
+def fed_classes(session: Session, class_ids: Iterable[int]) -> frozenset[int]:
+    """Those of the classes that the runner says it feeds: nothing that comes to them is missed."""
+    own = DeliveryClass.id.in_(set(class_ids))
+    rows = session.scalars(select(DeliveryClass).where(own)).all()
+    names = {query_run_name(row.output_id) for row in rows}
+    running = select(RunStatus).where(RunStatus.name.in_(names), RunStatus.state == "running")
+    marks = {status.name: status.fingerprint for status in session.scalars(running)}
+    if not marks:
+        return frozenset()
+    fed = {
+        each.topic
+        for run in wanted_runs(session)
+        if isinstance(run, QueryRun) and run.name in marks
+        # What is wanted is what runs.
+        if marks[run.name] == fingerprint(run)
+        for each in run.classes
+    }
+    return frozenset(row.id for row in rows if row.topic in fed)
 
 
 def report_status(session: Session, report: RunReport, now: datetime) -> None:
@@ -157,7 +164,9 @@ def _delivers_to(run: Run) -> frozenset[str]:
 
 def _source_bits(session: Session) -> Mapping[int, int]:
     """stream id -> the bit of its source category."""
-    query = select(CategoryRow.stream_id, CategoryRow.bit).where(CategoryRow.kind == "source")
+    query = select(CategoryRow.stream_id, CategoryRow.bit).where(
+        CategoryRow.kind == CategoryKind.SOURCE
+    )
     return {row.stream_id: row.bit for row in session.execute(query)}
 
 
@@ -234,13 +243,18 @@ def _open_classes(session: Session) -> Mapping[int, list[DeliveryClass]]:
 
 def _fan_out(row: DeliveryClass, output: Relation) -> FanOutClass | None:
     """The class as the runner feeds it; None for one that can never hold anything."""
-    label = Label.from_wire(row.clearance)
-    if label is None:
-        return None  # an unreadable clearance covers nothing
-    clearance = Clearance(label.bits).cut_to(output.reach)
+    delivery = delivery_of(row)
+    if delivery is None:
+        return None
+    clearance = delivery.clearance.cut_to(output.reach)
     if clearance.bits == 0 and not output.public:
         return None
-    return FanOutClass(row.topic, clearance, row.weak)
+    if delivery.beyond is None:
+        return FanOutClass(row.topic, clearance, row.weak)
+    beyond = delivery.beyond.cut_to(output.reach)
+    if clearance.bits & ~beyond.bits == 0:
+        return None
+    return FanOutClass(row.topic, clearance, row.weak, beyond)
 
 
 def _read_by_others(session: Session) -> frozenset[int]:

@@ -104,10 +104,18 @@ def _nowhere() -> Column:
 
 
 def visible_to(class_: FanOutClass, words: Sequence[int], sources: Label) -> Column:
-    """Whether the class may see the tuple: label ⊆ clearance, or its weak form; NULL never is."""
-    if class_.weak:
-        return _weakly_visible(class_.clearance, words, sources)
-    return _covered(class_.clearance, words, Label(0))
+    """Whether the class takes the tuple, as `Delivery.takes` says; NULL is never taken."""
+    taken = _visible(class_.clearance, class_.weak, words, sources)
+    if class_.beyond is None:
+        return taken
+    return taken & ~_visible(class_.beyond, class_.weak, words, sources)
+
+
+def _visible(clearance: Clearance, weak: bool, words: Sequence[int], sources: Label) -> Column:
+    """Whether the clearance covers the label, or covers it weakly."""
+    if weak:
+        return _weakly_visible(clearance, words, sources)
+    return _covered(clearance, words, Label(0))
 
 
 def _covered(clearance: Clearance, words: Sequence[int], but: Label) -> Column:

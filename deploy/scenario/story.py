@@ -131,7 +131,7 @@ class Story:
         self.say("Joe grants in1 to Bob again, and Bob reads on")
 
     def bobs_topic(self) -> str:
-        """The topic of Bob's clearance class, as his consumer has seen it."""
+        """The topic of Bob's delivery class, as his consumer has seen it."""
         return self.listeners["bob"].deliveries[0].topic
 
     def expected(self) -> list[Week]:

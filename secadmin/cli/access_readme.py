@@ -82,6 +82,8 @@ _QUARANTINE_HEADERS = """\
 _MOVES = """\
 - When your rights change, topics under the same pattern come and go. So subscribe by the pattern,
   never by one topic's name, and treat an authorization error on a topic as something that passes.
+  There may be several at a time, and there is no order between two. If a result comes in two of
+  them, it has the same id.
   librdkafka leaves a partition alone if the error came while it asked where its group had stopped.
   That is why you subscribe again after an error.
 """

@@ -51,6 +51,7 @@ def java_settings(access: Access) -> dict[str, str]:
         # With the newer protocol a client did not find its new topic after a move.
         "group.protocol": "classic",
         "allow.auto.create.topics": "false",
+        # A topic that came with a right is read from its start: none of it is missed.
         "auto.offset.reset": "earliest",
     }
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlalchemy import and_, select
+from sqlalchemy.orm import selectinload
 
 from catalog.errors import NotFound
 from catalog.models import Access, Object, Role
 from catalog.permission import ObjectKind, Permission
 from catalog.topics import in_topic, out_pattern, quarantine_topic
-from catalog.wanted import is_fed
+from catalog.wanted import fed_classes
 from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
 from secadmin.control.room import require_room_for_access
@@ -43,8 +45,9 @@ class Given:
 class AccessView:
     """An access as its user sees it.
 
-    `active` tells whether it reaches a topic now; `fed` whether results are being delivered there,
-    which for a new class takes a moment.
+    `topics` are those that it reaches now, and `active` tells whether there are any. `fed` tells
+    whether results are being delivered to all of them, which for a new class takes a moment, and
+    `fed_since` since when that has been so, where it is known.
     """
 
     principal: str
@@ -53,6 +56,8 @@ class AccessView:
     keep: bool
     active: bool
     fed: bool
+    fed_since: datetime | None
+    topics: tuple[str, ...]
     created_at: datetime
 
 
@@ -110,19 +115,30 @@ def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:
             .where(Access.user_id == view.subject.user_id, Access.ended_at.is_(None))
             .order_by(Access.id)
         )
-        alive = platform.pulse.beats(view.session)
-        return [
-            AccessView(
-                principal=access.principal,
-                kind=access.kind,
-                name=name,
-                keep=access.session_id is None,
-                active=access.topic is not None,
-                fed=access.class_id is None or (alive and is_fed(view.session, access.class_id)),
-                created_at=access.created_at,
-            )
-            for access, name in view.session.execute(own)
-        ]
+        rows = view.session.execute(own.options(selectinload(Access.topics))).all()
+        fed: frozenset[int] = frozenset()
+        if platform.pulse.beats(view.session):
+            classes = (t.class_id for access, _ in rows for t in access.topics)
+            fed = fed_classes(view.session, (found for found in classes if found is not None))
+        return [_view(access, name, fed) for access, name in rows]
+
+
+def _view(access: Access, name: str, fed: Collection[int]) -> AccessView:
+    """`fed` are the classes that are."""
+    staying = [row for row in access.topics if not row.leaving]
+    is_fed = all(row.class_id is None or row.class_id in fed for row in staying)
+    since = [row.fed_at for row in staying if row.fed_at is not None]
+    return AccessView(
+        principal=access.principal,
+        kind=access.kind,
+        name=name,
+        keep=access.session_id is None,
+        active=bool(access.topics),
+        fed=is_fed,
+        fed_since=max(since) if is_fed and since and len(since) == len(staying) else None,
+        topics=tuple(sorted(row.topic for row in access.topics)),
+        created_at=access.created_at,
+    )
 
 
 def end(platform: Platform, caller: Caller, principal: str) -> None:

@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 from sqlalchemy import ColumnElement, Select, and_, or_, orm, select, tuple_, update
 
 from catalog.errors import PlatformError
-from catalog.models import Access, DeliveryClass, OutputRow, Withdrawal
+from catalog.models import Access, AccessTopic, DeliveryClass, OutputRow, Withdrawal
 from catalog.store import Catalog, bump_generation
 from secadmin.control.settlement import SEND
 from secadmin.control.slices import slices
@@ -28,6 +28,8 @@ from secadmin.kafka.access import PrincipalsOf
 from secadmin.kafka.fence import FenceNotProven
 
 _T = TypeVar("_T")
+# Topics that Kafka was not yet told to let their access reach.
+_LACKS_ACL = AccessTopic.allowed_at.is_(None)
 TOGETHER = 16
 """How many topics are aligned in one go."""
 _PARALLEL = 2
@@ -125,8 +127,8 @@ class Alignment:
             withdrawn = session.scalars(
                 select(Withdrawal.topic).where(Withdrawal.done_at.is_(None))
             )
-            lacking = session.scalars(select(Access.topic).where(_lacks_acl()))
-            return {*withdrawn, *(topic for topic in lacking if topic)}
+            lacking = session.scalars(select(AccessTopic.topic).where(_LACKS_ACL))
+            return {*withdrawn, *lacking}
 
     def _withdraw(self, topics: Sequence[str]) -> None:
         with self.catalog.read() as session:
@@ -151,11 +153,14 @@ class Alignment:
                 self._stop_writing(decided)
             raise
         with self.catalog.bookkeeping() as session:
-            taken = tuple_(Access.principal, Access.allowed_topic).in_(
-                select(Withdrawal.principal, Withdrawal.topic).where(decided)
+            # What was given again meanwhile has lost its ACL, too.
+            taken = tuple_(AccessTopic.access_id, AccessTopic.topic).in_(
+                select(Access.id, Withdrawal.topic)
+                .join(Withdrawal, Withdrawal.principal == Access.principal)
+                .where(decided)
             )
             session.execute(
-                update(Access).where(taken).values(allowed_topic=None),
+                update(AccessTopic).where(taken).values(allowed_at=None),
                 execution_options={"synchronize_session": False},
             )
             session.execute(update(Withdrawal).where(decided).values(done_at=self.clock()))
@@ -190,9 +195,9 @@ class Alignment:
     def _allow(self, topics: Sequence[str]) -> None:
         with self.catalog.read() as session:
             lacking = session.execute(
-                select(Access.id, Access.topic, Access.principal, Access.kind).where(
-                    Access.topic.in_(topics), _lacks_acl()
-                )
+                select(Access.id, AccessTopic.topic, Access.principal, Access.kind)
+                .join(AccessTopic, AccessTopic.access_id == Access.id)
+                .where(AccessTopic.topic.in_(topics), _LACKS_ACL, Access.ended_at.is_(None))
             ).all()
         if not lacking:
             return
@@ -206,8 +211,8 @@ class Alignment:
                     self._note_let_in(session, topic, some)
 
     def _note_let_in(self, session: orm.Session, topic: str, ids: Collection[int]) -> None:
-        let_in = (Access.id.in_(ids), Access.topic == topic, Access.ended_at.is_(None))
-        session.execute(update(Access).where(*let_in).values(allowed_topic=topic))
+        let_in = (AccessTopic.access_id.in_(ids), AccessTopic.topic == topic)
+        session.execute(update(AccessTopic).where(*let_in).values(allowed_at=self.clock()))
         for principal in session.scalars(_overtaken(topic, ids)):
             again = Withdrawal(principal=principal, topic=topic, decided_at=self.clock())
             session.add(again)
@@ -242,13 +247,8 @@ def _overtaken(topic: str, ids: Collection[int]) -> Select[str]:
     to_come = select(Withdrawal.principal).where(
         Withdrawal.topic == topic, Withdrawal.done_at.is_(None)
     )
-    elsewhere = or_(Access.topic.is_(None), Access.topic != topic, Access.ended_at.is_not(None))
+    held = select(AccessTopic.access_id).where(AccessTopic.topic == topic)
+    taken = or_(Access.id.not_in(held), Access.ended_at.is_not(None))
     return select(Access.principal).where(
-        Access.id.in_(ids), elsewhere, Access.principal.not_in(to_come)
+        Access.id.in_(ids), taken, Access.principal.not_in(to_come)
     )
-
-
-def _lacks_acl() -> ColumnElement[bool]:
-    """Live accesses whose topic Kafka was not yet told to let them reach."""
-    told = or_(Access.allowed_topic.is_(None), Access.allowed_topic != Access.topic)
-    return and_(Access.ended_at.is_(None), Access.topic.is_not(None), told)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import orm, select
 
+from catalog.category_kind import CategoryKind
 from catalog.errors import Conflict, InvalidInput
 from catalog.label import Label
 from catalog.models import CategoryRow, Object, OutputInput, OutputRow, StreamRow
@@ -48,7 +49,9 @@ def streams_of(session: orm.Session, reached: Label) -> list[Object]:
     found = (
         select(Object)
         .join(CategoryRow, CategoryRow.stream_id == Object.id)
-        .where(CategoryRow.kind == "aggregated", CategoryRow.bit.in_(reached.categories()))
+        .where(
+            CategoryRow.kind == CategoryKind.AGGREGATED, CategoryRow.bit.in_(reached.categories())
+        )
     )
     return list(session.scalars(found.order_by(Object.id)))
 

@@ -1,4 +1,4 @@
-"""Settlement: after a change, every access gets the topic that its rights allow now.
+"""Settlement: after a change, every access gets the topics that its rights allow now.
 
 It runs inside the change's transaction, so that the decision, its consequences and the audit entry
 are one. Kafka hears of it afterwards (`secadmin.control.alignment`).
@@ -6,22 +6,23 @@ are one. Kafka hears of it afterwards (`secadmin.control.alignment`).
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, orm, select
+from sqlalchemy import ColumnElement, Select, and_, orm, select
 from sqlalchemy.orm import joinedload, selectinload
 
 from catalog.authorizer import Authorizer
 from catalog.clearance import Clearance
+from catalog.delivery import Delivery
+from catalog.delivery_classes import only_appends
 from catalog.label import Label
 from catalog.models import (
     Access,
     AccessRole,
-    DeliveryClass,
+    AccessTopic,
     Membership,
     Object,
     OutputRow,
@@ -35,30 +36,17 @@ from catalog.roles import seniors_of
 from catalog.store import Change
 from catalog.stored_form import from_stored
 from catalog.subject import Subject, subjects_of_accesses
-from catalog.topics import in_topic, out_topic, quarantine_topic
+from catalog.topics import in_topic, quarantine_topic
+from secadmin.control.access_topics import AccessTopics
 from secadmin.control.slices import slices
 from secadmin.kafka.principals import is_new_principal_name
 
-_OPEN_CLASS = select(DeliveryClass).where(
-    DeliveryClass.output_id == bindparam("output"),
-    DeliveryClass.clearance == bindparam("clearance"),
-    DeliveryClass.weak == bindparam("weak"),
-    DeliveryClass.closed_at.is_(None),
-)
 OUTPUT, QUARANTINE, SEND = "output", "quarantine", "send"
 
 
 def is_access_principal(name: str) -> bool:
     """Whether a Kafka user is one that was given out for an access, and none of somebody else's."""
     return is_new_principal_name(name, {OUTPUT, QUARANTINE, SEND})
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The topic that an access reaches, and for an output the class that the topic serves."""
-
-    topic: str
-    class_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +75,11 @@ class Settlement:
     _allowed: dict[tuple[object, ...], bool] = field(default_factory=dict)
     _clearances: dict[tuple[object, ...], Clearance] = field(default_factory=dict)
     _reached: dict[int, _Reached] = field(default_factory=dict)
-    _classes: dict[tuple[object, ...], DeliveryClass] = field(default_factory=dict)
+    _appending: dict[int, bool] = field(default_factory=dict)
+
+    @cached_property
+    def _topics_of(self) -> AccessTopics:
+        return AccessTopics(self.change.session, self.now, self.topics)
 
     @cached_property
     def _authorizer(self) -> Authorizer:
@@ -100,17 +92,27 @@ class Settlement:
             select(Access)
             .where(Access.ended_at.is_(None), which)
             .order_by(Access.id)
-            .options(selectinload(Access.roles), joinedload(Access.user))
+            .options(
+                selectinload(Access.roles),
+                joinedload(Access.user),
+                selectinload(Access.topics).joinedload(AccessTopic.delivery_class),
+            )
         )
         for some in slices(list(self.change.session.scalars(live))):
             self._settle(some)
 
     def settle_new(self, access: Access, subject: Subject) -> None:
-        """Give an access that `subject` just made, with its active roles, the topic that it allows.
+        """Give an access that `subject` just made, with its active roles, what these allow.
 
         Nothing was ever taken from it, so there is nothing to take up.
         """
-        self._move(access, self._target(access, subject))
+        self._give(access, subject)
+
+    def cut_leaving(self, accesses: Sequence[Access]) -> None:
+        """Take from these what other topics of theirs have taken the place of."""
+        for access in accesses:
+            self._take_up(Access.id == access.id)
+            self._topics_of.cut_leaving(access)
 
     def end(self, access: Access) -> None:
         """End the access for good."""
@@ -121,19 +123,19 @@ class Settlement:
         self.topics |= undone_topics(self.change.session, which)
 
     def _end(self, access: Access) -> None:
-        self._move(access, None)
+        self._topics_of.reach(access, None)
         access.ended_at = self.now
 
     def _settle(self, accesses: Sequence[Access]) -> None:
         session = self.change.session
         subjects = subjects_of_accesses(session, accesses, self.now)
-        # What is looked up for one does not depend on where another was moved to.
+        # What is looked up for one does not depend on what another was given.
         with session.no_autoflush:
             for access, subject in zip(accesses, subjects, strict=True):
                 if self._has_ended(access, subject):
                     self._end(access)
                 else:
-                    self._move(access, self._target(access, subject))
+                    self._give(access, subject)
 
     def _has_ended(self, access: Access, subject: Subject) -> bool:
         """It ends with its session, its user's lock, its object, or the loss of a role it has."""
@@ -155,7 +157,8 @@ class Settlement:
             self._reached[obj.id] = _Reached(obj, from_stored(Relation, row.relation), weak)
         return self._reached[access.object_id]
 
-    def _target(self, access: Access, subject: Subject) -> Target | None:
+    def _give(self, access: Access, subject: Subject) -> None:
+        """Give the access what its rights show, and take from it what they do not."""
         reached = self._reach(access)
         obj = reached.object
         needed = {
@@ -163,13 +166,15 @@ class Settlement:
             QUARANTINE: (Permission.VIEW_OBJECT, Permission.READ_TUPLE),
             SEND: (Permission.VIEW_OBJECT, Permission.SEND),
         }[access.kind]
+        topics = self._topics_of
         if not all(self._is_allowed(subject, right, obj) for right in needed):
-            return None
-        if access.kind == SEND:
-            return Target(in_topic(obj.name))
-        if access.kind == QUARANTINE:
-            return self._quarantine(subject, reached)
-        return self._output(subject, reached)
+            topics.reach(access, None)
+        elif access.kind == SEND:
+            topics.reach(access, in_topic(obj.name))
+        elif access.kind == QUARANTINE:
+            topics.reach(access, self._quarantine(subject, reached))
+        else:
+            self._deliver(access, subject, reached)
 
     def _is_allowed(self, subject: Subject, permission: Permission, obj: Object) -> bool:
         """The authorizer's decision, which depends on `_rights` and ownership alone."""
@@ -184,51 +189,24 @@ class Settlement:
             self._clearances[key] = self._authorizer.clearance_of(subject, reach)
         return self._clearances[key]
 
-    def _quarantine(self, subject: Subject, stream: _Reached) -> Target | None:
+    def _quarantine(self, subject: Subject, stream: _Reached) -> str | None:
         reach = stream.relation.reach
         covered = self._clearance(subject, reach).covers(reach)
-        return Target(quarantine_topic(stream.object.name)) if covered else None
+        return quarantine_topic(stream.object.name) if covered else None
 
-    def _output(self, subject: Subject, output: _Reached) -> Target | None:
+    def _deliver(self, access: Access, subject: Subject, output: _Reached) -> None:
         clearance = self._clearance(subject, output.relation.reach)
         if clearance.bits == 0 and not output.relation.public:
-            return None
-        key = (output.object.id, clearance.bits, output.weak)
-        if key not in self._classes:
-            self._classes[key] = self._class(output.object, clearance, output.weak)
-        found = self._classes[key]
-        return Target(found.topic, found.id)
-
-    def _class(self, output: Object, clearance: Clearance, weak: bool) -> DeliveryClass:
-        wire = Label(clearance.bits).to_wire()
-        session = self.change.session
-        asked = {"output": output.id, "clearance": wire, "weak": weak}
-        found = session.scalar(_OPEN_CLASS, asked)
-        if found is None:
-            name = secrets.token_hex(8)
-            found = DeliveryClass(
-                output_id=output.id,
-                name=name,
-                topic=out_topic(output.name, name),
-                clearance=wire,
-                weak=weak,
-            )
-            session.add(found)
-            session.flush()
-        return found
-
-    def _move(self, access: Access, target: Target | None) -> None:
-        topic = target.topic if target else None
-        access.class_id = target.class_id if target else None
-        if access.topic == topic:
+            self._topics_of.reach(access, None)
             return
-        if access.topic is not None:
-            lost = Withdrawal(principal=access.principal, topic=access.topic, decided_at=self.now)
-            self.change.session.add(lost)
-            self.topics.add(access.topic)
-        if topic is not None:
-            self.topics.add(topic)
-        access.topic = topic
+        rights = Delivery(clearance, output.weak)
+        appends = partial(self._only_appends, output.object.id)
+        self._topics_of.deliver(access, output.object, rights, appends)
+
+    def _only_appends(self, output_id: int) -> bool:
+        if output_id not in self._appending:
+            self._appending[output_id] = only_appends(self.change.session, output_id)
+        return self._appending[output_id]
 
 
 def _rights(subject: Subject) -> tuple[object, ...]:

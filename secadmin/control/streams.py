@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import func, select
 
+from catalog.category_kind import KINDS, CategoryKind
 from catalog.errors import Conflict, InvalidInput
 from catalog.functions import DECLARABLE_FUNCTIONS
 from catalog.label import Label
@@ -216,8 +217,16 @@ def _check_declaration(wanted: StreamDefinition, declaration: Declaration, schem
 def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema) -> Relation:
     """The stream as queries see it, with its new categories. Their order is that of creation."""
     highest = work.session.scalar(select(func.max(CategoryRow.bit)))
-    source = 0 if highest is None else highest + 1
-    work.session.add(CategoryRow(bit=source, kind="source", stream_id=obj.id))
+    first = 0 if highest is None else highest + 1
+    bits = {
+        kind: first + entry.after
+        for kind, entry in KINDS.items()
+        if wanted.declaration is not None or not entry.needs_declaration
+    }
+    work.session.add_all(
+        CategoryRow(bit=bit, kind=kind, stream_id=obj.id) for kind, bit in bits.items()
+    )
+    source = bits[CategoryKind.SOURCE]
     relation = Relation(
         object_id=obj.id,
         name=wanted.name,
@@ -230,7 +239,6 @@ def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema)
     )
     if wanted.declaration is None:
         return relation
-    work.session.add(CategoryRow(bit=source + 1, kind="aggregated", stream_id=obj.id))
     declaration = wanted.declaration
     return replace(
         relation,
@@ -240,7 +248,7 @@ def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema)
             functions=declaration.functions,
             minimum=declaration.minimum,
             source=source,
-            aggregated=source + 1,
+            aggregated=bits[CategoryKind.AGGREGATED],
         ),
     )
 

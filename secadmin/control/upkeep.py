@@ -18,6 +18,7 @@ from catalog.models import Access, DeliveryClass, Object, Withdrawal
 from catalog.wanted import is_in_step, used_topics
 from secadmin.control import logins
 from secadmin.control.alignment import TOPIC_PATIENCE
+from secadmin.control.fed_topics import cut_replaced, note_fed
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import is_access_principal
 from secadmin.control.unknown_acls import UnknownAcls
@@ -107,6 +108,8 @@ class Upkeep:
 
     def _keep_up(self, ticks: int) -> None:
         self._try("align Kafka", self.platform.alignment.align_pending)
+        self._try("note what is fed", lambda: note_fed(self.platform))
+        self._try("cut replaced topics", lambda: cut_replaced(self.platform))
         self._try("retire principals", lambda: retire_ended(self.platform))
         self._try("remove topics", lambda: delete_removed(self.platform))
         if ticks % RECONCILE_TICKS == 0:

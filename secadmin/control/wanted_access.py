@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from catalog.models import Access, DeliveryClass, Object
+from catalog.models import Access, AccessTopic, DeliveryClass, Object
 from catalog.permission import ObjectKind
 from catalog.store import Catalog
 from catalog.topics import in_topic, lab_topic, quarantine_topic
@@ -30,16 +29,21 @@ class WantedState:
 def wanted_state(catalog: Catalog) -> WantedState:
     """Read the state that Kafka should be in."""
     with catalog.read() as session:
-        accesses = list(session.scalars(select(Access).where(Access.ended_at.is_(None))))
+        live = Access.ended_at.is_(None)
+        principals = frozenset(session.scalars(select(Access.principal).where(live)))
+        reached = session.execute(
+            select(Access.principal, Access.kind, AccessTopic.topic)
+            .join(AccessTopic, AccessTopic.access_id == Access.id)
+            .where(live)
+        ).all()
         objects = session.scalars(select(Object).where(Object.gone_at.is_(None)))
         topics = {topic for obj in objects for topic in topics_of(obj)}
         classes = select(DeliveryClass.topic).where(DeliveryClass.closed_at.is_(None))
         topics.update(session.scalars(classes))
-    reaching = [access for access in accesses if access.topic is not None]
     return WantedState(
-        readers=_pairs(access for access in reaching if access.kind != SEND),
-        writers=_pairs(access for access in reaching if access.kind == SEND),
-        principals=frozenset(access.principal for access in accesses),
+        readers=frozenset((row.principal, row.topic) for row in reached if row.kind != SEND),
+        writers=frozenset((row.principal, row.topic) for row in reached if row.kind == SEND),
+        principals=principals,
         topics=frozenset(topics),
     )
 
@@ -49,7 +53,3 @@ def topics_of(obj: Object) -> list[str]:
     if obj.kind == ObjectKind.STREAM:
         return [in_topic(obj.name), lab_topic(obj.name), quarantine_topic(obj.name)]
     return [lab_topic(obj.name)] if obj.kind == ObjectKind.OUTPUT else []
-
-
-def _pairs(accesses: Iterable[Access]) -> frozenset[tuple[str, str]]:
-    return frozenset((access.principal, access.topic) for access in accesses if access.topic)

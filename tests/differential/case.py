@@ -25,10 +25,11 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """Who gets results, and whether weakly."""
+    """Who gets results, and whether weakly; a difference class gets none that `beyond` gets."""
 
     clearance: Clearance
     weak: bool = False
+    beyond: Clearance | None = None
 
 
 @dataclass(frozen=True, slots=True)

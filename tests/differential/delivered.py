@@ -20,7 +20,7 @@ def run_of(case: Case) -> QueryRun:
     """The case as a run: each class's topic is called by its number."""
     output = output_relation(9, "result", analyse(case.plan))
     classes = tuple(
-        FanOutClass(str(index), each.clearance, each.weak)
+        FanOutClass(str(index), each.clearance, each.weak, each.beyond)
         for index, each in enumerate(case.classes)
     )
     return QueryRun("result", case.plan, output, classes, True, case.sources, {})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from catalog.clearance import Clearance
 from tests.differential.case import Case, Class, Outcome, Record
-from tests.oracle.delivery import deliver_strong, deliver_weak
+from tests.oracle.delivery import deliver_strong, deliver_weak, leave_out
 from tests.oracle.plans import run
 from tests.oracle.values import Tuple
 
@@ -27,6 +28,13 @@ def _tables(records: Records) -> dict[str, list[Tuple]]:
 
 
 def _delivered(case: Case, to: Class, results: list[Tuple]) -> list[Tuple]:
-    if to.weak:
-        return deliver_weak(results, to.clearance, case.sources)
-    return deliver_strong(results, to.clearance)
+    delivered = _to(case, to.clearance, to.weak, results)
+    if to.beyond is None:
+        return delivered
+    return leave_out(delivered, _to(case, to.beyond, to.weak, results))
+
+
+def _to(case: Case, clearance: Clearance, weak: bool, results: list[Tuple]) -> list[Tuple]:
+    if weak:
+        return deliver_weak(results, clearance, case.sources)
+    return deliver_strong(results, clearance)

@@ -28,6 +28,7 @@ def make_case(seed: int) -> Case:
     analyse(plan)
     given = {each.name: records.records(each) for each in sources(plan)}
     classes = tuple(_class(random) for _ in range(4))
+    classes += tuple(_difference(each, classes[0]) for each in classes[1:3])
     kinds = Label.of(*random.sample(CATEGORIES, 5))
     return Case(f"seed {seed}", plan, given, classes, kinds)
 
@@ -36,3 +37,9 @@ def _class(random: Random) -> Class:
     every = (*CATEGORIES, *AGGREGATED)
     held = random.sample(every, random.randint(0, len(every)))
     return Class(Clearance.of(*held), weak=random.random() < 0.4)
+
+
+def _difference(whole: Class, other: Class) -> Class:
+    """What a subscriber of `other` lacks who may see all of both."""
+    both = Clearance(whole.clearance.bits | other.clearance.bits)
+    return Class(both, other.weak, beyond=other.clearance)

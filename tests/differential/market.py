@@ -132,6 +132,11 @@ CLASSES = (
         )
         for weak in (False, True)
     ),
+    *(
+        Class(_EVERYTHING, weak, beyond=Clearance.of(*served))
+        for served in ((), (TRADES,), (EU, COMPANY), (QUOTES, TRADES_AGGREGATED))
+        for weak in (False, True)
+    ),
 )
 
 

@@ -35,6 +35,7 @@ _LEAST = {
     "classes that get different results": 135,
     "a class that gets some results and not others": 150,
     "results that only weak delivery gives": 43,
+    "results of a difference class, and others that it leaves out": 43,
 }
 
 
@@ -85,3 +86,5 @@ def _of_delivery(case: Case, outcome: Outcome) -> Iterator[str]:
             yield "a class that gets some results and not others"
         if each.weak and len(got) > len(deliver_strong(outcome.results, each.clearance)):
             yield "results that only weak delivery gives"
+        if each.beyond is not None and got and deliver_strong(outcome.results, each.beyond):
+            yield "results of a difference class, and others that it leaves out"

@@ -99,6 +99,10 @@ REACH = {
     f"{_LENGTHS} is len(declared.keys)": _AS_MANY,
 }
 
+DELIVERY = {
+    "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
+}
+
 SETTLEMENT = {
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=False, slots=True)": (
@@ -111,5 +115,6 @@ EQUIVALENT = {
     "catalog/clearance.py": CLEARANCE,
     "catalog/authorizer.py": AUTHORIZER,
     "catalog/reach.py": REACH,
+    "catalog/delivery.py": DELIVERY,
     "secadmin/control/settlement.py": SETTLEMENT,
 }

@@ -11,9 +11,11 @@ _UNIT = "tests/unit/catalog/test_"
 _LABEL = ("--noconftest", f"{_UNIT}label.py")
 _SETTLEMENT = "tests/unit/secadmin/control/test_settlement.py"
 _AUTHORIZER = ("authorizer", "visibility", "clearance_of", "senders", "roles", "authorizer_casbin")
+_HELD_TOPICS = "tests/unit/secadmin/control/test_held_topics.py"
 TESTS = {
     "catalog/label.py": _LABEL,
     "catalog/clearance.py": _LABEL,
+    "catalog/delivery.py": ("--noconftest", f"{_UNIT}delivery.py"),
     "catalog/authorizer.py": (
         "-k",
         "not postgresql",
@@ -22,6 +24,8 @@ TESTS = {
     "catalog/senders.py": ("-k", "not postgresql", f"{_UNIT}senders.py"),
     "catalog/reach.py": ("--noconftest", f"{_UNIT}plan_flow.py"),
     "secadmin/control/settlement.py": (_SETTLEMENT,),
+    "secadmin/control/access_topics.py": (_SETTLEMENT,),
+    "secadmin/control/held_topics.py": ("--noconftest", _HELD_TOPICS),
     "secfilter/lab.py": ("tests/unit/secfilter/test_lab.py",),
 }
 # Of a module that decides more than what matters here: what a valid label is.

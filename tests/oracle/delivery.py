@@ -1,4 +1,4 @@
-"""What each clearance class gets of a query's results."""
+"""What each delivery class gets of a query's results."""
 
 from __future__ import annotations
 
@@ -33,3 +33,9 @@ def deliver_weak(results: Iterable[Tuple], clearance: Clearance, sources: Label)
 
 def _held(clearance: Clearance) -> set[int]:
     return set(Label(clearance.bits).categories())
+
+
+def leave_out(results: Iterable[Tuple], delivered: Iterable[Tuple]) -> list[Tuple]:
+    """The results that are not among those delivered elsewhere: what a difference class gets."""
+    elsewhere = {id(each) for each in delivered}
+    return [each for each in results if id(each) not in elsewhere]

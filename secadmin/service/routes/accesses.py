@@ -18,10 +18,15 @@ router = APIRouter(prefix="/accesses", tags=["accesses"])
 def list_accesses(platform: OnPlatform, caller: Authenticated) -> list[dict[str, Any]]:
     """The caller's live accesses."""
     views = accesses.list_accesses(platform, caller)
-    return [{**asdict(view), "created_at": utc(view.created_at)} for view in views]
+    return [_answer(view) for view in views]
 
 
 @router.delete("/{principal}", status_code=204)
 def end_access(platform: OnPlatform, caller: Authenticated, principal: str) -> None:
     """End one of the caller's accesses."""
     accesses.end(platform, caller, principal)
+
+
+def _answer(view: accesses.AccessView) -> dict[str, Any]:
+    since = utc(view.fed_since) if view.fed_since is not None else None
+    return {**asdict(view), "fed_since": since, "created_at": utc(view.created_at)}

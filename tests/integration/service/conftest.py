@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 
 from catalog.limits import Limits
-from catalog.models import Access
+from catalog.models import Access, AccessTopic
 from catalog.passwords import Passwords
 from catalog.settings import (
     SecAdminSettings,
@@ -208,6 +208,13 @@ def let_take_the_aggregate(admin: Api, stream: str) -> None:
     admin.post("/grants", **body)
 
 
+def topics_of(platform: Platform, principal: str) -> set[str]:
+    """The topics that the catalog lets the principal reach."""
+    own = select(AccessTopic.topic).join(Access, Access.id == AccessTopic.access_id)
+    with platform.catalog.read() as session:
+        return set(session.scalars(own.where(Access.principal == principal)))
+
+
 RIGHTS = (("VIEW OBJECT", "SUBSCRIBE"), ("VIEW OBJECT", "READ TUPLE"))
 
 
@@ -230,9 +237,14 @@ class Scene:
         return Credentials(given["principal"], given["secret"])
 
     def topic(self, principal: str) -> str | None:
-        """The topic that the catalog lets the principal reach."""
-        with self.platform.catalog.read() as session:
-            return session.scalar(select(Access.topic).where(Access.principal == principal))
+        """The topic that the catalog lets the principal reach, where it is one at most."""
+        found = self.topics(principal)
+        assert len(found) <= 1
+        return next(iter(found), None)
+
+    def topics(self, principal: str) -> set[str]:
+        """The topics that the catalog lets the principal reach."""
+        return topics_of(self.platform, principal)
 
     def write(self, topic: str, *values: str) -> None:
         """Write as the data plane does."""

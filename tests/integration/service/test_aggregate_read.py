@@ -9,7 +9,14 @@ from sqlalchemy import select
 
 from catalog.clearance import Clearance
 from catalog.label import Label
-from catalog.models import Access, CategoryRow, DeliveryClass, Object, OutputRow
+from catalog.models import (
+    Access,
+    AccessTopic,
+    CategoryRow,
+    DeliveryClass,
+    Object,
+    OutputRow,
+)
 from catalog.plan import Plan, sources
 from catalog.settings import Settings
 from catalog.stored_form import from_stored
@@ -147,7 +154,8 @@ def _clearance(platform: Platform, principal: str) -> Clearance | None:
     with platform.catalog.read() as session:
         query = (
             select(DeliveryClass.clearance)
-            .join(Access, Access.class_id == DeliveryClass.id)
+            .join(AccessTopic, AccessTopic.class_id == DeliveryClass.id)
+            .join(Access, Access.id == AccessTopic.access_id)
             .where(Access.principal == principal)
         )
         wire = session.scalar(query)

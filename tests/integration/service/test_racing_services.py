@@ -37,6 +37,7 @@ from tests.integration.service.racing.arena import (
     Race,
     in_catalog,
     play,
+    reached,
     readers,
     unfinished,
     wanted_by,
@@ -243,10 +244,7 @@ def test_racing_calls_are_one_serial_history(
     assert history.failures[others.victim] == 5
     wanted = wanted_by(history, race)
     assert in_catalog(race) == wanted
-    topics = {clearance: topic for topic, clearance in race.classes().items()}
-    assert readers(race.settings.kafka, race.output) == {
-        (principal, topics[clearance]) for principal, clearance in wanted.items() if clearance
-    }
+    assert readers(race.settings.kafka, race.output) == reached(race)
 
 
 def expect_all(race: Race, referees: Sequence[Referee], value: str) -> None:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
-from catalog.models import Access
 from catalog.settings import Settings
 from secadmin.control.platform import Platform
 from secadmin.kafka.principals import Credentials
@@ -26,6 +24,7 @@ from tests.integration.service.conftest import (
     add_stream,
     let_take_the_aggregate,
     log_in,
+    topics_of,
 )
 from tests.integration.service.test_aggregate_read import DECLARED, FITS
 
@@ -60,9 +59,9 @@ class Market:
 
     def topic(self, credentials: Credentials) -> str | None:
         """What the catalog lets the principal read."""
-        own = select(Access.topic).where(Access.principal == credentials.username)
-        with self.platform.catalog.read() as session:
-            return session.scalar(own)
+        found = topics_of(self.platform, credentials.username)
+        assert len(found) <= 1
+        return next(iter(found), None)
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 
-from catalog.models import Access
+from catalog.models import Access, AccessTopic
 from secadmin.kafka.access import PrincipalsOf
 from tests.integration.brokers import embedded_only
 from tests.integration.service.conftest import Scene, decided_by_the_database
@@ -20,8 +20,9 @@ def test_whom_it_lets_in_too_late_is_shut_out_again(scene: Scene) -> None:
     principal = scene.subscribe().username
     topic = str(scene.topic(principal))
     with scene.platform.catalog.bookkeeping() as session:
-        own = update(Access).where(Access.principal == principal)
-        session.execute(own.values(allowed_topic=None))
+        own = select(Access.id).where(Access.principal == principal)
+        row = update(AccessTopic).where(AccessTopic.access_id.in_(own))
+        session.execute(row.values(allowed_at=None))
     asleep = replace(
         scene.platform.alignment,
         kafka=_Asleep(scene),  # type: ignore[arg-type]

@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import select, update
 
 from catalog.errors import Unavailable
-from catalog.models import Access, AuditEntry, DeliveryClass, Session, Withdrawal
+from catalog.models import AuditEntry, DeliveryClass, Session, Withdrawal
 from catalog.runs import RunReport, fingerprint
 from catalog.sessions import token_hash
 from catalog.settings import Settings
-from catalog.wanted import generation, is_fed, report_applied, report_status, wanted_runs
+from catalog.wanted import fed_classes, generation, report_applied, report_status, wanted_runs
 from secadmin.control import logins, upkeep
 from secadmin.control.platform import Platform
 from secadmin.control.upkeep import Upkeep, delete_removed, retire_ended, start_up
@@ -214,10 +214,8 @@ def test_a_subscription_is_fed_when_the_runner_says_so(
     credentials = scene.subscribe()
     assert [a["fed"] for a in scene.bob.get("/accesses")] == [False]
     with scene.platform.catalog.read() as session:
-        access = session.scalars(
-            select(Access).where(Access.principal == credentials.username)
-        ).one()
-        row = session.get_one(DeliveryClass, access.class_id)
+        topic = scene.topic(credentials.username)
+        row = session.scalars(select(DeliveryClass).where(DeliveryClass.topic == topic)).one()
         run = next(r for r in wanted_runs(session) if r.name == f"query-{row.output_id}")
     with scene.platform.catalog.bookkeeping() as session:
         now = scene.platform.clock()
@@ -226,7 +224,7 @@ def test_a_subscription_is_fed_when_the_runner_says_so(
     let_beat(scene.platform)
     assert [a["fed"] for a in scene.bob.get("/accesses")] == [True]
     with scene.platform.catalog.read() as session:
-        assert not is_fed(session, 0), "a class that is not there"
+        assert fed_classes(session, [0, row.id]) == {row.id}, "none that is not there"
 
 
 def test_a_class_that_several_share_loses_only_the_one(

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from catalog.audit import AuditReport, Outcome, verify
 from catalog.engine import for_writing
 from catalog.errors import InvalidInput
 from catalog.migrations import upgrade
-from catalog.models import Base
+from catalog.models import Access, Base
 from catalog.store import Catalog
 from tests.audit_key import AUDIT_KEY
 
@@ -32,6 +32,43 @@ def test_upgrading_again_changes_nothing(catalog: Catalog) -> None:
     upgrade(catalog.engine)
     with catalog.read() as session:
         assert verify(session, AUDIT_KEY) == AuditReport(1)
+
+
+def test_an_access_of_the_first_tables_keeps_its_topic_and_its_roles(empty_url: str) -> None:
+    catalog = Catalog(empty_url, AUDIT_KEY)
+    upgrade(catalog.engine, "v0_2_1")
+    with for_writing(catalog.engine).begin() as connection:
+        for statement in _FIRST_ROWS.strip().splitlines():
+            connection.execute(text(f"INSERT INTO {statement}"))
+    upgrade(catalog.engine)
+    with catalog.read() as session:
+        accesses = session.scalars(select(Access).order_by(Access.id))
+        found = {
+            row.principal: [(t.topic, t.class_id, bool(t.allowed_at)) for t in row.topics]
+            for row in accesses
+        }
+        roles = [role.name for role in session.get_one(Access, 1).roles]
+    catalog.close()
+    assert roles == ["R"]
+    assert found == {
+        "output-told": [("out.o.c", 1, True)],
+        "send-untold": [("in.s", None, False)],
+        "output-ended": [],
+        "output-nothing": [],
+    }
+
+
+_FIRST_ROWS = """
+users VALUES (1, 'bob', '', false, false, 0, NULL, '2026-01-01')
+roles VALUES (1, 'R')
+objects VALUES (1, 'output', 'relation', 'o', 1, '2026-01-01', NULL, NULL)
+delivery_classes VALUES (1, 1, 'c', 'out.o.c', '1', false, '2026-01-01', NULL)
+accesses VALUES (1, 'output', 1, NULL, 1, 'output-told', 1, 'out.o.c', 'out.o.c', '2026-01-01', NULL, NULL)
+accesses VALUES (2, 'send', 1, NULL, 1, 'send-untold', NULL, 'in.s', NULL, '2026-01-01', NULL, NULL)
+accesses VALUES (3, 'output', 1, NULL, 1, 'output-ended', NULL, NULL, 'out.o.c', '2026-01-01', '2026-01-02', NULL)
+accesses VALUES (4, 'output', 1, NULL, 1, 'output-nothing', NULL, NULL, NULL, '2026-01-01', NULL, NULL)
+access_roles VALUES (1, 1)
+"""  # noqa: E501 - a row a line
 
 
 def test_tables_of_another_version_are_refused(catalog: Catalog) -> None:

@@ -171,6 +171,8 @@ def test_a_fingerprint_changes_with_what_a_run_depends_on() -> None:
         _query_run(classes=()),
         _query_run(classes=(FanOutClass("out.o.a", Clearance.of(1)),)),
         _query_run(classes=(FanOutClass("out.o.a", Clearance.of(20_000), weak=True),)),
+        _query_run(classes=(FanOutClass("out.o.a", Clearance.of(20_000), beyond=Clearance()),)),
+        _query_run(classes=(FanOutClass("out.o.a", Clearance.of(20_000), beyond=Clearance.of(1)),)),
         _query_run(sources=Label.of(1)),
         _query_run(plan=whole(Union((Source(RELATION), Source(RELATION))))),
         _query_run(plan=Plan(Source(RELATION), Emission.UPDATES)),

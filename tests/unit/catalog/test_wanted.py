@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from catalog.clearance import Clearance
+from catalog.delivery import Delivery
 from catalog.label import PUBLIC, Label
 from catalog.models import (
     DeliveryClass,
@@ -23,11 +24,12 @@ from catalog.plan import Source, Union
 from catalog.reach import reach
 from catalog.record_format import RecordFormat, TimeFormat
 from catalog.relation import Relation, RelationKind
-from catalog.runs import IngestRun, QueryRun, Run, RunReport
+from catalog.runs import IngestRun, QueryRun, Run, RunReport, fingerprint
 from catalog.schema import Attribute, Schema, Type
 from catalog.store import Catalog
 from catalog.stored_form import to_stored
 from catalog.wanted import (
+    fed_classes,
     forget_runs,
     is_in_step,
     report_applied,
@@ -194,6 +196,35 @@ def test_only_open_classes_are_fed(filled: Filled) -> None:
 def test_a_class_that_can_hold_nothing_is_left_out(filled: Filled, clearance: str) -> None:
     filled.delivery("out1", "none", clearance)
     assert filled.query("out1").classes == ()
+
+
+@pytest.mark.parametrize("beyond", [Label.of(0, 500).to_wire(), "", "garbage"])
+def test_a_difference_that_can_hold_nothing_is_left_out(filled: Filled, beyond: str) -> None:
+    filled.delivery("out1", "none", Label.of(0).to_wire(), beyond=beyond)
+    assert filled.query("out1").classes == ()
+
+
+def test_a_difference_is_beyond_what_it_says_within_the_reach(filled: Filled) -> None:
+    filled.delivery("out1", "more", Label.of(0, 500).to_wire(), beyond=Label.of(500).to_wire())
+    (found,) = filled.query("out1").classes
+    assert found.delivery == Delivery(Clearance.of(0), beyond=Clearance())
+
+
+def test_fed_are_the_classes_of_a_run_that_is_as_it_is_wanted(filled: Filled) -> None:
+    row = filled.delivery("out1", "one", Label.of(0).to_wire())
+    run = filled.query("out1")
+
+    def fed(state: str, mark: str) -> frozenset[int]:
+        with filled.world.catalog.bookkeeping() as session:
+            report_status(session, RunReport(run.name, state, "", mark), START)
+        with filled.world.catalog.read() as session:
+            return fed_classes(session, [row.id, row.id + 1])
+
+    assert fed("starting", fingerprint(run)) == frozenset()
+    assert fed("running", "another run") == frozenset()
+    assert fed("running", fingerprint(run)) == {row.id}
+    filled.delivery("out1", "two", Label.of(0).to_wire(), beyond="0")
+    assert fed("running", fingerprint(run)) == frozenset(), "it is about to be restarted"
 
 
 def test_a_class_without_categories_is_fed_from_a_public_output(filled: Filled) -> None:

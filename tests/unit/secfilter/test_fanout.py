@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as fn
 
-from catalog.clearance import Clearance, covers_weakly
+from catalog.clearance import Clearance
 from catalog.label import PUBLIC, Label
 from catalog.plan import Source
 from catalog.relation import Relation, RelationKind
@@ -135,14 +135,20 @@ bits = st.sets(st.sampled_from(REACH.categories())).map(lambda found: Label.of(*
     clearances=st.lists(bits, min_size=1, max_size=6),
     labels=st.lists(bits, min_size=1, max_size=20),
     sources=bits,
+    served=st.none() | bits.map(lambda found: Clearance(found.bits)),
 )
-def test_strong_and_weak_agree_with_the_catalogs_check(
-    spark: SparkSession, clearances: list[Label], labels: list[Label], sources: Label
+def test_the_fan_out_agrees_with_the_catalogs_check(
+    spark: SparkSession,
+    clearances: list[Label],
+    labels: list[Label],
+    sources: Label,
+    served: Clearance | None,
 ) -> None:
     classes = [
-        FanOutClass(f"{'weak' if weak else 'strong'}-{i}", Clearance(held.bits), weak)
+        FanOutClass(f"{weak}-{beyond}-{i}", Clearance(held.bits), weak, beyond)
         for i, held in enumerate(clearances)
         for weak in (False, True)
+        for beyond in {None, served}
     ]
     rows = [(*VALUES[:1], n, *VALUES[2:], label, str(n)) for n, label in enumerate(labels)]
     run = run_of(*classes, sources=sources)
@@ -151,6 +157,6 @@ def test_strong_and_weak_agree_with_the_catalogs_check(
         (c.topic, n)
         for c in classes
         for n, label in enumerate(labels)
-        if (covers_weakly(c.clearance, label, sources) if c.weak else c.clearance.covers(label))
+        if c.delivery.takes(label, sources)
     }
     assert got == expected

@@ -6,10 +6,18 @@ from dataclasses import dataclass
 from random import Random
 
 from confluent_kafka import Producer
-from sqlalchemy import or_, select
+from sqlalchemy import Select, select
 
 from catalog.label import Label
-from catalog.models import Access, AuditEntry, CategoryRow, DeliveryClass, Object, Withdrawal
+from catalog.models import (
+    Access,
+    AccessTopic,
+    AuditEntry,
+    CategoryRow,
+    DeliveryClass,
+    Object,
+    Withdrawal,
+)
 from catalog.settings import KafkaSettings, Settings
 from secadmin.control.platform import Platform
 from secadmin.kafka.acl import Operation, TopicAcl
@@ -76,7 +84,7 @@ def play(race: Race) -> History:
 
 
 def wanted_by(history: History, race: Race) -> dict[str, str | None]:
-    """By principal, the clearance of the topic that it may read."""
+    """By principal, the clearance of what it may read."""
     with race.platform.catalog.read() as session:
         named = select(Object.name, CategoryRow.kind, CategoryRow.bit).join(
             CategoryRow, CategoryRow.stream_id == Object.id
@@ -89,15 +97,37 @@ def wanted_by(history: History, race: Race) -> dict[str, str | None]:
 
 
 def in_catalog(race: Race) -> dict[str, str | None]:
-    """By principal of a live access, the clearance of its topic."""
-    classes = race.classes()
+    """By principal of a live access, the clearance that its topics show together.
+
+    They are a chain: each takes what is beyond the one before it.
+    """
+    found: dict[str, str | None] = {}
     with race.platform.catalog.read() as session:
-        rows = session.scalars(
-            select(Access)
-            .join(Object, Object.id == Access.object_id)
-            .where(Object.name == race.output, Access.ended_at.is_(None))
-        )
-        return {row.principal: classes[row.topic] if row.topic else None for row in rows}
+        for access in session.scalars(_live(race)):
+            classes = [row.delivery_class for row in access.topics if row.delivery_class]
+            beyond = {row.beyond: row.clearance for row in classes}
+            assert len(beyond) == len(classes) == len(access.topics)
+            assert not any(row.leaving for row in access.topics)
+            end = None
+            while beyond:
+                end = beyond.pop(end)
+            found[access.principal] = end
+    return found
+
+
+def reached(race: Race) -> set[tuple[str, str]]:
+    """Whom the catalog lets read which of the output's topics."""
+    with race.platform.catalog.read() as session:
+        accesses = session.scalars(_live(race))
+        return {(access.principal, row.topic) for access in accesses for row in access.topics}
+
+
+def _live(race: Race) -> Select[Access]:
+    return (
+        select(Access)
+        .join(Object, Object.id == Access.object_id)
+        .where(Object.name == race.output, Access.ended_at.is_(None))
+    )
 
 
 def readers(kafka: KafkaSettings, output: str) -> set[tuple[str, str]]:
@@ -116,10 +146,11 @@ def readers(kafka: KafkaSettings, output: str) -> set[tuple[str, str]]:
 def unfinished(race: Race) -> bool:
     """Whether something was decided that Kafka was not told yet."""
     topics = list(race.classes())
-    told = or_(Access.allowed_topic.is_(None), Access.allowed_topic != Access.topic)
     with race.platform.catalog.read() as session:
         withdrawn = select(Withdrawal.id).where(
             Withdrawal.topic.in_(topics), Withdrawal.done_at.is_(None)
         )
-        lacking = select(Access.id).where(Access.ended_at.is_(None), Access.topic.in_(topics), told)
+        lacking = select(AccessTopic.access_id).where(
+            AccessTopic.allowed_at.is_(None), AccessTopic.topic.in_(topics)
+        )
         return session.scalar(withdrawn) is not None or session.scalar(lacking) is not None

@@ -51,8 +51,7 @@ class Rounds:
             moments = list(
                 pool.map(lambda one, pause: self._take(one, pause, before), revocations, pauses)
             )
-        for topic in {before[principal] for principal in hit}:
-            assert topic is not None
+        for topic in {topic for principal in hit for topic in before[principal]}:
             self.around.flow.fill(topic)
         began, returned = min(m[0] for m in moments), max(m[1] for m in moments)
         for principal in hit:
@@ -86,7 +85,7 @@ class Rounds:
         ]
 
     def _take(
-        self, revocation: Revocation, pause: float, before: dict[str, str | None]
+        self, revocation: Revocation, pause: float, before: dict[str, set[str]]
     ) -> tuple[float, float]:
         """The call, at a random moment; when it began and when it returned."""
         time.sleep(pause)
@@ -95,8 +94,8 @@ class Rounds:
         returned = time.monotonic()
         after = self._topics()
         for principal in (member.principal for member in revocation.members):
-            assert after.get(principal) != before[principal], revocation.name
-            self._note(principal, before[principal], after.get(principal), (began, returned))
+            assert before[principal] - after[principal], revocation.name
+            self._note(principal, before[principal], after[principal], (began, returned))
         return began, returned
 
     def _carry_out(self, call: Callable[[], object]) -> None:
@@ -126,26 +125,39 @@ class Rounds:
             party.stop()
             self.retired.append(party)
             self._subscribe(member)
+        for member in _members(one for one in revocations if not one.ends):
+            if member.principal in self.parties:
+                self._begin_anew(member)
+
+    def _begin_anew(self, member: Member) -> None:
+        """Subscribe again where what was given back comes in a topic that the clients read not."""
+        party = self.parties[member.principal]
+        if party.subscription.topic in self._topics()[member.principal]:
+            return
+        party.stop()
+        self.retired.append(party)
+        self._noted(lambda: member.session.delete(f"/accesses/{member.principal}"))
+        del self.parties[member.principal]
+        self._subscribe(member)
 
     def _noted(self, give: Callable[[], object]) -> None:
-        """A call that gives; it takes, too, where somebody moves from one topic to another."""
+        """A call that gives, or ends a subscription; what each principal has lost or got by it."""
         before, began = self._topics(), time.monotonic()
         self._carry_out(give)
         returned, after = time.monotonic(), self._topics()
         for principal in self.parties:
-            old, new = before.get(principal), after.get(principal)
-            if old != new:
-                self._note(principal, old, new, (began, returned))
+            old, new = before.get(principal, set()), after.get(principal, set())
+            self._note(principal, old, new, (began, returned))
 
     def _note(
-        self, principal: str, old: str | None, new: str | None, call: tuple[float, float]
+        self, principal: str, old: set[str], new: set[str], call: tuple[float, float]
     ) -> None:
         began, returned = call
-        if old is not None:
-            self.around.ledger.lost(principal, old, returned)
-        if new is not None:
-            self.around.ledger.regained(principal, new, began)
-            self.around.flow.open(new)
+        for topic in old - new:
+            self.around.ledger.lost(principal, topic, returned)
+        for topic in new - old:
+            self.around.ledger.regained(principal, topic, began)
+            self.around.flow.open(topic)
 
     def _subscribe(self, member: Member) -> None:
         objects = self.team.objects
@@ -164,8 +176,8 @@ class Rounds:
         # Their requests have been taken up when the broker has answered a later one.
         self.around.platform.kafka.end_offsets(sorted(self.around.flow.started))
 
-    def _topics(self) -> dict[str, str | None]:
-        """The topic that the catalog lets each live principal of the team reach."""
+    def _topics(self) -> dict[str, set[str]]:
+        """The topics that the catalog lets each principal of the team reach."""
         names = [member.principal for member in self.team.members]
         return self.around.topics(names)
 

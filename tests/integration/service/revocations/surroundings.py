@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from catalog.models import Access
+from catalog.models import Access, AccessTopic
 from catalog.settings import KafkaSettings
 from secadmin.control.platform import Platform
 from secadmin.kafka.principals import Credentials
@@ -29,18 +29,24 @@ class Surroundings:
     ledger: Ledger
     folder: Path
 
-    def topics(self, principals: Collection[str]) -> dict[str, str | None]:
-        """The topic that the catalog lets each live principal reach."""
+    def topics(self, principals: Collection[str]) -> dict[str, set[str]]:
+        """The topics that the catalog lets each of the principals reach."""
+        own = (
+            select(Access.principal, AccessTopic.topic)
+            .join(AccessTopic, AccessTopic.access_id == Access.id)
+            .where(Access.principal.in_(principals))
+        )
+        found: dict[str, set[str]] = {principal: set() for principal in principals}
         with self.platform.catalog.read() as session:
-            own = select(Access.principal, Access.topic).where(Access.principal.in_(principals))
-            return {row.principal: row.topic for row in session.execute(own)}
+            for row in session.execute(own):
+                found[row.principal].add(row.topic)
+        return found
 
     def subscribe(self, user: Api, output: str, keep: bool = False) -> Subscription:
         """A subscription of the user to the output, whose topic is written to."""
         given = user.post(f"/outputs/{output}/subscriptions", keep=keep)
         credentials = Credentials(given["principal"], given["secret"])
-        topic = self.topics([credentials.username])[credentials.username]
-        assert topic is not None
+        (topic,) = self.topics([credentials.username])[credentials.username]
         self.flow.open(topic)
         return Subscription(self.settings, credentials, topic, output, self.folder)
 

@@ -15,10 +15,12 @@ from catalog.label import Label
 from catalog.migrations import upgrade
 from catalog.models import (
     Access,
+    AccessTopic,
     DeliveryClass,
     Grant,
     Membership,
     Object,
+    OutputInput,
     OutputRow,
     QueryRow,
     Session,
@@ -26,6 +28,7 @@ from catalog.models import (
     User,
     Withdrawal,
 )
+from catalog.plan import Plan, Source, Window
 from catalog.record_format import USUAL
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
@@ -42,9 +45,18 @@ from secadmin.control.settlement import (
 )
 from secadmin.kafka.principals import new_principal_name
 from tests.audit_key import AUDIT_KEY
+from tests.plans import grouped, updating
 from tests.unit.catalog.world import SettableClock, World
 
-SCHEMA = Schema((Attribute("a", Type.STRING),))
+SCHEMA = Schema((Attribute("t", Type.TIMESTAMP), Attribute("a", Type.STRING)))
+UPDATES = updating(
+    grouped(
+        Source(Relation(90, "in", RelationKind.STREAM, SCHEMA, "t", 0, Label.of(0))),
+        Window(1_000, 1_000),
+        (),
+        (),
+    )
+)
 IN1, IN2 = 0, 70
 
 
@@ -75,16 +87,28 @@ class Place:
         with self.catalog.read() as session:
             return session.get_one(Access, access.id)
 
+    def topics(self, access: Access) -> dict[str, AccessTopic]:
+        """The topics that it reaches, by name."""
+        own = select(AccessTopic).where(AccessTopic.access_id == access.id)
+        with self.catalog.read() as session:
+            return {row.topic: row for row in session.scalars(own)}
+
     def topic(self, access: Access) -> str | None:
-        """The topic that it reaches."""
-        return self.read(access).topic
+        """The one topic that it reaches, besides such as leave."""
+        staying = [name for name, row in self.topics(access).items() if not row.leaving]
+        assert len(staying) <= 1
+        return staying[0] if staying else None
 
     def class_of(self, access: Access) -> DeliveryClass:
-        """The class that it reads."""
+        """The class of that one topic."""
+        (found,) = self.classes(self.topic(access))
+        return found
+
+    def classes(self, *topics: str | None) -> list[DeliveryClass]:
+        """The classes of these topics."""
         with self.catalog.read() as session:
-            found = session.get_one(DeliveryClass, self.read(access).class_id)
-            assert found.topic == self.topic(access)
-            return found
+            found = {row.topic: row for row in session.scalars(select(DeliveryClass))}
+        return [found[str(topic)] for topic in topics]
 
     def withdrawals(self) -> set[tuple[str, str]]:
         """(principal, topic) of all that was taken, at the time at which it was."""
@@ -166,7 +190,9 @@ def add_stream(world: World, name: str, bit: int) -> None:
     )
 
 
-def add_output(world: World, name: str, reach: Label, *, public: bool = False) -> None:
+def add_output(
+    world: World, name: str, reach: Label, *, public: bool = False, plan: Plan | None = None
+) -> None:
     output = world.object(f"output {name}", owner="joe")
     relation = Relation(output.id, name, RelationKind.OUTPUT, SCHEMA, None, 0, reach, public)
     world.add(
@@ -174,7 +200,7 @@ def add_output(world: World, name: str, reach: Label, *, public: bool = False) -
             object_id=output.id,
             query_id=world.get_object("query q").id,
             relation=to_stored(relation),
-            plan={},
+            plan=to_stored(plan or Plan(Source(relation))),
             starting_offsets={},
             slots=1,
             retention_ms=1,
@@ -247,10 +273,15 @@ def test_less_clearance_takes_the_topic_and_gives_another(place: Place) -> None:
     assert place.topic(access) not in (None, before)
     assert place.class_of(access).clearance == Label.of(IN1).to_wire()
     assert place.withdrawals() == {(access.principal, before)}
-    # The class that is there is found again.
+    # What grows again keeps what it has; the class that is there is for who begins with it.
+    less = str(place.topic(access))
     place.world.grant("R", "READ TUPLE", "stream in2")
     place.settle()
-    assert place.topic(access) == before
+    assert less in place.topics(access) and before not in place.topics(access)
+    place.world.member("joe", "R")
+    another = place.access("joe")
+    place.settle(Access.id == another.id)
+    assert place.topic(another) == before
 
 
 @pytest.mark.parametrize(
@@ -271,8 +302,8 @@ def test_without_one_of_its_rights_an_access_reaches_nothing(
         before = str(place.topic(access))
         place.revoke(permission, what)
         assert place.settle() == {before}
-        now = place.read(access)
-        assert (now.topic, now.class_id, now.ended_at) == (None, None, None)
+        assert place.topics(access) == {}
+        assert place.read(access).ended_at is None
         assert (access.principal, before) in place.withdrawals()
         place.world.grant("R", permission, what)
     place.settle()
@@ -295,8 +326,8 @@ def test_senders_and_quarantines_have_the_topics_of_their_stream(place: Place) -
     place.world.member("joe", "R")
     assert place.settle() == {"in.in1", "quarantine.in2"}
     for access, topic in ((send, "in.in1"), (quarantine, "quarantine.in2")):
-        now = place.read(access)
-        assert (now.topic, now.class_id) == (topic, None)
+        ((name, row),) = place.topics(access).items()
+        assert (name, row.class_id) == (topic, None)
 
 
 def test_a_quarantine_needs_all_that_the_stream_can_carry(place: Place) -> None:
@@ -340,6 +371,89 @@ def test_weak_delivery_and_closed_classes_have_classes_of_their_own(place: Place
     assert place.topic(access) not in seen
 
 
+def test_rights_that_grow_keep_the_topic_and_get_one_more(place: Place) -> None:
+    place.revoke("READ TUPLE", "stream in2")
+    access = place.access()
+    place.settle()
+    first = str(place.topic(access))
+    place.world.grant("R", "READ TUPLE", "stream in2")
+    told = place.settle()
+    assert first not in told, "Kafka has nothing to do with the topic that stays"
+    assert place.withdrawals() == set()
+    (second,) = place.topics(access).keys() - {first}
+    assert told == {second}
+    whole, difference = place.classes(first, second)
+    assert (whole.clearance, whole.beyond) == (Label.of(IN1).to_wire(), None)
+    assert difference.clearance == Label.of(IN1, IN2).to_wire()
+    assert difference.beyond == Label.of(IN1).to_wire()
+    # And what is taken again is in the one that was added.
+    place.revoke("READ TUPLE", "stream in2")
+    assert place.settle() == {second}
+    assert place.withdrawals() == {(access.principal, second)}
+    assert place.topics(access).keys() == {first}
+
+
+def test_one_call_gives_and_takes(place: Place) -> None:
+    """As SEND does, which takes an aggregate; here one stream goes and another one comes."""
+    place.revoke("READ TUPLE", "stream in2")
+    access = place.access()
+    place.settle()
+    before = str(place.topic(access))
+    place.revoke("READ TUPLE", "stream in1")
+    place.world.grant("R", "READ TUPLE", "stream in2")
+    assert place.settle() == {before, place.topic(access)}
+    assert place.withdrawals() == {(access.principal, before)}
+    assert place.class_of(access).clearance == Label.of(IN2).to_wire()
+
+
+@pytest.mark.parametrize("by", ["weak delivery", "updates", "updates of what is read"])
+def test_elsewhere_a_whole_class_is_opened_beside(place: Place, by: str) -> None:
+    output = place.world.get_object("output out1").id
+    if by == "weak delivery":
+        place.world.edit(OutputRow, output, weak=True)
+    elif by == "updates":
+        place.world.edit(OutputRow, output, plan=to_stored(UPDATES))
+    else:
+        add_output(place.world, "sums", Label(0), plan=UPDATES)
+        read = place.world.get_object("output sums").id
+        place.world.add(OutputInput(output_id=output, relation_id=read))
+    place.revoke("READ TUPLE", "stream in2")
+    access = place.access()
+    place.settle()
+    before = str(place.topic(access))
+    place.world.grant("R", "READ TUPLE", "stream in2")
+    place.settle()
+    assert place.withdrawals() == set(), "both are read until the new one is fed"
+    assert place.topics(access)[before].leaving
+    found = place.class_of(access)
+    assert (found.clearance, found.beyond) == (Label.of(IN1, IN2).to_wire(), None)
+    # Taken before it was fed: its reader goes on where it was.
+    place.revoke("READ TUPLE", "stream in2")
+    assert place.settle() == {found.topic}
+    assert place.topic(access) == before
+
+
+def test_settling_twice_in_one_change_is_settling_once(place: Place) -> None:
+    access = place.access()
+    with place.catalog.change("test") as change:
+        settlement = Settlement(change, change.now)
+        settlement.settle(Access.id == access.id)
+        settlement.settle(Access.id > 0)
+        change.audit("settle", "test")
+    assert place.withdrawals() == set()
+    assert settlement.topics == {place.topic(access)}
+
+
+def test_a_class_that_cannot_be_read_is_cut(place: Place) -> None:
+    access = place.access()
+    place.settle()
+    before = place.topic(access)
+    place.world.edit(DeliveryClass, place.class_of(access).id, beyond="garbage")
+    place.settle()
+    assert place.withdrawals() == {(access.principal, before)}
+    assert place.topic(access) != before
+
+
 ENDS: dict[str, Callable[[Place, Access], object]] = {
     "the session ended": lambda place, access: place.world.edit(
         Session, access.session_id, ended_at=place.catalog.clock()
@@ -364,9 +478,8 @@ def test_an_access_ends(place: Place, end: Callable[[Place, Access], object]) ->
     end(place, access)
     place.catalog.clock.advance(seconds=1)  # type: ignore[attr-defined]
     assert place.settle(of_user(place.world.get(User, "bob"))) == {before}
-    now = place.read(access)
-    assert (now.topic, now.class_id) == (None, None)
-    assert now.ended_at == place.catalog.clock()
+    assert place.topics(access) == {}
+    assert place.read(access).ended_at == place.catalog.clock()
     assert place.withdrawals() == {(access.principal, before)}
     assert place.topic(kept) == before
 

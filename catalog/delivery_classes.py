@@ -1,0 +1,44 @@
+"""Delivery classes as the catalog stores them, and what decides how an output's classes grow."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from catalog.clearance import Clearance
+from catalog.delivery import Delivery
+from catalog.label import Label
+from catalog.models import DeliveryClass, OutputInput, OutputRow
+from catalog.plan import Emission, Plan
+from catalog.stored_form import from_stored
+
+
+def delivery_of(row: DeliveryClass) -> Delivery | None:
+    """What the class takes; None, which is nothing, where that cannot be read."""
+    clearance = Label.from_wire(row.clearance)
+    if clearance is None:
+        return None
+    if row.beyond is None:
+        return Delivery(Clearance(clearance.bits), row.weak)
+    beyond = Label.from_wire(row.beyond)
+    if beyond is None:
+        return None
+    return Delivery(Clearance(clearance.bits), row.weak, Clearance(beyond.bits))
+
+
+def only_appends(session: Session, output_id: int) -> bool:
+    """Whether no result of the output takes the place of an earlier one.
+
+    So it is where neither its plan nor that of an output which it reads, at any distance, gives
+    updates. A window's updates belong together, and must not be spread over several topics.
+    """
+    looked_at: set[int] = set()
+    left = {output_id}
+    while left:
+        rows = session.scalars(select(OutputRow).where(OutputRow.object_id.in_(left)))
+        if any(from_stored(Plan, row.plan).emission is Emission.UPDATES for row in rows):
+            return False
+        looked_at |= left
+        read = select(OutputInput.relation_id).where(OutputInput.output_id.in_(left))
+        left = set(session.scalars(read)) - looked_at
+    return True

@@ -1,0 +1,111 @@
+"""The topics of an access: what a change gives to it and takes from it, in its transaction."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import bindparam, orm, select
+
+from catalog.clearance import Clearance
+from catalog.delivery import Delivery
+from catalog.delivery_classes import delivery_of
+from catalog.label import Label
+from catalog.models import Access, AccessTopic, DeliveryClass, Object, Withdrawal
+from catalog.topics import out_topic
+from secadmin.control.held_topics import Held, next_step
+
+_OPEN_CLASSES = select(DeliveryClass).where(
+    DeliveryClass.output_id == bindparam("output"),
+    DeliveryClass.clearance == bindparam("clearance"),
+    DeliveryClass.weak == bindparam("weak"),
+    DeliveryClass.closed_at.is_(None),
+)
+
+
+@dataclass
+class AccessTopics:
+    """Changes the topics of accesses; `told` collects those that Kafka must be told about."""
+
+    session: orm.Session
+    now: datetime
+    told: set[str]
+    _classes: dict[tuple[int, Delivery], DeliveryClass] = field(default_factory=dict)
+
+    def reach(self, access: Access, topic: str | None) -> None:
+        """Let the access reach this topic alone, or nothing."""
+        for row in list(access.topics):
+            if row.topic != topic:
+                self._cut(access, row)
+        if topic is not None and not access.topics:
+            self._add(access, topic, None)
+
+    def deliver(
+        self,
+        access: Access,
+        output: Object,
+        rights: Delivery,
+        grows_by_difference: Callable[[], bool],
+    ) -> None:
+        """Let a subscription reach what delivers exactly what these rights cover."""
+        rows = {row.topic: row for row in access.topics}
+        step = next_step([_held(row) for row in access.topics], rights, grows_by_difference)
+        for topic, row in rows.items():
+            row.leaving = topic in step.leave
+            if topic in step.cut:
+                self._cut(access, row)
+        if step.add is not None:
+            found = self._class(output, step.add)
+            self._add(access, found.topic, found)
+
+    def cut_leaving(self, access: Access) -> None:
+        """Take from the access what others of its topics have taken the place of."""
+        for row in [row for row in access.topics if row.leaving]:
+            self._cut(access, row)
+
+    def _cut(self, access: Access, row: AccessTopic) -> None:
+        lost = Withdrawal(principal=access.principal, topic=row.topic, decided_at=self.now)
+        self.session.add(lost)
+        self.told.add(row.topic)
+        access.topics.remove(row)
+
+    def _add(self, access: Access, topic: str, of: DeliveryClass | None) -> None:
+        access.topics.append(AccessTopic(topic=topic, delivery_class=of, leaving=False))
+        self.told.add(topic)
+
+    def _class(self, output: Object, delivery: Delivery) -> DeliveryClass:
+        """The output's open class that delivers this, which all subscriptions share."""
+        key = output.id, delivery
+        if key not in self._classes:
+            wire = Label(delivery.clearance.bits).to_wire()
+            asked = {"output": output.id, "clearance": wire, "weak": delivery.weak}
+            rows = self.session.scalars(_OPEN_CLASSES, asked)
+            found = next((row for row in rows if delivery_of(row) == delivery), None)
+            self._classes[key] = found or self._new_class(output, delivery)
+        return self._classes[key]
+
+    def _new_class(self, output: Object, delivery: Delivery) -> DeliveryClass:
+        name = secrets.token_hex(8)
+        beyond = delivery.beyond
+        made = DeliveryClass(
+            output_id=output.id,
+            name=name,
+            topic=out_topic(output.name, name),
+            clearance=Label(delivery.clearance.bits).to_wire(),
+            beyond=None if beyond is None else Label(beyond.bits).to_wire(),
+            weak=delivery.weak,
+        )
+        self.session.add(made)
+        self.session.flush()
+        return made
+
+
+def _held(row: AccessTopic) -> Held:
+    found = row.delivery_class
+    delivery = delivery_of(found) if found is not None else None
+    if found is None or delivery is None:
+        # Nobody can say what it holds: it is as good as closed.
+        return Held(row.topic, Delivery(Clearance()), closed=True)
+    return Held(row.topic, delivery, found.closed_at is not None, row.leaving)
