@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from itertools import groupby
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, aliased
 
+from catalog.assignments import assigned_to, engine_of, note_change, parked
 from catalog.clearance import Clearance
+from catalog.engines import INGEST
 from catalog.label import PUBLIC, Label
 from catalog.models import (
     CategoryRow,
     DeliveryClass,
     Generation,
+    Heartbeat,
     Object,
     OutputInput,
     OutputRow,
@@ -27,7 +30,9 @@ from catalog.models import (
 )
 from catalog.plan_check import reach
 from catalog.plan_json import decode, decode_plan
+from catalog.pulse import heartbeat_of
 from catalog.relation import Relation
+from catalog.run_names import ingest_run_name, query_run_name
 from catalog.runs import (
     FanOutClass,
     IngestRun,
@@ -44,47 +49,45 @@ NOTHING_APPLIED = -1
 _MESSAGE_LENGTH = 2_000
 
 
-def ingest_run_name(group: int) -> str:
-    """The name of the run that serves a group of streams."""
-    return f"ingest-{group}"
-
-
-def query_run_name(output_id: int) -> str:
-    """The name of the run that computes an output."""
-    return f"query-{output_id}"
-
-
 def generation(session: Session) -> int:
     """The number of changes so far of what should run."""
     row = session.get(Generation, GENERATION_ID, populate_existing=True)
     return row.value if row is not None else 0
 
 
-def wanted_runs(session: Session) -> tuple[Run, ...]:
+def wanted_runs(session: Session, engine: str | None = None) -> tuple[Run, ...]:
     """Everything that should run, in an order that only changes with what should run.
 
-    A run that writes a topic whose fence is not proven stands still; it misses nothing.
+    With the name of an `engine`, what should run there. A run that writes a topic whose fence is
+    not proven stands still; it misses nothing.
     """
     sources = _source_bits(session)
     unproven = _unproven_topics(session)
-    runs: list[Run] = [*_ingest_runs(session, sources), *_query_runs(session, sources)]
+    runs: list[Run] = []
+    if engine in (None, INGEST):
+        runs += _ingest_runs(session, sources)
+    if engine != INGEST:
+        runs += _query_runs(session, sources, engine)
     return tuple(run for run in runs if not unproven & _delivers_to(run))
 
 
-def report_applied(session: Session, applied: int) -> None:
-    """Note that each run has told what it uses of this generation; call it in `bookkeeping`."""
-    row = update(Generation).where(Generation.id == GENERATION_ID)
-    session.execute(row.values(applied=applied))
+def report_applied(session: Session, engine: str, applied: int) -> None:
+    """Note that each run of the engine has told what it uses of this generation.
+
+    Call it in `bookkeeping`.
+    """
+    heartbeat_of(session, engine).applied = applied
+    session.flush()
 
 
-def is_fed(session: Session, class_id: int) -> bool:
-    """Whether the runner says that it feeds the class: then nothing that comes is missed."""
+def is_fed(session: Session, class_id: int, living: Container[str]) -> bool:
+    """Whether an engine that is alive feeds the class: then nothing that comes is missed."""
     row = session.get(DeliveryClass, class_id)
     if row is None:
         return False
     name = query_run_name(row.output_id)
     status = session.get(RunStatus, name, populate_existing=True)
-    if status is None or status.state != "running":
+    if status is None or status.state != "running" or engine_of(session, name) not in living:
         return False
     wanted = next((run for run in wanted_runs(session) if run.name == name), None)
     fed = isinstance(wanted, QueryRun) and any(c.topic == row.topic for c in wanted.classes)
@@ -94,6 +97,8 @@ def is_fed(session: Session, class_id: int) -> bool:
 def report_status(session: Session, report: RunReport, now: datetime) -> None:
     """Note what a run is doing; call it inside `Catalog.bookkeeping`. No message holds data."""
     before = session.get(RunStatus, report.name, populate_existing=True)
+    if before is None or before.fingerprint != report.fingerprint:
+        note_change(session, report.name)
     counts = Counter(before.counts if before else {})
     counts.update(report.counted)
     status = RunStatus(
@@ -110,32 +115,42 @@ def report_status(session: Session, report: RunReport, now: datetime) -> None:
     session.flush()
 
 
-def forget_runs(session: Session) -> None:
-    """A runner begins: nothing runs yet, whatever another one said; call it in `bookkeeping`."""
-    session.execute(update(RunStatus).values(state="stopped", message="", topics=[]))
-    report_applied(session, NOTHING_APPLIED)
+def forget_runs(session: Session, engine: str) -> None:
+    """An engine begins: nothing runs in it yet, whatever it said; call it in `bookkeeping`."""
+    names = list(session.scalars(select(RunStatus.name)))
+    own = [name for name in names if engine_of(session, name) == engine]
+    said = update(RunStatus).where(RunStatus.name.in_(own))
+    session.execute(said.values(state="stopped", message="", topics=[]))
+    report_applied(session, engine, NOTHING_APPLIED)
 
 
-def report_faults(session: Session, faults: Mapping[str, str], now: datetime) -> None:
-    """Note which topics are not what they should be; call it inside `Catalog.bookkeeping`."""
-    known = {row.topic: row for row in session.scalars(select(TopicFault))}
+def report_faults(session: Session, engine: str, faults: Mapping[str, str], now: datetime) -> None:
+    """Note which topics of the engine are not what they should be; call it in `bookkeeping`."""
+    own = select(TopicFault).where(TopicFault.engine == engine)
+    known = {row.topic: row for row in session.scalars(own)}
     for topic, row in known.items():
         if topic not in faults:
             session.delete(row)
     for topic, reason in faults.items():
         since = known[topic].since if topic in known else now
-        session.merge(TopicFault(topic=topic, reason=reason, since=since))
+        session.merge(TopicFault(topic=topic, engine=engine, reason=reason, since=since))
     session.flush()
 
 
-def is_in_step(session: Session) -> bool:
-    """Whether the runner has seen the last change of what should run."""
-    row = session.get(Generation, GENERATION_ID, populate_existing=True)
-    return row is not None and row.value == row.applied
+def is_in_step(session: Session, engine: str | None = None) -> bool:
+    """Whether all engines, or that one, have seen the last change of what should run.
+
+    Nothing runs in an engine that has ended as it should.
+    """
+    rows = select(Heartbeat.applied).where(Heartbeat.ended.is_(False))
+    if engine is not None:
+        rows = rows.where(Heartbeat.engine == engine)
+    applied = set(session.scalars(rows))
+    return applied == {generation(session)}
 
 
 def used_topics(session: Session) -> frozenset[str]:
-    """The topics that runs use, or are about to use, as the runner says."""
+    """The topics that runs use, or are about to use, as the engines say."""
     return frozenset(
         topic for topics in session.scalars(select(RunStatus.topics)) for topic in topics
     )
@@ -185,7 +200,9 @@ def _ingest_stream(row: StreamRow, sources: Mapping[int, int]) -> IngestStream |
     return IngestStream(relation, label, row.max_ahead_ms, row.max_bytes, written, row.partitions)
 
 
-def _query_runs(session: Session, sources: Mapping[int, int]) -> Iterable[QueryRun]:
+def _query_runs(
+    session: Session, sources: Mapping[int, int], engine: str | None
+) -> Iterable[QueryRun]:
     owner = aliased(Object)
     query = (
         select(OutputRow)
@@ -198,7 +215,10 @@ def _query_runs(session: Session, sources: Mapping[int, int]) -> Iterable[QueryR
     classes = _open_classes(session)
     read = _read_by_others(session)
     of_sources = Label.of(*sources.values())
-    for row in session.scalars(query):
+    here = assigned_to(session, engine) if engine is not None else None
+    for row in session.scalars(query.where(OutputRow.object_id.not_in(parked(session)))):
+        if here is not None and row.object_id not in here:
+            continue
         output = _relation(row.relation)
         plan = decode_plan(row.plan)
         fed = (_fan_out(cls, output) for cls in classes.get(row.object_id, ()))

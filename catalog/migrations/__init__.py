@@ -18,8 +18,8 @@ from catalog.outage import outages_translated
 _LOCK = 7_305_004
 
 
-def upgrade(engine: Engine) -> None:
-    """Bring the tables to the newest revision, in one transaction; do nothing where they are.
+def upgrade(engine: Engine, revision: str = "head") -> None:
+    """Bring the tables to that revision, in one transaction; do nothing where they are.
 
     Safe when several services start at once: one goes first, the others find nothing to do.
     Raises Unavailable where the database is away, InvalidInput for tables of another version.
@@ -32,7 +32,7 @@ def upgrade(engine: Engine) -> None:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
         config.attributes["connection"] = connection
         _require_known(connection, config)
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
 
 
 def _require_known(connection: Connection, config: Config) -> None:

@@ -110,7 +110,7 @@ def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:
             .where(Access.user_id == view.subject.user_id, Access.ended_at.is_(None))
             .order_by(Access.id)
         )
-        alive = platform.pulse.beats(view.session)
+        living = platform.pulse.living(view.session)
         return [
             AccessView(
                 principal=access.principal,
@@ -118,7 +118,7 @@ def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:
                 name=name,
                 keep=access.session_id is None,
                 active=access.topic is not None,
-                fed=access.class_id is None or (alive and is_fed(view.session, access.class_id)),
+                fed=access.class_id is None or is_fed(view.session, access.class_id, living),
                 created_at=access.created_at,
             )
             for access, name in view.session.execute(own)

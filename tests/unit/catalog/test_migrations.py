@@ -10,10 +10,13 @@ from sqlalchemy import text
 
 from catalog.audit import AuditReport, Outcome, verify
 from catalog.engine import for_writing
+from catalog.engines import FIRST
 from catalog.errors import InvalidInput
 from catalog.migrations import upgrade
 from catalog.models import Base
+from catalog.pulse import beat
 from catalog.store import Catalog
+from catalog.wanted import generation, is_in_step
 from tests.audit_key import AUDIT_KEY
 
 
@@ -32,6 +35,21 @@ def test_upgrading_again_changes_nothing(catalog: Catalog) -> None:
     upgrade(catalog.engine)
     with catalog.read() as session:
         assert verify(session, AUDIT_KEY) == AuditReport(1)
+
+
+def test_the_first_tables_get_engines(empty_url: str) -> None:
+    catalog = Catalog(empty_url, AUDIT_KEY)
+    upgrade(catalog.engine, "v0_2_1")
+    with for_writing(catalog.engine).begin() as connection:
+        connection.execute(text("UPDATE generation SET value = 7, applied = 7"))
+        connection.execute(text("INSERT INTO heartbeats (part, beats) VALUES ('runner', 3)"))
+    upgrade(catalog.engine)
+    with catalog.read() as session:
+        assert generation(session) == 7
+        assert not is_in_step(session), "no engine has told what it uses"
+    with catalog.bookkeeping() as session:
+        assert beat(session, FIRST) == 1
+    catalog.close()
 
 
 def test_tables_of_another_version_are_refused(catalog: Catalog) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from catalog.clearance import Clearance
+from catalog.engines import FIRST
 from catalog.label import PUBLIC, Label
 from catalog.models import (
     DeliveryClass,
@@ -259,11 +260,11 @@ def test_a_runner_that_begins_takes_back_what_another_one_said(catalog: Catalog)
     with catalog.bookkeeping() as session:
         report = RunReport("query-9", "running", topics=frozenset({"lab.a"}))
         report_status(session, report, START)
-        report_applied(session, 0)
+        report_applied(session, FIRST, 0)
     with catalog.read() as session:
         assert is_in_step(session) and used_topics(session) == {"lab.a"}
     with catalog.bookkeeping() as session:
-        forget_runs(session)
+        forget_runs(session, FIRST)
     with catalog.read() as session:
         assert not is_in_step(session) and used_topics(session) == frozenset()
 
@@ -271,7 +272,7 @@ def test_a_runner_that_begins_takes_back_what_another_one_said(catalog: Catalog)
 def test_a_fault_keeps_its_beginning_and_goes_when_it_is_over(catalog: Catalog) -> None:
     for later, faults in ((0, {"in.a": "gone", "in.b": "gone"}), (5, {"in.a": "anew"})):
         with catalog.bookkeeping() as session:
-            report_faults(session, faults, START + timedelta(seconds=later))
+            report_faults(session, FIRST, faults, START + timedelta(seconds=later))
     with catalog.read() as session:
         (fault,) = session.query(TopicFault)
         assert (fault.topic, fault.reason, fault.since) == ("in.a", "anew", START)
