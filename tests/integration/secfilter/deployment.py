@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from catalog.assignments import assign
 from catalog.bootstrap import ensure_initialised
 from catalog.engines import FIRST, INGEST, all_engines
 from catalog.label import Label
@@ -51,7 +52,7 @@ class Engines:
         for process in killed:
             process.wait()
 
-    def join(self, others: Engines) -> None:
+    def join(self, others: "Engines") -> None:
         """Take over what was started since."""
         self.processes.update(others.processes)
 
@@ -103,7 +104,7 @@ class Deployment:
         self.catalog = Catalog(url, AUDIT_KEY)
         ensure_initialised(self.catalog, self.folder / "first.password")
 
-    def start(self, *engines: str) -> Engines:
+    def start(self, *engines: str) -> "Engines":
         """Start these engines, or ingest and one for queries, and wait until they are ready."""
         started = {name: self.launch(name) for name in engines or (INGEST, FIRST)}
         deadline = time.monotonic() + 180
