@@ -145,7 +145,8 @@ def is_in_step(session: Session, engine: str | None = None) -> bool:
     rows = select(Heartbeat.applied).where(Heartbeat.ended.is_(False))
     if engine is not None:
         rows = rows.where(Heartbeat.engine == engine)
-    applied = set(session.scalars(rows))
+    # While no engine has begun yet, nothing was ever wanted, or what was is not applied.
+    applied = set(session.scalars(rows)) or {0}
     return applied == {generation(session)}
 
 
