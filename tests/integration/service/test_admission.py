@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fastapi.testclient import TestClient
+from sqlalchemy import func, select
 
 from catalog.admission import taken_slots
 from catalog.engines import FIRST
 from catalog.limits import Limits
+from catalog.models import Object, StreamRow
 from secadmin.control.platform import Platform
 from secadmin.service.app import create_app
 from tests.integration.service.conftest import Api, add_stream
@@ -77,3 +79,22 @@ def test_a_full_engine_takes_and_starts_no_query(
         admin.post(f"/queries/{name}/stop")
         assert there.call("POST", f"/queries/{name}/start").status_code == 409
     admin.post(f"/queries/{name}/start")
+
+
+def test_a_full_ingest_takes_no_stream(admin: Api, fresh: Fresh, platform: Platform) -> None:
+    stream, schema = fresh("in"), fresh("s")
+    add_stream(admin, stream, schema)
+    with platform.catalog.read() as session:
+        taken = session.scalar(
+            select(func.sum(StreamRow.partitions))
+            .join(Object, Object.id == StreamRow.object_id)
+            .where(Object.removed_at.is_(None))
+        )
+    full = create_app(replace(platform, limits=Limits(slots=taken or 0)))
+    with TestClient(full) as client:
+        more = {"name": fresh("in"), "schema": schema, "event_time": "ts"}
+        answer = Api(client, admin.token).call("POST", "/streams", json=more)
+    assert answer.status_code == 409
+    assert "ingest is full: the stream takes 1 tasks" in answer.json()["detail"]
+    assert f"and 0 of {taken} are free" in answer.json()["detail"]
+    admin.delete(f"/streams/{stream}")
