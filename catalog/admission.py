@@ -1,16 +1,18 @@
-"""Whether the engine can carry a query: decided when it is added or started."""
+"""Whether an engine can carry a query, or a stream: decided when it is added or started."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Collection, Container, Mapping, Sized
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from catalog.balance import balanced
 from catalog.checked_plan import CheckedPlan
+from catalog.engines import FIRST
 from catalog.errors import Conflict, InvalidInput
 from catalog.limits import Limits
-from catalog.models import Object, OutputRow, QueryRow, StreamRow
+from catalog.models import Assignment, Object, OutputRow, QueryRow, StreamRow
 from catalog.plan import Plan, source_nodes
 
 
@@ -36,31 +38,56 @@ def slots_of(plan: Plan, partitions: Mapping[str, Sized]) -> int:
     return sum(len(partitions[each.relation.topic]) for each in source_nodes(plan))
 
 
-def require_slots(session: Session, wanted: int, limits: Limits) -> None:
-    """Raise Conflict where so many more tasks do not fit beside those of all that runs."""
-    taken = _ingesting(session) + _querying(session)
-    if taken + wanted > limits.slots:
+def engines_for(
+    session: Session, slots: Mapping[int, int], engines: Collection[str], limits: Limits
+) -> Mapping[int, str]:
+    """The engine that has room for each execution; `slots` are how many tasks each takes.
+
+    Raises Conflict where they do not all fit beside what runs.
+    """
+    taken = taken_slots(session, engines, besides=slots)
+    found = balanced(slots, taken, limits.slots)
+    if found is None:
+        free = max(0, limits.slots - min(taken.values()))
         raise Conflict(
-            f"the engine is full: the query takes {wanted} tasks, one for each partition of each "
-            f"of its sources, and {max(0, limits.slots - taken)} of {limits.slots} are free; "
+            f"the engine is full: the query takes {sum(slots.values())} tasks, one for each "
+            f"partition of each of its sources, and {free} of {limits.slots} are free; "
             "stop another query first, or read fewer partitions"
         )
+    return found
 
 
-def _ingesting(session: Session) -> int:
-    partitions = (
+def taken_slots(
+    session: Session, engines: Collection[str], besides: Container[int] = ()
+) -> dict[str, int]:
+    """How many tasks of each query engine are taken by what runs, other than `besides`."""
+    running = (
+        select(OutputRow.object_id, OutputRow.slots, Assignment.home)
+        .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
+        .join(Object, Object.id == OutputRow.object_id)
+        .join(Assignment, Assignment.output_id == OutputRow.object_id, isouter=True)
+        .where(QueryRow.running, Object.removed_at.is_(None))
+        .where(func.coalesce(Assignment.parked_because, "") == "")
+    )
+    taken = dict.fromkeys(engines, 0)
+    for row in session.execute(running):
+        home = row.home or FIRST
+        if home in taken and row.object_id not in besides:
+            taken[home] += row.slots
+    return taken
+
+
+def require_ingest_slots(session: Session, wanted: int, limits: Limits) -> None:
+    """Raise Conflict where ingest has no room for a stream of so many partitions."""
+    live = (
         select(func.sum(StreamRow.partitions))
         .join(Object, Object.id == StreamRow.object_id)
         .where(Object.removed_at.is_(None))
     )
-    return session.scalar(partitions) or 0
-
-
-def _querying(session: Session) -> int:
-    slots = (
-        select(func.sum(OutputRow.slots))
-        .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
-        .join(Object, Object.id == OutputRow.object_id)
-        .where(QueryRow.running, Object.removed_at.is_(None))
-    )
-    return session.scalar(slots) or 0
+    taken = session.scalar(live) or 0
+    if taken + wanted > limits.slots:
+        raise Conflict(
+            f"ingest is full: the stream takes {wanted} tasks, one for each of its partitions, and "
+            f"{max(0, limits.slots - taken)} of {limits.slots} are free; remove a stream first, or "
+            "ask for fewer partitions"
+        )

@@ -11,12 +11,13 @@ from catalog.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The defaults suit the default engine: local[256], 1 GB of heap.
+    """The defaults suit the default engines: local[256], 1 GB of heap.
 
     `sources` is how often one query may read streams and outputs, a stream that is read twice
     counted twice. `window_copies` is in how many windows of one query a tuple may be (size ÷
-    slide, summed over its windows): each is state. `slots` are the engine's tasks: each source of
-    each running query takes one for each partition, and so does ingest for each of a stream.
+    slide, summed over its windows): each is state. `slots` are
+    the tasks of one engine: each source of each running query takes one for each partition, in the
+    engine of the query; each partition of a stream takes one, in the engine of ingest.
     """
 
     sources: int = 64

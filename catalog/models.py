@@ -335,36 +335,63 @@ class RunStatus(Base):
 
 
 class Heartbeat(Base):
-    """How often a part of the platform has said that it is alive; no time, for no clock is shared.
+    """How often an engine has said that it is alive; no time, for no clock is shared.
 
-    What looks at it sees whether it goes on (`catalog.pulse`).
+    What looks at it sees whether it goes on (`catalog.pulse`). `applied` is the generation that the
+    engine has seen: since then each `RunStatus` of its runs says which topics the run uses. Its
+    process began at the beat `began`. It has died `deaths` times since it last lived long.
     """
 
     __tablename__ = "heartbeats"
-    part: Mapped[str] = mapped_column(String(64), primary_key=True)
-    beats: Mapped[int]
+    engine: Mapped[str] = mapped_column(String(32), primary_key=True)
+    beats: Mapped[int] = mapped_column(default=0)
+    applied: Mapped[int] = mapped_column(default=-1)
+    began: Mapped[int] = mapped_column(default=0)
+    deaths: Mapped[int] = mapped_column(default=0)
+    ended: Mapped[bool] = mapped_column(default=False)
+
+
+class Assignment(Base):
+    """Where an execution (the run of an output) runs; `catalog.assignments` has the rules.
+
+    `home` is the engine whose slots it takes, `engine` the only one that may run it now. It goes to
+    probation while it is `on_trial`; there one execution at a time is `tried`. Beats are those of
+    the home engine, but `tried_beat`, which is of probation. `parked_because` is not empty for one
+    that is started no more.
+    """
+
+    __tablename__ = "assignments"
+    output_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
+    home: Mapped[str] = mapped_column(String(32))
+    engine: Mapped[str] = mapped_column(String(32), index=True)
+    changed_beat: Mapped[int] = mapped_column(default=0)
+    on_trial: Mapped[bool] = mapped_column(default=False)
+    tried: Mapped[bool] = mapped_column(default=False)
+    tried_beat: Mapped[int | None]
+    trials: Mapped[int] = mapped_column(default=0)
+    deaths: Mapped[int] = mapped_column(default=0)
+    parked_because: Mapped[str] = mapped_column(String(200), default="")
 
 
 class TopicFault(Base):
-    """A topic that is not what the catalog says; what uses it stands still, and nothing else."""
+    """A topic that is not what the catalog says, as an engine has found.
+
+    What uses the topic stands still, and nothing else.
+    """
 
     __tablename__ = "topic_faults"
     topic: Mapped[str] = mapped_column(String(160), primary_key=True)
+    engine: Mapped[str] = mapped_column(String(32), primary_key=True)
     reason: Mapped[str] = mapped_column(String(200))
     since: Mapped[datetime]
 
 
 class Generation(Base):
-    """One row that counts changes of what should run; the runner looks at it instead of at all.
-
-    `applied` is the value that the runner has seen: since then each `RunStatus` says which topics
-    its run uses.
-    """
+    """One row that counts changes of what should run; engines look at it instead of at all."""
 
     __tablename__ = "generation"
     id: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
     value: Mapped[int] = mapped_column(default=0)
-    applied: Mapped[int] = mapped_column(default=0)
 
 
 class AuditEntry(Base):

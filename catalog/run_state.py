@@ -1,25 +1,30 @@
-"""What a run does, as it is told: by what is wanted, what the runner says, and whether it is alive.
+"""What a run does, as it is told.
 
-What the runner said last is no news of one that is dead: then it is not known what runs.
+It depends on what is wanted, on what the run's engine says, and on whether the engine is alive.
+Of a dead engine it is not known what runs, whatever it said last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from catalog.models import Object, OutputInput, RunStatus, TopicFault
+from catalog.engines import FIRST
+from catalog.models import Assignment, Object, OutputInput, RunStatus, TopicFault
+from catalog.run_names import query_run_name
 from catalog.topics import lab_topic
-from catalog.wanted import delivery_topics, is_in_step, query_run_name
+from catalog.wanted import delivery_topics, is_in_step
 
 STOPPED, STARTING, STOPPING, UNKNOWN = "stopped", "starting", "stopping", "unknown"
+FAILED, RESTARTING = "failed", "restarting"
 # What is told of a query with several runs: the first of these that one of them is in.
-_WORST_FIRST = (UNKNOWN, "failed", "restarting", STARTING, STOPPING, STOPPED, "running")
-_DEAD = "the runner does not say that it is alive"
+_WORST_FIRST = (UNKNOWN, FAILED, RESTARTING, STARTING, STOPPING, STOPPED, "running")
+_DEAD = "its engine does not say that it is alive"
+_WAITS = "its engine ended, and it waits until it can run alone for a while"
 _BROKEN = "a topic that it uses is not what it should be; `health` tells which"
 _UNPROVEN = "it stands still until a fence is proven"
 
@@ -34,10 +39,13 @@ class QueryState:
 
 
 def state_of_query(
-    session: Session, output_ids: Sequence[int], running: bool, alive: bool
+    session: Session, output_ids: Sequence[int], running: bool, living: Container[str]
 ) -> QueryState:
-    """The state of the query with these outputs; `running` is what is wanted of it."""
-    found = [_state(session, output_id, running, alive) for output_id in output_ids]
+    """The state of the query with these outputs.
+
+    `running` is what is wanted of it, `living` are the engines that are alive.
+    """
+    found = [_state(session, output_id, running, living) for output_id in output_ids]
     if not found:
         return QueryState(STOPPED)
     worst = min(found, key=lambda state: _WORST_FIRST.index(state.state))
@@ -45,18 +53,24 @@ def state_of_query(
     return QueryState(worst.state, "; ".join(messages), worst.since)
 
 
-def _state(session: Session, output_id: int, running: bool, alive: bool) -> QueryState:
+def _state(session: Session, output_id: int, running: bool, living: Container[str]) -> QueryState:
     status = session.get(RunStatus, query_run_name(output_id), populate_existing=True)
     stands = status is None or status.state == STOPPED
     since = status.since if status is not None else None
     if not running and stands:
         return QueryState(STOPPED, since=since)
-    if not alive:
+    assigned = session.get(Assignment, output_id, populate_existing=True)
+    if running and assigned is not None and assigned.parked_because:
+        return QueryState(FAILED, assigned.parked_because, since)
+    if running and assigned is not None and assigned.on_trial and not assigned.tried and stands:
+        return QueryState(RESTARTING, _WAITS, since)
+    engine = assigned.engine if assigned is not None else FIRST
+    if engine not in living:
         return QueryState(UNKNOWN, _DEAD)
     if not running:
         return QueryState(STOPPING, status.message if status else "", since)
     if status is None or stands:
-        if not is_in_step(session):
+        if not is_in_step(session, engine):
             return QueryState(STARTING)
         return QueryState(STOPPED, _why_it_stands(session, output_id), since)
     return QueryState(status.state, status.message, since)

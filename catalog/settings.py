@@ -82,13 +82,17 @@ class SecAdminSettings:
 
 @dataclass(frozen=True, slots=True)
 class SecFilterSettings:
-    """The data plane: Spark master, connector jars, checkpoints (0700), key of the result ids."""
+    """The data plane: Spark master, connector jars, checkpoints (0700), key of the result ids.
+
+    There are so many `engines` for queries, beside the one for ingest and the one for probation.
+    """
 
     master: str
     jars: Path
     checkpoints: Path
     id_key_file: Path
     options: dict[str, str] = field(default_factory=dict)
+    engines: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,14 @@ def _switch(data: dict[str, Any], name: str) -> bool:
     return value
 
 
+def _number(data: dict[str, Any], name: str, usual: int) -> int:
+    """A setting that is a number from 1."""
+    value = data.get(name, usual)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}: it must be a number from 1")
+    return value
+
+
 def _account(data: dict[str, Any]) -> KafkaAccount:
     return KafkaAccount(data["username"], Path(data["password_file"]))
 
@@ -171,4 +183,5 @@ def _secfilter(data: dict[str, Any]) -> SecFilterSettings:
         checkpoints=Path(data["checkpoints"]),
         id_key_file=Path(data["id_key_file"]),
         options=dict(data.get("options", {})),
+        engines=_number(data, "engines", 1),
     )

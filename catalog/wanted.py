@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from itertools import groupby
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, aliased
 
+from catalog.assignments import assigned_to, engine_of, note_change, parked
 from catalog.category_kind import CategoryKind
 from catalog.delivery_classes import delivery_of
+from catalog.engines import INGEST
 from catalog.label import PUBLIC, Label
 from catalog.models import (
     CategoryRow,
     DeliveryClass,
     Generation,
+    Heartbeat,
     Object,
     OutputInput,
     OutputRow,
@@ -27,9 +30,11 @@ from catalog.models import (
     Withdrawal,
 )
 from catalog.plan import Plan
+from catalog.pulse import heartbeat_of
 from catalog.reach import reach
 from catalog.record_format import RecordFormat
 from catalog.relation import Relation
+from catalog.run_names import ingest_run_name, query_run_name
 from catalog.runs import (
     FanOutClass,
     IngestRun,
@@ -47,46 +52,50 @@ NOTHING_APPLIED = -1
 _MESSAGE_LENGTH = 2_000
 
 
-def ingest_run_name(group: int) -> str:
-    """The name of the run that serves a group of streams."""
-    return f"ingest-{group}"
-
-
-def query_run_name(output_id: int) -> str:
-    """The name of the run that computes an output."""
-    return f"query-{output_id}"
-
-
 def generation(session: Session) -> int:
     """The number of changes so far of what should run."""
     row = session.get(Generation, GENERATION_ID, populate_existing=True)
     return row.value if row is not None else 0
 
 
-def wanted_runs(session: Session) -> tuple[Run, ...]:
+def wanted_runs(session: Session, engine: str | None = None) -> tuple[Run, ...]:
     """Everything that should run, in an order that only changes with what should run.
 
-    A run that writes a topic whose fence is not proven stands still; it misses nothing.
+    With the name of an `engine`, what should run there. A run that writes a topic whose fence is
+    not proven stands still; it misses nothing.
     """
     sources = _source_bits(session)
     unproven = _unproven_topics(session)
-    runs: list[Run] = [*_ingest_runs(session, sources), *_query_runs(session, sources)]
+    runs: list[Run] = []
+    if engine in (None, INGEST):
+        runs += _ingest_runs(session, sources)
+    if engine != INGEST:
+        runs += _query_runs(session, sources, engine)
     return tuple(run for run in runs if not unproven & _delivers_to(run))
 
 
-def report_applied(session: Session, applied: int) -> None:
-    """Note that each run has told what it uses of this generation; call it in `bookkeeping`."""
-    row = update(Generation).where(Generation.id == GENERATION_ID)
-    session.execute(row.values(applied=applied))
+def report_applied(session: Session, engine: str, applied: int) -> None:
+    """Note that each run of the engine has told what it uses of this generation.
+
+    Call it in `bookkeeping`.
+    """
+    heartbeat_of(session, engine).applied = applied
+    session.flush()
 
 
-def fed_classes(session: Session, class_ids: Iterable[int]) -> frozenset[int]:
-    """Those of the classes that the runner says it feeds: nothing that comes to them is missed."""
+def fed_classes(
+    session: Session, class_ids: Iterable[int], living: Container[str]
+) -> frozenset[int]:
+    """Those of the classes that a living engine feeds: nothing that comes to them is missed."""
     own = DeliveryClass.id.in_(set(class_ids))
     rows = session.scalars(select(DeliveryClass).where(own)).all()
     names = {query_run_name(row.output_id) for row in rows}
     running = select(RunStatus).where(RunStatus.name.in_(names), RunStatus.state == "running")
-    marks = {status.name: status.fingerprint for status in session.scalars(running)}
+    marks = {
+        status.name: status.fingerprint
+        for status in session.scalars(running.execution_options(populate_existing=True))
+        if engine_of(session, status.name) in living
+    }
     if not marks:
         return frozenset()
     fed = {
@@ -103,6 +112,8 @@ def fed_classes(session: Session, class_ids: Iterable[int]) -> frozenset[int]:
 def report_status(session: Session, report: RunReport, now: datetime) -> None:
     """Note what a run is doing; call it inside `Catalog.bookkeeping`. No message holds data."""
     before = session.get(RunStatus, report.name, populate_existing=True)
+    if before is None or before.fingerprint != report.fingerprint:
+        note_change(session, report.name)
     counts = Counter(before.counts if before else {})
     counts.update(report.counted)
     status = RunStatus(
@@ -119,32 +130,43 @@ def report_status(session: Session, report: RunReport, now: datetime) -> None:
     session.flush()
 
 
-def forget_runs(session: Session) -> None:
-    """A runner begins: nothing runs yet, whatever another one said; call it in `bookkeeping`."""
-    session.execute(update(RunStatus).values(state="stopped", message="", topics=[]))
-    report_applied(session, NOTHING_APPLIED)
+def forget_runs(session: Session, engine: str) -> None:
+    """An engine begins: nothing runs in it yet, whatever it said; call it in `bookkeeping`."""
+    names = list(session.scalars(select(RunStatus.name)))
+    own = [name for name in names if engine_of(session, name) == engine]
+    said = update(RunStatus).where(RunStatus.name.in_(own))
+    session.execute(said.values(state="stopped", message="", topics=[]))
+    report_applied(session, engine, NOTHING_APPLIED)
 
 
-def report_faults(session: Session, faults: Mapping[str, str], now: datetime) -> None:
-    """Note which topics are not what they should be; call it inside `Catalog.bookkeeping`."""
-    known = {row.topic: row for row in session.scalars(select(TopicFault))}
+def report_faults(session: Session, engine: str, faults: Mapping[str, str], now: datetime) -> None:
+    """Note which topics of the engine are not what they should be; call it in `bookkeeping`."""
+    own = select(TopicFault).where(TopicFault.engine == engine)
+    known = {row.topic: row for row in session.scalars(own)}
     for topic, row in known.items():
         if topic not in faults:
             session.delete(row)
     for topic, reason in faults.items():
         since = known[topic].since if topic in known else now
-        session.merge(TopicFault(topic=topic, reason=reason, since=since))
+        session.merge(TopicFault(topic=topic, engine=engine, reason=reason, since=since))
     session.flush()
 
 
-def is_in_step(session: Session) -> bool:
-    """Whether the runner has seen the last change of what should run."""
-    row = session.get(Generation, GENERATION_ID, populate_existing=True)
-    return row is not None and row.value == row.applied
+def is_in_step(session: Session, engine: str | None = None) -> bool:
+    """Whether all engines, or that one, have seen the last change of what should run.
+
+    Nothing runs in an engine that has ended as it should.
+    """
+    rows = select(Heartbeat.applied).where(Heartbeat.ended.is_(False))
+    if engine is not None:
+        rows = rows.where(Heartbeat.engine == engine)
+    # While no engine has begun yet, nothing was ever wanted, or what was is not applied.
+    applied = set(session.scalars(rows)) or {0}
+    return applied == {generation(session)}
 
 
 def used_topics(session: Session) -> frozenset[str]:
-    """The topics that runs use, or are about to use, as the runner says."""
+    """The topics that runs use, or are about to use, as the engines say."""
     return frozenset(
         topic for topics in session.scalars(select(RunStatus.topics)) for topic in topics
     )
@@ -196,7 +218,9 @@ def _ingest_stream(row: StreamRow, sources: Mapping[int, int]) -> IngestStream |
     return IngestStream(relation, label, row.max_ahead_ms, row.max_bytes, written, row.partitions)
 
 
-def _query_runs(session: Session, sources: Mapping[int, int]) -> Iterable[QueryRun]:
+def _query_runs(
+    session: Session, sources: Mapping[int, int], engine: str | None
+) -> Iterable[QueryRun]:
     owner = aliased(Object)
     query = (
         select(OutputRow)
@@ -209,7 +233,10 @@ def _query_runs(session: Session, sources: Mapping[int, int]) -> Iterable[QueryR
     classes = _open_classes(session)
     read = _read_by_others(session)
     of_sources = Label.of(*sources.values())
-    for row in session.scalars(query):
+    here = assigned_to(session, engine) if engine is not None else None
+    for row in session.scalars(query.where(OutputRow.object_id.not_in(parked(session)))):
+        if here is not None and row.object_id not in here:
+            continue
         output = from_stored(Relation, row.relation)
         plan = from_stored(Plan, row.plan)
         fed = (_fan_out(cls, output) for cls in classes.get(row.object_id, ()))

@@ -17,7 +17,7 @@ from deploy.errors import DeployError
 COMMANDS = {
     "demo": "run the demonstration on a fresh platform, then stop it",
     "test": "run the tests; further arguments go to pytest",
-    "up": "start broker, SecAdmin and runner in the background, or what is missing of them",
+    "up": "start broker, SecAdmin and engines in the background, or what is missing of them",
     "down": "stop what `up` started",
     "check": "lint, format and types",
     "bench": "measure a fresh platform; further arguments go to the benchmarks",
@@ -69,8 +69,22 @@ def _add_up(command: argparse.ArgumentParser) -> None:
         help="the broker's heap; each 10 MB more let users have one connection more",
     )
     command.add_argument(
+        "--engines",
+        type=_from_one,
+        metavar="N",
+        help="how many engines run queries (default: as at the last start, and 1 at first); each "
+        "takes about 1 GB of memory",
+    )
+    command.add_argument(
         "--settings", type=Path, help="TOML with [kafka] (and [catalog]) of an existing cluster"
     )
+
+
+def _from_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
 
 
 def main(arguments: list[str]) -> int:

@@ -28,6 +28,7 @@ from deploy.stack import (
     SECADMIN_PORT,
     Stack,
     StackOptions,
+    last_engines,
     last_secadmin_port,
     stop_all,
 )
@@ -88,6 +89,7 @@ def _up(options: argparse.Namespace) -> int:
             settings=options.settings,
             broker_heap_mb=options.broker_heap,
             detached=True,
+            engines=options.engines or last_engines(options.state) or 1,
         ),
         ensure_runtime(),
     )

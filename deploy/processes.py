@@ -187,6 +187,11 @@ class ManagedProcess:
         if (mark := ProcessMark.of(child.pid)) is not None:
             mark.write(self._mark_file)
 
+    def ask_to_stop(self) -> None:
+        """SIGTERM, and wait for nothing."""
+        if (mark := self.mark) is not None:
+            mark.signal(signal.SIGTERM)
+
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """SIGTERM, wait `timeout_s` seconds, then SIGKILL; of this process only."""
         self._end(signal.SIGTERM, timeout_s)
@@ -194,6 +199,13 @@ class ManagedProcess:
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""
         self._end(signal.SIGKILL, KILL_TIMEOUT_S)
+
+    def kill_all(self) -> None:
+        """SIGKILL to it and to what it has started, and wait for nothing."""
+        mark = self.mark
+        if mark is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(mark.pid, signal.SIGKILL)
 
     def _clear_remains(self) -> None:
         """Kill what is left of it where it died by itself: two of them would work at once."""

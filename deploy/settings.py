@@ -53,7 +53,9 @@ def _account(credentials: Credentials) -> Table:
     }
 
 
-def local_settings(state: Path, certificates: Certificates, port: int, jars: Path) -> Table:
+def local_settings(
+    state: Path, certificates: Certificates, port: int, jars: Path, engines: int = 1
+) -> Table:
     """All tables for a deployment in `state`, making its folders and secrets.
 
     Of `[kafka]` it has only the account that SecAdmin makes for the audit log's heads.
@@ -63,6 +65,7 @@ def local_settings(state: Path, certificates: Certificates, port: int, jars: Pat
         certificates: Where SecAdmin's certificate comes from.
         port: SecAdmin's port on 127.0.0.1.
         jars: Folder of the connector's jars.
+        engines: How many engines run queries.
     """
     secrets = private_folder(state / "secrets")
     first = secret_file(secrets / "first-administrator.password", FIRST_PASSWORD_BYTES)
@@ -80,6 +83,7 @@ def local_settings(state: Path, certificates: Certificates, port: int, jars: Pat
             "audit_heads_file": str(private_folder(state / "audit") / "heads"),
         },
         "secfilter": {
+            "engines": engines,
             "master": SPARK_MASTER,
             "jars": str(jars),
             "checkpoints": str(private_folder(state / "checkpoints")),

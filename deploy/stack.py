@@ -1,14 +1,15 @@
-"""The whole platform as child processes: broker, SecAdmin, runner; stopped in reverse order."""
+"""The whole platform as child processes: broker, SecAdmin, engines; stopped in reverse order."""
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
+from catalog.engines import all_engines
 from catalog.errors import PlatformError
 from catalog.settings import Settings
 from deploy.broker import BrokerSettings, EmbeddedBroker
@@ -34,13 +35,12 @@ from deploy.settings import (
 from secfilter.pace import Pace, pace_of
 
 SECADMIN_TIMEOUT_S = 180.0
-RUNNER_TIMEOUT_S = 180.0
-# What the runner takes to end beside its batches.
-RUNNER_LEAVES_S = 10.0
+ENGINE_TIMEOUT_S = 180.0
+# What an engine takes to end beside its batches.
+ENGINE_LEAVES_S = 10.0
 BROKER_PORT = 19092
 SECADMIN_PORT = 18443
-# In the order in which they are stopped.
-NAMES = ("secfilter", "secadmin", "broker")
+ENGINE_PREFIX = "secfilter-"
 SUPERVISOR = "supervisor"
 
 
@@ -57,6 +57,7 @@ class StackOptions:
         detached: Let the processes outlive this one, with a supervisor.
         batch_ms: Shortest batch of stateless queries and ingest, where it is not the usual one:
             what runs for a minute or two should not wait long until a new class is fed.
+        engines: How many engines run queries, unless `settings` says it.
     """
 
     state: Path
@@ -66,6 +67,13 @@ class StackOptions:
     broker_heap_mb: int = DEFAULT_HEAP_MB
     detached: bool = False
     batch_ms: int | None = None
+    engines: int = 1
+
+
+def part_names(engines: int = 1) -> tuple[str, ...]:
+    """The names of the processes with so many query engines, in the order of stopping them."""
+    names = sorted((f"{ENGINE_PREFIX}{name}" for name in all_engines(engines)), reverse=True)
+    return (*names, "secadmin", "broker")
 
 
 class Stack:
@@ -73,10 +81,9 @@ class Stack:
 
     Attributes:
         state: The deployment's folder, absolute.
-        settings_file: What SecAdmin and the runner read; written by `start`.
+        settings_file: What SecAdmin and the engines read; written by `start`.
         broker: The embedded broker, or None with a Kafka of somebody else.
         secadmin: The process of the control service.
-        runner: The process of the Spark driver.
         lock: The file whose lock is held by whoever starts or stops parts.
     """
 
@@ -90,7 +97,6 @@ class Stack:
         # A free port, once found, is kept: clients know it.
         self._secadmin_port = options.secadmin_port
         self.secadmin = ManagedProcess("secadmin", self.state)
-        self.runner = ManagedProcess("secfilter", self.state)
         self.lock = self.state / "run.lock"
         self._supervisor = ManagedProcess(SUPERVISOR, self.state)
 
@@ -105,6 +111,12 @@ class Stack:
             return Settings.load(self.settings_file)
         except PlatformError as error:
             raise DeployError(str(error)) from error
+
+    @property
+    def engines(self) -> dict[str, ManagedProcess]:
+        """The process of each engine, by the engine's name; after `start`."""
+        names = all_engines(self.settings.secfilter.engines)
+        return {name: ManagedProcess(f"{ENGINE_PREFIX}{name}", self.state) for name in names}
 
     @property
     def secadmin_url(self) -> str:
@@ -131,11 +143,10 @@ class Stack:
                 self.start_secadmin()
             else:
                 self._await_secadmin(LogTail(self.secadmin.log))
-            if self.runner.mark is None:
-                undo.callback(self.runner.stop)
-                self.start_runner()
-            else:
-                self._await_runner(LogTail(self.runner.log))
+            missing = [name for name, process in self.engines.items() if process.mark is None]
+            for name in missing:
+                undo.callback(self.engines[name].stop)
+            self.start_engines(missing)
             if self.options.detached:
                 self._supervise()
             undo.pop_all()
@@ -149,26 +160,44 @@ class Stack:
         self.launch_secadmin()
         self._await_secadmin(log)
 
-    def start_runner(self) -> None:
-        """Start the Spark driver alone and wait until it says that it is ready."""
-        log = LogTail(self.runner.log)
-        self.launch_runner()
-        self._await_runner(log)
+    def start_engines(self, names: Collection[str]) -> None:
+        """Start these engines at once, and wait until all engines say that they are ready."""
+        logs = {name: LogTail(process.log) for name, process in self.engines.items()}
+        for name in names:
+            self.launch_engine(name)
+        for name, log in logs.items():
+            ready = self._ready_file(name).exists
+            wait_until(ready, self.engines[name], log, ENGINE_TIMEOUT_S)
+
+    def kill_engines(self) -> None:
+        """SIGKILL to all engines, and wait until they are gone."""
+        for process in self.engines.values():
+            process.kill()
 
     def launch_secadmin(self) -> None:
         """Start the control service with the settings as they are; wait for nothing."""
-        self._launch(self.secadmin)
+        self._launch(self.secadmin, "secadmin")
 
-    def launch_runner(self) -> None:
-        """Start the Spark driver with the settings as they are; wait for nothing."""
-        self.runner.require_stopped()
-        self._ready_file().unlink(missing_ok=True)
-        self._launch(self.runner)
+    def launch_engine(self, name: str) -> None:
+        """Start that engine with the settings as they are; wait for nothing."""
+        process = self.engines[name]
+        process.require_stopped()
+        self._ready_file(name).unlink(missing_ok=True)
+        ready = {"SECFILTER_READY_FILE": str(self._ready_file(name))}
+        self._launch(process, "secfilter", ["--engine", name], ready)
+
+    def engine_sign(self, name: str) -> str:
+        """What the engine has said last to whoever watches it; empty until it is ready."""
+        try:
+            return self._ready_file(name).read_text()
+        except OSError:
+            return ""
 
     def stop(self) -> None:
         """Stop what runs, in reverse order of start."""
         self._supervisor.stop()
-        self.runner.stop(batches_end_s(self.settings_file) + RUNNER_LEAVES_S)
+        engines = engines_in(self.state)
+        end_engines(engines, batches_end_s(self.settings_file))
         self.secadmin.stop()
         if self.broker is not None:
             self.broker.stop()
@@ -203,7 +232,8 @@ class Stack:
             DeployError: A part runs that has read others.
         """
         before = self.settings_file.read_text() if self.settings_file.exists() else ""
-        running = [part.name for part in (self.secadmin, self.runner) if part.mark is not None]
+        parts = (self.secadmin, *engines_in(self.state))
+        running = [part.name for part in parts if part.mark is not None]
         if running and not self._secadmin_port:
             self._secadmin_port = self.settings.secadmin.port
         table = self._table()
@@ -218,7 +248,11 @@ class Stack:
         certificates = ensure_certificates(self.state / "certificates")
         self._secadmin_port = self._secadmin_port or free_port()
         table = local_settings(
-            self.state, certificates, self._secadmin_port, self.runtime.jars.connector
+            self.state,
+            certificates,
+            self._secadmin_port,
+            self.runtime.jars.connector,
+            self.options.engines,
         )
         return merged(table, merged(self._pace(), self._kafka()))
 
@@ -248,11 +282,8 @@ class Stack:
         serves = partial(healthy, where.host, where.port, where.ca_file)
         wait_until(serves, self.secadmin, log, SECADMIN_TIMEOUT_S)
 
-    def _await_runner(self, log: LogTail) -> None:
-        wait_until(self._ready_file().exists, self.runner, log, RUNNER_TIMEOUT_S)
-
-    def _ready_file(self) -> Path:
-        return self.settings.secfilter.checkpoints.parent / "runner.ready"
+    def _ready_file(self, engine: str) -> Path:
+        return self.state / "run" / f"{ENGINE_PREFIX}{engine}.ready"
 
     def _supervise(self) -> None:
         """Start the supervisor anew: another start may have given it other options."""
@@ -263,19 +294,25 @@ class Stack:
             command += ["--settings", str(self.options.settings.resolve())]
         self._supervisor.start(command, self._path(), folder=self.state, detached=True)
 
-    def _launch(self, process: ManagedProcess) -> None:
-        command = [sys.executable, "-m", process.name, "--settings", str(self.settings_file)]
+    def _launch(
+        self,
+        process: ManagedProcess,
+        package: str,
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        settings = ["--settings", str(self.settings_file)]
         process.start(
-            command, self._environment(), folder=self.state, detached=self.options.detached
+            [sys.executable, "-m", package, *settings, *arguments],
+            {**self._environment(), **(environment or {})},
+            folder=self.state,
+            detached=self.options.detached,
         )
 
     def _environment(self) -> dict[str, str]:
         """Spark finds Java through JAVA_HOME: the one that was checked, and no other."""
-        return {
-            **self._path(),
-            "JAVA_HOME": str(self.runtime.java.resolve().parent.parent),
-            "SECFILTER_READY_FILE": str(self._ready_file()),
-        }
+        java = self.runtime.java.resolve().parent.parent
+        return {**self._path(), "JAVA_HOME": str(java)}
 
     def _path(self) -> dict[str, str]:
         known = os.environ.get("PYTHONPATH")
@@ -290,12 +327,35 @@ def last_secadmin_port(state: Path) -> int | None:
         return None
 
 
+def last_engines(state: Path) -> int | None:
+    """How many engines ran queries at the last start in that folder, if there was one."""
+    try:
+        return Settings.load(state / "settings.toml").secfilter.engines
+    except PlatformError:
+        return None
+
+
+def engines_in(state: Path) -> list[ManagedProcess]:
+    """The processes of all engines that were ever started in that folder."""
+    marks = sorted((state / "run").glob(f"{ENGINE_PREFIX}*.pid"), reverse=True)
+    return [ManagedProcess(mark.stem, state) for mark in marks]
+
+
+def end_engines(engines: Iterable[ManagedProcess], batches_s: float) -> None:
+    """Stop these engines, all at once: each ends its batches within `batches_s` seconds."""
+    running = [engine for engine in engines if engine.mark is not None]
+    for engine in running:
+        engine.ask_to_stop()
+    for engine in running:
+        engine.stop(batches_s + ENGINE_LEAVES_S)
+
+
 def batches_end_s(settings_file: Path) -> float:
-    """After how many seconds at most a runner with these settings has ended all its batches."""
+    """After how many seconds at most an engine with these settings has ended all its batches."""
     try:
         return pace_of(Settings.load(settings_file).secfilter.options).patience_s
     except PlatformError:
-        # What cannot be read now was read when the runner started, most likely with usual lengths.
+        # What cannot be read now was read when the engines started, most likely with usual lengths.
         return Pace().patience_s
 
 
@@ -313,13 +373,15 @@ def stop_all(state: Path, tell: Callable[[str], object] = lambda _: None) -> lis
     with file_lock(state / "run.lock"):
         # Whoever held the lock may have started another.
         supervised |= _ended(supervisor)
-        processes = [ManagedProcess(name, state.resolve()) for name in NAMES]
-        running = [process for process in processes if process.mark is not None]
-        if any(process.name == "secfilter" for process in running):
+        engines = [each for each in engines_in(state.resolve()) if each.mark is not None]
+        others = [ManagedProcess(name, state.resolve()) for name in ("secadmin", "broker")]
+        others = [process for process in others if process.mark is not None]
+        running = [*engines, *others]
+        if engines:
             tell(f"each query ends with its batch, which takes up to {batches_s:.0f} seconds")
-        for process in running:
-            waits = process.name == "secfilter"
-            process.stop(batches_s + RUNNER_LEAVES_S if waits else STOP_TIMEOUT_S)
+        end_engines(engines, batches_s)
+        for process in others:
+            process.stop(STOP_TIMEOUT_S)
     return [*([SUPERVISOR] if supervised else []), *(process.name for process in running)]
 
 

@@ -1,8 +1,9 @@
 """The supervisor of a platform in the background: `python -m deploy.supervisor --state DIR`.
 
-It starts again what died. While SecAdmin is away nobody can take a right away, so it waits for
-nothing: not until what it has started serves, and for the deployment's lock not either. `up` and
-`down` hold that lock while they work, and `down` ends the supervisor first.
+It starts again what died, and ends an engine that hangs. While SecAdmin is away nobody can take a
+right away, so it waits for nothing: not until what it has started serves, and for the deployment's
+lock not either. `up` and `down` hold that lock while they work, and `down` ends the supervisor
+first.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from deploy.errors import DeployError
@@ -30,6 +32,10 @@ log = logging.getLogger("supervisor")
 POLL_S = 0.25
 # What dies again sooner than this is left alone for a while, each time for twice as long.
 SETTLED_S = 60.0
+# An engine says every two seconds that it goes on. One that hangs ends itself, if it still can.
+HUNG_S = 75.0
+# Who did not look for so long does not know whether an engine goes on.
+GAP_S = 5.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
@@ -37,13 +43,26 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 class Part:
     """A part of the platform that is to run; `launch` starts it and does not wait until it serves.
 
-    Times are those of the supervisor's clock, in seconds.
+    `sign` is a text that changes while the part goes on, empty until it is ready. Times are those
+    of the supervisor's clock, in seconds.
     """
 
     process: ManagedProcess
     launch: Callable[[], None]
     launched: float | None = None
     pause_s: float = 0.0
+    sign: Callable[[], str] = lambda: ""
+    seen: str = ""
+    changed: float = 0.0
+    looked: float = 0.0
+
+    def hangs(self, now: float) -> bool:
+        """Whether it was looked at for too long, and has said the same all the time."""
+        sign = self.sign()
+        if sign != self.seen or not sign or now - self.looked > GAP_S:
+            self.seen, self.changed = sign, now
+        self.looked = now
+        return now - self.changed > HUNG_S
 
     def is_due(self, now: float) -> bool:
         """Whether it is to be started again, now that it does not run."""
@@ -76,17 +95,33 @@ class Supervisor:
         parts = [Part(stack.secadmin, stack.launch_secadmin)]
         if broker is not None:
             parts.append(Part(broker.process, broker.relaunch))
-        parts.append(Part(stack.runner, stack.launch_runner))
+        parts += [
+            Part(
+                process,
+                partial(stack.launch_engine, name),
+                sign=partial(stack.engine_sign, name),
+            )
+            for name, process in stack.engines.items()
+        ]
         return cls(stack.lock, parts)
 
     def tick(self) -> None:
         """Start again what has died, unless somebody else is starting or stopping parts."""
         _reap()
+        self._end_hung()
         if all(part.process.mark is not None for part in self._parts):
             return
         with try_file_lock(self._lock) as held:
             if held:
                 self._start_dead()
+
+    def _end_hung(self) -> None:
+        now = self._clock()
+        for part in self._parts:
+            if part.hangs(now) and part.process.mark is not None:
+                log.error("%s hangs: ending it", part.process.name)
+                part.process.kill_all()
+                part.changed = now
 
     def _start_dead(self) -> None:
         now = self._clock()

@@ -74,6 +74,7 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
         anchors=anchors,
         limits=settings.limits,
         user_limits=settings.user_limits,
+        query_engines=settings.secfilter.engines,
     )
 
 

@@ -1,4 +1,4 @@
-"""The runner's process: `python -m secfilter --settings FILE`."""
+"""An engine's process: `python -m secfilter --settings FILE --engine NAME`."""
 
 from __future__ import annotations
 
@@ -11,79 +11,151 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from catalog.errors import PlatformError
+from pyspark.sql import SparkSession
+
+from catalog.engines import PROBATION, all_engines
+from catalog.errors import InvalidInput, PlatformError, Unavailable
+from catalog.pulse import ALONE_S
 from catalog.settings import Settings
 from catalog.store import Catalog
 from secfilter.catalog_ledger import CatalogLedger
 from secfilter.checkpoint import Checkpoints
 from secfilter.engine_process import end_with, engine_process
 from secfilter.kafka_options import kafka_options
-from secfilter.lock import lock_engine, runner_lock
+from secfilter.life import Life, tell_alive, tell_starting
+from secfilter.lock import engine_folder, lock_engine, runner_lock
 from secfilter.pace import OWN, pace_of
 from secfilter.positions import Positions
 from secfilter.queries import Engine
-from secfilter.runner import Runner
+from secfilter.runner import BEAT_S, Runner
 from secfilter.session import build_session
 from secfilter.topic_watch import TopicWatch
+from secfilter.waiting import EndWhenIdle, await_work
+from secfilter.watchdog import Watchdog, end_at_once
 
-READY_FILE = "SECFILTER_READY_FILE"
+_log = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; the exit code."""
-    parser = argparse.ArgumentParser(prog="secfilter", description="The data plane's runner.")
+    parser = argparse.ArgumentParser(prog="secfilter", description="An engine of the data plane.")
     parser.add_argument("--settings", type=Path, required=True, metavar="FILE")
+    parser.add_argument(
+        "--engine", required=True, metavar="NAME", help="ingest, query-1 and so on, or probation"
+    )
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     # Checkpoints and state hold data: Spark's process inherits this.
     os.umask(0o077)
-    try:
-        settings = Settings.load(given.settings)
-        with runner_lock(settings.secfilter.checkpoints):
-            _serve(settings)
-    except PlatformError as error:
-        print(f"secfilter: {error.detail}", file=sys.stderr)
-        return error.exit_code
-    return 0
-
-
-def _serve(settings: Settings) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    own = settings.secfilter
-    spark_options = {k: v for k, v in own.options.items() if not k.startswith(OWN)}
-    spark = build_session(own.master, own.jars, spark_options)
     try:
-        end_with(engine_process(spark), stop)
-        held = lock_engine(spark, own.checkpoints)
-        positions = Positions(settings.kafka.client_config(settings.kafka.secfilter))
+        settings = Settings.load(given.settings)
+        _require_known(given.engine, settings)
+        folder = engine_folder(settings.secfilter.checkpoints, given.engine)
+        with runner_lock(folder):
+            EngineProcess(settings, given.engine, folder, stop).run()
+    except PlatformError as error:
+        print(f"secfilter: {error.detail}", file=sys.stderr)
+        return error.exit_code
+    if not stop.is_set():
+        # Probation is over. Without Spark it waits in a small process, which is this one anew.
+        os.execv(sys.executable, [sys.executable, "-m", "secfilter", *sys.argv[1:]])
+    return 0
+
+
+def _require_known(engine: str, settings: Settings) -> None:
+    known = all_engines(settings.secfilter.engines)
+    if engine not in known:
+        raise InvalidInput(f"there is no engine {engine!r}; there are {', '.join(known)}")
+
+
+class EngineProcess:
+    """One process of an engine, from its beginning to an end in order.
+
+    `folder` is the engine's own, and `stop` is set when the process is to end.
+    """
+
+    def __init__(
+        self, settings: Settings, engine: str, folder: Path, stop: threading.Event
+    ) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._folder = folder
+        self._stop = stop
+        self._life = Life(folder)
+        self._ledger = CatalogLedger(Catalog(settings.catalog_url), engine, self._reached)
+        self._watchdog: Watchdog | None = None
+
+    def run(self) -> None:
+        """Work until it is stopped; in probation, until there is nothing to run any more."""
+        if self._engine == PROBATION:
+            self._begin()
+            await_work(self._ledger, self._stop, BEAT_S)
+        if not self._stop.is_set():
+            self._serve()
+        self._end()
+
+    def _serve(self) -> None:
+        tell_starting()
+        own = self._settings.secfilter
+        spark_options = {k: v for k, v in own.options.items() if not k.startswith(OWN)}
+        spark = build_session(own.master, own.jars, spark_options)
+        over = threading.Event()
+        process = engine_process(spark)
+        try:
+            end_with(process, self._stop, over)
+            held = lock_engine(spark, self._folder)
+            runner = self._runner(spark)
+            if self._engine != PROBATION:
+                self._begin()
+            self._watchdog = Watchdog(ALONE_S, lambda: end_at_once(process))
+            self._watchdog.watch(self._stop, over)
+            self._ledger.serve()
+            idle = EndWhenIdle(self._ledger, self._stop)
+            runner.run(idle if self._engine == PROBATION else self._stop)
+            del held
+        finally:
+            over.set()
+            spark.stop()
+            # What waits for work keeps this process, and must keep no Spark beside it.
+            if not self._stop.is_set():
+                process.kill()
+                process.wait()
+
+    def _runner(self, spark: SparkSession) -> Runner:
+        own, kafka = self._settings.secfilter, self._settings.kafka
+        positions = Positions(kafka.client_config(kafka.secfilter))
         watch = TopicWatch(positions.partitions)
         engine = Engine(
             spark=spark,
-            kafka=kafka_options(settings.kafka, own.checkpoints / ".kafka"),
+            kafka=kafka_options(kafka, self._folder / ".kafka"),
             positions=positions,
             note_anew=watch.note_anew,
             checkpoints=Checkpoints(own.checkpoints),
             id_key=own.id_key_file.read_text().strip(),
             pace=pace_of(own.options),
         )
-        catalog = Catalog(settings.catalog_url)
-        ledger = CatalogLedger(catalog)
-        ledger.begin()
-        runner = Runner(ledger, engine.running, watch, pace=engine.pace)
-        _tell_ready()
-        runner.run(stop)
-        del held
-    finally:
-        spark.stop()
+        return Runner(self._ledger, engine.running, watch, pace=engine.pace)
 
+    def _begin(self) -> None:
+        self._ledger.begin(died=self._life.has_died())
+        self._life.begin()
 
-def _tell_ready() -> None:
-    file = os.environ.get(READY_FILE)
-    if file:
-        Path(file).touch(mode=0o600)
+    def _end(self) -> None:
+        self._life.end()
+        try:
+            self._ledger.end()
+        except Unavailable as error:
+            _log.warning("that the engine ends could not be told: %s", error.detail)
+
+    def _reached(self, beats: int) -> None:
+        """The catalog has taken a heartbeat."""
+        if self._watchdog is not None:
+            self._watchdog.note()
+        tell_alive(beats)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 from secfilter.kafka_options import Offsets
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_CURRENT, _START, _SPARK = "current.json", "start.json", "spark"
+_CURRENT, _START, _SPARK, _LOCK = "current.json", "start.json", "spark", "lock"
 _LOGS = ("offsets", "commits")
 
 
@@ -91,6 +91,10 @@ class Checkpoints:
         made = {"generation": number, "shape": shape, "owners": dict(owners or {})}
         _write(home / _CURRENT, json.dumps(made))
         return Checkpoint(folder, _start_of(folder), owners or {})
+
+    def lock_file(self, run: str) -> Path:
+        """The file that an engine locks while it runs the run."""
+        return _private(self.root / _folder_name(run)) / _LOCK
 
     def _newest(self, run: str) -> tuple[Checkpoint, str] | None:
         home = self.root / _folder_name(run)

@@ -21,8 +21,8 @@ def engine_process(spark: SparkSession) -> Popen[bytes]:
     return process
 
 
-def end_with(process: Popen[bytes], stopping: Event) -> None:
-    """End this process at once when that one ends, unless it is `stopping`.
+def end_with(process: Popen[bytes], *stopping: Event) -> None:
+    """End this process at once when that one ends, unless one of `stopping` is set.
 
     Without its engine it has nothing to put in order, and whatever thread asks the engine for
     something may wait for an answer for ever.
@@ -30,7 +30,7 @@ def end_with(process: Popen[bytes], stopping: Event) -> None:
 
     def watch() -> None:
         process.wait()
-        if not stopping.is_set():
+        if not any(event.is_set() for event in stopping):
             _log.error("Spark's process has ended, and the runner ends with it")
             logging.shutdown()
             os._exit(EXIT_CODE)

@@ -1,4 +1,7 @@
-"""One runner at a time on one checkpoint folder."""
+"""One process at a time for each engine, and one engine at a time for each run.
+
+All engines of a deployment share its checkpoint folder. An engine has a folder of its own in it.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,23 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from catalog.errors import Conflict
+from catalog.errors import Conflict, Unavailable
 
-_TAKEN = "another runner works on the folder {}; stop it first"
+_TAKEN = "another process works as this engine on the folder {}; stop it first"
+_POLL_S = 0.1
+
+
+def engine_folder(checkpoints: Path, engine: str) -> Path:
+    """The engine's own folder (0700), which is made where it is not there."""
+    for folder in (checkpoints, checkpoints / ".engines", checkpoints / ".engines" / engine):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    return checkpoints / ".engines" / engine
 
 
 @contextmanager
 def runner_lock(folder: Path) -> Iterator[None]:
-    """Hold the folder for this process. Raises Conflict where another process does."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder.chmod(0o700)
+    """Hold the engine's folder for this process. Raises Conflict where another process does."""
     with (folder / "runner.lock").open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -30,16 +40,42 @@ def runner_lock(folder: Path) -> Iterator[None]:
 
 
 def lock_engine(spark: SparkSession, folder: Path, timeout_s: float = 30.0) -> object:
-    """Hold the folder for Spark's own process, for as long as that lives; keep the result.
+    """Hold the engine's folder for Spark's own process, for as long as that lives; keep the result.
 
     After kill -9 of a runner its JVM goes on writing for a moment; so the next one waits for it.
     Raises Conflict where it does not end in time.
     """
-    jvm: Any = spark._jvm
-    file = jvm.java.io.RandomAccessFile(str(folder / "engine.lock"), "rw")
+    lock = FileLock(spark, folder / "engine.lock")
     deadline = time.monotonic() + timeout_s
-    while (lock := file.getChannel().tryLock()) is None:
+    while not lock.take():
         if time.monotonic() > deadline:
             raise Conflict(_TAKEN.format(folder))
-        time.sleep(0.1)
-    return lock, file
+        time.sleep(_POLL_S)
+    return lock
+
+
+def lock_run(spark: SparkSession, file: Path) -> FileLock:
+    """Hold a run for Spark's process until it is given back, or the process ends.
+
+    Raises Unavailable where another engine's process still runs it.
+    """
+    lock = FileLock(spark, file)
+    if not lock.take():
+        raise Unavailable("another engine still runs it")
+    return lock
+
+
+class FileLock:
+    """A lock of Spark's process on a file."""
+
+    def __init__(self, spark: SparkSession, file: Path) -> None:
+        jvm: Any = spark._jvm
+        self._file = jvm.java.io.RandomAccessFile(str(file), "rw")
+
+    def take(self) -> bool:
+        """Take it; whether no other process holds it."""
+        return self._file.getChannel().tryLock() is not None
+
+    def give_back(self) -> None:
+        """Give it back."""
+        self._file.close()

@@ -31,6 +31,7 @@ from secfilter.ingest import Newest, in_topics, ingest
 from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets
 from secfilter.lab import read_lab
 from secfilter.leftovers import Leftovers
+from secfilter.lock import FileLock, lock_run
 from secfilter.order import check_supported, in_order
 from secfilter.pace import Pace
 from secfilter.positions import Positions
@@ -67,11 +68,19 @@ class Engine:
     writers: dict[str, Writer] = field(default_factory=dict)
 
     def running(self, run: Run, settled: bool) -> RunningQuery:
-        """As `start`, as supervision sees it."""
+        """As `start`, as supervision sees it; no other engine runs it until it has ended.
+
+        Raises Unavailable while another engine still runs it.
+        """
         hurried = not settled and not _in_microbatches(run) and self.pace.lengthens(run)
-        checkpoint, lost = self._checkpoint(run)
-        query = self._start(run, checkpoint, settled=settled)
-        return RunningQuery(query, self, hurried=hurried, lost=lost)
+        lock = lock_run(self.spark, self.checkpoints.lock_file(run.name))
+        try:
+            checkpoint, lost = self._checkpoint(run)
+            query = self._start(run, checkpoint, settled=settled)
+        except BaseException:
+            lock.give_back()
+            raise
+        return RunningQuery(query, self, hurried=hurried, lost=lost, lock=lock)
 
     def start(self, run: Run, *, settled: bool = False) -> StreamingQuery:
         """Start the run's query where it had ended; returns when it is initialized.
@@ -290,10 +299,17 @@ class RunningQuery:
     """A query as supervision sees it; `hurried` as in `supervised.Query`."""
 
     def __init__(
-        self, query: StreamingQuery, engine: Engine, *, hurried: bool = False, lost: int = 0
+        self,
+        query: StreamingQuery,
+        engine: Engine,
+        *,
+        hurried: bool = False,
+        lost: int = 0,
+        lock: FileLock | None = None,
     ) -> None:
         self.hurried = hurried
         self._query = query
+        self._lock = lock
         writer = engine.writers.get(str(query.name), Writer(GROUP_PREFIX))
         self._leftovers = Leftovers(
             engine.spark,
@@ -306,7 +322,10 @@ class RunningQuery:
 
     def ended(self) -> bool:
         """Whether it is through, for whatever reason, and nothing of it writes any more."""
-        return _is_through(self._query) and self._leftovers.are_gone()
+        ended = _is_through(self._query) and self._leftovers.are_gone()
+        if ended and self._lock is not None:
+            self._lock.give_back()
+        return ended
 
     def failure(self) -> BaseException | None:
         """Why it ended, None if it was stopped."""

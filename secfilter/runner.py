@@ -51,7 +51,7 @@ class Ledger(Protocol):
         """The topics that are at fault now."""
 
     def beat(self) -> object:
-        """The runner is alive."""
+        """The engine is alive."""
 
 
 class Runner:
@@ -119,7 +119,7 @@ class Runner:
             self._noted("what was applied", self._ledger.applied)
         if self._clock() >= self._next_beat:
             self._next_beat = self._clock() + BEAT_S
-            self._noted("that the runner is alive", self._ledger.beat)
+            self._noted("that the engine is alive", self._ledger.beat)
 
     def end(self) -> None:
         """Stop all queries, at their batches' ends where that comes in time."""

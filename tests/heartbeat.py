@@ -1,12 +1,14 @@
-"""The runner's heartbeat, where a test has no runner."""
+"""The engines' heartbeat, where a test has no engine."""
 
+from catalog.engines import all_engines
 from catalog.pulse import beat
 from secadmin.control.platform import Platform
 
 
 def let_beat(platform: Platform) -> None:
-    """What the runner does while it is alive."""
+    """What engines do while they are alive."""
     with platform.catalog.read() as session:
-        platform.pulse.beats(session)
+        platform.pulse.living(session)
     with platform.catalog.bookkeeping() as session:
-        beat(session)
+        for engine in all_engines(platform.query_engines):
+            beat(session, engine)

@@ -116,10 +116,9 @@ def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:
             .order_by(Access.id)
         )
         rows = view.session.execute(own.options(selectinload(Access.topics))).all()
-        fed: frozenset[int] = frozenset()
-        if platform.pulse.beats(view.session):
-            classes = (t.class_id for access, _ in rows for t in access.topics)
-            fed = fed_classes(view.session, (found for found in classes if found is not None))
+        classes = (t.class_id for access, _ in rows for t in access.topics)
+        known = (found for found in classes if found is not None)
+        fed = fed_classes(view.session, known, platform.pulse.living(view.session))
         return [_view(access, name, fed) for access, name in rows]
 
 

@@ -64,7 +64,7 @@ def list_executions(platform: Platform, caller: Caller) -> list[ExecutionView]:
     with reading(platform, caller, "list executions", "system") as view:
         view.require_system(Permission.CHANGE_SYSTEM)
         session = view.session
-        alive = platform.pulse.beats(session)
+        living = platform.pulse.living(session)
         classes = _open_classes(session)
         rows = session.execute(
             select(Object, OutputRow, QueryRow.running)
@@ -78,7 +78,7 @@ def list_executions(platform: Platform, caller: Caller) -> list[ExecutionView]:
                 obj,
                 output,
                 running,
-                state_of_query(session, [obj.id], running, alive),
+                state_of_query(session, [obj.id], running, living),
                 classes.get(obj.id, 0),
             )
             for obj, output, running in rows

@@ -22,15 +22,13 @@ OVERLAP = timedelta(seconds=5)
 
 
 def note_fed(platform: Platform) -> None:
-    """Note since when topics are fed. Nothing is noted while the runner is not seen alive."""
+    """Note since when topics are fed. Nothing is noted of an engine that is not seen alive."""
     unfed = select(AccessTopic.class_id).where(
         AccessTopic.fed_at.is_(None), AccessTopic.class_id.is_not(None)
     )
     with platform.catalog.read() as session:
         classes = [found for found in session.scalars(unfed.distinct()) if found is not None]
-        if not classes or not platform.pulse.beats(session):
-            return
-        fed = fed_classes(session, classes)
+        fed = fed_classes(session, classes, platform.pulse.living(session)) if classes else None
     if fed:
         with platform.catalog.bookkeeping() as session:
             rows = update(AccessTopic).where(

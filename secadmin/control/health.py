@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
@@ -11,9 +11,10 @@ from threading import Lock
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from catalog.engines import INGEST, all_engines
 from catalog.models import Object, OutputRow, QueryRow, RunStatus, TopicFault
 from catalog.permission import ObjectKind, Permission
-from catalog.run_state import STOPPED, UNKNOWN, state_of_query
+from catalog.run_state import FAILED, RESTARTING, STOPPED, state_of_query
 from catalog.runs import NOT_ENDED
 from catalog.topics import topic_relation
 from secadmin.control.platform import Platform
@@ -21,12 +22,12 @@ from secadmin.control.wanted_access import topics_of
 from secadmin.control.work import Caller, reading
 
 _KEPT_S = 1.0
-_FAILING = ("failed", "restarting", UNKNOWN, STOPPED)
+_FAILING = (FAILED, RESTARTING, STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not well: of which object (or the runner), why, and since when."""
+    """Something that is not well: of which object (or which engine), why, and since when."""
 
     what: str
     reason: str
@@ -48,8 +49,7 @@ class Health:
         with self._lock:
             if self._seconds() >= self._until:
                 with self._platform.catalog.read() as session:
-                    alive = self._platform.pulse.beats(session)
-                    self._well = next(_problems(session, alive), None) is None
+                    self._well = next(_problems(self._platform, session), None) is None
                 self._until = self._seconds() + _KEPT_S
             return self._well
 
@@ -58,7 +58,7 @@ def list_problems(platform: Platform, caller: Caller) -> list[Problem]:
     """What is not well, of all objects. Needs CHANGE SYSTEM."""
     with reading(platform, caller, "show health", "system") as view:
         view.require_system(Permission.CHANGE_SYSTEM)
-        return list(_problems(view.session, platform.pulse.beats(view.session)))
+        return list(_problems(platform, view.session))
 
 
 def faults_of(session: Session, obj: Object) -> Mapping[str, str]:
@@ -67,13 +67,19 @@ def faults_of(session: Session, obj: Object) -> Mapping[str, str]:
     return {fault.topic: fault.reason for fault in session.scalars(own)}
 
 
-def _problems(session: Session, alive: bool) -> Iterator[Problem]:
-    if not alive:
-        yield Problem("runner", "it does not say that it is alive: look whether it runs")
-    for fault in session.scalars(select(TopicFault).order_by(TopicFault.topic)):
+def _problems(platform: Platform, session: Session) -> Iterator[Problem]:
+    living = platform.pulse.living(session)
+    for engine in all_engines(platform.query_engines):
+        if engine not in living:
+            why = "it does not say that it is alive: look whether it runs"
+            yield Problem(f"engine {engine}", why)
+    # Two engines may have found the same.
+    faults = {f.topic: f for f in session.scalars(select(TopicFault).order_by(TopicFault.topic))}
+    for fault in faults.values():
         yield Problem(_owner(session, fault.topic), f"{fault.topic}: {fault.reason}", fault.since)
-    yield from _ingest(session, alive)
-    yield from _queries(session, alive)
+    if INGEST in living:
+        yield from _ingest(session)
+    yield from _queries(session, living)
     yield from _leaving(session)
 
 
@@ -84,14 +90,14 @@ def _owner(session: Session, topic: str) -> str:
     return f"{session.scalar(owner.where(Object.kind.in_(kinds))) or 'topic'} {name}"
 
 
-def _ingest(session: Session, alive: bool) -> Iterator[Problem]:
-    failing = ("failed", "restarting")
+def _ingest(session: Session) -> Iterator[Problem]:
+    failing = (FAILED, RESTARTING)
     own = select(RunStatus).where(RunStatus.name.like("ingest-%"), RunStatus.state.in_(failing))
-    for status in session.scalars(own.order_by(RunStatus.name)) if alive else ():
+    for status in session.scalars(own.order_by(RunStatus.name)):
         yield Problem(status.name, f"{status.state}: {status.message}", status.since)
 
 
-def _queries(session: Session, alive: bool) -> Iterator[Problem]:
+def _queries(session: Session, living: Container[str]) -> Iterator[Problem]:
     live = (
         select(Object.name, OutputRow.object_id, QueryRow.running)
         .join(QueryRow, QueryRow.object_id == Object.id)
@@ -99,8 +105,8 @@ def _queries(session: Session, alive: bool) -> Iterator[Problem]:
         .where(Object.removed_at.is_(None))
         .order_by(Object.id, OutputRow.object_id)
     )
-    for name, output_id, running in session.execute(live) if alive else ():
-        state = state_of_query(session, [output_id], running, alive)
+    for name, output_id, running in session.execute(live):
+        state = state_of_query(session, [output_id], running, living)
         # What was stopped by a call is well.
         if state.message == NOT_ENDED or (running and state.state in _FAILING):
             yield Problem(f"query {name}", f"{state.state}: {state.message}", state.since)

@@ -59,7 +59,8 @@ class KafkaControl(TopicControl, Protocol):
 class Platform:
     """Catalog, Kafka and what aligns them; where the audit log's heads are kept.
 
-    `bootstrap` and `ca_pem` go to users. `pulse` says whether the runner is alive.
+    `bootstrap` and `ca_pem` go to users. `pulse` says which engines are alive; there should be
+    `query_engines` of those that run queries.
     """
 
     catalog: Catalog
@@ -73,3 +74,4 @@ class Platform:
     pulse: Pulse = field(default_factory=Pulse)
     limits: Limits = field(default_factory=Limits)
     user_limits: UserLimits = field(default_factory=UserLimits)
+    query_engines: int = 1

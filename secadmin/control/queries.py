@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
-from catalog.admission import require_admissible, require_slots, slots_of
+from catalog.admission import require_admissible, slots_of
+from catalog.assignments import assign, parked
 from catalog.checked_plan import CheckedPlan
+from catalog.engines import query_engines
 from catalog.errors import Denied, InvalidInput
 from catalog.label import combine
 from catalog.models import (
@@ -161,7 +163,6 @@ def _store(
     own = work.subject.user_id
     require_room_to_run(platform.user_limits, work.session, own, plans.values())
     slots = {name: slots_of(plan, offsets) for name, plan in plans.items()}
-    require_slots(work.session, sum(slots.values()), platform.limits)
     query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
     work.session.add(
         QueryRow(object_id=query.id, language=wanted.language, text=wanted.text, running=True)
@@ -186,8 +187,18 @@ def _store(
             OutputInput(output_id=output.id, relation_id=relation.object_id)
             for relation in read.values()
         )
+    work.session.flush()
+    _assign(platform, work, query)
     work.detail["outputs"] = sorted(plans)
     work.change.bump_generation()
+
+
+def _assign(platform: Platform, work: Work, query: Object) -> None:
+    """Give the query's executions their engines. Raises Conflict where none has room."""
+    outputs = [output.id for output in outputs_of(work, query)]
+    rows = select(OutputRow).where(OutputRow.object_id.in_(outputs))
+    slots = {row.object_id: row.slots for row in work.session.scalars(rows)}
+    assign(work.session, slots, query_engines(platform.query_engines), platform.limits)
 
 
 def _new_object(
@@ -208,6 +219,8 @@ def _new_object(
 def set_running(platform: Platform, caller: Caller, name: str, running: bool) -> None:
     """Start or stop a query; a started one goes on where it stopped. Needs SET QUERY STATUS.
 
+    A query that was parked, because its engine died while it was alone, is tried again by a start.
+
     Raises Conflict where the engine is full.
     """
     action = "start query" if running else "stop query"
@@ -215,13 +228,13 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
         query = work.find(ObjectKind.QUERY, name)
         work.require(Permission.SET_QUERY_STATUS, query)
         row = work.session.get_one(QueryRow, query.id)
+        outputs = [output.id for output in outputs_of(work, query)]
         if running and not row.running:
-            outputs = [output.id for output in outputs_of(work, query)]
             rows = select(OutputRow.plan).where(OutputRow.object_id.in_(outputs))
             plans = [from_stored(Plan, data) for data in work.session.scalars(rows)]
             require_room_to_run(platform.user_limits, work.session, query.owner_id, plans)
-            slots = select(func.sum(OutputRow.slots)).where(OutputRow.query_id == query.id)
-            require_slots(work.session, work.session.scalar(slots) or 0, platform.limits)
+        if running and (not row.running or parked(work.session).keys() & set(outputs)):
+            _assign(platform, work, query)
         # A stop by others keeps its reason until the query is started.
         row.running, row.stopped_because = running, "" if running else row.stopped_because
         work.change.bump_generation()

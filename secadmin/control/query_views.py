@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,9 +12,9 @@ from sqlalchemy import select
 from catalog.models import Object, OutputInput, OutputRow, QueryRow, RunStatus
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
+from catalog.run_names import query_run_name
 from catalog.run_state import state_of_query
 from catalog.stored_form import from_stored
-from catalog.wanted import query_run_name
 from secadmin.control.platform import Platform
 from secadmin.control.work import Caller, Reading, reading
 
@@ -46,15 +46,15 @@ def list_queries(platform: Platform, caller: Caller) -> list[QueryView]:
     """The queries that the caller may view."""
     with reading(platform, caller, "list queries", "system") as view:
         queries = view.authorizer.visible_objects(view.subject, ObjectKind.QUERY)
-        alive = platform.pulse.beats(view.session)
-        return [_view(view, query, alive) for query in queries]
+        living = platform.pulse.living(view.session)
+        return [_view(view, query, living) for query in queries]
 
 
 def show_query(platform: Platform, caller: Caller, name: str) -> QueryView:
     """One query, for who may view it."""
     with reading(platform, caller, "show query", f"query {name}") as view:
         query = view.find(ObjectKind.QUERY, name)
-        return _view(view, query, platform.pulse.beats(view.session))
+        return _view(view, query, platform.pulse.living(view.session))
 
 
 def show_plans(platform: Platform, caller: Caller, name: str) -> dict[str, Plan]:
@@ -82,12 +82,12 @@ def outputs_of(view: Reading, query: Object) -> list[Object]:
     return list(view.session.scalars(own.order_by(Object.id)))
 
 
-def _view(view: Reading, query: Object, alive: bool) -> QueryView:
+def _view(view: Reading, query: Object, living: Container[str]) -> QueryView:
     row = view.session.get_one(QueryRow, query.id)
     outputs = outputs_of(view, query)
     names = [query_run_name(output.id) for output in outputs]
     statuses = list(view.session.scalars(select(RunStatus).where(RunStatus.name.in_(names))))
-    state = state_of_query(view.session, [output.id for output in outputs], row.running, alive)
+    state = state_of_query(view.session, [output.id for output in outputs], row.running, living)
     return QueryView(
         name=query.name,
         owner=query.owner.name if query.owner else "",

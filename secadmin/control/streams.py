@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import func, select
 
+from catalog.admission import require_ingest_slots
 from catalog.category_kind import KINDS, CategoryKind
 from catalog.errors import Conflict, InvalidInput
 from catalog.functions import DECLARABLE_FUNCTIONS
@@ -19,9 +20,9 @@ from catalog.plan_check import check_window
 from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.run_counts import refused_kind
+from catalog.run_names import ingest_run_name
 from catalog.schema import Schema, Type
 from catalog.stored_form import from_stored, to_stored
-from catalog.wanted import ingest_run_name
 from secadmin.control.health import faults_of
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import of_objects
@@ -80,7 +81,7 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
 
     Needs ADD STREAM and VIEW OBJECT on the schema; a public stream, whose tuples everybody may see,
     needs CHANGE SYSTEM too. The stream gets a category of its own, one more for its declared
-    aggregate. Raises InvalidInput, Conflict, Unavailable.
+    aggregate. Raises InvalidInput, Conflict (also where ingest is full), Unavailable.
     """
     check_object_name(wanted.name)
     target = f"stream {wanted.name}"
@@ -92,6 +93,7 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
     with working(platform, caller, "add stream", target) as work:
         schema_object, schema = _check(work, wanted)
         work.require_free(Namespace.RELATION, wanted.name)
+        require_ingest_slots(work.session, wanted.partitions, platform.limits)
         obj = Object(
             kind=ObjectKind.STREAM,
             namespace=Namespace.RELATION,

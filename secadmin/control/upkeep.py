@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import select, update
 
+from catalog.engines import query_engines
 from catalog.errors import PlatformError
 from catalog.models import Access, DeliveryClass, Object, Withdrawal
+from catalog.trials import give_up, has_superfluous
 from catalog.wanted import is_in_step, used_topics
 from secadmin.control import logins
 from secadmin.control.alignment import TOPIC_PATIENCE
@@ -98,13 +100,13 @@ class Upkeep:
             tick(ticks)
 
     def _end_sessions(self, _ticks: int) -> None:
-        self._try("watch the runner", self._watch_runner)
+        self._try("watch the engines", self._watch_engines)
         self._try("end sessions", lambda: logins.end_expired(self.platform))
         self._try("end accesses", lambda: logins.end_leftover_accesses(self.platform))
 
-    def _watch_runner(self) -> None:
+    def _watch_engines(self) -> None:
         with self.platform.catalog.read() as session:
-            self.platform.pulse.beats(session)
+            self.platform.pulse.living(session)
 
     def _keep_up(self, ticks: int) -> None:
         self._try("align Kafka", self.platform.alignment.align_pending)
@@ -112,6 +114,7 @@ class Upkeep:
         self._try("cut replaced topics", lambda: cut_replaced(self.platform))
         self._try("retire principals", lambda: retire_ended(self.platform))
         self._try("remove topics", lambda: delete_removed(self.platform))
+        self._try("find new engines", lambda: find_new_engines(self.platform))
         if ticks % RECONCILE_TICKS == 0:
             self._try("reconcile", self._reconcile)
 
@@ -159,6 +162,16 @@ def retire_ended(platform: Platform) -> None:
             session.execute(retired.values(retired_at=platform.clock()))
 
 
+def find_new_engines(platform: Platform) -> None:
+    """Give what was assigned to engines that the deployment has no more to those that it has."""
+    engines = query_engines(platform.query_engines)
+    with platform.catalog.read() as session:
+        if not has_superfluous(session, engines):
+            return
+    with platform.catalog.bookkeeping() as session:
+        give_up(session, engines, platform.pulse.gone(), platform.limits)
+
+
 def delete_removed(platform: Platform) -> None:
     """Delete the topics of removed streams and outputs that no run uses any more.
 
@@ -168,7 +181,7 @@ def delete_removed(platform: Platform) -> None:
     leaving = select(Object).where(Object.removed_at.is_not(None), Object.gone_at.is_(None))
     with platform.catalog.read() as session:
         removed = list(session.scalars(leaving))
-        # In one snapshot: what a run uses is told before the runner is in step.
+        # In one snapshot: what a run uses is told before its engine is in step.
         if not removed or not is_in_step(session):
             return
         used = used_topics(session)

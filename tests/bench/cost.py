@@ -99,11 +99,11 @@ def _bench(world: World) -> Iterator[_Bench]:
 
 
 class _Bench:
-    """The platform's runner and the plain jobs' driver, one of which works at a time."""
+    """The platform's engines and the plain jobs' driver, one of which works at a time."""
 
     def __init__(self, world: World, records: Backlog, ends: Ends, plain: PlainJobs) -> None:
         self._world, self._backlog, self._ends, self._plain = world, records, ends, plain
-        self.runner = ProcessGroup(world.pid("secfilter"))
+        self.runner = world.engine_group()
         self._broker = ProcessGroup(world.pid("broker"))
         self._topics: list[str] = []
 

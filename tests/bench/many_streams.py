@@ -9,6 +9,7 @@ from statistics import quantiles
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from catalog.engines import INGEST
 from catalog.permission import Permission
 from catalog.store import Catalog
 from catalog.topics import in_topic, lab_topic
@@ -43,9 +44,19 @@ def scale(world: World) -> Iterable[Figure]:
         targets = (0.25, 5.0, 30.0) if count == INGESTING[0] else (None, None, None)
         yield from _ingesting(world, streams, targets)
     # A thousand streams at once are for more than one driver: here they stand in the catalog.
-    world.stack.runner.stop()
+    _let_ingest_nothing(world)
     _add_streams(world, streams, STREAMS)
     yield from _big_catalog(world, streams)
+
+
+def _let_ingest_nothing(world: World) -> None:
+    """Stop ingest, and let the service take more streams than one engine can read."""
+    stack = world.stack
+    stack.engines[INGEST].stop()
+    with stack.settings_file.open("a") as settings:
+        settings.write(f"[limits]\nslots = {2 * STREAMS}\n")
+    stack.secadmin.stop()
+    stack.start_secadmin()
 
 
 def _add_streams(world: World, streams: list[str], count: int) -> None:
@@ -65,7 +76,7 @@ def _ingesting(
     topics = [in_topic(stream) for stream in streams]
     with Feed(Producer({**config, "linger.ms": 0}), topics, len(topics)):
         _await_each(consumer, streams)
-    runner = ProcessGroup(world.pid("secfilter"))
+    runner = world.engine_group()
     time.sleep(SETTLED_S)
     idle = _cores(runner, lambda: time.sleep(IDLE_S))
     found: list[float] = []

@@ -12,32 +12,36 @@ _GROUP, _TIMES = 2, slice(11, 15)
 
 
 class ProcessGroup:
-    """All processes of one group: a Spark driver in Python and its JVM, for example."""
+    """All processes of some groups: of a Spark driver in Python and its JVM, for example."""
 
-    def __init__(self, group: int) -> None:
-        """`group` is the id of the group, which is its first process's."""
-        self._group = group
+    def __init__(self, *groups: int) -> None:
+        """`groups` are the ids of the groups, which are those of their first processes."""
+        self._groups = groups
 
     def cpu_s(self) -> float:
-        """CPU seconds that the group has used, user and system, ended children included."""
+        """CPU seconds that the groups have used, user and system, ended children included."""
         ticks = 0
         for file in Path("/proc").glob("[0-9]*/stat"):
             try:
                 fields = file.read_text().rpartition(")")[2].split()
             except OSError:
                 continue  # it has ended meanwhile
-            if int(fields[_GROUP]) == self._group:
+            if int(fields[_GROUP]) in self._groups:
                 ticks += sum(map(int, fields[_TIMES]))
         return ticks / _TICKS
 
     def pause(self) -> None:
         """Let none of it run, so that another one can be measured beside it."""
-        os.killpg(self._group, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
         """Let it run on."""
-        os.killpg(self._group, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End all of it now."""
-        os.killpg(self._group, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for group in self._groups:
+            os.killpg(group, number)

@@ -19,7 +19,8 @@ from sqlalchemy import select
 from catalog import output_relation
 from catalog.authorizer import Authorizer
 from catalog.models import Object, RunStatus
-from catalog.wanted import is_in_step, query_run_name, wanted_runs
+from catalog.run_names import query_run_name
+from catalog.wanted import is_in_step, wanted_runs
 from secadmin.__main__ import build_platform
 from secadmin.control import accesses, queries, work
 from secadmin.control.platform import Platform

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.processes import ManagedProcess
 from deploy.stack import Stack
+from tests.bench.process_group import ProcessGroup
 
 PASSWORD = "measured with care"
 ATTRIBUTES = [
@@ -147,6 +148,10 @@ class World:
         if mark is None:
             raise RuntimeError(f"{name} does not run here, so its CPU time cannot be told")
         return mark.pid
+
+    def engine_group(self) -> ProcessGroup:
+        """All processes of the engines."""
+        return ProcessGroup(*(self.pid(engine.name) for engine in self.stack.engines.values()))
 
     def client_config(self, access: dict[str, Any]) -> dict[str, Any]:
         """What a client connects with."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from catalog.engines import INGEST
 from deploy.runtime import Runtime
 from deploy.scenario.story import BATCH_MS, Story
 from deploy.stack import Stack, StackOptions
@@ -30,9 +31,14 @@ def story(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             told.close()
 
 
-def kill_runner(story: Story) -> None:
-    story.stack.runner.kill()
-    story.stack.start_runner()
+def kill_engines(story: Story) -> None:
+    story.stack.kill_engines()
+    story.stack.start_engines(story.stack.engines)
+
+
+def kill_ingest(story: Story) -> None:
+    story.stack.engines[INGEST].kill()
+    story.stack.start_engines([INGEST])
 
 
 def kill_secadmin(story: Story) -> None:
@@ -51,13 +57,20 @@ def kill_broker(story: Story) -> None:
 def kill_all(story: Story) -> None:
     broker = story.stack.broker
     assert broker is not None
-    for kill in (story.stack.runner.kill, broker.kill, story.stack.secadmin.kill):
+    for kill in (story.stack.kill_engines, broker.kill, story.stack.secadmin.kill):
         kill()
-    for start in (broker.start, story.stack.start_secadmin, story.stack.start_runner):
+    for start in (broker.start, story.stack.start_secadmin):
         start()
+    story.stack.start_engines(story.stack.engines)
 
 
-KILLS: tuple[Callable[[Story], None], ...] = (kill_runner, kill_secadmin, kill_broker, kill_all)
+KILLS: tuple[Callable[[Story], None], ...] = (
+    kill_engines,
+    kill_ingest,
+    kill_secadmin,
+    kill_broker,
+    kill_all,
+)
 
 
 def wait_for_more(story: Story) -> None:

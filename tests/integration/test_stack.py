@@ -19,13 +19,14 @@ from deploy.ports import LOOPBACK, free_port
 from deploy.processes import ManagedProcess, ProcessMark
 from deploy.readiness import healthy
 from deploy.runtime import Runtime
-from deploy.stack import NAMES, SUPERVISOR, Stack, StackOptions, stop_all
+from deploy.stack import SUPERVISOR, Stack, StackOptions, part_names, stop_all
 
 COMES_BACK_S = 5.0
+QUERIES = "secfilter-query-1"
 
 
 def _running(state: Path) -> list[str]:
-    marks = {name: ProcessMark.read(state / "run" / f"{name}.pid") for name in NAMES}
+    marks = {name: ProcessMark.read(state / "run" / f"{name}.pid") for name in part_names()}
     return [name for name, mark in marks.items() if mark is not None and mark.alive()]
 
 
@@ -102,7 +103,7 @@ def _of(state: Path) -> list[str]:
 
 
 def _marks(state: Path) -> dict[str, ProcessMark | None]:
-    return {name: ManagedProcess(name, state).mark for name in NAMES}
+    return {name: ManagedProcess(name, state).mark for name in part_names()}
 
 
 def _comes_back_by_itself(state: Path, *options: str) -> None:
@@ -127,13 +128,13 @@ def _comes_back_by_itself(state: Path, *options: str) -> None:
 def _is_completed(state: Path, *options: str) -> None:
     """With a part missing and no supervisor, `up` starts these and leaves alone what runs."""
     before = _marks(state)
-    for name in (SUPERVISOR, "secfilter"):
+    for name in (SUPERVISOR, QUERIES):
         ManagedProcess(name, state).kill()
     again = _command("up", *options)
     assert again.returncode == 0, again.stderr
     after = _marks(state)
-    assert after["secfilter"] not in (None, before["secfilter"])
-    assert {**after, "secfilter": before["secfilter"]} == before
+    assert after[QUERIES] not in (None, before[QUERIES])
+    assert {**after, QUERIES: before[QUERIES]} == before
     assert ManagedProcess(SUPERVISOR, state).mark is not None
     other = _command("up", *options, "--secadmin-port", str(free_port()))
     assert other.returncode == 1
@@ -150,13 +151,14 @@ def test_up_then_down_with_all_parts(tmp_path: Path) -> None:
         up = _command("up", *state, *ports)
         assert up.returncode == 0, up.stderr
         assert "The platform is up." in up.stdout
-        assert sorted(_running(tmp_path)) == sorted(NAMES)
+        assert sorted(_running(tmp_path)) == sorted(part_names())
         assert up.stdout.splitlines()[-1].strip() == hint
         _comes_back_by_itself(tmp_path, *state)
         _is_completed(tmp_path, *state)
         assert stat.S_IMODE((tmp_path / "logs").stat().st_mode) == 0o700
     finally:
         down = _command(*shlex.split(hint)[3:])
-    assert down.stdout == "stopped: supervisor, secfilter, secadmin, broker\n"
+    engines = "secfilter-query-1, secfilter-probation, secfilter-ingest"
+    assert down.stdout == f"stopped: supervisor, {engines}, secadmin, broker\n"
     assert "ends with its batch" in down.stderr
     assert _of(tmp_path) == []

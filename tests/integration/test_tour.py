@@ -13,7 +13,7 @@ from deploy.ports import free_port
 from deploy.processes import ManagedProcess
 from deploy.runtime import Runtime
 from deploy.scenario.person import Person
-from deploy.stack import NAMES, SUPERVISOR, Stack, StackOptions, stop_all
+from deploy.stack import SUPERVISOR, Stack, StackOptions, part_names, stop_all
 from secadmin.cli.kafka_settings import parse_librdkafka_file
 
 BATCH_MS = 2_000
@@ -110,7 +110,7 @@ def _produce(admin: Person, times: int) -> None:
 
 
 def _kill_everything(stack: Stack) -> None:
-    for name in (SUPERVISOR, *NAMES):
+    for name in (SUPERVISOR, *part_names()):
         ManagedProcess(name, stack.state).kill()
 
 
@@ -125,7 +125,7 @@ def test_the_tour_goes_on_after_a_stop_and_after_a_crash(stack: Stack) -> None:
     try:
         _produce(admin, 3)
         reading.read(3 * BIG_TRADES)
-        assert stop_all(stack.state) == [SUPERVISOR, *NAMES]
+        assert stop_all(stack.state) == [SUPERVISOR, *part_names()]
         stack = _again(stack)
         _produce(admin, 1)
         reading.read(4 * BIG_TRADES)

@@ -29,10 +29,12 @@ INSIDE_SECADMIN = {
 VALUES = {
     f"catalog.{name}"
     for name in (
-        *("audit_head", "audit_key", "clearance", "clock", "decision", "errors", "expression"),
+        *("analysis", "audit_head", "audit_key", "balance", "category_kind", "checked_plan"),
+        *("clearance", "clock", "decision", "delivery", "engines", "errors", "expression"),
         *("functions", "label", "limits", "names", "namespace", "output_relation", "passwords"),
-        *("permission", "plan", "plan_check", "plan_json", "plan_size", "record_format"),
-        *("relation", "run_counts", "runs", "schema", "settings", "topics", "user_limits"),
+        *("permission", "plan", "plan_check", "plan_json", "plan_size", "probation", "reach"),
+        *("record_format", "relation", "run_counts", "run_names", "runs", "schema", "settings"),
+        *("stored_form", "stored_upgrades", "topics", "user_limits"),
     )
 }
 

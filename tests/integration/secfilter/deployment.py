@@ -1,4 +1,4 @@
-"""Runners as processes, over a catalog and a broker."""
+"""Engines as processes, over a catalog and a broker."""
 
 import os
 import signal
@@ -9,9 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from catalog.assignments import assign
 from catalog.bootstrap import ensure_initialised
+from catalog.engines import FIRST, INGEST, all_engines
 from catalog.label import Label
+from catalog.limits import Limits
 from catalog.models import (
+    Assignment,
     CategoryRow,
     DeliveryClass,
     Object,
@@ -21,8 +25,9 @@ from catalog.models import (
     RunStatus,
     StreamRow,
 )
+from catalog.run_state import QueryState, state_of_query
 from catalog.runs import IngestStream, QueryRun
-from catalog.store import Catalog
+from catalog.store import Catalog, Change
 from catalog.stored_form import to_stored
 from deploy.runtime import Runtime
 from tests.audit_key import AUDIT_KEY
@@ -33,9 +38,34 @@ from tests.integration.secfilter.plane import Plane
 PACE = {"query_ms": 1_000, "ingest_ms": 1_000, "new_ms": 500, "settle_ms": 10_000}
 
 
+@dataclass(frozen=True)
+class Engines:
+    """Processes of engines, by their engines' names."""
+
+    processes: dict[str, subprocess.Popen[bytes]]
+
+    def kill(self, *engines: str) -> None:
+        """End these at once, or all of them."""
+        killed = [self.processes[name] for name in engines or self.processes]
+        for process in killed:
+            process.kill()
+        for process in killed:
+            process.wait()
+
+    def join(self, others: "Engines") -> None:
+        """Take over what was started since."""
+        self.processes.update(others.processes)
+
+    def end(self) -> None:
+        """Let all of them end in order."""
+        for process in self.processes.values():
+            process.send_signal(signal.SIGTERM)
+        assert {process.wait(90) for process in self.processes.values()} == {0}
+
+
 @dataclass
 class Deployment:
-    """A settings file, a catalog, and runners' processes over them."""
+    """A settings file, a catalog, and engines' processes over them."""
 
     plane: Plane
     runtime: Runtime
@@ -74,47 +104,46 @@ class Deployment:
         self.catalog = Catalog(url, AUDIT_KEY)
         ensure_initialised(self.catalog, self.folder / "first.password")
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start a runner and wait until it is ready."""
-        ready = self.folder / "ready"
-        ready.unlink(missing_ok=True)
-        process = self.launch()
+    def start(self, *engines: str) -> "Engines":
+        """Start these engines, or ingest and one for queries, and wait until they are ready."""
+        started = {name: self.launch(name) for name in engines or (INGEST, FIRST)}
         deadline = time.monotonic() + 180
-        while not ready.exists():
-            assert process.poll() is None, "the runner ended"
-            assert time.monotonic() < deadline, "the runner is not ready"
-            time.sleep(0.05)
-        return process
+        for name, process in started.items():
+            while not self._ready(name).exists():
+                assert process.poll() is None, f"{name} ended"
+                assert time.monotonic() < deadline, f"{name} is not ready"
+                time.sleep(0.05)
+        return Engines(started)
 
-    def launch(self) -> subprocess.Popen[bytes]:
-        """Start a runner's process, with `environment` beside the test's own."""
+    def _ready(self, engine: str) -> Path:
+        return self.folder / f"{engine}.ready"
+
+    def launch(self, engine: str) -> subprocess.Popen[bytes]:
+        """Start an engine's process, with `environment` beside the test's own."""
+        self._ready(engine).unlink(missing_ok=True)
+        command = ["-m", "secfilter", "--settings", str(self.settings), "--engine", engine]
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "secfilter", "--settings", str(self.settings)],
+                [sys.executable, *command],
                 stdout=log,
                 stderr=log,
                 env={
                     **os.environ,
                     **self.environment,
-                    "SECFILTER_READY_FILE": str(self.folder / "ready"),
+                    "SECFILTER_READY_FILE": str(self._ready(engine)),
                 },
                 start_new_session=True,
             )
         self.processes.append(process)
         return process
 
-    def add(self, stream: IngestStream, run: QueryRun) -> None:
-        """Put a stream and a query over it into the catalog, as SecAdmin does."""
-        relation, output = stream.relation, run.output
+    def add(self, stream: IngestStream, *runs: QueryRun) -> None:
+        """Put a stream and queries over it into the catalog, as SecAdmin does."""
+        relation = stream.relation
         with self.catalog.change("test") as change:
             add, now = change.session.add, change.now
-            names = ((relation.object_id, "stream"), (output.object_id, "output"))
-            for number, kind in (*names, (8_001, "schema"), (8_002, "query")):
-                made = Object(
-                    id=number, kind=kind, namespace=kind, name=f"n{number}", created_at=now
-                )
-                add(made)
-            change.session.flush()
+            self._name(change, relation.object_id, "stream")
+            self._name(change, 8_001, "schema")
             (bit,) = stream.label.categories()
             add(CategoryRow(bit=bit, kind="source", stream_id=relation.object_id))
             add(
@@ -129,35 +158,63 @@ class Deployment:
                     ingest_group=1,
                 )
             )
-            add(QueryRow(object_id=8_002, language="sql", text="", running=True))
-            add(
-                OutputRow(
-                    object_id=output.object_id,
-                    query_id=8_002,
-                    relation=to_stored(output),
-                    plan=to_stored(run.plan),
-                    starting_offsets={},
-                    slots=1,
-                    retention_ms=1_000_000,
-                )
-            )
-            add(OutputInput(output_id=output.object_id, relation_id=relation.object_id))
-            for number, class_ in enumerate(run.classes):
-                add(
-                    DeliveryClass(
-                        output_id=output.object_id,
-                        name=f"c{number}",
-                        topic=class_.topic,
-                        clearance=Label(class_.clearance.bits).to_wire(),
-                        weak=False,
-                        opened_at=now,
+            for number, run in enumerate(runs, start=8_002):
+                self._add_query(change, number, relation.object_id, run)
+                for class_ in run.classes:
+                    add(
+                        DeliveryClass(
+                            output_id=run.output.object_id,
+                            name=class_.topic,
+                            topic=class_.topic,
+                            clearance=Label(class_.clearance.bits).to_wire(),
+                            weak=False,
+                            opened_at=now,
+                        )
                     )
-                )
+            change.session.flush()
+            slots = {run.output.object_id: 1 for run in runs}
+            assign(change.session, slots, [FIRST], Limits())
             change.audit("add", "test")
             change.bump_generation()
 
+    @staticmethod
+    def _name(change: Change, number: int, kind: str) -> None:
+        made = Object(
+            id=number, kind=kind, namespace=kind, name=f"n{number}", created_at=change.now
+        )
+        change.session.add(made)
+        change.session.flush()
+
+    def _add_query(self, change: Change, number: int, relation_id: int, run: QueryRun) -> None:
+        output, add = run.output, change.session.add
+        self._name(change, output.object_id, "output")
+        self._name(change, number, "query")
+        add(QueryRow(object_id=number, language="sql", text="", running=True))
+        add(
+            OutputRow(
+                object_id=output.object_id,
+                query_id=number,
+                relation=to_stored(output),
+                plan=to_stored(run.plan),
+                starting_offsets={},
+                slots=1,
+                retention_ms=1_000_000,
+            )
+        )
+        add(OutputInput(output_id=output.object_id, relation_id=relation_id))
+
+    def make_old(self, run: QueryRun) -> None:
+        """Let the run have been as it is for hours."""
+        with self.catalog.bookkeeping() as session:
+            session.get_one(Assignment, run.output.object_id).changed_beat = -100_000
+
+    def told(self, run: QueryRun) -> QueryState:
+        """What people are told of a query."""
+        with self.catalog.read() as session:
+            return state_of_query(session, [run.output.object_id], True, all_engines(1))
+
     def states(self) -> dict[str, str]:
-        """Run -> what the runner says of it."""
+        """Run -> what its engine says of it."""
         with self.catalog.read() as session:
             return {row.name: row.state for row in session.query(RunStatus)}
 
@@ -169,12 +226,12 @@ class Deployment:
             time.sleep(0.05)
 
     def messages(self) -> set[str]:
-        """What the runner says of runs that are not well."""
+        """What engines say of runs that are not well."""
         with self.catalog.read() as session:
             return {row.message for row in session.query(RunStatus) if row.message}
 
     def log(self) -> str:
-        """What the runners wrote for their operator."""
+        """What the engines wrote for their operator."""
         return (self.folder / "log").read_text(errors="replace")
 
     def end(self) -> None:

@@ -1,17 +1,24 @@
-"""The runner as a process: ready, alone, without secrets in sight, killed and started again."""
+"""Engines as processes: ready, alone, without secrets in sight, killed and started again."""
 
 import os
-import signal
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from catalog.assignments import assign
 from catalog.clearance import Clearance
+from catalog.engines import FIRST, INGEST, PROBATION
+from catalog.limits import Limits
 from catalog.plan import Source
+from catalog.probation import DEATHS_TO_PARK
+from catalog.run_state import QueryState
+from catalog.runs import QueryRun
+from catalog.topics import in_topic, lab_topic
+from tests.integration.brokers import embedded_only
 from tests.integration.secfilter.deployment import Deployment
-from tests.integration.secfilter.plane import Feed, prices, tuple_at, values
+from tests.integration.secfilter.plane import Feed, Plane, one_id_each, prices, tuple_at, values
 
 
 def command_lines(group: int) -> str:
@@ -33,11 +40,11 @@ def await_settled(deployment: Deployment, runs: int, timeout_s: float = 180.0) -
 
 
 @pytest.mark.slow
-def test_a_runners_life(deployment: Deployment) -> None:
+def test_the_engines_lives(deployment: Deployment) -> None:
     plane = deployment.plane
     stream = plane.stream(0)
     run = plane.query(Source(stream.relation), Clearance.of(0))
-    process = deployment.start()
+    engines = deployment.start()
     deployment.add(stream, run)
     plane.send(stream, tuple_at(1, "datum-7Q", 0))
     assert len(plane.read(run.classes[0].topic, 1)) == 1
@@ -45,14 +52,15 @@ def test_a_runners_life(deployment: Deployment) -> None:
 
     # Alone, and at work.
     feed = Feed(plane, f"in.{stream.relation.name}")
-    second = deployment.launch()
-    assert second.wait(60) == 6
+    for name in engines.processes:
+        assert deployment.launch(name).wait(60) == 6
 
     # Nothing secret is in sight, and nothing of ours is open to others.
-    arguments = command_lines(process.pid)
     password = plane.broker.secfilter.password()
-    assert "org.apache.spark.deploy.SparkSubmit" in arguments
-    assert password not in arguments
+    for process in engines.processes.values():
+        arguments = command_lines(process.pid)
+        assert "org.apache.spark.deploy.SparkSubmit" in arguments
+        assert password not in arguments
     checkpoints = deployment.folder / "checkpoints"
     for path in (checkpoints, *checkpoints.rglob("*")):
         assert path.stat().st_mode & 0o077 == 0, path
@@ -68,9 +76,8 @@ def test_a_runners_life(deployment: Deployment) -> None:
     feed = Feed(plane, f"in.{stream.relation.name}", first=settled)
     for _ in range(2):
         time.sleep(2)
-        process.kill()
-        process.wait()
-        process = deployment.start()
+        engines.kill()
+        engines = deployment.start(INGEST, FIRST, PROBATION)
     time.sleep(2)
     sent = feed.end()
     lab = plane.read(f"lab.{stream.relation.name}", 1 + settled + sent)
@@ -81,9 +88,72 @@ def test_a_runners_life(deployment: Deployment) -> None:
     assert prices(plane.read_prices(run.classes[0].topic, everything)) == everything
 
     # Asked to end, it ends in order.
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 0
+    engines.end()
     assert set(deployment.states().values()) == {"stopped"}
     log = deployment.log()
     assert password not in log
     assert "datum-7Q" not in log
+
+
+@embedded_only
+@pytest.mark.slow
+def test_what_kills_its_engine_is_parked_and_harms_nobody(deployment: Deployment) -> None:
+    """Whenever the one query runs, its engine is killed; the test starts engines again."""
+    plane = deployment.plane
+    stream = plane.stream(0)
+    good, bad = (plane.query(Source(stream.relation), Clearance.of(0)) for _ in range(2))
+    engines = deployment.start(INGEST, FIRST, PROBATION)
+    deployment.add(stream, good, bad)
+    plane.send(stream, tuple_at(1, "x", 0))
+    deployment.await_running()
+    deployment.make_old(good)
+    feed = Feed(plane, in_topic(stream.relation.name), first=1)
+
+    # Ingest goes on while the query engine is away.
+    engines.kill(FIRST)
+    await_more(plane, lab_topic(stream.relation.name))
+    engines.join(deployment.start(FIRST))
+    assert deployment.told(bad).state == "restarting"
+    await_more(plane, good.classes[0].topic)
+
+    # The one that is suspected runs alone, and dies alone; its neighbour runs on.
+    for _ in range(DEATHS_TO_PARK):
+        await_state(deployment, bad, "running")
+        engines.kill(PROBATION)
+        await_more(plane, good.classes[0].topic)
+        engines.join(deployment.start(PROBATION))
+    state = await_state(deployment, bad, "failed")
+    assert "ended 3 times while it ran alone" in state.message
+    assert deployment.told(good).state == "running"
+
+    sent = 1 + feed.end()
+    everything = set[object](range(sent))
+    out = plane.read_prices(good.classes[0].topic, everything)
+    assert one_id_each(out).keys() == everything, "what comes again has its id"
+    assert len(plane.read(lab_topic(stream.relation.name), sent)) == sent, "ingest repeats nothing"
+
+    # Its owner starts it again: it runs alone until it has proven itself.
+    with deployment.catalog.change("test") as change:
+        assign(change.session, {bad.output.object_id: 1}, [FIRST], Limits())
+        change.audit("start", "test")
+        change.bump_generation()
+    await_state(deployment, bad, "running")
+    plane.read_prices(bad.classes[0].topic, everything)
+
+
+def await_more(plane: Plane, topic: str, count: int = 300) -> None:
+    """Wait until so many more records are in the topic, while more are sent."""
+    wanted = sum(plane.engine.positions.ends(topic).values()) + count
+    deadline = time.monotonic() + 90
+    while sum(plane.engine.positions.ends(topic).values()) < wanted:
+        assert time.monotonic() < deadline, f"no more arrives in {topic}"
+        time.sleep(0.05)
+
+
+def await_state(deployment: Deployment, run: QueryRun, state: str) -> QueryState:
+    """Wait until people are told that the query is in that state."""
+    deadline = time.monotonic() + 90
+    while (told := deployment.told(run)).state != state:
+        assert time.monotonic() < deadline, told
+        time.sleep(0.05)
+    return told

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import select
 
 from catalog.models import Access, AuditEntry
-from catalog.wanted import query_run_name, wanted_runs
+from catalog.run_names import query_run_name
+from catalog.wanted import wanted_runs
 from secadmin.control.platform import Platform
 from tests.heartbeat import let_beat
 from tests.integration.brokers import embedded_only

@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import select
 
 from catalog.models import Object
+from catalog.run_names import query_run_name
 from catalog.runs import RunReport
-from catalog.wanted import query_run_name, report_status
+from catalog.wanted import report_status
 from secadmin.control.platform import Platform
 from tests.heartbeat import let_beat
 from tests.integration.service.conftest import ATTRIBUTES, Api, NewUser, add_stream

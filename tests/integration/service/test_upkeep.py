@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from catalog.engines import all_engines
 from catalog.errors import Unavailable
 from catalog.models import AuditEntry, DeliveryClass, Session, Withdrawal
 from catalog.runs import RunReport, fingerprint
@@ -32,9 +33,10 @@ Fresh = Callable[[str], str]
 
 
 def apply_generation(platform: Platform) -> None:
-    """What the runner does once nothing runs that is not wanted."""
+    """What the engines do once nothing runs that is not wanted."""
     with platform.catalog.bookkeeping() as session:
-        report_applied(session, generation(session))
+        for engine in all_engines(1):
+            report_applied(session, engine, generation(session))
 
 
 def test_a_name_is_free_once_its_topics_are_gone(
@@ -224,7 +226,8 @@ def test_a_subscription_is_fed_when_the_runner_says_so(
     let_beat(scene.platform)
     assert [a["fed"] for a in scene.bob.get("/accesses")] == [True]
     with scene.platform.catalog.read() as session:
-        assert fed_classes(session, [0, row.id]) == {row.id}, "none that is not there"
+        fed = fed_classes(session, [0, row.id], all_engines(1))
+        assert fed == {row.id}, "none that is not there"
 
 
 def test_a_class_that_several_share_loses_only_the_one(

@@ -10,10 +10,13 @@ from sqlalchemy import select, text
 
 from catalog.audit import AuditReport, Outcome, verify
 from catalog.engine import for_writing
+from catalog.engines import FIRST
 from catalog.errors import InvalidInput
 from catalog.migrations import upgrade
 from catalog.models import Access, Base
+from catalog.pulse import beat
 from catalog.store import Catalog
+from catalog.wanted import generation, is_in_step
 from tests.audit_key import AUDIT_KEY
 
 
@@ -69,6 +72,21 @@ accesses VALUES (3, 'output', 1, NULL, 1, 'output-ended', NULL, NULL, 'out.o.c',
 accesses VALUES (4, 'output', 1, NULL, 1, 'output-nothing', NULL, NULL, NULL, '2026-01-01', NULL, NULL)
 access_roles VALUES (1, 1)
 """  # noqa: E501 - a row a line
+
+
+def test_the_first_tables_get_engines(empty_url: str) -> None:
+    catalog = Catalog(empty_url, AUDIT_KEY)
+    upgrade(catalog.engine, "v0_2_1")
+    with for_writing(catalog.engine).begin() as connection:
+        connection.execute(text("UPDATE generation SET value = 7, applied = 7"))
+        connection.execute(text("INSERT INTO heartbeats (part, beats) VALUES ('runner', 3)"))
+    upgrade(catalog.engine)
+    with catalog.read() as session:
+        assert generation(session) == 7
+        assert not is_in_step(session), "no engine has told what it uses"
+    with catalog.bookkeeping() as session:
+        assert beat(session, FIRST) == 1
+    catalog.close()
 
 
 def test_tables_of_another_version_are_refused(catalog: Catalog) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from catalog.engines import FIRST
 from catalog.models import QueryRow
 from catalog.plan import Source
 from catalog.run_state import QueryState, state_of_query
@@ -33,7 +34,7 @@ class Told:
 
     def is_in_step(self) -> None:
         with self.catalog.bookkeeping() as session:
-            report_applied(session, generation(session))
+            report_applied(session, FIRST, generation(session))
 
     def stop(self) -> None:
         self.world.edit(QueryRow, self.query, running=False)
@@ -41,7 +42,7 @@ class Told:
     def state(self, *, alive: bool = True) -> QueryState:
         with self.catalog.read() as session:
             running = session.get_one(QueryRow, self.query).running
-            return state_of_query(session, [self.output], running, alive)
+            return state_of_query(session, [self.output], running, {FIRST} if alive else ())
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def told(world: World) -> Told:
 
 def begin_anew(catalog: Catalog) -> None:
     with catalog.bookkeeping() as session:
-        forget_runs(session)
+        forget_runs(session, FIRST)
 
 
 def test_what_the_runner_has_not_come_to_starts(told: Told) -> None:
@@ -91,7 +92,7 @@ def test_what_was_stopped_is_stopped_once_its_run_has_ended(told: Told) -> None:
 def test_what_stands_still_says_why(told: Told, faults: dict[str, Any], why: str) -> None:
     told.says("stopped")
     with told.catalog.bookkeeping() as session:
-        report_faults(session, faults, START)
+        report_faults(session, FIRST, faults, START)
     told.is_in_step()
     state = told.state()
     assert state.state == "stopped" and why in state.message

@@ -8,6 +8,7 @@ import pytest
 
 from catalog.clearance import Clearance
 from catalog.delivery import Delivery
+from catalog.engines import FIRST
 from catalog.label import PUBLIC, Label
 from catalog.models import (
     DeliveryClass,
@@ -214,15 +215,16 @@ def test_fed_are_the_classes_of_a_run_that_is_as_it_is_wanted(filled: Filled) ->
     row = filled.delivery("out1", "one", Label.of(0).to_wire())
     run = filled.query("out1")
 
-    def fed(state: str, mark: str) -> frozenset[int]:
+    def fed(state: str, mark: str, living: tuple[str, ...] = (FIRST,)) -> frozenset[int]:
         with filled.world.catalog.bookkeeping() as session:
             report_status(session, RunReport(run.name, state, "", mark), START)
         with filled.world.catalog.read() as session:
-            return fed_classes(session, [row.id, row.id + 1])
+            return fed_classes(session, [row.id, row.id + 1], living)
 
     assert fed("starting", fingerprint(run)) == frozenset()
     assert fed("running", "another run") == frozenset()
     assert fed("running", fingerprint(run)) == {row.id}
+    assert fed("running", fingerprint(run), ()) == frozenset(), "its engine is dead"
     filled.delivery("out1", "two", Label.of(0).to_wire(), beyond="0")
     assert fed("running", fingerprint(run)) == frozenset(), "it is about to be restarted"
 
@@ -291,11 +293,11 @@ def test_a_runner_that_begins_takes_back_what_another_one_said(catalog: Catalog)
     with catalog.bookkeeping() as session:
         report = RunReport("query-9", "running", topics=frozenset({"lab.a"}))
         report_status(session, report, START)
-        report_applied(session, 0)
+        report_applied(session, FIRST, 0)
     with catalog.read() as session:
         assert is_in_step(session) and used_topics(session) == {"lab.a"}
     with catalog.bookkeeping() as session:
-        forget_runs(session)
+        forget_runs(session, FIRST)
     with catalog.read() as session:
         assert not is_in_step(session) and used_topics(session) == frozenset()
 
@@ -303,7 +305,7 @@ def test_a_runner_that_begins_takes_back_what_another_one_said(catalog: Catalog)
 def test_a_fault_keeps_its_beginning_and_goes_when_it_is_over(catalog: Catalog) -> None:
     for later, faults in ((0, {"in.a": "gone", "in.b": "gone"}), (5, {"in.a": "anew"})):
         with catalog.bookkeeping() as session:
-            report_faults(session, faults, START + timedelta(seconds=later))
+            report_faults(session, FIRST, faults, START + timedelta(seconds=later))
     with catalog.read() as session:
         (fault,) = session.query(TopicFault)
         assert (fault.topic, fault.reason, fault.since) == ("in.a", "anew", START)

@@ -14,7 +14,7 @@ import pytest
 from deploy.errors import DeployError
 from deploy.files import file_lock
 from deploy.processes import ManagedProcess, ProcessMark
-from deploy.supervisor import LONGEST_PAUSE_S, SETTLED_S, Part, Supervisor
+from deploy.supervisor import HUNG_S, LONGEST_PAUSE_S, SETTLED_S, Part, Supervisor
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -109,3 +109,30 @@ def _group(number: int) -> list[int]:
     command = ["ps", "-o", "pid=", "--no-headers", "-g", str(number)]
     told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     return [int(word) for word in told.split()]
+
+
+def test_what_says_the_same_for_too_long_is_ended(process: ManagedProcess, tmp_path: Path) -> None:
+    clock, said = _Clock(), [""]
+    part = Part(process, lambda: process.start(SLEEP), sign=lambda: said[0])
+    supervisor = Supervisor(tmp_path / "run.lock", [part], clock)
+    process.start(SLEEP)
+    first = process.mark
+
+    def watch(seconds: float) -> None:
+        end = clock.now + seconds
+        while clock.now < end:
+            clock.now += 1.0
+            supervisor.tick()
+
+    watch(2 * HUNG_S)
+    assert process.mark == first, "it is not ready yet"
+    for said[0] in ("1", "2"):
+        watch(HUNG_S - 1)
+        assert process.mark == first
+    clock.now += HUNG_S
+    supervisor.tick()
+    assert process.mark == first, "nobody looked meanwhile"
+    watch(HUNG_S + 2)
+    assert first is not None and first.wait(10)
+    supervisor.tick()
+    assert process.mark not in (None, first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from catalog.engines import INGEST
 from catalog.runs import RunReport
 from catalog.store import Catalog
 from catalog.wanted import report_faults, report_status
@@ -28,8 +29,12 @@ def test_health_says_to_administrators_alone_what_is_not_well(
 ) -> None:
     told = admin.json("health")
     assert told["status"] == "degraded"
-    assert [problem["what"] for problem in told["problems"]] == ["runner"]
-    assert "runner" in admin.ok("health")
+    assert [problem["what"] for problem in told["problems"]] == [
+        "engine ingest",
+        "engine query-1",
+        "engine probation",
+    ]
+    assert "engine ingest" in admin.ok("health")
     result = new_user("bob", "R").run("health")
     assert result.exit_code == 0 and result.stdout == "degraded\n"
     assert "CHANGE SYSTEM" in result.stderr
@@ -42,7 +47,7 @@ def test_a_stream_says_what_is_wrong_with_its_topics_and_what_was_refused(
     shown = admin.json("stream", "show", stream)
     assert (shown["problems"], shown["refused"]) == ([], 0)
     with catalog.bookkeeping() as session:
-        report_faults(session, {f"in.{stream}": GONE, "in.other": GONE}, catalog.clock())
+        report_faults(session, INGEST, {f"in.{stream}": GONE, "in.other": GONE}, catalog.clock())
         for number in range(2, 9):
             report = RunReport("ingest-1", "running", counted={f"refused_{number}": 2})
             report_status(session, report, catalog.clock())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from catalog.engines import INGEST
 from catalog.models import Object
 from catalog.runs import NOT_ENDED, RunReport
 from catalog.store import Catalog
@@ -25,7 +26,7 @@ def platform(catalog: Catalog) -> Platform:
 
 def problems(platform: Platform) -> list[tuple[str, str]]:
     with platform.catalog.read() as session:
-        found = _problems(session, platform.pulse.beats(session))
+        found = _problems(platform, session)
         return [(problem.what, problem.reason) for problem in found]
 
 
@@ -46,9 +47,13 @@ def report(catalog: Catalog, name: str, state: str, why: str, topics: Collection
         report_status(session, told, catalog.clock())
 
 
-def test_without_a_runner_nothing_is_well(platform: Platform) -> None:
+def test_without_its_engines_nothing_is_well(platform: Platform) -> None:
     assert not is_well(platform)
-    assert [what for what, _ in problems(platform)] == ["runner"]
+    assert [what for what, _ in problems(platform)] == [
+        "engine ingest",
+        "engine query-1",
+        "engine probation",
+    ]
     let_beat(platform)
     assert is_well(platform) and problems(platform) == []
 
@@ -57,7 +62,7 @@ def test_a_topic_at_fault_is_told_with_its_stream(platform: Platform) -> None:
     let_beat(platform)
     add_stream(platform.catalog, "one")
     with platform.catalog.bookkeeping() as session:
-        report_faults(session, {"in.one": "the topic was deleted"}, platform.clock())
+        report_faults(session, INGEST, {"in.one": "the topic was deleted"}, platform.clock())
     assert not is_well(platform)
     assert problems(platform) == [("stream one", "in.one: the topic was deleted")]
 

@@ -1,0 +1,97 @@
+"""Where executions run: each in one engine, which it leaves only when it has ended there.
+
+An execution is the run of an output, and has the output's id. One without a row is the first query
+engine's. What writes is called inside a change or `Catalog.bookkeeping`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from catalog.admission import engines_for
+from catalog.engines import FIRST, INGEST, PROBATION
+from catalog.limits import Limits
+from catalog.models import Assignment, OutputRow, RunStatus
+from catalog.pulse import heartbeat_of
+from catalog.run_names import output_of, query_run_name
+
+
+def engine_of(session: Session, run: str) -> str:
+    """The only engine that may run the run of that name now."""
+    output_id = output_of(run)
+    if output_id is None:
+        return INGEST
+    row = session.get(Assignment, output_id, populate_existing=True)
+    return row.engine if row is not None else FIRST
+
+
+def assigned_to(session: Session, engine: str) -> frozenset[int]:
+    """The executions that the engine is to run, as far as they are to run at all."""
+    rows = {row.output_id: row for row in session.scalars(select(Assignment))}
+    own = frozenset(i for i, row in rows.items() if row.engine == engine and _may_run(row))
+    if engine != FIRST:
+        return own
+    return own | (frozenset(session.scalars(select(OutputRow.object_id))) - rows.keys())
+
+
+def parked(session: Session) -> Mapping[int, str]:
+    """The executions that no engine runs any more, each with the reason."""
+    query = select(Assignment.output_id, Assignment.parked_because)
+    found = session.execute(query.where(Assignment.parked_because != "")).all()
+    return {row.output_id: row.parked_because for row in found}
+
+
+def assign(
+    session: Session, slots: Mapping[int, int], engines: Collection[str], limits: Limits
+) -> None:
+    """Give an engine to each execution that begins; `slots` are how many tasks each takes.
+
+    What is suspected of its engine's death stays so. A parked one runs alone first. Raises Conflict
+    where no engine has room.
+    """
+    for output_id, home in engines_for(session, slots, engines, limits).items():
+        row = session.get(Assignment, output_id)
+        if row is None:
+            row = Assignment(output_id=output_id, home=home, engine=home, on_trial=False)
+            session.add(row)
+        if row.parked_because:
+            row.parked_because, row.deaths, row.on_trial, row.tried = "", 0, True, False
+        row.home = home
+        row.changed_beat = heartbeat_of(session, home).beats
+        hand_over(session, row)
+    session.flush()
+
+
+def target_of(row: Assignment) -> str:
+    """The engine in which the execution should run."""
+    return PROBATION if row.on_trial else row.home
+
+
+def hand_over(session: Session, row: Assignment) -> bool:
+    """Let the execution go where it should run, if it does not run now; whether it went.
+
+    Its engine says what runs, before it runs.
+    """
+    status = session.get(RunStatus, query_run_name(row.output_id), populate_existing=True)
+    if row.engine == target_of(row) or (status is not None and status.state != "stopped"):
+        return False
+    row.engine, row.tried, row.tried_beat = target_of(row), False, None
+    if not row.on_trial:
+        row.changed_beat = heartbeat_of(session, row.home).beats
+    return True
+
+
+def note_change(session: Session, run: str) -> None:
+    """Note that the run begins with another plan or other classes than before."""
+    row = session.get(Assignment, output_of(run) or 0)
+    if row is not None and row.engine == row.home:
+        row.changed_beat = heartbeat_of(session, row.home).beats
+
+
+def _may_run(row: Assignment) -> bool:
+    """In probation only what is tried runs; what should run elsewhere, or nowhere, does not."""
+    here = row.engine == target_of(row) and not row.parked_because
+    return here and (row.engine != PROBATION or row.tried)

@@ -1,0 +1,190 @@
+"""What happens to executions when an engine dies, and how they come back (`catalog.probation`).
+
+Each engine does this for itself, when it begins and with each beat: then it knows what runs in it.
+All functions are called inside `Catalog.bookkeeping`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session, aliased
+
+from catalog.admission import taken_slots
+from catalog.assignments import hand_over
+from catalog.balance import balanced
+from catalog.engines import INGEST, PROBATION
+from catalog.limits import Limits
+from catalog.models import (
+    Assignment,
+    Heartbeat,
+    Object,
+    OutputRow,
+    QueryRow,
+    RunStatus,
+    TopicFault,
+)
+from catalog.probation import (
+    LONG_LIFE_BEATS,
+    PARKED,
+    Waiting,
+    is_parked,
+    next_alone,
+    proven_after,
+    suspects,
+)
+from catalog.pulse import heartbeat_of
+from catalog.run_names import query_run_name
+from catalog.store import bump_generation
+
+
+def begin(session: Session, engine: str, *, died: bool) -> None:
+    """The engine's process begins; nothing runs in it yet. `died` says how the last one ended."""
+    heart = heartbeat_of(session, engine)
+    heart.began, heart.ended = heart.beats, False
+    if died and engine == PROBATION:
+        _blame(session)
+    elif died and engine != INGEST:
+        _suspect(session, heart)
+        heart.deaths += 1
+    for row in _rows(session, engine):
+        row.tried, row.tried_beat = False, None
+        hand_over(session, row)
+    session.flush()
+    bump_generation(session)
+
+
+def keep(session: Session, engine: str) -> None:
+    """Go on with what is under way in the engine; call it with each beat."""
+    heart = heartbeat_of(session, engine)
+    rows = _rows(session, engine)
+    moved = [row for row in rows if hand_over(session, row)]
+    changed = bool(moved)
+    if engine == PROBATION:
+        changed |= _keep_trying(session, heart.beats)
+    elif heart.deaths and heart.beats - heart.began >= LONG_LIFE_BEATS:
+        heart.deaths = 0
+        session.execute(update(Assignment).where(Assignment.home == engine).values(trials=0))
+    if changed:
+        session.flush()
+        bump_generation(session)
+
+
+def end(session: Session, engine: str) -> None:
+    """The engine has ended as it should, and nothing runs in it any more."""
+    heartbeat_of(session, engine).ended = True
+    session.flush()
+
+
+def awaits_trial(session: Session) -> bool:
+    """Whether an execution waits to run alone, or does so."""
+    return any(not row.parked_because for row in _wanted_rows(session, PROBATION))
+
+
+def has_superfluous(session: Session, engines: Collection[str]) -> bool:
+    """Whether there are engines beside the deployment's query `engines` and the usual two."""
+    return bool(_superfluous(session, engines))
+
+
+def give_up(
+    session: Session, engines: Collection[str], gone: Collection[str], limits: Limits
+) -> None:
+    """Find new homes for what is assigned to engines that the deployment has no more.
+
+    `engines` are its query engines, `gone` those that must have ended by now, however they did.
+    What finds no room waits.
+    """
+    for heart in _superfluous(session, engines):
+        if heart.ended or heart.engine in gone:
+            _move_all(session, heart.engine, engines, limits)
+
+
+def _superfluous(session: Session, engines: Collection[str]) -> list[Heartbeat]:
+    query = select(Heartbeat).where(Heartbeat.engine.not_in((*engines, INGEST, PROBATION)))
+    return list(session.scalars(query))
+
+
+def _move_all(session: Session, old: str, engines: Collection[str], limits: Limits) -> None:
+    there = select(Assignment).where(Assignment.home == old)
+    rows = {row.output_id: row for row in session.scalars(there)}
+    query = select(OutputRow.object_id, OutputRow.slots).where(OutputRow.object_id.in_(rows))
+    slots = {row.object_id: row.slots for row in session.execute(query)}
+    found = balanced(slots, taken_slots(session, engines), limits.slots)
+    if found is None:
+        return
+    for output_id, home in found.items():
+        row = rows[output_id]
+        row.home = home
+        if row.engine == old:
+            own = update(RunStatus).where(RunStatus.name == query_run_name(output_id))
+            session.execute(own.values(state="stopped", message="", topics=[]))
+            hand_over(session, row)
+    session.execute(delete(TopicFault).where(TopicFault.engine == old))
+    session.execute(delete(Heartbeat).where(Heartbeat.engine == old))
+    session.flush()
+    bump_generation(session)
+
+
+def _suspect(session: Session, heart: Heartbeat) -> None:
+    rows = {r.output_id: r for r in _wanted_rows(session, heart.engine) if not r.parked_because}
+    changed = {output_id: row.changed_beat for output_id, row in rows.items()}
+    for output_id in suspects(changed, heart.beats, heart.deaths):
+        rows[output_id].on_trial = True
+
+
+def _blame(session: Session) -> None:
+    for row in _rows(session, PROBATION):
+        if row.tried:
+            row.deaths += 1
+            if is_parked(row.deaths):
+                row.parked_because, row.on_trial = PARKED, False
+
+
+def _keep_trying(session: Session, beats: int) -> bool:
+    """Let what has proven itself go home, or begin with the next; whether something changed."""
+    wanted = _wanted_rows(session, PROBATION)
+    tried = next((row for row in _rows(session, PROBATION) if row.tried), None)
+    if tried is None:
+        return _try_next([row for row in wanted if row.on_trial and not row.parked_because])
+    if tried not in wanted:
+        # It was stopped or removed: it goes home when it has ended.
+        left = tried.on_trial
+        tried.on_trial = False
+        return left
+    if tried.tried_beat is None and _has_begun(session, tried.output_id):
+        tried.tried_beat = beats
+    since = tried.tried_beat
+    if not tried.on_trial or since is None or beats - since < proven_after(tried.trials):
+        return False
+    tried.on_trial, tried.deaths, tried.trials = False, 0, tried.trials + 1
+    return True
+
+
+def _try_next(rows: Sequence[Assignment]) -> bool:
+    chosen = next_alone(Waiting(row.output_id, row.deaths, row.trials) for row in rows)
+    for row in rows:
+        row.tried = row.output_id == chosen
+    return chosen is not None
+
+
+def _has_begun(session: Session, output_id: int) -> bool:
+    status = session.get(RunStatus, query_run_name(output_id), populate_existing=True)
+    return status is not None and status.state != "stopped"
+
+
+def _rows(session: Session, engine: str) -> list[Assignment]:
+    return list(session.scalars(select(Assignment).where(Assignment.engine == engine)))
+
+
+def _wanted_rows(session: Session, engine: str) -> list[Assignment]:
+    """Those of the engine's executions that are wanted to run."""
+    query = aliased(Object)
+    wanted = (
+        select(Assignment)
+        .join(OutputRow, OutputRow.object_id == Assignment.output_id)
+        .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
+        .join(query, query.id == OutputRow.query_id)
+        .where(Assignment.engine == engine, QueryRow.running, query.removed_at.is_(None))
+    )
+    return list(session.scalars(wanted))

@@ -1,0 +1,269 @@
+"""What becomes of executions when an engine dies: tried alone, let go home, or parked."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from catalog import trials
+from catalog.assignments import assign, assigned_to, parked
+from catalog.engines import FIRST, INGEST, PROBATION, query_engines
+from catalog.errors import Conflict
+from catalog.limits import Limits
+from catalog.models import Assignment, Object, QueryRow
+from catalog.plan import Source
+from catalog.probation import DEATHS_TO_PARK, HEALTHY_BEATS, PROVEN_BEATS
+from catalog.pulse import beat
+from catalog.run_names import query_run_name
+from catalog.run_state import QueryState, state_of_query
+from catalog.runs import RunReport
+from catalog.wanted import (
+    forget_runs,
+    generation,
+    is_in_step,
+    report_applied,
+    report_status,
+    wanted_runs,
+)
+from tests.unit.catalog.test_wanted import Filled
+from tests.unit.catalog.world import START, World
+
+LIMITS = Limits(slots=10)
+SECOND = "query-2"
+
+
+class Engines:
+    """Executions in engines that run exactly what they should, as the catalog says it."""
+
+    def __init__(self, world: World, names: tuple[str, ...], count: int = 1) -> None:
+        self.catalog, self.world, self.count = world.catalog, world, count
+        filled = Filled(world)
+        source = Source(filled.stream("in1", 1, 0))
+        self.ids = {name: filled.output(name, source, "in1").object_id for name in names}
+        for engine in (INGEST, *query_engines(count), PROBATION):
+            self.begin(engine, died=False)
+        for name in names:
+            self.assign(name)
+
+    def assign(self, *names: str, slots: int = 1) -> None:
+        wanted = {self.ids[name]: slots for name in names}
+        with self.catalog.bookkeeping() as session:
+            assign(session, wanted, query_engines(self.count), LIMITS)
+
+    def begin(self, engine: str, *, died: bool) -> None:
+        with self.catalog.bookkeeping() as session:
+            forget_runs(session, engine)
+            trials.begin(session, engine, died=died)
+
+    def dies(self, engine: str) -> None:
+        self.begin(engine, died=True)
+
+    def beat(self, engine: str, times: int = 1) -> None:
+        """The engine starts and ends what it should, reports it, and says that it is alive."""
+        for _ in range(times):
+            here = self.running(engine)
+            for output_id in self.ids.values():
+                if self.row(output_id).engine == engine:
+                    self.says(output_id, "running" if output_id in here else "stopped")
+            with self.catalog.bookkeeping() as session:
+                beat(session, engine)
+                trials.keep(session, engine)
+
+    def says(self, output_id: int, state: str) -> None:
+        with self.catalog.bookkeeping() as session:
+            report_status(session, RunReport(query_run_name(output_id), state), START)
+
+    def running(self, engine: str) -> set[int]:
+        with self.catalog.read() as session:
+            names = {run.name for run in wanted_runs(session, engine)}
+        return {i for i in self.ids.values() if query_run_name(i) in names}
+
+    def named(self, engine: str) -> set[str]:
+        here = self.running(engine)
+        return {name for name, output_id in self.ids.items() if output_id in here}
+
+    def row(self, output_id: int) -> Assignment:
+        with self.catalog.read() as session:
+            return session.get_one(Assignment, output_id)
+
+    def state(self, name: str) -> QueryState:
+        with self.catalog.read() as session:
+            living = (INGEST, *query_engines(self.count), PROBATION)
+            return state_of_query(session, [self.ids[name]], True, living)
+
+    def edit_query(self, name: str, **values: Any) -> None:
+        query = self.world.get_object(f"query {name}-query").id
+        self.world.edit(QueryRow, query, **values)
+
+    def lives_alone(self) -> None:
+        """What is tried is started, and runs long enough."""
+        self.beat(PROBATION, 2 + PROVEN_BEATS)
+        self.beat(PROBATION)
+
+
+@pytest.fixture
+def two(world: World) -> Engines:
+    """An old execution and a new one in one engine."""
+    made = Engines(world, ("old", "new"))
+    made.beat(FIRST, HEALTHY_BEATS)
+    made.assign("new")
+    made.beat(FIRST)
+    return made
+
+
+def test_what_changed_lately_is_tried_alone_and_the_rest_runs_on(two: Engines) -> None:
+    two.dies(FIRST)
+    assert two.named(FIRST) == {"old"}
+    assert two.named(PROBATION) == set(), "the engine has not begun with it yet"
+    assert two.state("new").state == "restarting" and "alone" in two.state("new").message
+    two.beat(PROBATION)
+    assert two.named(PROBATION) == {"new"}
+    two.beat(PROBATION)
+    assert two.state("new").state == "running"
+
+
+def test_what_lives_alone_goes_home_and_only_once_it_has_ended_there(two: Engines) -> None:
+    two.dies(FIRST)
+    two.beat(PROBATION, 2)
+    two.beat(PROBATION, PROVEN_BEATS)
+    assert two.named(PROBATION) == set()
+    assert two.named(FIRST) == {"old"}, "it still runs in the other engine"
+    two.beat(PROBATION)
+    assert two.named(FIRST) == {"old", "new"}
+
+
+def test_what_dies_alone_three_times_is_parked_and_its_neighbour_never(two: Engines) -> None:
+    two.dies(FIRST)
+    for _ in range(DEATHS_TO_PARK):
+        two.beat(PROBATION, 2)
+        assert two.named(PROBATION) == {"new"}
+        two.dies(PROBATION)
+    two.beat(PROBATION)
+    two.beat(FIRST)
+    assert two.named(PROBATION) == set() and two.named(FIRST) == {"old"}
+    state = two.state("new")
+    assert state.state == "failed" and "3 times" in state.message
+    assert two.state("old").state == "running"
+    with two.catalog.read() as session:
+        assert parked(session).keys() == {two.ids["new"]}
+        assert not trials.awaits_trial(session)
+
+
+def test_a_parked_one_that_is_started_again_runs_alone_first(two: Engines) -> None:
+    two.dies(FIRST)
+    for _ in range(DEATHS_TO_PARK):
+        two.beat(PROBATION, 2)
+        two.dies(PROBATION)
+    two.assign("new")
+    assert two.named(FIRST) == {"old"}
+    two.beat(PROBATION)
+    assert two.named(PROBATION) == {"new"}
+    two.lives_alone()
+    assert two.named(FIRST) == {"old", "new"}
+
+
+def test_one_is_tried_at_a_time_and_a_killer_lets_others_go_first(world: World) -> None:
+    engines = Engines(world, ("bad", "good"))
+    engines.beat(FIRST)
+    engines.dies(FIRST)
+    assert engines.named(FIRST) == set()
+    engines.beat(PROBATION, 2)
+    assert engines.named(PROBATION) == {"bad"}
+    engines.dies(PROBATION)
+    engines.beat(PROBATION, 2)
+    assert engines.named(PROBATION) == {"good"}
+    engines.lives_alone()
+    engines.beat(PROBATION)
+    assert engines.named(PROBATION) == {"bad"} and engines.named(FIRST) == {"good"}
+    with engines.catalog.read() as session:
+        assert not parked(session)
+
+
+def test_an_end_in_order_blames_nobody(two: Engines) -> None:
+    with two.catalog.bookkeeping() as session:
+        trials.end(session, FIRST)
+    two.begin(FIRST, died=False)
+    assert two.named(FIRST) == {"old", "new"}
+
+
+def test_what_is_stopped_on_trial_goes_home_and_the_next_is_tried(world: World) -> None:
+    engines = Engines(world, ("one", "two"))
+    engines.dies(FIRST)
+    engines.beat(PROBATION, 2)
+    engines.edit_query("one", running=False)
+    engines.beat(PROBATION, 3)
+    assert engines.named(PROBATION) == {"two"}
+    engines.edit_query("one", running=True)
+    assert engines.named(FIRST) == {"one"}
+
+
+def test_executions_are_spread_and_what_finds_no_room_is_refused(world: World) -> None:
+    engines = Engines(world, ("a", "b", "c"), count=2)
+    assert sorted(len(engines.named(engine)) for engine in (FIRST, SECOND)) == [1, 2]
+    with pytest.raises(Conflict, match=r"takes 11 tasks, .* and 9 of 10 are free"):
+        engines.assign("c", slots=11)
+
+
+def test_what_moves_to_another_engine_begins_there_once_it_has_ended_here(world: World) -> None:
+    engines = Engines(world, ("a", "b"), count=2)
+    engines.beat(FIRST)
+    engines.beat(SECOND)
+    assert (engines.named(FIRST), engines.named(SECOND)) == ({"b"}, {"a"})
+    # With `b` away there is more room in the first engine.
+    engines.edit_query("b", running=False)
+    engines.assign("a")
+    assert engines.row(engines.ids["a"]).home == FIRST
+    assert engines.named(SECOND) == engines.named(FIRST) == set(), "it has not ended yet"
+    engines.beat(SECOND)
+    assert engines.named(FIRST) == {"a"}
+
+
+def test_an_engine_that_is_no_more_gives_its_executions_up(world: World) -> None:
+    engines = Engines(world, ("a", "b"), count=2)
+    for engine in (FIRST, SECOND):
+        engines.beat(engine)
+    for gone, named in (((), {"b"}), ((SECOND,), {"a", "b"})):
+        with engines.catalog.bookkeeping() as session:
+            trials.give_up(session, [FIRST], gone, LIMITS)
+        assert engines.named(FIRST) == named
+    with engines.catalog.read() as session:
+        assert not trials.has_superfluous(session, [FIRST])
+
+
+def test_one_that_ended_in_order_gives_them_up_at_once(world: World) -> None:
+    engines = Engines(world, ("a", "b"), count=2)
+    with engines.catalog.bookkeeping() as session:
+        trials.end(session, SECOND)
+        trials.give_up(session, [FIRST], (), LIMITS)
+    assert engines.named(FIRST) == {"a", "b"}
+
+
+def test_a_change_is_applied_when_each_engine_has_told(two: Engines) -> None:
+    def in_step(*engine: str) -> bool:
+        with two.catalog.read() as session:
+            return is_in_step(session, *engine)
+
+    for engine in (INGEST, FIRST, PROBATION):
+        assert not in_step() and not in_step(engine)
+        with two.catalog.bookkeeping() as session:
+            report_applied(session, engine, generation(session))
+        assert in_step(engine)
+    assert in_step()
+
+
+def test_what_nobody_assigned_is_the_first_engines(world: World) -> None:
+    filled = Filled(world)
+    output = filled.output("out1", Source(filled.stream("in1", 1, 0)), "in1").object_id
+    with world.catalog.read() as session:
+        assert assigned_to(session, FIRST) == {output}
+        assert assigned_to(session, SECOND) == assigned_to(session, PROBATION) == frozenset()
+
+
+def test_a_removed_one_is_not_waited_for(two: Engines) -> None:
+    two.dies(FIRST)
+    query = two.world.get_object("query new-query").id
+    two.world.edit(Object, query, removed_at=START + timedelta(seconds=1))
+    with two.catalog.read() as session:
+        assert not trials.awaits_trial(session)

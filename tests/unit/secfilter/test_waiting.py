@@ -1,0 +1,92 @@
+"""The engine for probation: without Spark until there is work, and again when that is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import Unavailable
+from secfilter.life import READY_FILE, Life, tell_alive, tell_starting
+from secfilter.waiting import IDLE_S, EndWhenIdle, await_work
+
+
+@dataclass
+class Bench:
+    """A catalog and a clock: `answers` are whether there is work, or that nobody knows."""
+
+    answers: list[bool | Exception]
+    now: float = 0.0
+    beats: int = 0
+    done: list[str] = field(default_factory=list)
+    ends: bool = False
+
+    def awaits_trial(self) -> bool:
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def runs(self) -> None:
+        self.done.append("runs")
+
+    def applied(self) -> None:
+        self.done.append("applied")
+
+    def beat(self) -> None:
+        self.beats += 1
+
+    def is_set(self) -> bool:
+        return self.ends
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.now += timeout or 0.0
+        return self.ends
+
+
+AWAY = Unavailable("the database is away")
+
+
+def test_it_says_that_it_is_alive_until_there_is_work() -> None:
+    bench = Bench([False, AWAY, False, True])
+    await_work(bench, bench, 2.0)  # type: ignore[arg-type]  # as much of an event as it needs
+    assert (bench.beats, bench.now) == (2, 8.0)
+    assert bench.done == ["runs", "applied"] * 2, "others wait until it has seen each change"
+
+
+def test_it_ends_while_it_waits() -> None:
+    bench = Bench([False], ends=True)
+    await_work(bench, bench, 2.0)  # type: ignore[arg-type]
+    assert bench.beats == 0
+
+
+def test_it_gives_spark_up_after_a_while_without_work() -> None:
+    bench = Bench([*[True] * 20, *[AWAY] * 20, False])
+    idle = EndWhenIdle(bench, bench, lambda: bench.now)  # type: ignore[arg-type]
+    while not idle.wait(1.0):
+        assert bench.now < 1_000
+    assert bench.now == 40 + IDLE_S
+    bench.ends = True
+    assert EndWhenIdle(bench, bench, lambda: bench.now).wait(1.0)  # type: ignore[arg-type]
+
+
+def test_a_process_that_did_not_end_in_order_has_died(tmp_path: Path) -> None:
+    assert not Life(tmp_path).has_died(), "there was none"
+    Life(tmp_path).begin()
+    assert Life(tmp_path).has_died()
+    Life(tmp_path).end()
+    assert not Life(tmp_path).has_died()
+
+
+def test_what_it_tells_changes_while_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = tmp_path / "ready"
+    monkeypatch.setenv(READY_FILE, str(ready))
+    for beats in (1, 2):
+        tell_alive(beats)
+        assert ready.read_text() == str(beats)
+    assert ready.stat().st_mode & 0o077 == 0
+    tell_starting()
+    assert not ready.exists()
