@@ -199,6 +199,7 @@ def test_a_grant_and_its_revocation_while_records_flow(exchange: Exchange) -> No
     admin.run("grant", "bob", "READ TUPLE", "stream", "two")
     await_that(bob.is_fed, "the second stream is fed")
     fed = flow.count("two")
+    await_that(lambda: bool(bob.access()["fed_since"]), "since when is noted")
     await_that(lambda: fed + 200 in bob.numbers("two"), "the second stream flows")
     admin.run("revoke", "bob", "READ TUPLE", "stream", "two")
     returned = flow.count("two")

@@ -97,6 +97,8 @@ PLAN_CHECK = {
 }
 
 DELIVERY = {
+    "return self.clearance.bits & ~rights.clearance.bits == 0 -> "
+    "return self.clearance.bits & ~rights.clearance.bits <= 0": _NEVER_NEGATIVE,
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
 }
 
