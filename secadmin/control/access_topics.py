@@ -19,8 +19,6 @@ from secadmin.control.held_topics import Held, next_step
 
 _OPEN_CLASSES = select(DeliveryClass).where(
     DeliveryClass.output_id == bindparam("output"),
-    DeliveryClass.clearance == bindparam("clearance"),
-    DeliveryClass.weak == bindparam("weak"),
     DeliveryClass.closed_at.is_(None),
 )
 
@@ -79,9 +77,7 @@ class AccessTopics:
         """The output's open class that delivers this, which all subscriptions share."""
         key = output.id, delivery
         if key not in self._classes:
-            wire = Label(delivery.clearance.bits).to_wire()
-            asked = {"output": output.id, "clearance": wire, "weak": delivery.weak}
-            rows = self.session.scalars(_OPEN_CLASSES, asked)
+            rows = self.session.scalars(_OPEN_CLASSES, {"output": output.id})
             found = next((row for row in rows if delivery_of(row) == delivery), None)
             self._classes[key] = found or self._new_class(output, delivery)
         return self._classes[key]

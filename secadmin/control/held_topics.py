@@ -52,10 +52,10 @@ def next_step(
     by a difference class where that may be (asked only if it matters), else by a whole class.
     """
     kept = [each for each in held if not each.closed and each.delivery.within(rights)]
-    cut = {each.topic for each in held} - {each.topic for each in kept}
+    cut = frozenset(each.topic for each in held if each not in kept)
     chain, add = _completed(kept, rights, grows_by_difference)
-    leave = {each.topic for each in kept} - {each.topic for each in chain}
-    return Step(frozenset(cut), frozenset(leave), add)
+    leave = frozenset(each.topic for each in kept if each not in chain)
+    return Step(cut, leave, add)
 
 
 def _completed(

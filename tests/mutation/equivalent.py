@@ -100,7 +100,23 @@ REACH = {
 }
 
 DELIVERY = {
+    "return self.clearance.bits & ~rights.clearance.bits == 0 -> "
+    "return self.clearance.bits & ~rights.clearance.bits <= 0": _NEVER_NEGATIVE,
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
+}
+
+_OF_SEMANTICS = "left = [each for each in held if each.delivery.weak"
+HELD_TOPICS = {
+    "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
+    "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=False, slots=True)": (
+        "nothing changes such a value, and nothing looks one up by it"
+    ),
+    f"{_OF_SEMANTICS} == rights.weak] -> {_OF_SEMANTICS} is rights.weak]": (
+        "there is one True and one False"
+    ),
+    f"{_OF_SEMANTICS} == rights.weak] -> {_OF_SEMANTICS} >= rights.weak]": (
+        "a weak topic is not within strong rights, so it is cut before"
+    ),
 }
 
 SETTLEMENT = {
@@ -116,5 +132,6 @@ EQUIVALENT = {
     "catalog/authorizer.py": AUTHORIZER,
     "catalog/reach.py": REACH,
     "catalog/delivery.py": DELIVERY,
+    "secadmin/control/held_topics.py": HELD_TOPICS,
     "secadmin/control/settlement.py": SETTLEMENT,
 }

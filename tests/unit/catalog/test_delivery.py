@@ -80,6 +80,21 @@ def test_what_is_not_within_rights_can_take_what_they_do_not_cover(
         assert not taken(delivery, sources) <= taken(covered, sources)
 
 
+def test_weakly_one_of_the_sources_is_enough() -> None:
+    strong, weak = Delivery(Clearance.of(0)), Delivery(Clearance.of(0), weak=True)
+    assert weak.takes(Label.of(0, 1), Label.of(0, 1))
+    assert not strong.takes(Label.of(0, 1), Label.of(0, 1))
+    beyond = Delivery(Clearance.of(0, 1), weak=True, beyond=Clearance.of(0))
+    assert not beyond.takes(Label.of(0, 1), Label.of(0, 1))
+    assert beyond.takes(Label.of(1), Label.of(0, 1))
+
+
+def test_what_is_delivered_weakly_is_not_within_strong_rights() -> None:
+    strong, weak = Delivery(Clearance.of(0)), Delivery(Clearance.of(0), weak=True)
+    assert not weak.within(strong)
+    assert strong.within(weak) and strong.within(strong) and weak.within(weak)
+
+
 @given(clearances, st.none() | clearances, st.booleans(), sources)
 def test_no_label_goes_nowhere(
     held: Clearance, beyond: Clearance | None, weak: bool, sources: Label

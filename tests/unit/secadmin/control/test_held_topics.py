@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -141,6 +141,37 @@ def test_beyond_eight_topics_a_subscription_is_folded_into_one() -> None:
     assert [each.topic for each in subscription.staying()] == ["t9", "t10"]
     subscription.is_fed()
     assert [each.topic for each in subscription.held] == ["t9", "t10"]
+
+
+def test_a_chain_that_is_longer_is_folded_as_well() -> None:
+    links = [Clearance.of(*range(count)) for count in range(1, MOST + 2)]
+    held = [Held("t0", Delivery(links[0]))]
+    for less, more in pairwise(links):
+        # As they are read from the catalog: equal, and not the same.
+        held.append(Held(f"t{len(held)}", Delivery(more, beyond=Clearance(less.bits))))
+    assert next_step(held, Delivery(links[-1]), lambda: True) == Step()
+    whole = Delivery(Clearance.of(*range(MOST + 2)))
+    leave = frozenset(each.topic for each in held)
+    assert next_step(held, whole, lambda: True) == Step(leave=leave, add=whole)
+
+
+def test_what_was_leaving_is_taken_back_when_its_successor_is_cut() -> None:
+    held = [
+        Held("old", Delivery(Clearance.of(0)), leaving=True),
+        Held("new", Delivery(Clearance.of(0, 1, 2))),
+    ]
+    step = next_step(held, Delivery(Clearance.of(0, 1)), lambda: True)
+    added = Delivery(Clearance.of(0, 1), beyond=Clearance.of(0))
+    assert step == Step(cut=frozenset({"new"}), add=added)
+
+
+def test_a_topic_of_the_other_semantics_is_no_part_of_the_chain() -> None:
+    rights = Delivery(Clearance.of(0), weak=True)
+    strong = [Held("strong", Delivery(Clearance.of(0)))]
+    assert next_step(strong, rights, lambda: True) == Step(leave=frozenset({"strong"}), add=rights)
+    weak = [Held("weak", rights)]
+    whole = Delivery(Clearance.of(0))
+    assert next_step(weak, whole, lambda: True) == Step(cut=frozenset({"weak"}), add=whole)
 
 
 def test_a_closed_topic_is_cut_whatever_it_holds() -> None:

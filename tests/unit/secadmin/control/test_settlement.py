@@ -212,7 +212,7 @@ def test_an_output_is_read_through_the_class_of_ones_clearance(place: Place) -> 
     access = place.access()
     assert place.settle() == {place.topic(access)}
     found = place.class_of(access)
-    assert found.topic == f"out.out1.{found.name}"
+    assert found.topic == f"out.out1.{found.name}" and len(found.name) == 16
     assert (found.clearance, found.weak) == (Label.of(IN1, IN2).to_wire(), False)
     assert place.withdrawals() == set()
     # What is settled stays as it is.
@@ -328,6 +328,7 @@ def test_senders_and_quarantines_have_the_topics_of_their_stream(place: Place) -
     for access, topic in ((send, "in.in1"), (quarantine, "quarantine.in2")):
         ((name, row),) = place.topics(access).items()
         assert (name, row.class_id) == (topic, None)
+    assert place.settle() == set(), "they stay as they are"
 
 
 def test_a_quarantine_needs_all_that_the_stream_can_carry(place: Place) -> None:
@@ -431,6 +432,24 @@ def test_elsewhere_a_whole_class_is_opened_beside(place: Place, by: str) -> None
     place.revoke("READ TUPLE", "stream in2")
     assert place.settle() == {found.topic}
     assert place.topic(access) == before
+
+
+def test_what_is_replaced_is_cut(place: Place) -> None:
+    place.world.edit(OutputRow, place.world.get_object("output out1").id, weak=True)
+    place.revoke("READ TUPLE", "stream in2")
+    access = place.access()
+    place.settle()
+    before = str(place.topic(access))
+    place.world.grant("R", "READ TUPLE", "stream in2")
+    place.settle()
+    after = place.topic(access)
+    with place.catalog.change("test") as change:
+        settlement = Settlement(change, change.now)
+        settlement.cut_leaving([change.session.get_one(Access, access.id)])
+        change.audit("cut", "test")
+    assert settlement.topics == {before}
+    assert place.withdrawals() == {(access.principal, before)}
+    assert place.topics(access).keys() == {after}
 
 
 def test_settling_twice_in_one_change_is_settling_once(place: Place) -> None:
