@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from catalog.clearance import Clearance
-from catalog.label import Label
+from catalog.label import PUBLIC, Label
 from catalog.plan import Plan, sources
 from catalog.plan_json import encode
 from catalog.record_format import USUAL, RecordFormat
@@ -57,6 +57,8 @@ class QueryRun:
     `labelled` tells that other queries read the output, so lab.<output> is written too. `sources`
     holds the categories of the kind "source stream", which weak delivery treats differently.
     `starting_offsets` is {topic: {partition: offset}} of the labelled topics, for the first start.
+    `reaches` are the categories that tuples can carry, by the id of each relation that the plan
+    reads.
     """
 
     name: str
@@ -66,6 +68,11 @@ class QueryRun:
     labelled: bool
     sources: Label
     starting_offsets: Mapping[str, Mapping[str, int]]
+    reaches: Mapping[int, Label] = field(default_factory=dict)
+
+    def reach_of(self, relation: Relation) -> Label:
+        """What a tuple of the relation can carry; of an unknown relation, nothing."""
+        return self.reaches.get(relation.object_id, PUBLIC)
 
 
 Run = IngestRun | QueryRun
@@ -127,5 +134,6 @@ def fingerprint(run: Run) -> str:
             sorted([c.topic, hex(c.clearance.bits), c.weak] for c in run.classes),
             run.labelled,
             encode(run.sources),
+            [[number, encode(label)] for number, label in sorted(run.reaches.items())],
         ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -25,8 +25,8 @@ from catalog.models import (
     TopicFault,
     Withdrawal,
 )
-from catalog.plan import Plan
-from catalog.reach import reach
+from catalog.plan import sources as read_by
+from catalog.reaches import Reaches
 from catalog.record_format import RecordFormat
 from catalog.relation import Relation
 from catalog.runs import (
@@ -200,10 +200,11 @@ def _query_runs(session: Session, sources: Mapping[int, int]) -> Iterable[QueryR
     classes = _open_classes(session)
     read = _read_by_others(session)
     of_sources = Label.of(*sources.values())
+    reaches = Reaches(session)
     for row in session.scalars(query):
         output = from_stored(Relation, row.relation)
-        plan = from_stored(Plan, row.plan)
-        fed = (_fan_out(cls, output) for cls in classes.get(row.object_id, ()))
+        plan, reached = reaches.plan_of(row.object_id), reaches.of(output)
+        fed = (_fan_out(cls, output, reached) for cls in classes.get(row.object_id, ()))
         yield QueryRun(
             name=query_run_name(row.object_id),
             plan=plan,
@@ -211,8 +212,9 @@ def _query_runs(session: Session, sources: Mapping[int, int]) -> Iterable[QueryR
             classes=tuple(cls for cls in fed if cls is not None),
             labelled=row.object_id in read,
             # Only those in reach, or each new stream would restart every query.
-            sources=Label(of_sources.bits & reach(plan).bits),
+            sources=Label(of_sources.bits & reached.bits),
             starting_offsets=row.starting_offsets,
+            reaches={each.object_id: reaches.of(each) for each in read_by(plan)},
         )
 
 
@@ -232,12 +234,12 @@ def _open_classes(session: Session) -> Mapping[int, list[DeliveryClass]]:
     return found
 
 
-def _fan_out(row: DeliveryClass, output: Relation) -> FanOutClass | None:
+def _fan_out(row: DeliveryClass, output: Relation, reached: Label) -> FanOutClass | None:
     """The class as the runner feeds it; None for one that can never hold anything."""
     label = Label.from_wire(row.clearance)
     if label is None:
         return None  # an unreadable clearance covers nothing
-    clearance = Clearance(label.bits).cut_to(output.reach)
+    clearance = Clearance(label.bits).cut_to(reached)
     if clearance.bits == 0 and not output.public:
         return None
     return FanOutClass(row.topic, clearance, row.weak)

@@ -30,6 +30,7 @@ from catalog.models import (
     Withdrawal,
 )
 from catalog.permission import ObjectKind, Permission
+from catalog.reaches import Reaches
 from catalog.relation import Relation
 from catalog.roles import seniors_of
 from catalog.store import Change
@@ -63,10 +64,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """What an access is to; `weak` counts for outputs alone."""
+    """What an access is to, and all categories there; `weak` counts for outputs alone."""
 
     object: Object
     relation: Relation
+    reach: Label
     weak: bool
 
 
@@ -88,6 +90,10 @@ class Settlement:
     _clearances: dict[tuple[object, ...], Clearance] = field(default_factory=dict)
     _reached: dict[int, _Reached] = field(default_factory=dict)
     _classes: dict[tuple[object, ...], DeliveryClass] = field(default_factory=dict)
+
+    @cached_property
+    def _reaches(self) -> Reaches:
+        return Reaches(self.change.session)
 
     @cached_property
     def _authorizer(self) -> Authorizer:
@@ -152,7 +158,8 @@ class Settlement:
                 weak = row.weak
             else:
                 row, weak = session.get_one(StreamRow, obj.id), False
-            self._reached[obj.id] = _Reached(obj, from_stored(Relation, row.relation), weak)
+            relation = from_stored(Relation, row.relation)
+            self._reached[obj.id] = _Reached(obj, relation, self._reaches.of(relation), weak)
         return self._reached[access.object_id]
 
     def _target(self, access: Access, subject: Subject) -> Target | None:
@@ -185,12 +192,12 @@ class Settlement:
         return self._clearances[key]
 
     def _quarantine(self, subject: Subject, stream: _Reached) -> Target | None:
-        reach = stream.relation.reach
+        reach = stream.reach
         covered = self._clearance(subject, reach).covers(reach)
         return Target(quarantine_topic(stream.object.name)) if covered else None
 
     def _output(self, subject: Subject, output: _Reached) -> Target | None:
-        clearance = self._clearance(subject, output.relation.reach)
+        clearance = self._clearance(subject, output.reach)
         if clearance.bits == 0 and not output.relation.public:
             return None
         key = (output.object.id, clearance.bits, output.weak)

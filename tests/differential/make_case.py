@@ -29,7 +29,7 @@ def make_case(seed: int) -> Case:
     given = {each.name: records.records(each) for each in sources(plan)}
     classes = tuple(_class(random) for _ in range(4))
     kinds = Label.of(*random.sample(CATEGORIES, 5))
-    return Case(f"seed {seed}", plan, given, classes, kinds)
+    return Case(f"seed {seed}", plan, given, records.reaches, classes, kinds)
 
 
 def _class(random: Random) -> Class:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from catalog.label import Label
 from catalog.migrations import upgrade
 from catalog.models import (
     Access,
+    CategoryRow,
     DeliveryClass,
     Grant,
     Membership,
@@ -26,11 +27,12 @@ from catalog.models import (
     User,
     Withdrawal,
 )
+from catalog.plan import Plan, Source, Union
 from catalog.record_format import USUAL
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from catalog.store import Catalog
-from catalog.stored_form import from_stored, to_stored
+from catalog.stored_form import to_stored
 from catalog.subject import subject_of_session
 from secadmin.control.settlement import (
     Settlement,
@@ -45,7 +47,7 @@ from tests.audit_key import AUDIT_KEY
 from tests.unit.catalog.world import SettableClock, World
 
 SCHEMA = Schema((Attribute("a", Type.STRING),))
-IN1, IN2 = 0, 70
+IN1, IN2, NEWS = 0, 70, 5
 
 
 @dataclass
@@ -136,11 +138,12 @@ def fill(world: World) -> None:
         world.user(name)
     world.object("schema s")
     world.add(QueryRow(object_id=world.object("query q").id, language="sql", text=""))
-    for name, bit in (("in1", IN1), ("in2", IN2)):
-        add_stream(world, name, bit)
-    add_output(world, "out1", Label.of(IN1, IN2))
-    add_output(world, "out2", Label(0), public=True)
-    add_output(world, "out3", Label.of(IN1, IN2))
+    one, two = (add_stream(world, name, bit) for name, bit in (("in1", IN1), ("in2", IN2)))
+    news = add_stream(world, "news", NEWS, public=True)
+    both = Plan(Union((Source(one), Source(two))))
+    add_output(world, "out1", both)
+    add_output(world, "out2", Plan(Source(news)), public=True)
+    add_output(world, "out3", both)
     world.member("bob", "R")
     for what in ("output out1", "output out2", "output out3", "stream in1", "stream in2"):
         world.grant("R", "VIEW OBJECT", what)
@@ -149,9 +152,9 @@ def fill(world: World) -> None:
     world.grant("R", "SEND", "stream in1")
 
 
-def add_stream(world: World, name: str, bit: int) -> None:
+def add_stream(world: World, name: str, bit: int, *, public: bool = False) -> Relation:
     stream = world.stream(name, bit, owner="joe")
-    relation = Relation(stream.id, name, RelationKind.STREAM, SCHEMA, None, 0, Label.of(bit))
+    relation = Relation(stream.id, name, RelationKind.STREAM, SCHEMA, None, 0, public)
     world.add(
         StreamRow(
             object_id=stream.id,
@@ -164,17 +167,18 @@ def add_stream(world: World, name: str, bit: int) -> None:
             ingest_group=1,
         )
     )
+    return relation
 
 
-def add_output(world: World, name: str, reach: Label, *, public: bool = False) -> None:
+def add_output(world: World, name: str, plan: Plan, *, public: bool = False) -> None:
     output = world.object(f"output {name}", owner="joe")
-    relation = Relation(output.id, name, RelationKind.OUTPUT, SCHEMA, None, 0, reach, public)
+    relation = Relation(output.id, name, RelationKind.OUTPUT, SCHEMA, None, 0, public)
     world.add(
         OutputRow(
             object_id=output.id,
             query_id=world.get_object("query q").id,
             relation=to_stored(relation),
-            plan={},
+            plan=to_stored(plan),
             starting_offsets={},
             slots=1,
             retention_ms=1,
@@ -301,14 +305,12 @@ def test_senders_and_quarantines_have_the_topics_of_their_stream(place: Place) -
 
 def test_a_quarantine_needs_all_that_the_stream_can_carry(place: Place) -> None:
     access = place.access(what="stream in1", kind="quarantine")
-    with place.catalog.bookkeeping() as session:
-        row = session.get_one(StreamRow, place.world.get_object("stream in1").id)
-        row.relation = to_stored(
-            replace(from_stored(Relation, row.relation), reach=Label.of(IN1, IN2))
-        )
+    place.world.add(
+        CategoryRow(bit=7, kind="source", stream_id=place.world.get_object("stream in1").id)
+    )
     place.settle()
     assert place.topic(access) == "quarantine.in1"
-    place.revoke("READ TUPLE", "stream in2")
+    place.revoke("READ TUPLE", "stream in1")
     place.settle()
     assert place.topic(access) is None
 
