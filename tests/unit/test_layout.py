@@ -25,6 +25,20 @@ INSIDE_SECADMIN = {
 }
 
 
+# Inside the languages: neither knows the other, and what both share knows neither.
+APART = {
+    "expressions": {"secadmin.languages.sql", "secadmin.languages.borealis"},
+    "sql": {"secadmin.languages.borealis"},
+    "borealis": {"secadmin.languages.sql"},
+}
+# Values of the catalog and pure rules on them: no storage is behind them.
+VALUES = (
+    *("label", "clearance", "schema", "expression", "functions", "relation", "record_format"),
+    *("plan", "plan_check", "plan_size", "checked_plan", "analysis", "reach", "output_relation"),
+    *("plan_json", "stored_form", "stored_upgrades", "runs", "limits", "decision"),
+)
+
+
 def imports_of(file: Path) -> Iterator[str]:
     """The modules that a file imports, wherever in the file."""
     for node in ast.walk(ast.parse(file.read_text())):
@@ -71,3 +85,26 @@ def test_the_product_knows_nothing_of_pyspark_outside_the_data_plane() -> None:
         if any(module.split(".")[0] == "pyspark" for module in imports_of(file))
     ]
     assert wrong == []
+
+
+@pytest.mark.parametrize("language", APART)
+def test_the_languages_are_apart(language: str) -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {module}"
+        for file in (ROOT / "secadmin" / "languages" / language).rglob("*.py")
+        for module in imports_of(file)
+        if any(f"{module}.".startswith(f"{other}.") for other in APART[language])
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_value_of_the_catalog_knows_no_storage(value: str) -> None:
+    waiting, seen = [f"catalog.{value}"], set[str]()
+    while waiting:
+        module = waiting.pop()
+        if module not in seen:
+            seen.add(module)
+            if module.startswith("catalog."):
+                waiting += imports_of(ROOT / f"{module.replace('.', '/')}.py")
+    assert not {module.split(".")[0] for module in seen} & {"sqlalchemy", "alembic"}
