@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.checked_plan import CheckedPlan
-from catalog.reach import is_public, reach
+from catalog.reach import is_public
 from catalog.relation import Relation, RelationKind
 
 
@@ -16,6 +16,5 @@ def output_relation(object_id: int, name: str, checked: CheckedPlan) -> Relation
         schema=checked.schema,
         event_time=checked.event_time,
         lateness_ms=checked.delay_ms,
-        reach=reach(checked.plan),
         public=is_public(checked.plan),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from catalog.expression import AttributeRef
 from catalog.label import Label, combine
 from catalog.plan import (
@@ -17,12 +19,15 @@ from catalog.plan import (
     source_nodes,
     walk,
 )
-from catalog.relation import DeclaredAggregate
+from catalog.relation import DeclaredAggregate, Relation
+
+ReachOf = Callable[[Relation], Label]
+"""Gives every category that a tuple of a relation can carry at this moment."""
 
 
-def reach(plan: Plan) -> Label:
-    """Every category that a result can carry."""
-    own = (each.relation.reach for each in source_nodes(plan))
+def reach(plan: Plan, of: ReachOf) -> Label:
+    """Every category that a result can carry; `of` says it of a relation's tuples."""
+    own = (of(each.relation) for each in source_nodes(plan))
     lowered = (found.aggregated for _, found in _lowering(plan))
     return combine(own) | Label.of(*lowered)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from catalog.label import Label
 from catalog.schema import Schema
 from catalog.topics import lab_topic
 
@@ -44,9 +43,9 @@ class Relation:
     """A stream or an output as a query sees it. None of this changes while it exists.
 
     `event_time` names the TIMESTAMP attribute that windows go by, or None; `lateness_ms` is how far
-    a tuple may lag behind the newest one (the watermark); `reach` holds every category that a tuple
-    here can carry; `public` tells that tuples may carry the empty label (a public
-    stream's carry no other).
+    a tuple may lag behind the newest one (the watermark); `public` tells that tuples may carry the
+    empty label (a public stream's carry no other). Which categories a tuple can carry is not part
+    of it: that can change, and is looked up (`catalog.reaches`).
     """
 
     object_id: int
@@ -55,7 +54,6 @@ class Relation:
     schema: Schema
     event_time: str | None
     lateness_ms: int
-    reach: Label
     public: bool = False
     declared: DeclaredAggregate | None = None
 

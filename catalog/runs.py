@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from catalog.clearance import Clearance
 from catalog.delivery import Delivery
-from catalog.label import Label
+from catalog.label import PUBLIC, Label
 from catalog.plan import Plan, sources
 from catalog.plan_json import encode
 from catalog.record_format import USUAL, RecordFormat
@@ -64,6 +64,8 @@ class QueryRun:
     `labelled` tells that other queries read the output, so lab.<output> is written too. `sources`
     holds the categories of the kind "source stream", which weak delivery treats differently.
     `starting_offsets` is {topic: {partition: offset}} of the labelled topics, for the first start.
+    `reaches` are the categories that tuples can carry, by the id of each relation that the plan
+    reads.
     """
 
     name: str
@@ -73,6 +75,11 @@ class QueryRun:
     labelled: bool
     sources: Label
     starting_offsets: Mapping[str, Mapping[str, int]]
+    reaches: Mapping[int, Label] = field(default_factory=dict)
+
+    def reach_of(self, relation: Relation) -> Label:
+        """What a tuple of the relation can carry; of an unknown relation, nothing."""
+        return self.reaches.get(relation.object_id, PUBLIC)
 
 
 Run = IngestRun | QueryRun
@@ -134,6 +141,7 @@ def fingerprint(run: Run) -> str:
             [_parts(c) for c in sorted(run.classes, key=lambda c: c.topic)],
             run.labelled,
             encode(run.sources),
+            [[number, encode(label)] for number, label in sorted(run.reaches.items())],
         ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -42,5 +42,16 @@ def windows_and_emission(value: Any) -> Any:
     return root
 
 
-UPGRADES: tuple[Callable[[Any], Any], ...] = (windows_and_emission,)
+def no_reaches(value: Any) -> Any:
+    """2 to 3: a relation held the categories that its tuples can carry."""
+
+    def change(item: dict[str, Any]) -> dict[str, Any]:
+        if item.get("node") != "Relation":
+            return item
+        return {k: v for k, v in item.items() if k != "reach"}
+
+    return _each_object(value, change)
+
+
+UPGRADES: tuple[Callable[[Any], Any], ...] = (windows_and_emission, no_reaches)
 """The step at index n makes form n + 2 of form n + 1."""

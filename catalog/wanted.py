@@ -29,9 +29,9 @@ from catalog.models import (
     TopicFault,
     Withdrawal,
 )
-from catalog.plan import Plan
+from catalog.plan import sources as read_by
 from catalog.pulse import heartbeat_of
-from catalog.reach import reach
+from catalog.reaches import Reaches
 from catalog.record_format import RecordFormat
 from catalog.relation import Relation
 from catalog.run_names import ingest_run_name, query_run_name
@@ -233,13 +233,14 @@ def _query_runs(
     classes = _open_classes(session)
     read = _read_by_others(session)
     of_sources = Label.of(*sources.values())
+    reaches = Reaches(session)
     here = assigned_to(session, engine) if engine is not None else None
     for row in session.scalars(query.where(OutputRow.object_id.not_in(parked(session)))):
         if here is not None and row.object_id not in here:
             continue
         output = from_stored(Relation, row.relation)
-        plan = from_stored(Plan, row.plan)
-        fed = (_fan_out(cls, output) for cls in classes.get(row.object_id, ()))
+        plan, reached = reaches.plan_of(row.object_id), reaches.of(output)
+        fed = (_fan_out(cls, output, reached) for cls in classes.get(row.object_id, ()))
         yield QueryRun(
             name=query_run_name(row.object_id),
             plan=plan,
@@ -247,8 +248,9 @@ def _query_runs(
             classes=tuple(cls for cls in fed if cls is not None),
             labelled=row.object_id in read,
             # Only those in reach, or each new stream would restart every query.
-            sources=Label(of_sources.bits & reach(plan).bits),
+            sources=Label(of_sources.bits & reached.bits),
             starting_offsets=row.starting_offsets,
+            reaches={each.object_id: reaches.of(each) for each in read_by(plan)},
         )
 
 
@@ -268,17 +270,17 @@ def _open_classes(session: Session) -> Mapping[int, list[DeliveryClass]]:
     return found
 
 
-def _fan_out(row: DeliveryClass, output: Relation) -> FanOutClass | None:
+def _fan_out(row: DeliveryClass, output: Relation, reached: Label) -> FanOutClass | None:
     """The class as the runner feeds it; None for one that can never hold anything."""
     delivery = delivery_of(row)
     if delivery is None:
         return None
-    clearance = delivery.clearance.cut_to(output.reach)
+    clearance = delivery.clearance.cut_to(reached)
     if clearance.bits == 0 and not output.public:
         return None
     if delivery.beyond is None:
         return FanOutClass(row.topic, clearance, row.weak)
-    beyond = delivery.beyond.cut_to(output.reach)
+    beyond = delivery.beyond.cut_to(reached)
     if clearance.bits & ~beyond.bits == 0:
         return None
     return FanOutClass(row.topic, clearance, row.weak, beyond)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from catalog.checked_plan import CheckedNode, CheckedPlan
 from catalog.plan import Aggregate, Filter, Join, Project, Source, Union, Windowed
 from catalog.plan import Column as PlanColumn
-from catalog.reach import reach
+from catalog.reach import ReachOf, reach
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Schema
 from secfilter.aggregate import Grouping, compile_aggregate
@@ -35,25 +35,30 @@ class Compiled:
 
 
 def compile_plan(
-    checked: CheckedPlan, source: Callable[[Relation], DataFrame], *, narrow: bool = False
+    checked: CheckedPlan,
+    source: Callable[[Relation], DataFrame],
+    reach_of: ReachOf,
+    *,
+    narrow: bool = False,
 ) -> Compiled:
     """Compile a plan.
 
-    `source` gives a relation's tuples: its attributes, its label words (those of its reach) and
+    `source` gives a relation's tuples: its attributes, its label words (those of `reach_of`) and
     `__id`; it is called once for each Source. `narrow` says that each source has one partition:
     what keeps state then reads it without a shuffle. Raises InvalidInput for a plan that uses a
     name of ours.
     """
     for each in checked.root.walk():
         check_names(each.schema)
-    words = words_of(reach(checked.plan))
-    compiler = _Compiler(source, words, checked, narrow)
+    words = words_of(reach(checked.plan, reach_of))
+    compiler = _Compiler(source, reach_of, words, checked, narrow)
     return Compiled(compiler.compile(checked.root), checked.schema, words)
 
 
 @dataclass(frozen=True, slots=True)
 class _Compiler:
     source: Callable[[Relation], DataFrame]
+    reach_of: ReachOf
     words: tuple[int, ...]
     checked: CheckedPlan
     narrow: bool
@@ -86,7 +91,7 @@ class _Compiler:
                 )
 
     def _source(self, relation: Relation) -> DataFrame:
-        held = words_of(relation.reach)
+        held = words_of(self.reach_of(relation))
         frame = self.source(relation).select(
             *_attributes(relation.schema),
             *(_word_or_none(index, index in held) for index in self.words),

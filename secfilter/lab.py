@@ -89,12 +89,12 @@ def label_word(index: int) -> Column:
     return fn.col(label_column(index))
 
 
-def decode_label(text: Column, relation: Relation) -> dict[int, Column]:
-    """Every word up to the highest of the relation's reach, NULL where it is not exactly a number.
+def decode_label(text: Column, reach: Label) -> dict[int, Column]:
+    """Every word up to the highest of the reach, NULL where it is not exactly a number.
 
     Words that the text does not have are 0. More words than these make the first one NULL.
     """
-    count = max(words_of(relation.reach)) + 1
+    count = max(words_of(reach)) + 1
     if count == 1:
         return {0: _word(text)}
     parts = fn.split(text, ",", -1)
@@ -109,13 +109,14 @@ def _word(text: Column) -> Column:
     return fn.when(word.cast("string") == text, word)
 
 
-def is_valid(words: dict[int, Column], relation: Relation) -> Column:
+def is_valid(words: dict[int, Column], relation: Relation, reach: Label) -> Column:
     """Whether the words are a label that a tuple of the relation can carry (never NULL).
 
-    Fails closed: an unknown bit is invalid, and so is the empty label where nothing is public.
+    `reach` holds all categories that there can be. Fails closed: an unknown bit is invalid, and so
+    is the empty label where nothing is public.
     """
     plain_public = relation.public and relation.kind is RelationKind.STREAM
-    allowed = Label(0) if plain_public else relation.reach
+    allowed = Label(0) if plain_public else reach
     within = [
         word.bitwiseAND(fn.lit(~allowed.word(index)).cast("bigint")) == fn.lit(0)
         for index, word in words.items()
@@ -138,26 +139,28 @@ def _all_of(conditions: Sequence[Column]) -> Column:
     return result
 
 
-def read_lab(records: DataFrame, relation: Relation, metric: str | None = None) -> DataFrame:
+def read_lab(
+    records: DataFrame, relation: Relation, reach: Label, metric: str | None = None
+) -> DataFrame:
     """Tuples of a relation from the records of its labelled topic (004 §3.2).
 
-    The result has the relation's attributes, a column for each label word of its reach, and the
-    lineage `__id`. Records without a valid label stop here; with `metric` the column `withheld` of
-    the observation of that name counts them.
+    The result has the relation's attributes, a column for each label word of `reach` (all
+    categories that its tuples can carry), and the lineage `__id`. Records without a valid label
+    stop here; with `metric` the column `withheld` of the observation of that name counts them.
     """
-    words = decode_label(label_text(fn.col("headers")), relation)
+    words = decode_label(label_text(fn.col("headers")), reach)
     read = records.select(
         fn.col("value").cast("string").alias("__value"),
         _lineage(relation).alias(ID),
         *(word.alias(label_column(index)) for index, word in words.items()),
     )
-    checked = read.withColumn(_VALID, is_valid({i: label_word(i) for i in words}, relation))
+    checked = read.withColumn(_VALID, is_valid({i: label_word(i) for i in words}, relation, reach))
     if metric is not None:
         checked = checked.observe(metric, fn.count_if(~fn.col(_VALID)).alias("withheld"))
     kept = checked.where(fn.col(_VALID))
     return kept.select(
         *decode_value(fn.col("__value"), relation.schema),
-        *(label_word(index) for index in words_of(relation.reach)),
+        *(label_word(index) for index in words_of(reach)),
         fn.col(ID),
     )
 

@@ -20,11 +20,13 @@ from catalog.analysis import analyse
 from catalog.errors import Unavailable
 from catalog.plan import Emission, is_stateful, sources
 from catalog.plan_json import encode
+from catalog.reach import reach
 from catalog.relation import Relation
 from catalog.run_counts import LARGE, LATE, LOST, UNLABELLED, refused_kind
 from catalog.runs import IngestRun, QueryRun, Run, topics_of
 from catalog.topics import in_topic, lab_topic, quarantine_topic
 from secfilter.checkpoint import Checkpoint, Checkpoints
+from secfilter.columns import words_of
 from secfilter.compiler import compile_plan
 from secfilter.fanout import TOO_LARGE, fan_out
 from secfilter.ingest import Newest, in_topics, ingest
@@ -158,10 +160,10 @@ class Engine:
             nonlocal count
             count += 1
             records = self._records([relation.topic], checkpoint)
-            return read_lab(records, relation, f"source_{count}")
+            return read_lab(records, relation, run.reach_of(relation), f"source_{count}")
 
         checked = analyse(run.plan)
-        compiled = compile_plan(checked, source, narrow=checkpoint.narrow())
+        compiled = compile_plan(checked, source, run.reach_of, narrow=checkpoint.narrow())
         check_supported(compiled.frame, _mode(run))
         if _in_microbatches(run):
             ordered = in_order(compiled.frame, checked.event_time)
@@ -247,13 +249,16 @@ def _first_offsets(run: Run) -> Offsets:
 
 
 def _shape(run: Run) -> str:
-    """What a checkpoint depends on: of an ingest run its streams, of a query its plan.
+    """What a checkpoint depends on: of an ingest run its streams, of a query plan and label words.
 
-    The fan-out stands behind all state, so a query goes on from its checkpoint with other classes.
+    So a new category in a word that there is already costs no state. The fan-out stands behind all
+    state, so a query goes on from its checkpoint with other classes.
     """
-    depends: object = (
-        sorted(_owners(run).items()) if isinstance(run, IngestRun) else encode(run.plan)
-    )
+    depends: object
+    if isinstance(run, IngestRun):
+        depends = sorted(_owners(run).items())
+    else:
+        depends = [encode(run.plan), words_of(reach(run.plan, run.reach_of))]
     return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
 

@@ -27,6 +27,7 @@ from catalog.output_relation import output_relation
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
 from catalog.reach import reach
+from catalog.reaches import Reaches
 from catalog.relation import Relation
 from catalog.schema import Schema
 from catalog.stored_form import from_stored, to_stored
@@ -87,7 +88,8 @@ def _require_aggregates(view: Reading, plans: Iterable[Plan]) -> None:
     a query that others read is not removed. Raises Denied, which names no stream: that may be
     hidden.
     """
-    reached = combine(map(reach, plans))
+    of = Reaches(view.session).of
+    reached = combine(reach(plan, of) for plan in plans)
     for stream in declared.streams_of(view.session, reached):
         decision = view.authorizer.decide(view.subject, Permission.READ_AGGREGATE, stream)
         view.authorizer.trail.append(decision)

@@ -31,6 +31,7 @@ from catalog.models import (
     Withdrawal,
 )
 from catalog.permission import ObjectKind, Permission
+from catalog.reaches import Reaches
 from catalog.relation import Relation
 from catalog.roles import seniors_of
 from catalog.store import Change
@@ -51,10 +52,11 @@ def is_access_principal(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """What an access is to; `weak` counts for outputs alone."""
+    """What an access is to, and all categories there; `weak` counts for outputs alone."""
 
     object: Object
     relation: Relation
+    reach: Label
     weak: bool
 
 
@@ -80,6 +82,10 @@ class Settlement:
     @cached_property
     def _topics_of(self) -> AccessTopics:
         return AccessTopics(self.change.session, self.now, self.topics)
+
+    @cached_property
+    def _reaches(self) -> Reaches:
+        return Reaches(self.change.session)
 
     @cached_property
     def _authorizer(self) -> Authorizer:
@@ -154,7 +160,8 @@ class Settlement:
                 weak = row.weak
             else:
                 row, weak = session.get_one(StreamRow, obj.id), False
-            self._reached[obj.id] = _Reached(obj, from_stored(Relation, row.relation), weak)
+            relation = from_stored(Relation, row.relation)
+            self._reached[obj.id] = _Reached(obj, relation, self._reaches.of(relation), weak)
         return self._reached[access.object_id]
 
     def _give(self, access: Access, subject: Subject) -> None:
@@ -190,12 +197,12 @@ class Settlement:
         return self._clearances[key]
 
     def _quarantine(self, subject: Subject, stream: _Reached) -> str | None:
-        reach = stream.relation.reach
+        reach = stream.reach
         covered = self._clearance(subject, reach).covers(reach)
         return quarantine_topic(stream.object.name) if covered else None
 
     def _deliver(self, access: Access, subject: Subject, output: _Reached) -> None:
-        clearance = self._clearance(subject, output.relation.reach)
+        clearance = self._clearance(subject, output.reach)
         if clearance.bits == 0 and not output.relation.public:
             self._topics_of.reach(access, None)
             return

@@ -10,7 +10,6 @@ from catalog.admission import require_ingest_slots
 from catalog.category_kind import KINDS, CategoryKind
 from catalog.errors import Conflict, InvalidInput
 from catalog.functions import DECLARABLE_FUNCTIONS
-from catalog.label import Label
 from catalog.models import CategoryRow, Object, OutputInput, RunStatus, SchemaRow, StreamRow
 from catalog.names import check_object_name
 from catalog.namespace import Namespace
@@ -236,7 +235,6 @@ def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema)
         schema=schema,
         event_time=wanted.event_time,
         lateness_ms=wanted.lateness_ms,
-        reach=Label() if wanted.public else Label.of(source),
         public=wanted.public,
     )
     if wanted.declaration is None:

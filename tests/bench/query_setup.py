@@ -37,7 +37,7 @@ RUNS = 5
 ADDING: dict[str, Sequence[tuple[Any, str]]] = {
     "session": [(work, "authenticate"), (work, "subject_of_session")],
     "authorization": [(Authorizer, name) for name in ("require", "find", "decide", "system")],
-    "labels": [(output_relation, "reach"), (output_relation, "is_public")],
+    "labels": [(queries, "reach"), (output_relation, "is_public")],
 }
 SUBSCRIBING: dict[str, Sequence[tuple[Any, str]]] = {"class": [(Settlement, "settle_new")]}
 PARTS = (*ADDING, *SUBSCRIBING)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.plan import Plan
+from catalog.relation import Relation
 from tests.oracle.values import Tuple, Value
 
 
@@ -34,14 +35,22 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What runs on both sides. `records` are by relation name; `sources` are the categories of the
-    kind "source stream", which weak delivery treats differently."""
+    """What runs on both sides.
+
+    `records` are by relation name. `reaches` says what tuples can carry, by the relation's id.
+    `sources` are the categories of the kind "source stream", for weak delivery.
+    """
 
     name: str
     plan: Plan
     records: Mapping[str, Sequence[Record]]
+    reaches: Mapping[int, Label]
     classes: tuple[Class, ...] = field(default=())
     sources: Label = field(default=Label())
+
+    def reach_of(self, relation: Relation) -> Label:
+        """What a tuple of the relation can carry."""
+        return self.reaches[relation.object_id]
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,18 +56,21 @@ def _place(index: int, relation: Relation) -> str:
     return f"{index}/{relation.topic}"
 
 
-def reader(kept: DataFrame, index: int) -> Callable[[Relation], DataFrame]:
-    """Gives the tuples of each relation of the case at that index."""
+def reader(kept: DataFrame, index: int, case: Case) -> Callable[[Relation], DataFrame]:
+    """Gives the tuples of each relation of the case, which is at that index."""
 
     def read(relation: Relation) -> DataFrame:
-        return read_lab(kept.where(fn.col("topic") == _place(index, relation)), relation)
+        records = kept.where(fn.col("topic") == _place(index, relation))
+        return read_lab(records, relation, case.reach_of(relation))
 
     return read
 
 
 def _records(index: int, case: Case, kept: DataFrame) -> DataFrame:
     """What Kafka's sink would be given of the case at that index."""
-    compiled = compile_plan(analyse(case.plan), reader(kept, index), narrow=index % 2 == 1)
+    compiled = compile_plan(
+        analyse(case.plan), reader(kept, index, case), case.reach_of, narrow=index % 2 == 1
+    )
     # Spark wants each observation of a job under a name of its own.
     with patch.object(fanout, "TOO_LARGE", f"{fanout.TOO_LARGE}_{index}"):
         out = fanout.fan_out(compiled, run_of(case), "key")

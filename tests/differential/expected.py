@@ -19,7 +19,7 @@ def expected(case: Case, newest: Records | None = None) -> Outcome:
     With `newest`, the last of the case's records, what these change (EMIT UPDATES).
     """
     news = None if newest is None else _tables(newest)
-    results = run(case.plan.root, _tables(case.records), newest=news)
+    results = run(case.plan.root, _tables(case.records), case.reach_of, newest=news)
     return Outcome(results, tuple(_delivered(case, each, results) for each in case.classes))
 
 

@@ -30,7 +30,7 @@ def make_case(seed: int) -> Case:
     classes = tuple(_class(random) for _ in range(4))
     classes += tuple(_difference(each, classes[0]) for each in classes[1:3])
     kinds = Label.of(*random.sample(CATEGORIES, 5))
-    return Case(f"seed {seed}", plan, given, classes, kinds)
+    return Case(f"seed {seed}", plan, given, records.reaches, classes, kinds)
 
 
 def _class(random: Random) -> Class:

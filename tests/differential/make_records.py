@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
 
@@ -32,6 +32,8 @@ class Records:
     random: Random
     pool: Mapping[Type, Sequence[Value]]
     start: datetime
+    # What the tuples of each relation can carry, by its id.
+    reaches: dict[int, Label] = field(default_factory=dict)
 
     def relation(self, name: str) -> Relation:
         """A stream or output with an event time `ts`, or rarely without."""
@@ -45,14 +47,15 @@ class Records:
         reach = Label.of(*self.random.sample(CATEGORIES, self.random.randint(1, 4)))
         if public and kind is RelationKind.STREAM:
             reach = Label()
+        number = 1_000 * len(self.reaches) + self.random.randint(1, 1000)
+        self.reaches[number] = reach
         return Relation(
-            object_id=self.random.randint(1, 1000),
+            object_id=number,
             name=name,
             kind=kind,
             schema=schema,
             event_time="ts" if times else None,
             lateness_ms=self.random.choice([0, 1000]),
-            reach=reach,
             public=public,
             declared=self._declared(schema, reach),
         )
@@ -78,7 +81,7 @@ class Records:
     def _record(self, relation: Relation) -> Record:
         # Few values, so that groups have members and keys meet.
         values = [self._value(a, relation) for a in relation.schema.attributes]
-        return Record(tuple(values), self._label(relation))
+        return Record(tuple(values), self._label(self.reaches[relation.object_id]))
 
     def _value(self, attribute: Attribute, relation: Relation) -> Value:
         if self.random.random() < 0.1:
@@ -91,7 +94,7 @@ class Records:
         pool = self.pool[attribute.type]
         return self.random.choice(pool[:3] if self.random.random() < 0.7 else pool)
 
-    def _label(self, relation: Relation) -> str | None:
+    def _label(self, reach: Label) -> str | None:
         chance = self.random.random()
         if chance < 0.03:
             return None
@@ -99,7 +102,7 @@ class Records:
             return self.random.choice(_FORGED)
         if chance < 0.09:
             return Label.of(*self.random.sample(CATEGORIES, 2)).to_wire()
-        if chance < 0.12 or not relation.reach.bits:
+        if chance < 0.12 or not reach.bits:
             return Label().to_wire()
-        held = relation.reach.categories()
+        held = reach.categories()
         return Label.of(*self.random.sample(held, self.random.randint(1, len(held)))).to_wire()

@@ -22,9 +22,9 @@ NOON = datetime(2026, 1, 31, 12)  # noqa: DTZ001
 MINUTE = 60_000
 
 
-def _relation(name: str, reach: Label, event_time: str, **types: Type) -> Relation:
+def _relation(number: int, name: str, event_time: str, **types: Type) -> Relation:
     schema = Schema(tuple(Attribute(each, kind) for each, kind in types.items()))
-    return Relation(1, name, RelationKind.STREAM, schema, event_time, 0, reach)
+    return Relation(number, name, RelationKind.STREAM, schema, event_time, 0)
 
 
 _TRADE = {
@@ -35,10 +35,16 @@ _TRADE = {
 }
 _QUOTE = {"at": Type.TIMESTAMP, "symbol": Type.STRING, "bid": Type.DOUBLE, "open": Type.BOOLEAN}
 RELATIONS = {
-    "trades": _relation("trades", Label.of(TRADES, COMPANY), "ts", **_TRADE),
-    "trades-eu": _relation("trades-eu", Label.of(EU, COMPANY), "ts", **_TRADE),
-    "quotes": _relation("quotes", Label.of(QUOTES), "at", **_QUOTE),
-    "news": replace(_relation("news", Label(), "ts", ts=Type.TIMESTAMP), public=True),
+    "trades": _relation(1, "trades", "ts", **_TRADE),
+    "trades-eu": _relation(2, "trades-eu", "ts", **_TRADE),
+    "quotes": _relation(3, "quotes", "at", **_QUOTE),
+    "news": replace(_relation(4, "news", "ts", ts=Type.TIMESTAMP), public=True),
+}
+REACHES = {
+    1: Label.of(TRADES, COMPANY),
+    2: Label.of(EU, COMPANY),
+    3: Label.of(QUOTES),
+    4: Label(),
 }
 DECLARED = replace(
     RELATIONS["trades"],
@@ -144,4 +150,4 @@ def case_of(name: str, plan: AnyPlan, classes: Sequence[Class] = CLASSES) -> Cas
     """The case of a plan over the market."""
     meant = whole(plan)
     records = {relation.name: RECORDS[relation.name] for relation in sources(meant)}
-    return Case(name, meant, records, tuple(classes), SOURCES)
+    return Case(name, meant, records, REACHES, tuple(classes), SOURCES)

@@ -113,8 +113,8 @@ def test_categories_of_any_word(spark: SparkSession) -> None:
     cases = []
     for number, (source, aggregated) in enumerate(pairs):
         own = replace(declared, source=source, aggregated=aggregated)
-        reach = Label.of(source, 90)
-        relation = replace(DECLARED, reach=reach, declared=own)
+        relation = replace(DECLARED, declared=own)
+        reaches = {relation.object_id: Label.of(source, 90)}
         labels = [Label.of(source), Label.of(source, 90), Label.of(90)]
         groups = {
             "two": labels[:2],
@@ -128,7 +128,7 @@ def test_categories_of_any_word(spark: SparkSession) -> None:
             for label in members
         ]
         case = case_of(f"{number}: {source} to {aggregated}", _aggregate(Source(relation)))
-        cases.append(replace(case, records={relation.name: records}))
+        cases.append(replace(case, records={relation.name: records}, reaches=reaches))
     check_all(spark, cases)
 
 

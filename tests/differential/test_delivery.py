@@ -86,7 +86,9 @@ def test_topics_of_one_subscription_share_nothing_and_lack_nothing(
 def test_a_result_has_one_id_of_its_own_in_every_topic(spark: SparkSession) -> None:
     case = case_of("union", PLANS["union"])
     kept = stored(spark, [case])
-    rows = fan_out(compile_plan(analyse(case.plan), reader(kept, 0)), run_of(case), "key").collect()
+    rows = fan_out(
+        compile_plan(analyse(case.plan), reader(kept, 0, case), case.reach_of), run_of(case), "key"
+    ).collect()
     everything = {header(row, 1, "id"): row["value"] for row in rows if row["topic"] == "1"}
     assert len(everything) == sum(row["topic"] == "1" for row in rows)
     for row in rows:

@@ -110,9 +110,12 @@ def _run(
     def read(relation: Relation) -> DataFrame:
         arriving = spark.readStream.schema(spark.read.parquet(str(given)).schema)
         records = arriving.parquet(str(given))
-        return read_lab(records.where(fn.col("topic") == f"0/{relation.topic}"), relation)
+        own = records.where(fn.col("topic") == f"0/{relation.topic}")
+        return read_lab(own, relation, case.reach_of(relation))
 
-    out = fan_out(compile_plan(analyse(case.plan), read, narrow=narrow), run_of(case), "key")
+    out = fan_out(
+        compile_plan(analyse(case.plan), read, case.reach_of, narrow=narrow), run_of(case), "key"
+    )
     query = (
         out.writeStream.foreachBatch(lambda frame, _: found.extend(frame.collect()))
         .outputMode("update")

@@ -13,11 +13,14 @@ from catalog.relation import DeclaredAggregate, Relation
 from tests.oracle.values import EPOCH, Tuple, Value
 
 
-def is_visible(each: Tuple, relation: Relation) -> bool:
-    """Whether Source lets a tuple in: its label can be read, and can occur in the relation."""
+def is_visible(each: Tuple, relation: Relation, reach: Label) -> bool:
+    """Whether Source lets a tuple in: its label can be read, and can occur in the relation.
+
+    `reach` holds all categories that can occur there.
+    """
     if each.label is None:
         return False
-    carried, possible = set(each.label.categories()), set(relation.reach.categories())
+    carried, possible = set(each.label.categories()), set(reach.categories())
     return carried <= possible and (bool(carried) or relation.public)
 
 

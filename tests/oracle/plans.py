@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import product
 
+from catalog.label import Label
 from catalog.plan import (
     Aggregate,
     Aggregation,
@@ -19,6 +20,7 @@ from catalog.plan import (
     Window,
     Windowed,
 )
+from catalog.relation import Relation
 from tests.oracle.aggregates import aggregate
 from tests.oracle.expressions import evaluate
 from tests.oracle.labels import declared_aggregate, is_visible, lowered, united
@@ -26,21 +28,29 @@ from tests.oracle.schemas import schema_of, time_of
 from tests.oracle.values import EPOCH, Row, Tuple, Value
 
 Tables = Mapping[str, Sequence[Tuple]]
+ReachOf = Callable[[Relation], Label]
 
 
 def run(
-    node: Node, tables: Tables, watermark: datetime | None = None, newest: Tables | None = None
+    node: Node,
+    tables: Tables,
+    reach_of: ReachOf,
+    watermark: datetime | None = None,
+    newest: Tables | None = None,
 ) -> list[Tuple]:
     """The results of a node over all tuples of each relation, by its name, in no order.
+
+    `reach_of` says which categories can occur in a relation.
 
     Windows that end after the watermark have not closed; without one, all have. With `newest`, the
     last of the tables' tuples, the results are updates (EMIT UPDATES): only the groups that these
     tuples belong to have one, and no label is lowered.
     """
-    given = [run(below, tables, watermark, newest) for below in _inputs(node)]
+    given = [run(below, tables, reach_of, watermark, newest) for below in _inputs(node)]
     match node:
         case Source(relation):
-            return [each for each in tables[relation.name] if is_visible(each, relation)]
+            reach = reach_of(relation)
+            return [each for each in tables[relation.name] if is_visible(each, relation, reach)]
         case Filter(below, condition):
             return [each for each in given[0] if evaluate(condition, _row(below, each)) is True]
         case Project(below, columns):
@@ -52,7 +62,7 @@ def run(
         case Aggregate():
             if newest is None:
                 return _aggregate(node, given[0], watermark)
-            changed = _groups(node, run(node.input, newest), watermark)
+            changed = _groups(node, run(node.input, newest, reach_of), watermark)
             groups = _groups(node, given[0], watermark)
             return [_result(node, key, groups[key]) for key in groups if key in changed]
         case Join():
@@ -72,16 +82,18 @@ def _inputs(node: Node) -> tuple[Node, ...]:
             return (node.input,)
 
 
-def watermark_of(node: Node, tables: Tables) -> datetime | None:
+def watermark_of(node: Node, tables: Tables, reach_of: ReachOf) -> datetime | None:
     """How far time has come: the slowest source's newest event time, less its lateness.
 
     None while a source has no tuple with an event time: then no window has closed.
     """
     if not isinstance(node, Source):
-        marks = [watermark_of(below, tables) for below in _inputs(node)]
+        marks = [watermark_of(below, tables, reach_of) for below in _inputs(node)]
         known = [mark for mark in marks if mark is not None]
         return min(known) if len(known) == len(marks) else None
-    times = [time for each in run(node, tables) if (time := _time(node, each)) is not None]
+    times = [
+        time for each in run(node, tables, reach_of) if (time := _time(node, each)) is not None
+    ]
     lateness = timedelta(milliseconds=node.relation.lateness_ms)
     return max(times) - lateness if times else None
 

@@ -37,6 +37,12 @@ VALUES = {
         *("stored_form", "stored_upgrades", "topics", "user_limits"),
     )
 }
+# Inside the languages: neither knows the other, and what both share knows neither.
+APART = {
+    "expressions": {"secadmin.languages.sql", "secadmin.languages.borealis"},
+    "sql": {"secadmin.languages.borealis"},
+    "borealis": {"secadmin.languages.sql"},
+}
 
 
 def imports_of(file: Path) -> Iterator[str]:
@@ -131,3 +137,14 @@ def test_what_is_no_value_of_the_catalog_needs_the_storage() -> None:
         )
     ]
     assert needless == []
+
+
+@pytest.mark.parametrize("language", APART)
+def test_the_languages_are_apart(language: str) -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {module}"
+        for file in (ROOT / "secadmin" / "languages" / language).rglob("*.py")
+        for module in imports_of(file)
+        if any(f"{module}.".startswith(f"{other}.") for other in APART[language])
+    ]
+    assert wrong == []

@@ -14,8 +14,8 @@ from secadmin.languages.borealis.expression import parsed
 from secadmin.languages.borealis.parameters import Parameter, Parameters
 from secadmin.languages.building import Built, build
 from secadmin.languages.duration import short_ms
-from secadmin.languages.sql.aggregates import aggregate_call
-from secadmin.languages.sql.scope import Scope, Table
+from secadmin.languages.expressions.aggregates import aggregate_call
+from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.text import placed
 
 _FUNCTION, _NAME = "aggregate-function", "aggregate-function-output-name"

@@ -12,7 +12,7 @@ from secadmin.languages.borealis.document import Box
 from secadmin.languages.borealis.expression import read
 from secadmin.languages.borealis.join import join
 from secadmin.languages.building import Built, build
-from secadmin.languages.sql.scope import Scope, Table
+from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.typed import known
 
 Inputs = Sequence[Built]

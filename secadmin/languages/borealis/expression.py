@@ -6,11 +6,11 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput
 from secadmin.languages.borealis.parameters import Parameter
-from secadmin.languages.sql.aggregates import NoCalls
-from secadmin.languages.sql.environment import Environment
-from secadmin.languages.sql.expressions import Reader
-from secadmin.languages.sql.scope import Scope
-from secadmin.languages.sql.syntax import parse_expression
+from secadmin.languages.expressions.aggregates import NoCalls
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.reader import Reader
+from secadmin.languages.expressions.scope import Scope
+from secadmin.languages.expressions.syntax import parse_expression
 from secadmin.languages.typed import Typed
 
 

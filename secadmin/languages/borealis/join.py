@@ -14,8 +14,8 @@ from secadmin.languages.borealis.expression import read
 from secadmin.languages.borealis.parameters import Parameters
 from secadmin.languages.building import Built, build
 from secadmin.languages.duration import short_ms
+from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.join_sides import qualified, split_equal
-from secadmin.languages.sql.scope import Scope, Table
 from secadmin.languages.typed import known
 
 _SIDES = ("left", "right")

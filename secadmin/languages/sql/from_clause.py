@@ -10,8 +10,8 @@ from sqlglot import exp
 from catalog.errors import InvalidInput
 from catalog.plan import Source
 from secadmin.languages.building import Built, build
-from secadmin.languages.sql.environment import Environment
-from secadmin.languages.sql.scope import Scope, Table
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.scope import Scope, Table
 
 # Reads a whole query; handed in because queries and their FROM clauses nest in each other.
 ReadQuery = Callable[[exp.Expr, Environment], Built]

@@ -20,11 +20,11 @@ from catalog.plan import (
     Windowed,
 )
 from secadmin.languages.building import Built, build
-from secadmin.languages.sql.aggregates import Aggregates, NoCalls, edge_marker
-from secadmin.languages.sql.environment import Environment
-from secadmin.languages.sql.expressions import Reader
-from secadmin.languages.sql.scope import Scope
-from secadmin.languages.sql.windows import EXAMPLE, is_window, window
+from secadmin.languages.expressions.aggregates import Aggregates, NoCalls, edge_marker
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.reader import Reader
+from secadmin.languages.expressions.scope import Scope
+from secadmin.languages.expressions.windows import EXAMPLE, is_window, window
 from secadmin.languages.typed import Typed, known
 
 _EDGES = (WINDOW_START, WINDOW_END)

@@ -8,14 +8,14 @@ from catalog.errors import InvalidInput, Position
 from catalog.expression import Expression, conjuncts
 from catalog.plan import Join
 from secadmin.languages.building import Built, build
+from secadmin.languages.expressions.aggregates import NoCalls
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.places import Place
+from secadmin.languages.expressions.reader import Reader
+from secadmin.languages.expressions.scope import Scope, Table
+from secadmin.languages.expressions.syntax import chain
 from secadmin.languages.join_sides import qualified, split_equal
-from secadmin.languages.sql.aggregates import NoCalls
-from secadmin.languages.sql.environment import Environment
-from secadmin.languages.sql.expressions import Reader
 from secadmin.languages.sql.from_clause import Item
-from secadmin.languages.sql.places import Place
-from secadmin.languages.sql.scope import Scope, Table
-from secadmin.languages.sql.syntax import chain
 from secadmin.languages.sql.time_bounds import Bound, Sides, bounds, is_condition_too
 
 

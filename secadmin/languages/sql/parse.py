@@ -10,10 +10,10 @@ from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef
 from catalog.plan import Column, Emission, Project, Union
 from secadmin.languages.building import Built, build
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.syntax import chain, parse_query
 from secadmin.languages.resolver import Resolver
-from secadmin.languages.sql.environment import Environment
 from secadmin.languages.sql.select import read_select
-from secadmin.languages.sql.syntax import chain, parse_query
 from secadmin.languages.text import check_text, placed
 
 MAX_BYTES = 64 * 1024

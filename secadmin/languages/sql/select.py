@@ -8,13 +8,13 @@ from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef
 from catalog.plan import WINDOW_END, WINDOW_START, Column, Filter, Project
 from secadmin.languages.building import Built, build
-from secadmin.languages.sql.aggregates import NoCalls, Ungrouped, edge_marker
-from secadmin.languages.sql.environment import Environment
-from secadmin.languages.sql.expressions import Reader
+from secadmin.languages.expressions.aggregates import NoCalls, Ungrouped, edge_marker
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.reader import Reader
+from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.sql.from_clause import ReadQuery, read_item
 from secadmin.languages.sql.grouping import Selected, grouped, read_aggregates, read_grouping
 from secadmin.languages.sql.joins import join
-from secadmin.languages.sql.scope import Scope
 from secadmin.languages.typed import Typed, attribute, known
 
 _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from catalog.errors import InvalidInput
-from secadmin.languages.sql.environment import Environment
-from secadmin.languages.sql.windows import interval
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.windows import interval
 
 _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GTE: exp.LTE,

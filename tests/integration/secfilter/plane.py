@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.output_relation import output_relation
+from catalog.plan import sources
 from catalog.reach import reach
 from catalog.relation import Relation, RelationKind
 from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
@@ -45,6 +46,8 @@ class Plane:
     admin: AdminClient
     producer: Producer
     queries: list[StreamingQuery] = field(default_factory=list)
+    # What the tuples of each relation can carry, by its id.
+    reaches: dict[int, Label] = field(default_factory=dict)
 
     def topics(self, *names: str, partitions: int = 1) -> None:
         """Make topics, and wait until the broker tells of them: it answers a moment before."""
@@ -65,7 +68,8 @@ class Plane:
         self.topics(in_topic(name), lab_topic(name), quarantine_topic(name), partitions=partitions)
         label = Label.of(bit)
         kind = RelationKind.STREAM
-        relation = Relation(number, name, kind, SCHEMA, "at", 1_000, label)
+        relation = Relation(number, name, kind, SCHEMA, "at", 1_000)
+        self.reaches[number] = label
         return IngestStream(relation, label, 60_000, 10_000)
 
     def query(self, plan: AnyPlan, *clearances: Clearance, labelled: bool = False) -> QueryRun:
@@ -76,8 +80,11 @@ class Plane:
         output = output_relation(number, name, meant)
         classes = tuple(FanOutClass(out_topic(name, f"c{i}"), c) for i, c in enumerate(clearances))
         self.topics(lab_topic(name), *(c.topic for c in classes))
-        carried = reach(meant.plan)
-        return QueryRun(f"query-{number}", meant.plan, output, classes, labelled, carried, {})
+        self.reaches[number] = carried = reach(meant.plan, lambda r: self.reaches[r.object_id])
+        return QueryRun(
+            *(f"query-{number}", meant.plan, output, classes, labelled, carried, {}),
+            reaches={each.object_id: self.reaches[each.object_id] for each in sources(meant.plan)},
+        )
 
     def start(self, run: IngestRun | QueryRun) -> StreamingQuery:
         """Start a run's query; it is stopped when the test ends."""

@@ -23,7 +23,7 @@ from catalog.plan import (
     Union,
     Window,
 )
-from catalog.runs import FanOutClass, IngestRun, QueryRun
+from catalog.runs import FanOutClass, IngestRun
 from catalog.schema import Type
 from secfilter.pace import Pace
 from tests.integration.secfilter.plane import Feed, Plane, headers, tuple_at, values
@@ -174,9 +174,8 @@ def test_an_interval_join_pairs_and_combines(plane: Plane, until: Until) -> None
 def test_planned_restarts_lose_nothing_and_keep_ids(plane: Plane) -> None:
     stream = plane.stream(0)
     run = plane.query(Filter(Source(stream.relation), Literal(True, Type.BOOLEAN)), Clearance.of(0))
-    fed_more = QueryRun(
-        run.name, run.plan, run.output, (*run.classes, plane_class(plane)), True, run.sources, {}
-    )
+    more = (*run.classes, plane_class(plane))
+    fed_more = replace(run, classes=more, labelled=True)
     ingest_run = IngestRun("ingest-1", (stream,))
     ingest, query = plane.start(ingest_run), plane.start(run)
     feed = Feed(plane, f"in.{stream.relation.name}")

@@ -37,9 +37,13 @@ def relation(  # noqa: PLR0917 - a row of a table
     declared: DeclaredAggregate | None = None,
 ) -> Relation:
     own = types or schema(at=T, symbol=S, price=D, size=N, big=B)
-    reaches = Label.of(bit)
     kind = RelationKind.STREAM
-    return Relation(1 + bit, name, kind, own, at, lateness, reaches, public, declared)
+    return Relation(1 + bit, name, kind, own, at, lateness, public, declared)
+
+
+def reach_of(found: Relation) -> Label:
+    """What the tuples of a relation can carry: the category that its number stands for."""
+    return Label.of(found.object_id - 1)
 
 
 def ref(name: str) -> AttributeRef:

@@ -46,6 +46,7 @@ from tests.unit.catalog.plans import (
     deep,
     filtered,
     nested,
+    reach_of,
     ref,
     relation,
     schema,
@@ -120,7 +121,7 @@ def test_event_time_along_a_plan(plan: Node, name: str | None) -> None:
 
 def test_the_reach_is_the_union_of_all_that_is_read() -> None:
     union = whole(Union((TIMELESS, Project(JOINED, (column("symbol"),)))))
-    assert reach(union) == Label.of(0, 1, 2)
+    assert reach(union, reach_of) == Label.of(0, 1, 2)
     assert [found.name for found in sources(union)] == ["in3", "in1", "in2"]
     assert is_stateful(union)
     assert not is_stateful(whole(TIMELESS))
@@ -231,7 +232,7 @@ NOT_LOWERED: dict[str, Node | Plan] = {
 
 def test_the_declared_aggregate_adds_its_category_to_the_reach() -> None:
     assert lowers(FITS, Emission.CLOSED) == DECLARED
-    assert reach(whole(FITS)) == Label.of(0, 7)
+    assert reach(whole(FITS), reach_of) == Label.of(0, 7)
     renamed = grouped(DECLARING, MINUTE, (Column("k", ref("symbol")),), (COUNT,))
     assert lowers(renamed, Emission.CLOSED) == DECLARED
 
@@ -240,7 +241,7 @@ def test_the_declared_aggregate_adds_its_category_to_the_reach() -> None:
 def test_no_other_aggregate_lowers(plan: Node | Plan) -> None:
     meant = whole(plan)
     assert lowers(meant.root, meant.emission) is None
-    assert reach(meant) == Label.of(0)
+    assert reach(meant, reach_of) == Label.of(0)
 
 
 def test_a_plain_key_is_the_declared_one_or_it_does_not_lower() -> None:

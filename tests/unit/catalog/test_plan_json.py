@@ -70,7 +70,7 @@ declared = st.builds(
 relations = st.builds(
     Relation,
     *(st.integers(1, 99), names, st.sampled_from(RelationKind), schemas, st.none() | names),
-    *(st.integers(0, 10_000), labels, st.booleans(), st.none() | declared),
+    *(st.integers(0, 10_000), st.booleans(), st.none() | declared),
 )
 columns = st.lists(st.builds(Column, names, expressions), max_size=3).map(tuple)
 windows = st.builds(Window, st.integers(1, 10_000), st.integers(1, 10_000))
@@ -112,7 +112,7 @@ def test_a_label_of_any_length_is_stored(bit: int) -> None:
     assert decode(json.loads(json.dumps(encode(label)))) == label
 
 
-SOURCE = encode(Source(Relation(1, "in1", RelationKind.STREAM, Schema(()), None, 0, Label.of(3))))
+SOURCE = encode(Source(Relation(1, "in1", RelationKind.STREAM, Schema(()), None, 0)))
 DAMAGED: dict[str, Any] = {
     "empty": {},
     "no node": {"relation": 1},
@@ -124,7 +124,7 @@ DAMAGED: dict[str, Any] = {
     "extra field": {**SOURCE, "bypass": True},
     "unreadable label": {
         "node": "Source",
-        "relation": {**SOURCE["relation"], "reach": {"node": "Label", "words": "x"}},
+        "relation": {**SOURCE["relation"], "name": {"node": "Label", "words": "x"}},
     },
     "label without words": {"node": "Label", "bits": 3},
     "unknown enum": {"node": "Source", "relation": {**SOURCE["relation"], "kind": "topic"}},
@@ -145,7 +145,7 @@ def test_a_plan_over_a_damaged_node_is_refused(name: str) -> None:
         from_stored(Plan, {"version": VERSION, "value": damaged})
 
 
-RELATION = Relation(1, "in1", RelationKind.STREAM, Schema(()), None, 0, Label.of(20_000))
+RELATION = Relation(1, "in1", RelationKind.STREAM, Schema(()), None, 0)
 
 
 IGNORING = RecordFormat(unknown_fields=UnknownFields.IGNORE)
@@ -174,6 +174,9 @@ def test_a_fingerprint_changes_with_what_a_run_depends_on() -> None:
         _query_run(classes=(FanOutClass("out.o.a", Clearance.of(20_000), beyond=Clearance()),)),
         _query_run(classes=(FanOutClass("out.o.a", Clearance.of(20_000), beyond=Clearance.of(1)),)),
         _query_run(sources=Label.of(1)),
+        _query_run(reaches={1: Label.of(20_000)}),
+        _query_run(reaches={1: Label.of(20_001)}),
+        _query_run(reaches={2: Label.of(20_000)}),
         _query_run(plan=whole(Union((Source(RELATION), Source(RELATION))))),
         _query_run(plan=Plan(Source(RELATION), Emission.UPDATES)),
         IngestRun("ingest-1", (IngestStream(RELATION, Label.of(20_000), 1, 2),)),

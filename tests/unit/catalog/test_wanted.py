@@ -11,6 +11,7 @@ from catalog.delivery import Delivery
 from catalog.engines import FIRST
 from catalog.label import PUBLIC, Label
 from catalog.models import (
+    CategoryRow,
     DeliveryClass,
     Object,
     OutputInput,
@@ -22,7 +23,6 @@ from catalog.models import (
     Withdrawal,
 )
 from catalog.plan import Source, Union
-from catalog.reach import reach
 from catalog.record_format import RecordFormat, TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, QueryRun, Run, RunReport, fingerprint
@@ -43,7 +43,7 @@ from tests.plans import AnyPlan, whole
 from tests.unit.catalog.world import START, World
 
 SCHEMA = Schema((Attribute("price", Type.DOUBLE),))
-IN1 = Relation(2, "in1", RelationKind.STREAM, SCHEMA, None, 0, Label.of(0))
+IN1 = Relation(2, "in1", RelationKind.STREAM, SCHEMA, None, 0)
 
 
 class Filled:
@@ -56,8 +56,7 @@ class Filled:
 
     def stream(self, name: str, group: int, *bits: int, public: bool = False) -> Relation:
         made = self.world.stream(name, *bits)
-        label = Label.of(*bits[:1])
-        relation = replace(IN1, object_id=made.id, name=name, reach=label, public=public)
+        relation = replace(IN1, object_id=made.id, name=name, public=public)
         row = StreamRow(
             object_id=made.id,
             schema_id=self.schema,
@@ -76,9 +75,7 @@ class Filled:
         query = self.world.object(f"query {name}-query")
         self.world.add(QueryRow(object_id=query.id, language="sql", text="", running=running))
         made = self.world.object(f"output {name}")
-        relation = replace(
-            IN1, object_id=made.id, name=name, kind=RelationKind.OUTPUT, reach=reach(whole(plan))
-        )
+        relation = replace(IN1, object_id=made.id, name=name, kind=RelationKind.OUTPUT)
         self.world.add(
             OutputRow(
                 object_id=made.id,
@@ -251,6 +248,32 @@ def test_sources_are_those_in_reach(filled: Filled) -> None:
     before = filled.query("out1")
     filled.stream("in9", 9, 9)
     assert filled.query("out1") == before
+
+
+def test_a_category_that_a_stream_gets_later_is_in_reach_of_all_that_reads_it(
+    filled: Filled,
+) -> None:
+    filled.output("out2", Source(filled.relations["out1"]), "out1")
+    filled.delivery("out2", "open", Label.of(0, 99).to_wire())
+    before = filled.query("out2")
+    assert before.reaches == {filled.relations["out1"].object_id: Label.of(0)}
+    assert [fed.clearance for fed in before.classes] == [Clearance.of(0)]
+    stream = filled.relations["in1"].object_id
+    filled.world.add(CategoryRow(bit=99, kind="source", stream_id=stream))
+    after = filled.query("out2")
+    assert after.plan == before.plan
+    assert after.reaches == {filled.relations["out1"].object_id: Label.of(0, 99)}
+    assert [fed.clearance for fed in after.classes] == [Clearance.of(0, 99)]
+    assert fingerprint(after) != fingerprint(before)
+
+
+def test_a_stream_without_a_category_has_an_empty_reach(filled: Filled) -> None:
+    nothing = filled.stream("nothing", 4)
+    filled.output("out2", Source(nothing), "nothing")
+    filled.delivery("out2", "open", Label.of(0).to_wire())
+    run = filled.query("out2")
+    assert (run.reach_of(nothing), run.reach_of(filled.relations["in1"])) == (PUBLIC, PUBLIC)
+    assert run.classes == ()
 
 
 def test_a_run_whose_fence_is_unproven_stands_still(filled: Filled) -> None:

@@ -9,6 +9,7 @@ from catalog.label import Label
 from catalog.plan import Node, Source
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
+from tests.oracle import plans
 from tests.oracle.values import Row, Tuple, Value
 
 IN1, IN2 = Label.of(0), Label.of(1)
@@ -39,11 +40,20 @@ def stream(
         schema=schema,
         event_time=f"{prefix}ts",
         lateness_ms=lateness_ms,
-        reach=reach,
         public=public,
         declared=declared,
     )
     return Source(relation)
+
+
+def reach_of(relation: Relation) -> Label:
+    """The reach with which `stream` made the relation."""
+    return Label(relation.object_id - 1)
+
+
+def run(node: Node, tables: plans.Tables, watermark: datetime | None = None) -> list[Tuple]:
+    """What the oracle gives."""
+    return plans.run(node, tables, reach_of, watermark)
 
 
 def relation_of(source: Node) -> Relation:

@@ -8,10 +8,9 @@ from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.plan import Aggregation, Column, Join, Node, Project, Union, Window
 from tests.oracle.delivery import deliver_strong, deliver_weak
-from tests.oracle.plans import run
 from tests.oracle.values import Tuple
 from tests.plans import grouped
-from tests.unit.oracle.examples import IN1, IN2, at, ref, stream, tuples
+from tests.unit.oracle.examples import IN1, IN2, at, ref, run, stream, tuples
 
 HOUR = 3_600_000
 TABLES = {

@@ -17,7 +17,7 @@ from catalog.plan import (
     Window,
 )
 from catalog.relation import DeclaredAggregate
-from tests.oracle.plans import run, watermark_of, windows
+from tests.oracle.plans import watermark_of, windows
 from tests.oracle.values import Tuple, timestamp
 from tests.plans import grouped
 from tests.unit.oracle.examples import (
@@ -27,7 +27,9 @@ from tests.unit.oracle.examples import (
     at,
     bigint,
     call,
+    reach_of,
     ref,
+    run,
     stream,
     tuples,
 )
@@ -149,13 +151,13 @@ def test_only_windows_that_the_slowest_source_has_passed_are_closed() -> None:
         "in1": tuples(((at(12), "a", 1), IN1), ((at(18), "a", 1), IN1)),
         "in2": tuples(((at(13), "a", 1), IN2), ((at(15), "a", 1), IN2), ((at(20), "a", 1), None)),
     }
-    mark = watermark_of(plan, tables)
+    mark = watermark_of(plan, tables, reach_of)
     assert mark == at(14)
     assert run(plan, tables, mark) == [
         Tuple((at(12), at(13), 1), IN1),
         Tuple((at(13), at(14), 1), IN2),
     ]
-    assert watermark_of(plan, {**tables, "in1": []}) is None
+    assert watermark_of(plan, {**tables, "in1": []}, reach_of) is None
 
 
 DECLARED = DeclaredAggregate(HOUR, ("x",), ("count", "sum"), 2, source=0, aggregated=AGGREGATED)

@@ -33,7 +33,6 @@ Rows = Sequence[tuple[Any, ...]]
 
 def relation(
     name: str,
-    bit: int,
     *attributes: Attribute,
     object_id: int = 1,
     declared: DeclaredAggregate | None = None,
@@ -43,9 +42,8 @@ def relation(
         Attribute("key", Type.STRING),
         Attribute("price", Type.BIGINT),
     )
-    reach = Label.of(bit) | (Label.of(declared.aggregated) if declared else Label())
     return Relation(
-        object_id, name, RelationKind.STREAM, Schema(columns), "at", 1000, reach, declared=declared
+        object_id, name, RelationKind.STREAM, Schema(columns), "at", 1000, declared=declared
     )
 
 
@@ -55,7 +53,7 @@ def sources(
     """Batch tuples: (seconds since 1970, attributes...); ids count up."""
 
     def source(wanted: Relation) -> DataFrame:
-        words = words_of(wanted.reach)
+        words = words_of(Label.of(bits[wanted.name]))
         attributes = wanted.schema.attributes
         types = [f"`{a.name}` {SPARK_TYPES[a.type]}" for a in attributes]
         types += [f"{label_column(i)} bigint" for i in words] + ["__id string"]
@@ -82,13 +80,20 @@ def rows_of(compiled: Compiled) -> list[tuple[Any, ...]]:
     return sorted(result, key=repr)
 
 
-A, B = relation("a", 0), relation("b", 70, object_id=2)
+A, B = relation("a"), relation("b", object_id=2)
 DATA = {"a": [(1, "x", 5), (2, "y", 7)], "b": [(1, "x", 100), (9, "x", 200)]}
 BITS = {"a": 0, "b": 70}
 
 
+def compiled_rows(
+    spark: SparkSession, plan: Node, data: Mapping[str, Rows], bits: Mapping[str, int]
+) -> list[tuple[Any, ...]]:
+    source = sources(spark, data, bits)
+    return rows_of(compile_plan(checked(plan), source, lambda read: Label.of(bits[read.name])))
+
+
 def run(spark: SparkSession, plan: Node) -> list[tuple[Any, ...]]:
-    return rows_of(compile_plan(checked(plan), sources(spark, DATA, BITS)))
+    return compiled_rows(spark, plan, DATA, BITS)
 
 
 def more_than(value: int) -> Call:
@@ -171,7 +176,7 @@ def test_hopping_windows_hold_a_tuple_several_times(spark: SparkSession) -> None
 
 def test_null_keys_are_a_group_of_their_own(spark: SparkSession) -> None:
     data = {"a": [(1, None, 1), (2, None, 2), (3, "", 3)]}
-    got = rows_of(compile_plan(checked(aggregate(Source(A), "sum")), sources(spark, data, BITS)))
+    got = compiled_rows(spark, aggregate(Source(A), "sum"), data, BITS)
     assert {(row[2], row[3]) for row in got} == {(None, 3), ("", 3)}
     assert len({row[-1] for row in got}) == 2
 
@@ -191,7 +196,7 @@ def test_sum_is_exact_or_null(
     spark: SparkSession, values: list[int | None], expected: int | None
 ) -> None:
     data = {"a": [(1, "x", value) for value in values]}
-    (row,) = rows_of(compile_plan(checked(aggregate(Source(A), "sum")), sources(spark, data, BITS)))
+    (row,) = compiled_rows(spark, aggregate(Source(A), "sum"), data, BITS)
     assert row[3] == expected
 
 
@@ -202,35 +207,35 @@ DECLARED = DeclaredAggregate(10_000, ("key",), ("count", "sum"), 3, source=0, ag
 def test_declared_aggregate_lowers_from_its_minimum(
     spark: SparkSession, count: int, label: int
 ) -> None:
-    stream = relation("a", 0, declared=DECLARED)
+    stream = relation("a", declared=DECLARED)
     data = {"a": [(1, "x", 1)] * count}
     plan = aggregate(Source(stream), "sum")
-    (row,) = rows_of(compile_plan(checked(plan), sources(spark, data, BITS)))
+    (row,) = compiled_rows(spark, plan, data, BITS)
     assert row[-2] == label
 
 
 @pytest.mark.parametrize("function", ["min", "avg"])
 def test_undeclared_functions_do_not_lower(spark: SparkSession, function: str) -> None:
-    stream = relation("a", 0, declared=DECLARED)
+    stream = relation("a", declared=DECLARED)
     plan = aggregate(Source(stream), function)
-    (row,) = rows_of(compile_plan(checked(plan), sources(spark, {"a": [(1, "x", 1)] * 9}, BITS)))
+    (row,) = compiled_rows(spark, plan, {"a": [(1, "x", 1)] * 9}, BITS)
     assert row[-2] == 1
 
 
 def test_a_filter_before_a_declared_aggregate_does_not_lower(spark: SparkSession) -> None:
-    stream = relation("a", 0, declared=DECLARED)
+    stream = relation("a", declared=DECLARED)
     plan = aggregate(Filter(Source(stream), more_than(0)), "sum")
-    (row,) = rows_of(compile_plan(checked(plan), sources(spark, {"a": [(1, "x", 1)] * 9}, BITS)))
+    (row,) = compiled_rows(spark, plan, {"a": [(1, "x", 1)] * 9}, BITS)
     assert row[-2] == 1
 
 
 @pytest.mark.parametrize("count", [65, 1_001])
 def test_more_categories_than_a_word_holds(spark: SparkSession, count: int) -> None:
-    streams = [relation(f"s{i}", i, object_id=i) for i in range(0, count, 64)]
+    streams = [relation(f"s{i}", object_id=i) for i in range(0, count, 64)]
     data = {s.name: [(1, "x", 1)] for s in streams}
     bits = {s.name: s.object_id for s in streams}
     plan = aggregate(Union(tuple(Source(s) for s in streams)), "sum")
-    (row,) = rows_of(compile_plan(checked(plan), sources(spark, data, bits)))
+    (row,) = compiled_rows(spark, plan, data, bits)
     assert row[-2] == sum(1 << i for i in range(0, count, 64))
 
 

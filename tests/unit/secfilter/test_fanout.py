@@ -30,7 +30,7 @@ SCHEMA = Schema(
     )
 )
 REACH = Label.of(0, 1, 63, 64, 130)
-OUTPUT = Relation(7, "o", RelationKind.OUTPUT, SCHEMA, None, 0, REACH)
+OUTPUT = Relation(7, "o", RelationKind.OUTPUT, SCHEMA, None, 0)
 WORDS = (0, 1, 2)
 KEY = "00" * 32
 

@@ -42,7 +42,7 @@ RUN = IngestRun(
     "ingest-1",
     tuple(
         IngestStream(
-            Relation(n, name, RelationKind.STREAM, SCHEMA, "ts", 0, Label.of(n)),
+            Relation(n, name, RelationKind.STREAM, SCHEMA, "ts", 0),
             Label.of(n),
             60_000,
             10_000,

@@ -45,15 +45,17 @@ def engine_over(folder: Path, begins: Mapping[str, int]) -> Engine:
 
 
 def stream(name: str, number: int = 1) -> Relation:
-    return Relation(number, name, RelationKind.STREAM, _SCHEMA, None, 0, Label.of(0))
+    return Relation(number, name, RelationKind.STREAM, _SCHEMA, None, 0)
 
 
 def ingest(*relations: Relation) -> IngestRun:
     return IngestRun("run", tuple(IngestStream(r, Label.of(0), 1, 1) for r in relations))
 
 
-def query(relation: Relation, starting: Offsets) -> QueryRun:
-    return QueryRun("run", whole(Source(relation)), relation, (), False, Label.of(0), starting)
+def query(relation: Relation, starting: Offsets, *categories: int) -> QueryRun:
+    reaches = {relation.object_id: Label.of(0, *categories)}
+    plan = whole(Source(relation))
+    return QueryRun("run", plan, relation, (), False, Label.of(0), starting, reaches)
 
 
 RUNS: dict[str, tuple[Run, str]] = {
@@ -90,6 +92,17 @@ def test_what_retention_took_is_passed_over_and_counted(
     checkpoint, lost = engine._checkpoint(run)
     assert (checkpoint.committed(), lost) == ({topic: {"0": EARLIEST}}, 2)
     assert "run: 2 lost to retention" in caplog.text
+
+
+@pytest.mark.parametrize(("category", "generation"), [(0, "1"), (63, "1"), (64, "2")])
+def test_a_new_category_costs_state_only_in_a_word_that_there_was_not(
+    tmp_path: Path, category: int, generation: str
+) -> None:
+    come_to(tmp_path, query(stream("s"), {}), {"lab.s": {"0": 5}})
+    more = query(stream("s"), {}, category)
+    checkpoint, lost = engine_over(tmp_path, {})._checkpoint(more)
+    assert (checkpoint.committed(), lost) == ({"lab.s": {"0": 5}}, 0)
+    assert checkpoint.folder.name == generation
 
 
 def test_a_query_that_starts_too_late_says_so(tmp_path: Path) -> None:

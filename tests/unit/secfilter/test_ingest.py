@@ -33,12 +33,8 @@ KIND = RelationKind.STREAM
 RUN = IngestRun(
     "ingest-1",
     (
-        IngestStream(
-            Relation(1, "one", KIND, SCHEMA, "at", 1000, Label.of(0)), Label.of(0), 60_000, 10_000
-        ),
-        IngestStream(
-            Relation(2, "two", KIND, OTHER, None, 0, Label.of(65)), Label.of(65), 60_000, 20
-        ),
+        IngestStream(Relation(1, "one", KIND, SCHEMA, "at", 1000), Label.of(0), 60_000, 10_000),
+        IngestStream(Relation(2, "two", KIND, OTHER, None, 0), Label.of(65), 60_000, 20),
     ),
 )
 Record = tuple[str, bytes | None]
@@ -141,7 +137,7 @@ HOSTILE = {
 
 def test_a_reason_takes_no_longer_than_the_record_is_long(spark: SparkSession) -> None:
     """Larger than any stream takes by default; one that backtracked would take hours."""
-    relation = Relation(1, "one", KIND, SCHEMA, "at", 1000, Label.of(0))
+    relation = Relation(1, "one", KIND, SCHEMA, "at", 1000)
     streams = IngestRun("ingest-1", (IngestStream(relation, Label.of(0), 60_000, 900_000),))
     begun = time.monotonic()
     rows = run(spark, [("in.one", value) for value in HOSTILE.values()], streams=streams)
@@ -186,7 +182,7 @@ def test_streams_of_one_schema_keep_what_is_their_own(spark: SparkSession) -> No
     def stream(number: int, name: str, schema: Schema, max_bytes: int, ahead: int) -> IngestStream:
         label = Label.of(number)
         time_of = "at" if schema is SCHEMA else None
-        relation = Relation(number, name, KIND, schema, time_of, 1000, label)
+        relation = Relation(number, name, KIND, schema, time_of, 1000)
         return IngestStream(relation, label, ahead, max_bytes)
 
     streams = (

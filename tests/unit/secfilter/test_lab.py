@@ -20,19 +20,25 @@ ONE = Schema((Attribute("s", Type.STRING),))
 Pairs = list[tuple[str, bytes | None]]
 
 
-def relation(
-    *bits: int, public: bool = False, kind: RelationKind = RelationKind.STREAM
-) -> Relation:
-    return Relation(9, "r", kind, ONE, None, 0, Label.of(*bits), public)
+def relation(*, public: bool = False, kind: RelationKind = RelationKind.STREAM) -> Relation:
+    return Relation(9, "r", kind, ONE, None, 0, public)
 
 
 def seen(
-    spark: SparkSession, wanted: Relation, headers: Pairs, key: bytes | None = None
+    spark: SparkSession,
+    wanted: Relation,
+    headers: Pairs,
+    key: bytes | None = None,
+    *,
+    bits: tuple[int, ...] = (),
 ) -> dict[str, Any] | None:
-    """The tuple that a record with this key and these headers becomes, if it is seen."""
+    """The tuple that a record with this key and these headers becomes, if it is seen.
+
+    A tuple of the relation can carry the categories `bits`.
+    """
     rows = [(key, b"text", 0, 4, headers)]
     columns = f"key binary, value binary, partition int, offset bigint, headers {HEADERS_TYPE}"
-    found = read_lab(spark.createDataFrame(rows, columns), wanted).collect()
+    found = read_lab(spark.createDataFrame(rows, columns), wanted, Label.of(*bits)).collect()
     return found[0].asDict() if found else None
 
 
@@ -72,7 +78,7 @@ def seen(
 def test_label(
     spark: SparkSession, bits: tuple[int, ...], wire: bytes | None, words: list[int] | None
 ) -> None:
-    found = seen(spark, relation(*bits), [("label", wire)])
+    found = seen(spark, relation(), [("label", wire)], bits=bits)
     assert (None if found is None else [v for k, v in found.items() if "label" in k]) == words
 
 
@@ -80,7 +86,7 @@ def test_label(
     "headers", [[], [("Label", b"1")], [("x", b""), ("label", b"1")], [("", b"1")]]
 )
 def test_the_label_is_the_first_header_or_none(spark: SparkSession, headers: Pairs) -> None:
-    assert seen(spark, relation(0), headers) is None
+    assert seen(spark, relation(), headers, bits=(0,)) is None
 
 
 @pytest.mark.parametrize(("wire", "visible"), [(b"0", True), (b"1", False), (b"", False)])
@@ -88,24 +94,24 @@ def test_a_public_stream_carries_the_empty_label_alone(
     spark: SparkSession, wire: bytes, visible: bool
 ) -> None:
     assert (seen(spark, relation(public=True), [("label", wire)]) is not None) is visible
-    mixed = relation(0, public=True)
-    assert (seen(spark, mixed, [("label", wire)]) is not None) is visible
+    mixed = relation(public=True)
+    assert (seen(spark, mixed, [("label", wire)], bits=(0,)) is not None) is visible
 
 
 @pytest.mark.parametrize(("wire", "visible"), [(b"0", True), (b"1", True), (b"2", False)])
 def test_an_output_over_public_streams_may_carry_either(
     spark: SparkSession, wire: bytes, visible: bool
 ) -> None:
-    output = relation(0, public=True, kind=RelationKind.OUTPUT)
-    assert (seen(spark, output, [("label", wire)]) is not None) is visible
+    output = relation(public=True, kind=RelationKind.OUTPUT)
+    assert (seen(spark, output, [("label", wire)], bits=(0,)) is not None) is visible
 
 
 def test_lineage(spark: SparkSession) -> None:
     headers: Pairs = [("label", b"1")]
-    stream, output = relation(0), relation(0, kind=RelationKind.OUTPUT)
+    stream, output = relation(), relation(kind=RelationKind.OUTPUT)
     for kind in (stream, output):
-        assert (seen(spark, kind, headers, b"w0") or {})["__id"] == "9:w0"
-        assert (seen(spark, kind, headers) or {})["__id"] == "9:0:4"
+        assert (seen(spark, kind, headers, b"w0", bits=(0,)) or {})["__id"] == "9:w0"
+        assert (seen(spark, kind, headers, bits=(0,)) or {})["__id"] == "9:0:4"
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x1e\x1f"))

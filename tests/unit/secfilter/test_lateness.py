@@ -46,7 +46,7 @@ Gives = Callable[..., tuple[list[Row], StreamingQuery]]
 
 def relation(name: str, kind: RelationKind, lateness_ms: int = 0) -> Relation:
     number = {"a": 1, "b": 2}[name]
-    return Relation(number, name, kind, _SCHEMA, "at", lateness_ms, Label.of(0))
+    return Relation(number, name, kind, _SCHEMA, "at", lateness_ms)
 
 
 def counted(source: Relation) -> Aggregate:
@@ -84,7 +84,7 @@ def gives(spark: SparkSession, tmp_path: Path) -> Gives:
             return read.withColumn("at", fn.timestamp_seconds("at"))
 
         found: list[Row] = []
-        frame = compile_plan(checked(plan), source).frame
+        frame = compile_plan(checked(plan), source, lambda _relation: Label.of(0)).frame
         times = [f.name for f in frame.schema.fields if f.dataType == TimestampType()]
         frame = frame.withColumns({name: fn.unix_seconds(name) for name in times})
         writer = frame.writeStream.outputMode(mode)

@@ -39,7 +39,7 @@ def run_of(kind: str, number: int) -> Run:
     if kind == "ingest":
         return IngestRun(f"ingest-{number}", ())
     schema = Schema((Attribute("a", Type.STRING),))
-    stream = Relation(1, "s", RelationKind.STREAM, schema, None, 0, Label.of(0))
+    stream = Relation(1, "s", RelationKind.STREAM, schema, None, 0)
     return QueryRun(f"query-{number}", whole(Source(stream)), stream, (), False, Label.of(0), {})
 
 

@@ -40,7 +40,7 @@ RUN = IngestRun(
     "ingest-1",
     tuple(
         IngestStream(
-            Relation(n, name, RelationKind.STREAM, SCHEMA, "at", 0, Label.of(n)),
+            Relation(n, name, RelationKind.STREAM, SCHEMA, "at", 0),
             Label.of(n),
             AHEAD_MS,
             MAX_BYTES,

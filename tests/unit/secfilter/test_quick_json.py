@@ -90,7 +90,7 @@ def numbers(chance: random.Random) -> str:
 def readings(spark: SparkSession, records: Sequence[str | bytes]) -> list[Row]:
     """What ingest makes of each record, in their order."""
     kind, label = RelationKind.STREAM, Label.of(0)
-    relation = Relation(1, "one", kind, SCHEMA, "at", 1000, label)
+    relation = Relation(1, "one", kind, SCHEMA, "at", 1000)
     run = IngestRun("ingest-1", (IngestStream(relation, label, 60_000, 10_000),))
     values = [each.encode() if isinstance(each, str) else each for each in records]
     rows = [("in.one", None, value, 0, n, TAKEN_S) for n, value in enumerate(values)]

@@ -22,7 +22,7 @@ SCHEMA = Schema((Attribute("a", Type.STRING),))
 
 def run_of(name: str, size: int = 1, *streams: str) -> IngestRun:
     relations = [
-        Relation(number, stream, RelationKind.STREAM, SCHEMA, None, 0, Label.of(0))
+        Relation(number, stream, RelationKind.STREAM, SCHEMA, None, 0)
         for number, stream in enumerate(streams or ("s",))
     ]
     ingested = (IngestStream(r, Label.of(0), 1, size, partitions=1) for r in relations)

@@ -22,13 +22,13 @@ SCHEMA = Schema((Attribute("a", Type.STRING),))
 
 def stream(number: int, partitions: int | None = 2) -> IngestStream:
     kind = RelationKind.STREAM
-    relation = Relation(number, f"s{number}", kind, SCHEMA, None, 0, Label.of(0))
+    relation = Relation(number, f"s{number}", kind, SCHEMA, None, 0)
     return IngestStream(relation, Label.of(0), 1, 1, partitions=partitions)
 
 
 ONE, TWO = stream(1), stream(2)
 GROUP = IngestRun("ingest-1", (ONE, TWO))
-OUTPUT = Relation(9, "o", RelationKind.OUTPUT, SCHEMA, None, 0, Label.of(0))
+OUTPUT = Relation(9, "o", RelationKind.OUTPUT, SCHEMA, None, 0)
 QUERY = QueryRun("query-9", whole(Source(ONE.relation)), OUTPUT, (), False, Label.of(0), {})
 RUNS = (GROUP, QUERY)
 ALL = dict.fromkeys(sorted(topics_of(GROUP) | topics_of(QUERY)), 2)

@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from catalog.expression import AttributeRef, Call, Literal
-from catalog.label import Label
 from catalog.plan import (
     Aggregation,
     Column,
@@ -118,7 +117,7 @@ def test_the_language_is_told_by_the_extension(tmp_path: Path) -> None:
 
 def _plan(*, updates: bool = False) -> object:
     schema = Schema((Attribute("ts", Type.TIMESTAMP, True), Attribute("price", Type.DOUBLE)))
-    relation = Relation(1, "in1", RelationKind.STREAM, schema, "ts", 5000, Label.of(0))
+    relation = Relation(1, "in1", RelationKind.STREAM, schema, "ts", 5000)
     dear = Call(">", (AttributeRef("price"), Literal(5.0, Type.DOUBLE)))
     known = Call("not", (Call("is_null", (AttributeRef("price"),)),))
     left = Project(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from catalog.migrations import upgrade
 from catalog.models import (
     Access,
     AccessTopic,
+    CategoryRow,
     DeliveryClass,
     Grant,
     Membership,
@@ -28,7 +29,7 @@ from catalog.models import (
     User,
     Withdrawal,
 )
-from catalog.plan import Plan, Source, Window
+from catalog.plan import Plan, Source, Union, Window
 from catalog.record_format import USUAL
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
@@ -49,15 +50,7 @@ from tests.plans import grouped, updating
 from tests.unit.catalog.world import SettableClock, World
 
 SCHEMA = Schema((Attribute("t", Type.TIMESTAMP), Attribute("a", Type.STRING)))
-UPDATES = updating(
-    grouped(
-        Source(Relation(90, "in", RelationKind.STREAM, SCHEMA, "t", 0, Label.of(0))),
-        Window(1_000, 1_000),
-        (),
-        (),
-    )
-)
-IN1, IN2 = 0, 70
+IN1, IN2, NEWS = 0, 70, 5
 
 
 @dataclass
@@ -160,11 +153,12 @@ def fill(world: World) -> None:
         world.user(name)
     world.object("schema s")
     world.add(QueryRow(object_id=world.object("query q").id, language="sql", text=""))
-    for name, bit in (("in1", IN1), ("in2", IN2)):
-        add_stream(world, name, bit)
-    add_output(world, "out1", Label.of(IN1, IN2))
-    add_output(world, "out2", Label(0), public=True)
-    add_output(world, "out3", Label.of(IN1, IN2))
+    one, two = (add_stream(world, name, bit) for name, bit in (("in1", IN1), ("in2", IN2)))
+    news = add_stream(world, "news", NEWS, public=True)
+    both = Plan(Union((Source(one), Source(two))))
+    add_output(world, "out1", both)
+    add_output(world, "out2", Plan(Source(news)), public=True)
+    add_output(world, "out3", both)
     world.member("bob", "R")
     for what in ("output out1", "output out2", "output out3", "stream in1", "stream in2"):
         world.grant("R", "VIEW OBJECT", what)
@@ -173,9 +167,9 @@ def fill(world: World) -> None:
     world.grant("R", "SEND", "stream in1")
 
 
-def add_stream(world: World, name: str, bit: int) -> None:
+def add_stream(world: World, name: str, bit: int, *, public: bool = False) -> Relation:
     stream = world.stream(name, bit, owner="joe")
-    relation = Relation(stream.id, name, RelationKind.STREAM, SCHEMA, None, 0, Label.of(bit))
+    relation = Relation(stream.id, name, RelationKind.STREAM, SCHEMA, None, 0, public)
     world.add(
         StreamRow(
             object_id=stream.id,
@@ -188,19 +182,18 @@ def add_stream(world: World, name: str, bit: int) -> None:
             ingest_group=1,
         )
     )
+    return relation
 
 
-def add_output(
-    world: World, name: str, reach: Label, *, public: bool = False, plan: Plan | None = None
-) -> None:
+def add_output(world: World, name: str, plan: Plan, *, public: bool = False) -> None:
     output = world.object(f"output {name}", owner="joe")
-    relation = Relation(output.id, name, RelationKind.OUTPUT, SCHEMA, None, 0, reach, public)
+    relation = Relation(output.id, name, RelationKind.OUTPUT, SCHEMA, None, 0, public)
     world.add(
         OutputRow(
             object_id=output.id,
             query_id=world.get_object("query q").id,
             relation=to_stored(relation),
-            plan=to_stored(plan or Plan(Source(relation))),
+            plan=to_stored(plan),
             starting_offsets={},
             slots=1,
             retention_ms=1,
@@ -333,14 +326,12 @@ def test_senders_and_quarantines_have_the_topics_of_their_stream(place: Place) -
 
 def test_a_quarantine_needs_all_that_the_stream_can_carry(place: Place) -> None:
     access = place.access(what="stream in1", kind="quarantine")
-    with place.catalog.bookkeeping() as session:
-        row = session.get_one(StreamRow, place.world.get_object("stream in1").id)
-        row.relation = to_stored(
-            replace(from_stored(Relation, row.relation), reach=Label.of(IN1, IN2))
-        )
+    place.world.add(
+        CategoryRow(bit=7, kind="source", stream_id=place.world.get_object("stream in1").id)
+    )
     place.settle()
     assert place.topic(access) == "quarantine.in1"
-    place.revoke("READ TUPLE", "stream in2")
+    place.revoke("READ TUPLE", "stream in1")
     place.settle()
     assert place.topic(access) is None
 
@@ -410,12 +401,15 @@ def test_one_call_gives_and_takes(place: Place) -> None:
 @pytest.mark.parametrize("by", ["weak delivery", "updates", "updates of what is read"])
 def test_elsewhere_a_whole_class_is_opened_beside(place: Place, by: str) -> None:
     output = place.world.get_object("output out1").id
+    with place.catalog.read() as session:
+        plan = from_stored(Plan, session.get_one(OutputRow, output).plan)
+    updates = updating(grouped(plan.root, Window(1_000, 1_000), (), ()))
     if by == "weak delivery":
         place.world.edit(OutputRow, output, weak=True)
     elif by == "updates":
-        place.world.edit(OutputRow, output, plan=to_stored(UPDATES))
+        place.world.edit(OutputRow, output, plan=to_stored(updates))
     else:
-        add_output(place.world, "sums", Label(0), plan=UPDATES)
+        add_output(place.world, "sums", updates)
         read = place.world.get_object("output sums").id
         place.world.add(OutputInput(output_id=output, relation_id=read))
     place.revoke("READ TUPLE", "stream in2")

@@ -81,12 +81,12 @@ def test_letting_in_many(catalog: Catalog) -> None:
 
 def test_settling_many(catalog: Catalog) -> None:
     schema = Schema((Attribute("a", Type.STRING),))
-    stream = Relation(1, "s", RelationKind.STREAM, schema, None, 0, Label(0))
+    stream = Relation(1, "s", RelationKind.STREAM, schema, None, 0)
     with catalog.change("test") as change:
         settlement = Settlement(change, change.now)
         removed = change.session.scalars(select(Object)).one()
         removed.removed_at = change.now
-        settlement._reached[removed.id] = _Reached(removed, stream, False)
+        settlement._reached[removed.id] = _Reached(removed, stream, Label(0), False)
         settlement.settle(Access.object_id == removed.id)
         change.audit("test", "accesses")
     assert settlement.topics == {"in.s"}

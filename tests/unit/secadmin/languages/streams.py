@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from catalog.errors import NotFound
-from catalog.label import Label
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 
@@ -54,7 +53,6 @@ def relation(name: str) -> Relation:
         schema=schema,
         event_time=_EVENT_TIMES[name],
         lateness_ms=0,
-        reach=Label.of(number),
     )
 
 

@@ -8,8 +8,8 @@ from sqlglot.parser import Parser
 from catalog.errors import InvalidInput
 from catalog.functions import AGGREGATE_FUNCTIONS
 from secadmin.languages import parse_sql
-from secadmin.languages.sql.functions import SCALAR
-from secadmin.languages.sql.windows import WINDOW_FUNCTIONS
+from secadmin.languages.expressions.functions import SCALAR
+from secadmin.languages.expressions.windows import WINDOW_FUNCTIONS
 from tests.unit.secadmin.languages.streams import Streams
 
 _KNOWN = {name.upper() for name in (*SCALAR, *AGGREGATE_FUNCTIONS, *WINDOW_FUNCTIONS)}

@@ -10,8 +10,8 @@ import pytest
 import secadmin.languages
 from catalog import plan_check, schema
 from secadmin.languages import building, parse_borealis, parse_sql, typed
-from secadmin.languages.sql import tokens
-from secadmin.languages.sql.functions import SCALAR
+from secadmin.languages.expressions import tokens
+from secadmin.languages.expressions.functions import SCALAR
 from tests.unit.secadmin.languages.streams import Streams
 
 GRAMMAR = (Path(secadmin.languages.__file__).parent / "grammar.md").read_text()

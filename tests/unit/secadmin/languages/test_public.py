@@ -9,7 +9,7 @@ import pytest
 import secadmin.languages
 from catalog.errors import InvalidInput, Position
 from secadmin.languages import duration
-from secadmin.languages.sql import literals
+from secadmin.languages.expressions import literals
 
 
 def test_public_names() -> None:

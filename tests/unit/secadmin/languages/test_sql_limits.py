@@ -9,7 +9,6 @@ import pytest
 from sqlglot.parser import Parser
 
 from catalog.errors import InvalidInput
-from catalog.label import Label
 from catalog.plan import Plan
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
@@ -114,7 +113,7 @@ class Wide:
     def relation(self, name: str) -> Relation:
         """A stream of that name."""
         attributes = tuple(Attribute(f"a{i}", Type.BIGINT) for i in range(200))
-        return Relation(1, name, RelationKind.STREAM, Schema(attributes), None, 0, Label.of(1))
+        return Relation(1, name, RelationKind.STREAM, Schema(attributes), None, 0)
 
 
 def _copies(select: str, count: int) -> str:

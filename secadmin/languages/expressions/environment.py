@@ -11,9 +11,9 @@ from catalog.errors import InvalidInput, Position
 from catalog.relation import Relation
 from catalog.schema import check_attribute_name
 from secadmin.languages.building import Built
+from secadmin.languages.expressions.places import Place, offset
+from secadmin.languages.expressions.syntax import only, refused
 from secadmin.languages.resolver import Resolver, look_up
-from secadmin.languages.sql.places import Place, offset
-from secadmin.languages.sql.syntax import only, refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from catalog.errors import InvalidInput, Position
 from catalog.functions import AGGREGATE_FUNCTIONS
 from catalog.plan import Aggregation, Window
 from catalog.schema import Type
-from secadmin.languages.sql.expressions import Reader
-from secadmin.languages.sql.scope import Scope
-from secadmin.languages.sql.windows import EXAMPLE, WINDOW_FUNCTIONS, window
+from secadmin.languages.expressions.reader import Reader
+from secadmin.languages.expressions.scope import Scope
+from secadmin.languages.expressions.windows import EXAMPLE, WINDOW_FUNCTIONS, window
 from secadmin.languages.typed import Typed, attribute, known
 
 _EDGES = {

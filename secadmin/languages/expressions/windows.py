@@ -9,8 +9,8 @@ from catalog.expression import AttributeRef
 from catalog.plan import Window
 from catalog.plan_check import check_window
 from secadmin.languages.duration import interval_ms
-from secadmin.languages.sql.environment import Environment
-from secadmin.languages.sql.scope import Scope
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.text import placed
 
 _FORMS = {

@@ -11,7 +11,7 @@ import re
 from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import InvalidInput
-from secadmin.languages.sql.places import Place
+from secadmin.languages.expressions.places import Place
 
 # 20 to 25 of Python's 1,000 frames go into each level.
 MAX_NESTING = 30

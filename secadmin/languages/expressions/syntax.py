@@ -14,9 +14,9 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import InvalidInput
-from secadmin.languages.sql.dialect import MAX_SYNTAX_NODES, Misread, Sql
-from secadmin.languages.sql.places import Place, offset, own_offset
-from secadmin.languages.sql.tokens import check_tokens, take_updates
+from secadmin.languages.expressions.dialect import MAX_SYNTAX_NODES, Misread, Sql
+from secadmin.languages.expressions.places import Place, offset, own_offset
+from secadmin.languages.expressions.tokens import check_tokens, take_updates
 
 MAX_TREE_DEPTH = 150
 # Chains of these are read in a loop, so that their length is no depth.

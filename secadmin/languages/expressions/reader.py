@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
 from catalog.schema import Type
-from secadmin.languages.sql import functions, literals
-from secadmin.languages.sql.environment import Environment
-from secadmin.languages.sql.scope import Scope
-from secadmin.languages.sql.syntax import chain
+from secadmin.languages.expressions import functions, literals
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.scope import Scope
+from secadmin.languages.expressions.syntax import chain
 from secadmin.languages.typed import Typed, call, literal, null
 
 
