@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import TypeVar
 
 from catalog.errors import InvalidInput
 
@@ -23,14 +24,20 @@ class Limits:
     slots: int = 256
 
 
-def limits_of(data: Mapping[str, object]) -> Limits:
-    """The limits that a settings file gives. Raises InvalidInput for any other name or value."""
-    known = [field.name for field in fields(Limits)]
-    own: dict[str, int] = {}
-    for name, value in data.items():
+_Table = TypeVar("_Table")
+
+
+def read_limits(kind: type[_Table], given: Mapping[str, object], place: str) -> _Table:
+    """The limits of that kind (a dataclass of numbers) that a table of the settings gives.
+
+    `place` is the table's name. What is not given is as it is by default. Raises InvalidInput for
+    any other name or value.
+    """
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    for name, value in given.items():
         if name not in known:
-            raise InvalidInput(f"there is no limit {name!r}; there are {', '.join(known)}")
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InvalidInput(f"the limit {name} is {value!r}, and not a number from 1")
-        own[name] = value
-    return Limits(**own)
+            there = ", ".join(known)
+            raise InvalidInput(f"{place}.{name}, which does not exist; there are {there}")
+        if type(value) is not int or value < 1:
+            raise InvalidInput(f"{place}.{name}: it is {value!r}, and not a whole number from 1 on")
+    return kind(**given)

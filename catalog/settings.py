@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.errors import InvalidInput
-from catalog.limits import Limits, limits_of
+from catalog.limits import Limits, read_limits
 from catalog.user_limits import UserLimits
 
 
@@ -112,13 +112,15 @@ class Settings:
         except tomllib.TOMLDecodeError as error:
             raise InvalidInput(f"the settings {path} are not TOML: {error}") from None
         try:
+            limits = dict(data.get("limits", {}))
+            of_user = dict(limits.pop("user", {}))
             return cls(
                 catalog_url=data["catalog"]["url"],
                 kafka=_kafka(data["kafka"]),
                 secadmin=_secadmin(data["secadmin"]),
                 secfilter=_secfilter(data["secfilter"]),
-                limits=limits_of({k: v for k, v in data.get("limits", {}).items() if k != "user"}),
-                user_limits=UserLimits.of(data.get("limits", {}).get("user", {})),
+                limits=read_limits(Limits, limits, "limits"),
+                user_limits=read_limits(UserLimits, of_user, "limits.user"),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"the settings {path} lack or misstate {error}") from None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 MIB = 1024 * 1024
 
@@ -23,17 +21,3 @@ class UserLimits:
     accesses: int = 1_000
     produced_bytes_per_s: int = 32 * MIB
     fetched_bytes_per_s: int = 64 * MIB
-
-    def __post_init__(self) -> None:
-        for limit in fields(self):
-            value = getattr(self, limit.name)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"limits.user.{limit.name}, which is a whole number from 1 on")
-
-    @classmethod
-    def of(cls, data: Mapping[str, Any]) -> UserLimits:
-        """Those of the settings' table. Raises ValueError for one that does not exist."""
-        for name in data:
-            if name not in {limit.name for limit in fields(cls)}:
-                raise ValueError(f"limits.user.{name}, which does not exist")
-        return cls(**data)

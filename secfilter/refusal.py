@@ -36,14 +36,11 @@ def text_at(place: int | Column) -> Column:
 
 def is_refused(group: StreamGroup, envelope: Envelope) -> Column:
     """Whether the record is no tuple of its stream. Never NULL: what is undecided is refused."""
-    strict, shape = ~fn.col(QUICK), fn.col(SHAPE)
-    fits = envelope.is_object(shape) & group.by_kind(
-        lambda kind: envelope.fits(shape, kind.schema, kind.written)
-    )
+    strict = ~fn.col(QUICK)
     refused = (
         fn.col("value").isNull()
         | (fn.octet_length("value") > group.each(lambda s: s.max_bytes))
-        | (strict & ~fn.coalesce(fits, fn.lit(False)))
+        | (strict & ~_fits(fn.col(SHAPE), group, envelope))
         | fn.col(FAULTY).isNotNull()
         | (strict & _infinite(group).isNotNull())
         | (strict & _separated(group, fn.col(TEXT)).isNotNull())
@@ -91,7 +88,6 @@ def _not_fitting(text: Column, group: StreamGroup, envelope: Envelope) -> Column
     """Why a record is no JSON object with the schema's fields; NULL where it is one."""
 
     def of_shape(shape: Column) -> Column:
-        fits = group.by_kind(lambda kind: envelope.fits(shape, kind.schema, kind.written))
         found = envelope.found(shape)
         other = fn.when(found.isNotNull(), misfits.in_words(found))
         broken = _let(broken_json.taken_apart(text), lambda a: broken_json.reason(text, a, other))
@@ -99,14 +95,24 @@ def _not_fitting(text: Column, group: StreamGroup, envelope: Envelope) -> Column
             misfits.taken_apart(shape, envelope, group),
             lambda apart: misfits.reason(text, apart, envelope, group),
         )
-        is_object = fn.coalesce(envelope.is_object(shape), fn.lit(False))
-        return fn.when(~is_object, broken).when(~fits, misfit)
+        wrong = fn.when(_is_object(shape, envelope), misfit).otherwise(broken)
+        return fn.when(~_fits(shape, group, envelope), wrong)
 
     def of_json(json: Column) -> Column:
         shape = group.by_kind(lambda kind: envelope.shape(json, kind.schema, kind.written))
         return _let(shape, of_shape)
 
     return _let(envelope.parse(text), of_json)
+
+
+def _is_object(shape: Column, envelope: Envelope) -> Column:
+    return fn.coalesce(envelope.is_object(shape), fn.lit(False))
+
+
+def _fits(shape: Column, group: StreamGroup, envelope: Envelope) -> Column:
+    """Whether the record is a JSON object with the schema's fields. Never NULL."""
+    fields = group.by_kind(lambda kind: envelope.fits(shape, kind.schema, kind.written))
+    return _is_object(shape, envelope) & fn.coalesce(fields, fn.lit(False))
 
 
 def _let(value: Column, result: Callable[[Column], Column]) -> Column:

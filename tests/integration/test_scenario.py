@@ -27,7 +27,7 @@ from tests.integration.trail import Commands, assert_all_stand_in, assert_tamper
 from tests.requirements import missing
 
 
-@pytest.fixture(params=[EMBEDDED, CONTAINER])
+@pytest.fixture(params=[EMBEDDED, pytest.param(CONTAINER, marks=pytest.mark.long)])
 def kafka(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | None]:
     """Settings of a Kafka in a container, as an operator writes them; None is the embedded one."""
     if request.param == EMBEDDED:

@@ -75,20 +75,9 @@ class Api:
         return response.json() if response.content else None
 
 
-# What the database decides: its transactions, its locks, the texts that it takes. In the sample
-# lane only these run on PostgreSQL too.
-_DECIDED_BY_THE_DATABASE = {
-    f"test_{name}"
-    for name in (
-        "bad_inputs",
-        "database_locked",
-        "killed",
-        "overlapping_revocations",
-        "racing_services",
-        "revocation",
-        "standing_still",
-    )
-}
+# For a module about what the database decides: its transactions, its locks, the texts that it
+# takes. In the sample lane only these run on PostgreSQL too.
+decided_by_the_database = pytest.mark.decided_by_the_database
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -98,7 +87,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = item.callspec.params if hasattr(item, "callspec") else {}
         if chosen.get("catalog_url") != POSTGRESQL:
             return True
-        sampled = is_long() or item.path.stem in _DECIDED_BY_THE_DATABASE
+        sampled = is_long() or item.get_closest_marker("decided_by_the_database") is not None
         return sampled and chosen.get("broker", EMBEDDED) == EMBEDDED
 
     items[:] = filter(wanted, items)

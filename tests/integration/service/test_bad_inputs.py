@@ -19,7 +19,13 @@ import pytest
 from secadmin.control.platform import Platform
 from tests.bad_inputs import internals_in, naughty_strings, xml_files, xml_names
 from tests.integration.brokers import embedded_only
-from tests.integration.service.conftest import PASSWORD, Api, NewUser, log_in
+from tests.integration.service.conftest import (
+    PASSWORD,
+    Api,
+    NewUser,
+    decided_by_the_database,
+    log_in,
+)
 from tests.integration.service.operations import (
     NEED_A_RIGHT,
     OPERATIONS,
@@ -29,11 +35,12 @@ from tests.integration.service.operations import (
     places,
 )
 from tests.integration.service.world import World, all_powerful, changes, make_world
+from tests.lanes import number_of
 
-pytestmark = embedded_only
+pytestmark = [embedded_only, decided_by_the_database]
 
 # In how many places each string stands, at least.
-USES = 2
+USES = number_of("BAD_INPUT_USES", sample=1, long=2)
 # Nobody tries every so many of them.
 STEP = 4
 

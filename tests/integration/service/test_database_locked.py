@@ -22,11 +22,11 @@ from secadmin.kafka.access import PrincipalsOf
 from secadmin.service.app import create_app
 from tests.integration.brokers import embedded_only
 from tests.integration.kafka.clients import DENIED_TOPIC, parked_reader, reader
-from tests.integration.service.conftest import PASSWORD, Api, Scene
+from tests.integration.service.conftest import PASSWORD, Api, Scene, decided_by_the_database
 
 LOCK_TIMEOUT_MS = 300
 
-pytestmark = embedded_only
+pytestmark = [embedded_only, decided_by_the_database]
 
 
 @contextmanager

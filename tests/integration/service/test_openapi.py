@@ -1,6 +1,7 @@
 """Fuzzing by the OpenAPI document: what is answered is what the document says (schemathesis).
 
-FUZZING_SEED (1) and FUZZING_EXAMPLES (12 an operation, kind of input and user) decide what is sent.
+FUZZING_SEED (1) and FUZZING_EXAMPLES (4, and 12 in the long lane, for each operation, kind of input
+and user) decide what is sent.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ from tests.integration.service.operations import (
 )
 from tests.integration.service.variants import variants
 from tests.integration.service.world import World, all_powerful, changes, make_world
+from tests.lanes import number_of
 
 # The form of an answer depends on neither the database nor the broker's home.
 pytestmark = [embedded_only, sqlite_only]
 SEED = int(os.environ.get("FUZZING_SEED", "1"))
-EXAMPLES = int(os.environ.get("FUZZING_EXAMPLES", "12"))
+EXAMPLES = number_of("FUZZING_EXAMPLES", sample=4, long=12)
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

@@ -13,7 +13,7 @@ from catalog.password_change import change_password
 from secadmin.control import logins
 from secadmin.kafka.access import PrincipalsOf
 from tests.integration.kafka.clients import DENIED_TOPIC, parked_reader
-from tests.integration.service.conftest import PASSWORD, Scene, log_in
+from tests.integration.service.conftest import PASSWORD, Scene, decided_by_the_database, log_in
 from tests.integration.service.takings import (
     TAKING,
     Taking,
@@ -24,6 +24,8 @@ from tests.integration.service.takings import (
 )
 
 GONE = "does not have the role|is active in|no access|not a direct junior"
+
+pytestmark = decided_by_the_database
 
 
 def hold_through_junior(scene: Scene) -> None:

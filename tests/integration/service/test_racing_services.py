@@ -25,7 +25,13 @@ from secadmin.control.platform import Platform
 from secadmin.kafka.principals import Credentials
 from tests.integration.brokers import embedded_only
 from tests.integration.kafka.clients import secadmin_producer, until
-from tests.integration.service.conftest import PASSWORD, Api, add_stream, let_take_the_aggregate
+from tests.integration.service.conftest import (
+    PASSWORD,
+    Api,
+    add_stream,
+    decided_by_the_database,
+    let_take_the_aggregate,
+)
 from tests.integration.service.racing.actors import Person, Referee, Services, Witness
 from tests.integration.service.racing.arena import (
     Race,
@@ -39,7 +45,7 @@ from tests.integration.service.racing.services import client, started
 
 Fresh = Callable[[str], str]
 
-pytestmark = embedded_only
+pytestmark = [embedded_only, decided_by_the_database]
 
 SERVICES, TEAMS, ROUNDS, SECONDS = 2, 3, 5, 3.0
 DECLARED = {"window_ms": 60_000, "keys": ["symbol"], "functions": ["avg"], "minimum": 5}

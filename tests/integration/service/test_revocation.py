@@ -24,7 +24,15 @@ from tests.integration.kafka.clients import (
     reader,
     until,
 )
-from tests.integration.service.conftest import PASSWORD, Api, NewUser, Scene, add_stream, log_in
+from tests.integration.service.conftest import (
+    PASSWORD,
+    Api,
+    NewUser,
+    Scene,
+    add_stream,
+    decided_by_the_database,
+    log_in,
+)
 from tests.integration.service.takings import (
     TAKING,
     Taking,
@@ -33,6 +41,7 @@ from tests.integration.service.takings import (
     revoke_tuples,
 )
 
+pytestmark = decided_by_the_database
 ABSENT = "output-0123456789abcdef01234567"
 
 

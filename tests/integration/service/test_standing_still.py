@@ -10,10 +10,10 @@ from sqlalchemy import update
 from catalog.models import Access
 from secadmin.kafka.access import PrincipalsOf
 from tests.integration.brokers import embedded_only
-from tests.integration.service.conftest import Scene
+from tests.integration.service.conftest import Scene, decided_by_the_database
 from tests.integration.service.racing.arena import readers
 
-pytestmark = embedded_only
+pytestmark = [embedded_only, decided_by_the_database]
 
 
 def test_whom_it_lets_in_too_late_is_shut_out_again(scene: Scene) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from catalog.admission import require_admissible, slots_of
 from catalog.errors import InvalidInput
-from catalog.limits import Limits, limits_of
+from catalog.limits import Limits, read_limits
 from catalog.plan import Node, Project, Union
 from tests.plans import checked, whole
 from tests.unit.catalog.plans import JOINED, SOURCE, WINDOWED, column, windowed
@@ -39,8 +39,8 @@ def test_each_source_takes_a_slot_for_each_partition() -> None:
 
 
 def test_settings_change_limits() -> None:
-    assert limits_of({}) == LIMITS
-    assert limits_of({"sources": 3}) == Limits(sources=3)
+    assert read_limits(Limits, {}, "limits") == LIMITS
+    assert read_limits(Limits, {"sources": 3}, "limits") == Limits(sources=3)
     for wrong in ({"source": 3}, {"sources": 0}, {"sources": "3"}, {"sources": True}):
         with pytest.raises(InvalidInput, match="limit"):
-            limits_of(wrong)
+            read_limits(Limits, wrong, "limits")

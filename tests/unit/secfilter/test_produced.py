@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import random
-from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from secadmin.cli.tuple_file import FileFormat, Read, read_tuples
 from secadmin.cli.tuple_rules import TupleRules, WrittenNumber, time_us
 from tests.bad_inputs import naughty_strings
 from tests.integration.secfilter.bad_tuples import MAX_BYTES, NUMBERS, SCHEMA, TIMES, records
-from tests.unit.secfilter.test_ingest import TAKEN_S, run
+from tests.unit.secfilter.test_ingest import TAKEN_S, Record, run
 
 AHEAD_MS = 60_000
 FORMATS = {
@@ -76,13 +76,21 @@ def read(content: bytes, file_format: FileFormat, written: RecordFormat) -> list
     return list(read_tuples(io.BytesIO(content), file_format, rules, lambda: now))
 
 
-def tuples(spark: SparkSession, name: str, values: Sequence[bytes]) -> list[list[str] | None]:
-    """The fields in lab of each record, None for one that is refused."""
-    rows = run(spark, [(f"in.{name}", value) for value in values], streams=RUN)
-    return [
+Fields = list[str] | None
+"""The fields of a record in lab; None for one that is refused."""
+
+
+def tuples(spark: SparkSession, values: dict[str, list[bytes]]) -> dict[str, list[Fields]]:
+    """The fields of each stream's records, by the stream's name; all in one job."""
+    records: list[Record] = [(f"in.{name}", value) for name in values for value in values[name]]
+    made = [
         bytes(row["value"]).decode().split("\x1f") if row["topic"].startswith("lab.") else None
-        for row in rows
+        for row in run(spark, records, streams=RUN)
     ]
+    found: dict[str, list[Fields]] = {name: [] for name in values}
+    for (topic, _), fields in zip(records, made, strict=True):
+        found[topic.removeprefix("in.")].append(fields)
+    return found
 
 
 def assert_same(sent: bytes, fields: list[str], written: RecordFormat) -> None:
@@ -102,14 +110,41 @@ def assert_same(sent: bytes, fields: list[str], written: RecordFormat) -> None:
                 assert json.loads(text) == found, sent
 
 
+@dataclass(frozen=True)
+class Produced:
+    """What the command read of a file, the records as they stood there, and what became of them."""
+
+    reads: list[Read]
+    raw: list[bytes]
+    fields: list[Fields]
+
+
+def produced(
+    spark: SparkSession, content: bytes, file_format: FileFormat, lines: list[bytes] | None = None
+) -> dict[str, Produced]:
+    """The file as each of the streams gets it. Without its lines only what is sent is ingested."""
+    reads = {name: read(content, file_format, FORMATS[name]) for name in FORMATS}
+    if lines is None:
+        reads = {name: [row for row in found if row.value] for name, found in reads.items()}
+    raw = {
+        name: [row.value or b"" if lines is None else lines[row.line - 1].strip() for row in found]
+        for name, found in reads.items()
+    }
+    fields = tuples(spark, raw)
+    return {name: Produced(reads[name], raw[name], fields[name]) for name in FORMATS}
+
+
+@pytest.fixture(scope="module")
+def lines_produced(spark: SparkSession) -> dict[str, Produced]:
+    all_lines = lines()
+    return produced(spark, b"\n".join(all_lines), FileFormat.JSON, all_lines)
+
+
 @pytest.mark.parametrize("name", FORMATS)
-def test_lines(spark: SparkSession, name: str) -> None:
-    all_lines, written = lines(), FORMATS[name]
-    reads = read(b"\n".join(all_lines), FileFormat.JSON, written)
-    raw = [all_lines[row.line - 1].strip() for row in reads]
-    made = tuples(spark, name, raw)
+def test_lines(lines_produced: dict[str, Produced], name: str) -> None:
+    found, written = lines_produced[name], FORMATS[name]
     sent = 0
-    for row, line, fields in zip(reads, raw, made, strict=True):
+    for row, line, fields in zip(found.reads, found.raw, found.fields, strict=True):
         if row.value is not None:
             sent += 1
             assert row.value == line and fields is not None, line
@@ -117,12 +152,12 @@ def test_lines(spark: SparkSession, name: str) -> None:
         elif fields is not None:
             assert row.mistake.startswith(STRICTER), (line, row.mistake)
     assert sent >= 15
-    assert len(reads) - sent > 200
+    assert len(found.reads) - sent > 200
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_rows_of_a_spreadsheet(spark: SparkSession, name: str) -> None:
-    chance, written = random.Random(7), FORMATS[name]
+def spreadsheet() -> bytes:
+    """1,500 rows of all kinds of texts, numbers and times."""
+    chance = random.Random(7)
     texts = list(islice(naughty_strings(), 300))
     times = [
         *TIMES[5:],
@@ -142,9 +177,18 @@ def test_rows_of_a_spreadsheet(spark: SparkSession, name: str) -> None:
         text = chance.choice(texts)
         row = [time, chance.choice(("", "1", number)), chance.choice(("", other)), text, truth]
         writer.writerow(row)
-    content = file.getvalue().encode("utf-8", "replace")
-    sent = [row.value for row in read(content, FileFormat.CSV, written) if row.value is not None]
-    assert 50 < len(sent) < 1_400
-    for value, fields in zip(sent, tuples(spark, name, sent), strict=True):
+    return file.getvalue().encode("utf-8", "replace")
+
+
+@pytest.fixture(scope="module")
+def rows_produced(spark: SparkSession) -> dict[str, Produced]:
+    return produced(spark, spreadsheet(), FileFormat.CSV)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_rows_of_a_spreadsheet(rows_produced: dict[str, Produced], name: str) -> None:
+    found = rows_produced[name]
+    assert 50 < len(found.raw) < 1_400
+    for value, fields in zip(found.raw, found.fields, strict=True):
         assert fields is not None, value
-        assert_same(value, fields, written)
+        assert_same(value, fields, FORMATS[name])

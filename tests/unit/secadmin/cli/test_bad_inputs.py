@@ -25,13 +25,14 @@ from secadmin.cli.context import Seams
 from secadmin.cli.main import app
 from secadmin.cli.safe_text import is_safe
 from tests.bad_inputs import internals_in, naughty_strings, xml_files
+from tests.lanes import number_of
 from tests.unit.secadmin.cli.fake_kafka import FakeProducer
 from tests.unit.secadmin.cli.running import Terminal
 from tests.unit.secadmin.cli.service import Service, running_service
 
 PASSWORD = "correct horse battery"
 # A call takes a tenth of a second, so only every so many strings stands in an argument.
-STEP = 6
+STEP = number_of("BAD_ARGUMENT_STEP", sample=18, long=6)
 HOSTILE = "\x1b]0;title\x07\x1b[2J\r\u202e[red]x[/red]:smile:"
 
 
