@@ -86,6 +86,17 @@ def test_imports_inside_secadmin_go_one_way(package: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("language", APART)
+def test_the_languages_are_apart(language: str) -> None:
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {module}"
+        for file in (ROOT / "secadmin" / "languages" / language).rglob("*.py")
+        for module in imports_of(file)
+        if any(f"{module}.".startswith(f"{other}.") for other in APART[language])
+    ]
+    assert wrong == []
+
+
 def test_the_product_knows_nothing_of_pyspark_outside_the_data_plane() -> None:
     wrong = [
         str(file.relative_to(ROOT))
@@ -137,14 +148,3 @@ def test_what_is_no_value_of_the_catalog_needs_the_storage() -> None:
         )
     ]
     assert needless == []
-
-
-@pytest.mark.parametrize("language", APART)
-def test_the_languages_are_apart(language: str) -> None:
-    wrong = [
-        f"{file.relative_to(ROOT)} imports {module}"
-        for file in (ROOT / "secadmin" / "languages" / language).rglob("*.py")
-        for module in imports_of(file)
-        if any(f"{module}.".startswith(f"{other}.") for other in APART[language])
-    ]
-    assert wrong == []
