@@ -1,4 +1,4 @@
-"""What should run, read from the tables, and what the runner says of it."""
+"""What should run, read from the tables, and what engines say of it."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def _open_classes(session: Session) -> Mapping[int, list[DeliveryClass]]:
 
 
 def _fan_out(row: DeliveryClass, output: Relation) -> FanOutClass | None:
-    """The class as the runner feeds it; None for one that can never hold anything."""
+    """The class as its run feeds it; None for one that can never hold anything."""
     label = Label.from_wire(row.clearance)
     if label is None:
         return None  # an unreadable clearance covers nothing

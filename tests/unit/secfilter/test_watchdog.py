@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from secfilter.watchdog import EXIT_CODE, Watchdog
+from secfilter.watchdog import EXIT_CODE, HANGS_S, Watchdog
 
 # Its loop hangs; and so that nothing of it works on, Spark's process must end with it.
 _ENGINE = """
@@ -17,7 +17,7 @@ nothing = subprocess.DEVNULL
 spark = subprocess.Popen(["sleep", "1000"], stdout=nothing, stderr=nothing)
 stop = threading.Event()
 print(spark.pid, flush=True)
-Watchdog(1.0, lambda: end_at_once(spark)).watch(stop)
+Watchdog(1.0, lambda hangs: end_at_once(spark, hangs=hangs)).watch(stop)
 if sys.argv[1] == "stopping":
     stop.set()
 threading.Event().wait(60 if sys.argv[1] == "hanging" else 3)
@@ -40,12 +40,15 @@ def test_what_hangs_ends_with_its_spark(doing: str, code: int) -> None:
 
 
 def test_it_bites_only_when_nothing_was_noted_for_too_long() -> None:
-    now, bites = [0.0], list[float]()
-    dog = Watchdog(10.0, lambda: bites.append(now[0]), lambda: now[0])
-    for now[0] in (5.0, 10.0):
+    now, bites = [0.0], list[bool]()
+    dog = Watchdog(60.0, bites.append, lambda: now[0])
+    for now[0] in (30.0, 60.0):
         assert not dog.look()
-    dog.note()
-    now[0] = 20.0
-    assert not dog.look()
-    now[0] = 20.5
-    assert dog.look() and bites == [20.5]
+    dog.note_reached()
+    now[0] = 120.0
+    assert not dog.look() and bites == []
+    now[0] = 120.5
+    assert dog.look() and bites == [True], "its loop stands still, too"
+    dog.note_turn()
+    now[0] = 120.5 + HANGS_S
+    assert dog.look() and bites == [True, False], "only the catalog is away"
