@@ -126,8 +126,7 @@ def test_what_changed_lately_is_tried_alone_and_the_rest_runs_on(two: Engines) -
 
 def test_what_lives_alone_goes_home_and_only_once_it_has_ended_there(two: Engines) -> None:
     two.dies(FIRST)
-    two.beat(PROBATION, 2)
-    two.beat(PROBATION, PROVEN_BEATS)
+    two.beat(PROBATION, 1 + PROVEN_BEATS)
     assert two.named(PROBATION) == set()
     assert two.named(FIRST) == {"old"}, "it still runs in the other engine"
     two.beat(PROBATION)
@@ -259,6 +258,18 @@ def test_what_nobody_assigned_is_the_first_engines(world: World) -> None:
     with world.catalog.read() as session:
         assert assigned_to(session, FIRST) == {output}
         assert assigned_to(session, SECOND) == assigned_to(session, PROBATION) == frozenset()
+
+
+def test_what_cannot_start_keeps_nobody_waiting(world: World) -> None:
+    """As one that writes a topic whose fence is not proven."""
+    engines = Engines(world, ("one", "two"))
+    engines.dies(FIRST)
+    engines.beat(PROBATION)
+    for _ in range(PROVEN_BEATS + 2):
+        with engines.catalog.bookkeeping() as session:
+            beat(session, PROBATION)
+            trials.keep(session, PROBATION)
+    assert engines.named(PROBATION) == {"two"}
 
 
 def test_a_removed_one_is_not_waited_for(two: Engines) -> None:
