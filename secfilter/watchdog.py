@@ -15,6 +15,8 @@ from threading import Event, Thread
 EXIT_CODE = 71
 # The loop waits for the catalog for less.
 HANGS_S = 30.0
+# A process that has not looked for so long stood still.
+GAP_S, GRACE_S = 5.0, 10.0
 _LOOK_S = 1.0
 _log = logging.getLogger(__name__)
 
@@ -34,7 +36,7 @@ class Watchdog:
         self._limit_s = limit_s
         self._end = end
         self._clock = clock
-        self._reached = self._turned = clock()
+        self._reached = self._turned = self._looked = clock()
 
     def note_reached(self) -> None:
         """The engine's loop has reached the catalog."""
@@ -47,6 +49,10 @@ class Watchdog:
     def look(self) -> bool:
         """End the engine if the catalog was reached too long ago; whether it was."""
         now = self._clock()
+        if now - self._looked > GAP_S:
+            # The whole process stood still; it may be about to reach the catalog.
+            self._reached = max(self._reached, now - self._limit_s + GRACE_S)
+        self._looked = now
         late = now - self._reached > self._limit_s
         if late:
             self._end(now - self._turned > HANGS_S)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass, field
 
 import pytest
 
-from secfilter.watchdog import EXIT_CODE, HANGS_S, Watchdog
+from secfilter.watchdog import EXIT_CODE, GRACE_S, Watchdog
 
 # Its loop hangs; and so that nothing of it works on, Spark's process must end with it.
 _ENGINE = """
@@ -39,16 +40,46 @@ def test_what_hangs_ends_with_its_spark(doing: str, code: int) -> None:
         subprocess.run(["kill", str(spark)], check=True)
 
 
-def test_it_bites_only_when_nothing_was_noted_for_too_long() -> None:
-    now, bites = [0.0], list[bool]()
-    dog = Watchdog(60.0, bites.append, lambda: now[0])
-    for now[0] in (30.0, 60.0):
-        assert not dog.look()
-    dog.note_reached()
-    now[0] = 120.0
-    assert not dog.look() and bites == []
-    now[0] = 120.5
-    assert dog.look() and bites == [True], "its loop stands still, too"
-    dog.note_turn()
-    now[0] = 120.5 + HANGS_S
-    assert dog.look() and bites == [True, False], "only the catalog is away"
+@dataclass
+class Dog:
+    """A watchdog with hands on its clock; `bites` are whether the engine hung."""
+
+    now: float = 0.0
+    bites: list[bool] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.watchdog = Watchdog(60.0, self.bites.append, lambda: self.now)
+
+    def watch(self, seconds: float) -> bool:
+        """Look every second; whether it bit."""
+        bites = [self.look(1.0) for _ in range(int(seconds))]
+        return any(bites)
+
+    def look(self, after: float) -> bool:
+        self.now += after
+        return self.watchdog.look()
+
+
+def test_it_bites_only_when_the_catalog_was_not_reached_for_too_long() -> None:
+    dog = Dog()
+    assert not dog.watch(60)
+    dog.watchdog.note_reached()
+    assert not dog.watch(60)
+    assert dog.watch(1) and dog.bites == [True], "its loop stands still, too"
+
+
+def test_it_tells_a_hanging_engine_from_a_catalog_that_is_away() -> None:
+    dog = Dog()
+    for _ in range(60):
+        dog.watchdog.note_turn()
+        assert not dog.watch(1)
+    assert dog.watch(1) and dog.bites == [False]
+
+
+def test_a_process_that_stood_still_may_reach_the_catalog_first() -> None:
+    dog = Dog()
+    assert not dog.look(1_000) and not dog.watch(GRACE_S)
+    dog.watchdog.note_reached()
+    assert not dog.watch(60)
+    assert not dog.look(1_000)
+    assert dog.watch(GRACE_S + 1)
