@@ -317,7 +317,7 @@ class Lease(Base):
 
 
 class RunStatus(Base):
-    """What the runner says of a Spark query: its state, and a message that never holds data.
+    """What an engine says of a Spark query: its state, and a message that never holds data.
 
     It is in that state `since` then. None of its `topics` is deleted. `counts` are running totals
     of what it withheld, by kind.

@@ -91,7 +91,7 @@ NOT_ENDED = "its run has not ended"
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What the runner says of a run; nothing in it holds data.
+    """What an engine says of a run; nothing in it holds data.
 
     `state` is starting, running, restarting, failed or stopped. `topics` are those that the run
     uses or is about to use. `counted` is what it withheld since the last report, by kind.

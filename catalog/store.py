@@ -25,7 +25,7 @@ GENERATION_ID = 1
 
 
 def bump_generation(session: Session) -> None:
-    """Tell the runner that what should run may have changed."""
+    """Tell the engines that what should run may have changed."""
     row = update(Generation).where(Generation.id == GENERATION_ID)
     session.execute(row.values(value=Generation.value + 1))
 
@@ -79,7 +79,7 @@ class Change:
         self.audit(action, decision.object, outcome, decision.reason, decision.as_detail())
 
     def bump_generation(self) -> None:
-        """Tell the runner that what should run may have changed."""
+        """Tell the engines that what should run may have changed."""
         bump_generation(self.session)
 
 

@@ -108,8 +108,11 @@ def _superfluous(session: Session, engines: Collection[str]) -> list[Heartbeat]:
 def _move_all(session: Session, old: str, engines: Collection[str], limits: Limits) -> None:
     there = select(Assignment).where(Assignment.home == old)
     rows = {row.output_id: row for row in session.scalars(there)}
-    query = select(OutputRow.object_id, OutputRow.slots).where(OutputRow.object_id.in_(rows))
-    slots = {row.object_id: row.slots for row in session.execute(query)}
+    query = select(OutputRow.object_id, OutputRow.slots, QueryRow.running)
+    query = query.join(QueryRow, QueryRow.object_id == OutputRow.query_id)
+    found_rows = session.execute(query.where(OutputRow.object_id.in_(rows)))
+    # What is stopped takes no room until it is started.
+    slots = {row.object_id: row.slots if row.running else 0 for row in found_rows}
     found = balanced(slots, taken_slots(session, engines), limits.slots)
     if found is None:
         return
@@ -146,31 +149,25 @@ def _keep_trying(session: Session, beats: int) -> bool:
     wanted = _wanted_rows(session, PROBATION)
     tried = next((row for row in _rows(session, PROBATION) if row.tried), None)
     if tried is None:
-        return _try_next([row for row in wanted if row.on_trial and not row.parked_because])
+        return _try_next([row for row in wanted if row.on_trial and not row.parked_because], beats)
     if tried not in wanted:
         # It was stopped or removed: it goes home when it has ended.
         left = tried.on_trial
         tried.on_trial = False
         return left
-    if tried.tried_beat is None and _has_begun(session, tried.output_id):
-        tried.tried_beat = beats
-    since = tried.tried_beat
-    if not tried.on_trial or since is None or beats - since < proven_after(tried.trials):
+    since = tried.tried_beat if tried.tried_beat is not None else beats
+    if not tried.on_trial or beats - since < proven_after(tried.trials):
         return False
     tried.on_trial, tried.deaths, tried.trials = False, 0, tried.trials + 1
     return True
 
 
-def _try_next(rows: Sequence[Assignment]) -> bool:
+def _try_next(rows: Sequence[Assignment], beats: int) -> bool:
     chosen = next_alone(Waiting(row.output_id, row.deaths, row.trials) for row in rows)
     for row in rows:
-        row.tried = row.output_id == chosen
+        if row.output_id == chosen:
+            row.tried, row.tried_beat = True, beats
     return chosen is not None
-
-
-def _has_begun(session: Session, output_id: int) -> bool:
-    status = session.get(RunStatus, query_run_name(output_id), populate_existing=True)
-    return status is not None and status.state != "stopped"
 
 
 def _rows(session: Session, engine: str) -> list[Assignment]:

@@ -1,4 +1,4 @@
-"""What should run, read from the tables, and what the runner says of it."""
+"""What should run, read from the tables, and what engines say of it."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def _open_classes(session: Session) -> Mapping[int, list[DeliveryClass]]:
 
 
 def _fan_out(row: DeliveryClass, output: Relation, reached: Label) -> FanOutClass | None:
-    """The class as the runner feeds it; None for one that can never hold anything."""
+    """The class as its run feeds it; None for one that can never hold anything."""
     delivery = delivery_of(row)
     if delivery is None:
         return None

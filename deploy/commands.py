@@ -30,8 +30,8 @@ from deploy.stack import (
     StackOptions,
     last_engines,
     last_secadmin_port,
-    stop_all,
 )
+from deploy.stopping import stop_all
 
 CHECKED = ("catalog", "secadmin", "secfilter", "deploy", "tests")
 

@@ -1,1 +1,1 @@
-"""The data plane: ingest, compiler, fan-out and the runner (a Spark driver)."""
+"""The data plane: ingest, compiler, fan-out and the runner (the loop of an engine)."""

@@ -9,7 +9,9 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from subprocess import Popen
 
 from pyspark.sql import SparkSession
 
@@ -27,7 +29,7 @@ from secfilter.lock import engine_folder, lock_engine, runner_lock
 from secfilter.pace import OWN, pace_of
 from secfilter.positions import Positions
 from secfilter.queries import Engine
-from secfilter.runner import BEAT_S, Runner
+from secfilter.runner import BEAT_S, Runner, Watched
 from secfilter.session import build_session
 from secfilter.topic_watch import TopicWatch
 from secfilter.waiting import EndWhenIdle, await_work
@@ -86,12 +88,13 @@ class EngineProcess:
         self._folder = folder
         self._stop = stop
         self._life = Life(folder)
+        self._tries = engine == PROBATION
         self._ledger = CatalogLedger(Catalog(settings.catalog_url), engine, self._reached)
         self._watchdog: Watchdog | None = None
 
     def run(self) -> None:
         """Work until it is stopped; in probation, until there is nothing to run any more."""
-        if self._engine == PROBATION:
+        if self._tries:
             self._begin()
             await_work(self._ledger, self._stop, BEAT_S)
         if not self._stop.is_set():
@@ -109,13 +112,13 @@ class EngineProcess:
             end_with(process, self._stop, over)
             held = lock_engine(spark, self._folder)
             runner = self._runner(spark)
-            if self._engine != PROBATION:
+            if not self._tries:
                 self._begin()
-            self._watchdog = Watchdog(ALONE_S, lambda: end_at_once(process))
+            self._watchdog = Watchdog(ALONE_S, partial(self._end_now, process))
             self._watchdog.watch(self._stop, over)
             self._ledger.serve()
-            idle = EndWhenIdle(self._ledger, self._stop)
-            runner.run(idle if self._engine == PROBATION else self._stop)
+            stop = EndWhenIdle(self._ledger, self._stop) if self._tries else self._stop
+            runner.run(Watched(stop, self._watchdog.note_turn))
             del held
         finally:
             over.set()
@@ -144,6 +147,12 @@ class EngineProcess:
         self._ledger.begin(died=self._life.has_died())
         self._life.begin()
 
+    def _end_now(self, spark: Popen[bytes], hangs: bool) -> None:
+        """End in the middle; without the catalog it is no execution's fault."""
+        if not hangs:
+            self._life.end()
+        end_at_once(spark, hangs=hangs)
+
     def _end(self) -> None:
         self._life.end()
         try:
@@ -154,7 +163,7 @@ class EngineProcess:
     def _reached(self, beats: int) -> None:
         """The catalog has taken a heartbeat."""
         if self._watchdog is not None:
-            self._watchdog.note()
+            self._watchdog.note_reached()
         tell_alive(beats)
 
 

@@ -1,4 +1,4 @@
-"""The process of Spark's JVM: when it is gone, the runner ends, so that both are started anew."""
+"""The process of Spark's JVM: when it is gone, the engine ends, so that both are started anew."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def end_with(process: Popen[bytes], *stopping: Event) -> None:
     def watch() -> None:
         process.wait()
         if not any(event.is_set() for event in stopping):
-            _log.error("Spark's process has ended, and the runner ends with it")
+            _log.error("Spark's process has ended, and the engine ends with it")
             logging.shutdown()
             os._exit(EXIT_CODE)
 

@@ -31,7 +31,7 @@ def engine_folder(checkpoints: Path, engine: str) -> Path:
 @contextmanager
 def runner_lock(folder: Path) -> Iterator[None]:
     """Hold the engine's folder for this process. Raises Conflict where another process does."""
-    with (folder / "runner.lock").open("a") as file:
+    with (folder / "process.lock").open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -42,7 +42,7 @@ def runner_lock(folder: Path) -> Iterator[None]:
 def lock_engine(spark: SparkSession, folder: Path, timeout_s: float = 30.0) -> object:
     """Hold the engine's folder for Spark's own process, for as long as that lives; keep the result.
 
-    After kill -9 of a runner its JVM goes on writing for a moment; so the next one waits for it.
+    After kill -9 of an engine its JVM goes on writing for a moment; so the next one waits for it.
     Raises Conflict where it does not end in time.
     """
     lock = FileLock(spark, folder / "engine.lock")

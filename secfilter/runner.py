@@ -28,6 +28,19 @@ class Stop(Protocol):
         """Sleep for `timeout` seconds, or until it is time to end; True if it is."""
 
 
+class Watched:
+    """As `stop`, and calls `turn` at each turn of the loop."""
+
+    def __init__(self, stop: Stop, turn: Callable[[], object]) -> None:
+        self._stop = stop
+        self._turn = turn
+
+    def wait(self, timeout: float) -> bool:
+        """Sleep for `timeout` seconds, or until it is time to end; True if it is."""
+        self._turn()
+        return self._stop.wait(timeout)
+
+
 class Watch(Protocol):
     """Tells which topics of runs are not what they should be (such as `TopicWatch`)."""
 

@@ -13,33 +13,49 @@ from subprocess import Popen
 from threading import Event, Thread
 
 EXIT_CODE = 71
+# The loop waits for the catalog for less.
+HANGS_S = 30.0
+# A process that has not looked for so long stood still.
+GAP_S, GRACE_S = 5.0, 10.0
 _LOOK_S = 1.0
 _log = logging.getLogger(__name__)
 
 
 class Watchdog:
-    """Calls `end` when `note` was not called for `limit_s` seconds."""
+    """Calls `end` when the catalog was not reached for `limit_s` seconds.
+
+    `end` is told whether the engine hangs: then its loop does not turn either.
+    """
 
     def __init__(
         self,
         limit_s: float,
-        end: Callable[[], object],
+        end: Callable[[bool], object],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._limit_s = limit_s
         self._end = end
         self._clock = clock
-        self._last = clock()
+        self._reached = self._turned = self._looked = clock()
 
-    def note(self) -> None:
+    def note_reached(self) -> None:
         """The engine's loop has reached the catalog."""
-        self._last = self._clock()
+        self._reached = self._clock()
+
+    def note_turn(self) -> None:
+        """The engine's loop has turned."""
+        self._turned = self._clock()
 
     def look(self) -> bool:
-        """End the engine if that is too long ago; whether it was."""
-        late = self._clock() - self._last > self._limit_s
+        """End the engine if the catalog was reached too long ago; whether it was."""
+        now = self._clock()
+        if now - self._looked > GAP_S:
+            # The whole process stood still; it may be about to reach the catalog.
+            self._reached = max(self._reached, now - self._limit_s + GRACE_S)
+        self._looked = now
+        late = now - self._reached > self._limit_s
         if late:
-            self._end()
+            self._end(now - self._turned > HANGS_S)
         return late
 
     def watch(self, *stopping: Event) -> None:
@@ -52,9 +68,10 @@ class Watchdog:
         Thread(target=work, name="watchdog", daemon=True).start()
 
 
-def end_at_once(spark: Popen[bytes]) -> None:
+def end_at_once(spark: Popen[bytes], *, hangs: bool) -> None:
     """End Spark's process, and this one, in the middle of whatever they do."""
-    _log.error("the engine hangs, or has not reached the catalog for too long: it ends")
+    why = "it hangs" if hangs else "it has not reached the catalog for too long"
+    _log.error("the engine ends: %s", why)
     logging.shutdown()
     spark.kill()
     os._exit(EXIT_CODE)

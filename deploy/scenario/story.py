@@ -143,7 +143,7 @@ class Story:
         deadline = time.monotonic() + FED_TIMEOUT_S
         while not all(row["fed"] for row in self.people[name].ask("accesses")):
             if time.monotonic() > deadline:
-                raise DeployError(f"{name}'s subscription gets nothing; see the runner's log")
+                raise DeployError(f"{name}'s subscription gets nothing; see the engines' logs")
             time.sleep(0.1)
 
     def _end_of(self, topic: str) -> int:

@@ -23,7 +23,7 @@ from secadmin.control.work import Caller, Reading, reading
 class QueryView:
     """A query as it is shown; `state` and `message` are what is so, never with data.
 
-    It has been in that state `since`, where the runner has said so. How many tuples it `withheld`,
+    It has been in that state `since`, where its engine has said so. How many tuples it `withheld`,
     by kind, is told to holders of CHANGE SYSTEM alone, None to others.
 
     `text` is empty for who may not view all that it names, and `outputs` are those that may be

@@ -13,7 +13,7 @@ from pathlib import Path
 from deploy.environment import ROOT
 from deploy.ports import free_port
 from deploy.runtime import Runtime
-from deploy.stack import stop_all
+from deploy.stopping import stop_all
 
 DEFAULT_PORT = "18443"
 WITHIN_S = 400

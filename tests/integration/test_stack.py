@@ -15,11 +15,13 @@ import pytest
 from catalog.settings import Settings
 from deploy.environment import ROOT
 from deploy.errors import DeployError
+from deploy.part_names import SUPERVISOR, part_names
 from deploy.ports import LOOPBACK, free_port
 from deploy.processes import ManagedProcess, ProcessMark
 from deploy.readiness import healthy
 from deploy.runtime import Runtime
-from deploy.stack import SUPERVISOR, Stack, StackOptions, part_names, stop_all
+from deploy.stack import Stack, StackOptions
+from deploy.stopping import stop_all
 
 COMES_BACK_S = 5.0
 QUERIES = "secfilter-query-1"

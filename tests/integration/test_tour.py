@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
+from deploy.part_names import SUPERVISOR, part_names
 from deploy.ports import free_port
 from deploy.processes import ManagedProcess
 from deploy.runtime import Runtime
 from deploy.scenario.person import Person
-from deploy.stack import SUPERVISOR, Stack, StackOptions, part_names, stop_all
+from deploy.stack import Stack, StackOptions
+from deploy.stopping import stop_all
 from secadmin.cli.kafka_settings import parse_librdkafka_file
 
 BATCH_MS = 2_000

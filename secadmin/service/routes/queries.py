@@ -38,7 +38,7 @@ def list_queries(platform: OnPlatform, caller: Authenticated) -> list[dict[str, 
 
 @router.get("/{name}")
 def show_query(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, Any]:
-    """One query, with what the runner says of it."""
+    """One query, with what its engine says of it."""
     return _answer(query_views.show_query(platform, caller, name))
 
 

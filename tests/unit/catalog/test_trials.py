@@ -15,7 +15,7 @@ from catalog.limits import Limits
 from catalog.models import Assignment, Object, QueryRow
 from catalog.plan import Source
 from catalog.probation import DEATHS_TO_PARK, HEALTHY_BEATS, PROVEN_BEATS
-from catalog.pulse import beat
+from catalog.pulse import beat, heartbeat_of
 from catalog.run_names import query_run_name
 from catalog.run_state import QueryState, state_of_query
 from catalog.runs import RunReport
@@ -71,6 +71,11 @@ class Engines:
                 beat(session, engine)
                 trials.keep(session, engine)
 
+    def go_on(self, engine: str, beats: int) -> None:
+        """The engine is alive for a while, and nothing else happens."""
+        with self.catalog.bookkeeping() as session:
+            heartbeat_of(session, engine).beats += beats
+
     def says(self, output_id: int, state: str) -> None:
         with self.catalog.bookkeeping() as session:
             report_status(session, RunReport(query_run_name(output_id), state), START)
@@ -99,15 +104,17 @@ class Engines:
 
     def lives_alone(self) -> None:
         """What is tried is started, and runs long enough."""
-        self.beat(PROBATION, 2 + PROVEN_BEATS)
-        self.beat(PROBATION)
+        self.beat(PROBATION, 2)
+        self.go_on(PROBATION, PROVEN_BEATS)
+        self.beat(PROBATION, 2)
 
 
 @pytest.fixture
 def two(world: World) -> Engines:
     """An old execution and a new one in one engine."""
     made = Engines(world, ("old", "new"))
-    made.beat(FIRST, HEALTHY_BEATS)
+    made.beat(FIRST)
+    made.go_on(FIRST, HEALTHY_BEATS)
     made.assign("new")
     made.beat(FIRST)
     return made
@@ -126,8 +133,9 @@ def test_what_changed_lately_is_tried_alone_and_the_rest_runs_on(two: Engines) -
 
 def test_what_lives_alone_goes_home_and_only_once_it_has_ended_there(two: Engines) -> None:
     two.dies(FIRST)
-    two.beat(PROBATION, 2)
-    two.beat(PROBATION, PROVEN_BEATS)
+    two.beat(PROBATION)
+    two.go_on(PROBATION, PROVEN_BEATS - 1)
+    two.beat(PROBATION)
     assert two.named(PROBATION) == set()
     assert two.named(FIRST) == {"old"}, "it still runs in the other engine"
     two.beat(PROBATION)
@@ -259,6 +267,19 @@ def test_what_nobody_assigned_is_the_first_engines(world: World) -> None:
     with world.catalog.read() as session:
         assert assigned_to(session, FIRST) == {output}
         assert assigned_to(session, SECOND) == assigned_to(session, PROBATION) == frozenset()
+
+
+def test_what_cannot_start_keeps_nobody_waiting(world: World) -> None:
+    """As one that writes a topic whose fence is not proven."""
+    engines = Engines(world, ("one", "two"))
+    engines.dies(FIRST)
+    engines.beat(PROBATION)
+    engines.go_on(PROBATION, PROVEN_BEATS)
+    for _ in range(2):
+        with engines.catalog.bookkeeping() as session:
+            beat(session, PROBATION)
+            trials.keep(session, PROBATION)
+    assert engines.named(PROBATION) == {"two"}
 
 
 def test_a_removed_one_is_not_waited_for(two: Engines) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from catalog.settings import Settings
+from deploy.part_names import part_names
 from deploy.processes import ManagedProcess
 from deploy.settings import merged, write_settings
-from deploy.stack import part_names, stop_all
+from deploy.stopping import stop_all
 from tests.unit.deploy.test_settings import _local
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]

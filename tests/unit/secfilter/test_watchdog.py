@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass, field
 
 import pytest
 
-from secfilter.watchdog import EXIT_CODE, Watchdog
+from secfilter.watchdog import EXIT_CODE, GRACE_S, Watchdog
 
 # Its loop hangs; and so that nothing of it works on, Spark's process must end with it.
 _ENGINE = """
@@ -17,7 +18,7 @@ nothing = subprocess.DEVNULL
 spark = subprocess.Popen(["sleep", "1000"], stdout=nothing, stderr=nothing)
 stop = threading.Event()
 print(spark.pid, flush=True)
-Watchdog(1.0, lambda: end_at_once(spark)).watch(stop)
+Watchdog(1.0, lambda hangs: end_at_once(spark, hangs=hangs)).watch(stop)
 if sys.argv[1] == "stopping":
     stop.set()
 threading.Event().wait(60 if sys.argv[1] == "hanging" else 3)
@@ -39,13 +40,46 @@ def test_what_hangs_ends_with_its_spark(doing: str, code: int) -> None:
         subprocess.run(["kill", str(spark)], check=True)
 
 
-def test_it_bites_only_when_nothing_was_noted_for_too_long() -> None:
-    now, bites = [0.0], list[float]()
-    dog = Watchdog(10.0, lambda: bites.append(now[0]), lambda: now[0])
-    for now[0] in (5.0, 10.0):
-        assert not dog.look()
-    dog.note()
-    now[0] = 20.0
-    assert not dog.look()
-    now[0] = 20.5
-    assert dog.look() and bites == [20.5]
+@dataclass
+class Dog:
+    """A watchdog with hands on its clock; `bites` are whether the engine hung."""
+
+    now: float = 0.0
+    bites: list[bool] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.watchdog = Watchdog(60.0, self.bites.append, lambda: self.now)
+
+    def watch(self, seconds: float) -> bool:
+        """Look every second; whether it bit."""
+        bites = [self.look(1.0) for _ in range(int(seconds))]
+        return any(bites)
+
+    def look(self, after: float) -> bool:
+        self.now += after
+        return self.watchdog.look()
+
+
+def test_it_bites_only_when_the_catalog_was_not_reached_for_too_long() -> None:
+    dog = Dog()
+    assert not dog.watch(60)
+    dog.watchdog.note_reached()
+    assert not dog.watch(60)
+    assert dog.watch(1) and dog.bites == [True], "its loop stands still, too"
+
+
+def test_it_tells_a_hanging_engine_from_a_catalog_that_is_away() -> None:
+    dog = Dog()
+    for _ in range(60):
+        dog.watchdog.note_turn()
+        assert not dog.watch(1)
+    assert dog.watch(1) and dog.bites == [False]
+
+
+def test_a_process_that_stood_still_may_reach_the_catalog_first() -> None:
+    dog = Dog()
+    assert not dog.look(1_000) and not dog.watch(GRACE_S)
+    dog.watchdog.note_reached()
+    assert not dog.watch(60)
+    assert not dog.look(1_000)
+    assert dog.watch(GRACE_S + 1)
