@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Collection, Mapping, Sized
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
 from catalog.errors import Conflict, InvalidInput
 from catalog.limits import Limits
-from catalog.models import Object, OutputRow, QueryRow, StreamRow
+from catalog.models import Object, OutputRow, QueryRow, SenderRow, StreamRow
 from catalog.plan import Aggregate, Plan, Source, walk
+from catalog.sender_state import SenderState
 
 
 def require_admissible(plan: Plan, limits: Limits) -> None:
@@ -40,7 +41,7 @@ def slots_of(plan: Plan, partitions: Mapping[str, Sized]) -> int:
 
 def require_slots(session: Session, wanted: int, limits: Limits) -> None:
     """Raise Conflict where so many more tasks do not fit beside those of all that runs."""
-    taken = _ingesting(session) + _querying(session)
+    taken = ingesting(session) + _querying(session)
     if taken + wanted > limits.slots:
         raise Conflict(
             f"the engine is full: the query takes {wanted} tasks, one for each partition of each "
@@ -49,13 +50,50 @@ def require_slots(session: Session, wanted: int, limits: Limits) -> None:
         )
 
 
-def _ingesting(session: Session) -> int:
-    partitions = (
-        select(func.sum(StreamRow.partitions))
-        .join(Object, Object.id == StreamRow.object_id)
-        .where(Object.removed_at.is_(None))
+def require_senders(
+    session: Session, streams: Collection[int], before: int, limits: Limits
+) -> None:
+    """Raise Conflict where a change gave senders to these streams for which there is no room.
+
+    Call it when the new rows are there; `before` is what `ingesting` was.
+    """
+    counts = (
+        select(Object.name, func.count())
+        .join(SenderRow, SenderRow.stream_id == Object.id)
+        .where(SenderRow.state == SenderState.ACTIVE, Object.id.in_(streams))
+        .group_by(Object.id, Object.name)
+        .having(func.count() > limits.senders)
+        .order_by(Object.name)
     )
-    return session.scalar(partitions) or 0
+    for name, count in session.execute(counts):
+        raise Conflict(
+            f"the stream {name} would have {count} senders, and may have {limits.senders}: let "
+            "fewer users SEND there, or add a stream with --senders shared, where all users write "
+            "one topic"
+        )
+    more = ingesting(session) - before
+    taken = before + _querying(session)
+    if more > 0 and taken + more > limits.slots:
+        raise Conflict(
+            f"the engine is full: the new senders take {more} tasks, one for each partition of "
+            f"the stream, and {max(0, limits.slots - taken)} of {limits.slots} are free; stop a "
+            "query first, let fewer users SEND, or add a stream with --senders shared"
+        )
+
+
+def ingesting(session: Session) -> int:
+    """How many tasks ingest takes: each topic of a sender, and one at least of each stream."""
+    of_each = (
+        select(StreamRow.partitions, func.count(SenderRow.id))
+        .join(Object, Object.id == StreamRow.object_id)
+        .outerjoin(
+            SenderRow,
+            and_(SenderRow.stream_id == StreamRow.object_id, SenderRow.state != SenderState.GONE),
+        )
+        .where(Object.removed_at.is_(None))
+        .group_by(StreamRow.object_id, StreamRow.partitions)
+    )
+    return sum(partitions * max(1, senders) for partitions, senders in session.execute(of_each))
 
 
 def _querying(session: Session) -> int:

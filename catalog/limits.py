@@ -15,12 +15,15 @@ class Limits:
     `sources` is how often one query may read streams and outputs, a stream that is read twice
     counted twice. `window_copies` is in how many windows of one query a tuple may be (size ÷
     slide, summed over its windows): each is state. `slots` are the engine's tasks: each source of
-    each running query takes one for each partition, and so does ingest for each of a stream.
+    each running query takes one for each partition, and so does ingest for each of a sender's
+    topic; a stream counts for one sender at least. So many `senders` with topics of their own may
+    one stream have.
     """
 
     sources: int = 64
     window_copies: int = 60
     slots: int = 256
+    senders: int = 16
 
 
 def limits_of(data: Mapping[str, object]) -> Limits:

@@ -14,6 +14,7 @@ from pathlib import Path
 from catalog.errors import PlatformError
 from catalog.settings import Settings
 from catalog.store import Catalog
+from secfilter.after_commit import Drains
 from secfilter.catalog_ledger import CatalogLedger
 from secfilter.checkpoint import Checkpoints
 from secfilter.engine_process import end_with, engine_process
@@ -60,17 +61,18 @@ def _serve(settings: Settings) -> None:
         held = lock_engine(spark, own.checkpoints)
         positions = Positions(settings.kafka.client_config(settings.kafka.secfilter))
         watch = TopicWatch(positions.partitions)
+        catalog = Catalog(settings.catalog_url)
+        ledger = CatalogLedger(catalog)
         engine = Engine(
             spark=spark,
             kafka=kafka_options(settings.kafka, own.checkpoints / ".kafka"),
             positions=positions,
             note_anew=watch.note_anew,
+            drains=Drains(ledger.draining, ledger.drained),
             checkpoints=Checkpoints(own.checkpoints),
             id_key=own.id_key_file.read_text().strip(),
             pace=pace_of(own.options),
         )
-        catalog = Catalog(settings.catalog_url)
-        ledger = CatalogLedger(catalog)
         ledger.begin()
         runner = Runner(ledger, engine.running, watch, pace=engine.pace)
         _tell_ready()

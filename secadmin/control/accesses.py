@@ -10,7 +10,7 @@ from sqlalchemy import and_, select
 from catalog.errors import NotFound
 from catalog.models import Access, Object, Role
 from catalog.permission import ObjectKind, Permission
-from catalog.topics import in_topic, out_pattern, quarantine_topic
+from catalog.topics import out_pattern, quarantine_topic
 from catalog.wanted import is_fed
 from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
@@ -86,19 +86,14 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
         work.session.add(access)
         work.session.flush()
         work.settlement.settle_new(access, work.subject)
+        topic = access.topic
         work.detail.update(principal=principal, keep=keep)
     if kind == OUTPUT:
         pattern = out_pattern(name)
         return Given(principal, secret, kind, None, pattern, group_prefix(principal))
     prefix = group_prefix(principal) if kind == QUARANTINE else None
-    return Given(
-        principal,
-        secret,
-        kind,
-        (quarantine_topic if kind == QUARANTINE else in_topic)(name),
-        None,
-        prefix,
-    )
+    told = quarantine_topic(name) if kind == QUARANTINE else topic
+    return Given(principal, secret, kind, told, None, prefix)
 
 
 def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:

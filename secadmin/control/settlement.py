@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, orm, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, orm, select
 from sqlalchemy.orm import joinedload, selectinload
 
 from catalog.authorizer import Authorizer
@@ -25,6 +25,7 @@ from catalog.models import (
     Membership,
     Object,
     OutputRow,
+    SenderRow,
     StreamRow,
     User,
     Withdrawal,
@@ -33,9 +34,10 @@ from catalog.permission import ObjectKind, Permission
 from catalog.plan_json import decode
 from catalog.relation import Relation
 from catalog.roles import seniors_of
+from catalog.sender_state import SenderState
 from catalog.store import Change
 from catalog.subject import Subject, subjects_of_accesses
-from catalog.topics import in_topic, out_topic, quarantine_topic
+from catalog.topics import out_topic, quarantine_topic
 from secadmin.control.slices import slices
 from secadmin.kafka.principals import is_new_principal_name
 
@@ -44,6 +46,11 @@ _OPEN_CLASS = select(DeliveryClass).where(
     DeliveryClass.clearance == bindparam("clearance"),
     DeliveryClass.weak == bindparam("weak"),
     DeliveryClass.closed_at.is_(None),
+)
+_SENDER_TOPIC = select(SenderRow.topic).where(
+    SenderRow.stream_id == bindparam("stream"),
+    or_(SenderRow.user_id == bindparam("user"), SenderRow.user_id.is_(None)),
+    SenderRow.state == SenderState.ACTIVE,
 )
 OUTPUT, QUARANTINE, SEND = "output", "quarantine", "send"
 
@@ -166,10 +173,16 @@ class Settlement:
         if not all(self._is_allowed(subject, right, obj) for right in needed):
             return None
         if access.kind == SEND:
-            return Target(in_topic(obj.name))
+            topic = self._sender_topic(obj.id, access.user_id)
+            return Target(topic) if topic is not None else None
         if access.kind == QUARANTINE:
             return self._quarantine(subject, reached)
         return self._output(subject, reached)
+
+    def _sender_topic(self, stream_id: int, user_id: int) -> str | None:
+        """The user's topic in the stream, or the one that all users of the stream write."""
+        asked = {"stream": stream_id, "user": user_id}
+        return self.change.session.scalar(_SENDER_TOPIC, asked)
 
     def _is_allowed(self, subject: Subject, permission: Permission, obj: Object) -> bool:
         """The authorizer's decision, which depends on `_rights` and ownership alone."""

@@ -124,9 +124,23 @@ def _objects() -> None:
         sa.Column("max_ahead_ms", sa.BigInteger, nullable=False),
         sa.Column("max_bytes", sa.BigInteger, nullable=False),
         sa.Column("partitions", sa.BigInteger, nullable=False),
+        sa.Column("shared", sa.Boolean, nullable=False),
         sa.Column("ingest_group", sa.BigInteger, nullable=False),
     )
     op.create_index("ix_streams_ingest_group", "streams", ["ingest_group"])
+    op.create_table(
+        "senders",
+        sa.Column("id", KEY, primary_key=True),
+        sa.Column("stream_id", KEY, sa.ForeignKey("objects.id"), nullable=False),
+        sa.Column("user_id", KEY, sa.ForeignKey("users.id"), nullable=True),
+        sa.Column("topic", sa.String(160), nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("opened_at", sa.DateTime, nullable=True),
+        sa.Column("removed_at", sa.DateTime, nullable=True),
+        sa.UniqueConstraint("topic"),
+    )
+    op.create_index("ix_senders_state", "senders", ["state"])
+    op.create_index("ix_senders_stream_id", "senders", ["stream_id"])
 
 
 def _queries() -> None:

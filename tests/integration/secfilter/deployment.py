@@ -19,10 +19,12 @@ from catalog.models import (
     OutputRow,
     QueryRow,
     RunStatus,
+    SenderRow,
     StreamRow,
 )
 from catalog.plan_json import encode, encode_plan
 from catalog.runs import IngestStream, QueryRun
+from catalog.sender_state import SenderState
 from catalog.store import Catalog
 from deploy.runtime import Runtime
 from tests.audit_key import AUDIT_KEY
@@ -126,9 +128,16 @@ class Deployment:
                     max_ahead_ms=stream.max_ahead_ms,
                     max_bytes=stream.max_bytes,
                     partitions=1,
+                    shared=False,
                     ingest_group=1,
                 )
             )
+            for sender in stream.senders:
+                made_sender = SenderRow(
+                    id=sender.id, stream_id=relation.object_id, topic=sender.topic, opened_at=now
+                )
+                made_sender.state = SenderState.ACTIVE
+                add(made_sender)
             add(QueryRow(object_id=8_002, language="sql", text="", running=True))
             add(
                 OutputRow(

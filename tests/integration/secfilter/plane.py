@@ -20,10 +20,11 @@ from catalog.plan_check import reach
 from catalog.relation import Relation, RelationKind
 from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
 from catalog.schema import Attribute, Schema, Type
-from catalog.topics import in_topic, lab_topic, out_topic, quarantine_topic
+from catalog.topics import lab_topic, out_topic, quarantine_topic
 from secadmin.kafka.topics import TopicSpec, topic_config
 from secfilter.queries import Engine, RunningQuery, terminated
 from tests.integration.brokers import Broker
+from tests.senders import sent
 
 SCHEMA = Schema(
     (
@@ -62,11 +63,11 @@ class Plane:
         """A source stream with its topics."""
         number = next(_NUMBERS)
         name = f"s{number}"
-        self.topics(in_topic(name), lab_topic(name), quarantine_topic(name), partitions=partitions)
+        self.topics(f"in.{name}", lab_topic(name), quarantine_topic(name), partitions=partitions)
         label = Label.of(bit)
         kind = RelationKind.STREAM
         relation = Relation(number, name, kind, SCHEMA, "at", 1_000, label)
-        return IngestStream(relation, label, 60_000, 10_000)
+        return sent(IngestStream(relation, label, 60_000, 10_000))
 
     def query(self, plan: Plan, *clearances: Clearance, labelled: bool = False) -> QueryRun:
         """A run of the plan with a class for each clearance, and its topics."""
@@ -123,7 +124,7 @@ class Plane:
         """Write records, bytes as they are and everything else as JSON, and wait for them."""
         for value in values:
             data = value if isinstance(value, bytes) else json.dumps(value).encode()
-            self.producer.produce(in_topic(stream.relation.name), data)
+            self.producer.produce(stream.senders[0].topic, data)
         assert self.producer.flush(10) == 0
 
     def read(self, topic: str, count: int, timeout_s: float = 180.0) -> list[Message]:

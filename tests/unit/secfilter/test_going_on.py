@@ -18,6 +18,7 @@ from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import EARLIEST, KafkaOptions, Offsets
 from secfilter.positions import Positions
 from secfilter.queries import Engine
+from tests.senders import sent
 
 _SCHEMA = Schema((Attribute("a", Type.STRING),))
 
@@ -48,7 +49,7 @@ def stream(name: str, number: int = 1) -> Relation:
 
 
 def ingest(*relations: Relation) -> IngestRun:
-    return IngestRun("run", tuple(IngestStream(r, Label.of(0), 1, 1) for r in relations))
+    return IngestRun("run", tuple(sent(IngestStream(r, Label.of(0), 1, 1)) for r in relations))
 
 
 def query(relation: Relation, starting: Offsets) -> QueryRun:

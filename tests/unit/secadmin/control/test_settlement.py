@@ -21,6 +21,7 @@ from catalog.models import (
     Object,
     OutputRow,
     QueryRow,
+    SenderRow,
     Session,
     StreamRow,
     User,
@@ -30,6 +31,7 @@ from catalog.plan_json import decode, encode
 from catalog.record_format import USUAL
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
+from catalog.sender_state import SenderState
 from catalog.store import Catalog
 from catalog.subject import subject_of_session
 from secadmin.control.settlement import (
@@ -147,6 +149,16 @@ def fill(world: World) -> None:
         right = "SUBSCRIBE" if what.startswith("output") else "READ TUPLE"
         world.grant("R", right, what)
     world.grant("R", "SEND", "stream in1")
+    for user in ("bob", "joe"):
+        add_sender(world, "in1", user)
+
+
+def add_sender(world: World, stream: str, user: str) -> None:
+    number = world.get_object(f"stream {stream}").id
+    with world.catalog.read() as session:
+        who = session.scalars(select(User.id).where(User.name == user)).one()
+    topic = f"in.{stream}.{user}"
+    world.add(SenderRow(stream_id=number, user_id=who, topic=topic, state=SenderState.ACTIVE))
 
 
 def add_stream(world: World, name: str, bit: int) -> None:
@@ -161,6 +173,7 @@ def add_stream(world: World, name: str, bit: int) -> None:
             max_ahead_ms=0,
             max_bytes=1,
             partitions=1,
+            shared=False,
             ingest_group=1,
         )
     )
@@ -293,8 +306,8 @@ def test_senders_and_quarantines_have_the_topics_of_their_stream(place: Place) -
     send = place.access(what="stream in1", kind="send")
     quarantine = place.access("joe", "stream in2", kind="quarantine")
     place.world.member("joe", "R")
-    assert place.settle() == {"in.in1", "quarantine.in2"}
-    for access, topic in ((send, "in.in1"), (quarantine, "quarantine.in2")):
+    assert place.settle() == {"in.in1.bob", "quarantine.in2"}
+    for access, topic in ((send, "in.in1.bob"), (quarantine, "quarantine.in2")):
         now = place.read(access)
         assert (now.topic, now.class_id) == (topic, None)
 
