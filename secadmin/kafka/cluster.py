@@ -9,7 +9,14 @@ from catalog.settings import KafkaSettings
 from catalog.topics import HEAD_TOPIC, lab_topic, quarantine_topic
 from catalog.user_limits import UserLimits
 from secadmin.kafka.access import Lock, PrincipalsOf, TopicAccess
-from secadmin.kafka.acl import Acl, TopicAcl, platform_acls, read_acls, write_acls
+from secadmin.kafka.acl import (
+    Acl,
+    TopicAcl,
+    platform_acls,
+    read_acls,
+    send_acls,
+    write_acls,
+)
 from secadmin.kafka.acls import Acls
 from secadmin.kafka.connect import AdminClients, check_connection
 from secadmin.kafka.fence import Fence
@@ -136,8 +143,8 @@ class Cluster:
         self._acls.grant(_each(read_acls, principals_of))
 
     def allow_write(self, principals_of: PrincipalsOf) -> None:
-        """Let the principals write the topics."""
-        self._acls.grant(_each(write_acls, principals_of))
+        """Let the principals write the topics, also in transactions of their own."""
+        self._acls.grant(_each(send_acls, principals_of))
 
     def withdraw(self, principals_of: PrincipalsOf) -> None:
         """Take topics, whose locks the caller holds, away; as `TopicAccess.withdraw_locked`."""
@@ -161,7 +168,7 @@ class Cluster:
             for principal, topic in now.readers:
                 found |= read_acls(principal, topic)
             for principal, topic in now.writers:
-                found |= write_acls(principal, topic)
+                found |= send_acls(principal, topic)
             for topic in now.topics & existing:
                 found |= platform_acls(self._platform_account, topic)
             if HEAD_TOPIC in existing:
