@@ -24,6 +24,7 @@ from tests.integration.kafka.clients import (
     produce_one,
     reader,
     secadmin_producer,
+    until,
     write,
 )
 from tests.integration.kafka.conftest import Parts
@@ -162,8 +163,8 @@ def test_a_sender_writes_in_transactions_of_its_own(parts: Parts) -> None:
     producer.begin_transaction()
     producer.produce(topic, "x")
     producer.commit_transaction(30)
-    # With the marker of the transaction's end.
-    assert parts.topics.end_offsets([topic]) == {topic: {0: 2}}
+    # With the marker of the transaction's end, which comes a moment later.
+    until(lambda: parts.topics.end_offsets([topic]) == {topic: {0: 2}}, "the end is written")
     for prefix in (group_prefix(other.username), sender.username, ""):
         with pytest.raises(KafkaException) as caught:
             transactional(parts, sender, prefix).init_transactions(10)

@@ -67,7 +67,7 @@ def test_a_sender_writes_its_own_topic_alone(
         with reader(kafka, credentials) as thief:
             topics = thief.consumer.list_topics(timeout=10).topics
             assert own in topics and others not in topics
-    admin.post("/grants/revoke", role=one, permissions=["SEND"], kind="stream", name=stream)
+    admin.post("/revocations", role=one, permissions=["SEND"], kind="stream", name=stream)
     assert produce_one(kafka, ann, anns) in DENIED, "from when the call has returned"
     assert produce_one(kafka, bob, bobs) is None
     grant(admin, one, stream)
@@ -85,7 +85,7 @@ def test_a_topic_goes_once_it_is_drained_and_no_run_uses_it(
     with platform.catalog.read() as session:
         query = select(SenderRow.topic).where(SenderRow.topic.like(f"in.{stream}.%"))
         (topic,) = session.scalars(query)
-    admin.post("/grants/revoke", role=role, permissions=["SEND"], kind="stream", name=stream)
+    admin.post("/revocations", role=role, permissions=["SEND"], kind="stream", name=stream)
     apply_generation(platform)
     delete_drained(platform)
     assert platform.kafka.end_offsets([topic]) == {topic: {"0": 0}}, "there may be something left"
