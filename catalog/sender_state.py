@@ -39,6 +39,14 @@ def draining(session: orm.Session) -> frozenset[int]:
     return frozenset(session.scalars(drains))
 
 
+def still_read(session: orm.Session, senders: Collection[int]) -> frozenset[int]:
+    """Which of these senders are not gone."""
+    left = select(SenderRow.id).where(
+        SenderRow.id.in_(senders), SenderRow.state != SenderState.GONE
+    )
+    return frozenset(session.scalars(left))
+
+
 def report_drained(session: orm.Session, senders: Collection[int]) -> None:
     """Note that ingest has taken all that these held; call it inside `Catalog.bookkeeping`."""
     drained = (SenderRow.id.in_(senders), SenderRow.state == SenderState.DRAINING)

@@ -68,7 +68,7 @@ def _serve(settings: Settings) -> None:
             kafka=kafka_options(settings.kafka, own.checkpoints / ".kafka"),
             positions=positions,
             note_anew=watch.note_anew,
-            drains=Drains(ledger.draining, ledger.drained),
+            drains=Drains(ledger.draining, ledger.drained, ledger.still_read),
             checkpoints=Checkpoints(own.checkpoints),
             id_key=own.id_key_file.read_text().strip(),
             pace=pace_of(own.options),

@@ -22,10 +22,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Drains:
-    """The senders whose topics are to be read to their ends; who is told that one is."""
+    """The senders whose topics are to be read to their ends; who is told that one is.
+
+    `still_read` says which of these senders ingest reads, or will read again.
+    """
 
     draining: Callable[[], Collection[int]] = frozenset
     drained: Callable[[Collection[int]], object] = lambda _senders: None
+    still_read: Callable[[Collection[int]], Collection[int]] = lambda senders: senders
 
 
 @dataclass
@@ -47,20 +51,24 @@ class AfterCommit:
                 self.look()
             except PlatformError as error:
                 _log.warning("%s: notes could not be kept: %s", self.run.name, error.detail)
+            except OSError as error:
+                _log.warning("%s: notes could not be kept: %s", self.run.name, error.strerror)
             time.sleep(_EVERY_S)
 
     def look(self) -> None:
         """Note lab's ends and what is empty where there is a new commit; tell what is drained."""
-        # In this order: what is committed meanwhile makes the ends count later than they could.
-        labs = [lab_topic(stream.relation.name) for stream in self.run.streams]
-        ends = {topic: _texts(self.positions.ends(topic)) for topic in labs}
-        commit = self.checkpoint.last_commit()
-        if commit != self._commit:
-            committed = self.checkpoint.committed()
-            notes = notes_of(self.checkpoint).with_ends(ends, commit)
-            keep_notes(self.checkpoint, self._with_empty(notes, committed))
-            self._commit, self._committed = commit, committed
+        if self.checkpoint.last_commit() != self._commit:
+            self._note()
         self._tell_drained()
+
+    def _note(self) -> None:
+        # In this order: what is committed meanwhile makes the ends count later than they could.
+        found = self.positions.ends(lab_topic(s.relation.name) for s in self.run.streams)
+        ends = {topic: _texts(offsets) for topic, offsets in found.items()}
+        commit, committed = self.checkpoint.last_commit(), self.checkpoint.committed()
+        notes = notes_of(self.checkpoint).with_ends(ends, commit)
+        keep_notes(self.checkpoint, self._with_empty(notes, committed))
+        self._commit, self._committed = commit, committed
 
     def _with_empty(self, notes: Notes, committed: Offsets) -> Notes:
         """Note where a topic that was not read on has nothing but ends of transactions."""
@@ -69,16 +77,21 @@ class AfterCommit:
             for sender in self._senders()
             if (read := committed.get(sender.topic)) and read == self._committed.get(sender.topic)
         }
-        empty = {topic: self._empty_to(topic, read) for topic, read in still.items()}
+        ends = self.positions.ends(still)
+        empty = {topic: self._empty_to(topic, read, ends[topic]) for topic, read in still.items()}
         # Of topics that are gone nothing is kept.
         before = {topic: read for topic, read in notes.read.items() if topic in committed}
         kept = {topic: notes.empty[topic] for topic in before if topic in notes.empty}
         return Notes(notes.ends, {**before, **still}, {**kept, **empty})
 
-    def _empty_to(self, topic: str, read: Mapping[str, int]) -> dict[str, int]:
-        from_ = {int(partition): offset for partition, offset in read.items() if offset >= 0}
-        ends = self.positions.ends(topic)
-        behind = {p: offset for p, offset in from_.items() if ends.get(p, offset) > offset}
+    def _empty_to(
+        self, topic: str, read: Mapping[str, int], ends: Mapping[int, int]
+    ) -> dict[str, int]:
+        behind = {
+            int(partition): offset
+            for partition, offset in read.items()
+            if 0 <= offset < ends.get(int(partition), 0)
+        }
         return _texts(self.positions.next_tuples(topic, behind)) if behind else {}
 
     def _tell_drained(self) -> None:

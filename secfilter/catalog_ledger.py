@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from catalog.pulse import beat
 from catalog.runs import Run, RunReport
-from catalog.sender_state import draining, report_drained
+from catalog.sender_state import draining, report_drained, still_read
 from catalog.store import Catalog
 from catalog.wanted import (
     forget_runs,
@@ -56,6 +56,11 @@ class CatalogLedger:
         """The senders that may not send any more, and of which there may be something left."""
         with self._catalog.read() as session:
             return draining(session)
+
+    def still_read(self, senders: Collection[int]) -> frozenset[int]:
+        """Which of the senders are not gone."""
+        with self._catalog.read() as session:
+            return still_read(session, senders)
 
     def drained(self, senders: Collection[int]) -> None:
         """Write that all that these sent is taken."""

@@ -70,15 +70,18 @@ class Positions:
             raise Unavailable("Kafka does not know yet which topics there are")
         return {name: len(t.partitions) for name, t in found.items() if t.error is None}
 
-    def ends(self, topic: str) -> dict[int, int]:
-        """The offset that the next record of each partition will get. Raises Unavailable."""
+    def ends(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+        """The offset that the next record of each partition will get, by topic.
+
+        In a topic with an open transaction it is the offset of that. Raises Unavailable.
+        """
         with self._consumer() as consumer:
-            return {p: _end(consumer, topic, p) for p in _partitions(consumer, topic)}
+            return {topic: _ends(consumer, topic) for topic in topics}
 
     def raw_ends(self, topic: str) -> dict[int, int]:
-        """As `ends`, behind all open transactions. Raises Unavailable."""
+        """As `ends` of the topic, behind all open transactions. Raises Unavailable."""
         with self._consumer(**_UNCOMMITTED) as consumer:
-            return {p: _end(consumer, topic, p) for p in _partitions(consumer, topic)}
+            return _ends(consumer, topic)
 
     def next_tuples(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
         """partition -> where behind its offset the next committed record stands.
@@ -144,6 +147,10 @@ def _begin(consumer: Consumer, topic: str, partition: int) -> int:
 def _end(consumer: Consumer, topic: str, partition: int) -> int:
     _, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT_S)
     return int(high)
+
+
+def _ends(consumer: Consumer, topic: str) -> dict[int, int]:
+    return {p: _end(consumer, topic, p) for p in _partitions(consumer, topic)}
 
 
 def _next(consumer: Consumer, place: TopicPartition) -> int:

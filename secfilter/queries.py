@@ -143,6 +143,8 @@ class Engine:
         if before is None or not isinstance(run, IngestRun):
             return {}, {}
         held = {t: owner for t, owner in before.owners.items() if t not in _owners(run)}
+        still = set(self.drains.still_read(held.values())) if held else set()
+        held = {topic: owner for topic, owner in held.items() if owner in still}
         return {t: o for t, o in before.committed().items() if t in held}, held
 
     def _known(self, run: Run) -> Offsets:
@@ -184,15 +186,11 @@ class Engine:
         Its first records would have the origins of others, which stand in lab.<stream>, and would
         be taken for them.
         """
+        ends = self.positions.ends(in_topics(run))
         anew = [
-            sender.topic
-            for stream in run.streams
-            for sender in stream.senders
-            if _is_behind(
-                self.positions.ends(sender.topic),
-                newest.get(sender.id, {}),
-                committed.get(sender.topic, {}),
-            )
+            topic
+            for topic, sender in _owners(run).items()
+            if _is_behind(ends[topic], newest.get(sender, {}), committed.get(topic, {}))
         ]
         if anew:
             self.note_anew(anew)

@@ -15,6 +15,7 @@ from catalog.wanted import is_fed
 from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
 from secadmin.control.room import require_room_for_access
+from secadmin.control.sender_topics import settle_senders
 from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND, undone_topics
 from secadmin.control.work import Caller, reading, working
 from secadmin.kafka.acl import group_prefix
@@ -85,6 +86,8 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
         )
         work.session.add(access)
         work.session.flush()
+        if kind == SEND:
+            settle_senders(work, platform.limits)
         work.settlement.settle_new(access, work.subject)
         topic = access.topic
         work.detail.update(principal=principal, keep=keep)
