@@ -144,3 +144,16 @@ def test_more_senders_than_a_stream_may_have_are_refused(
     assert f"would have {users + 1} senders, and may have {users}" in refused.stderr
     assert "--senders shared" in refused.stderr
     assert "late" not in who_sends(admin, stream)
+
+
+def test_senders_take_tasks_of_the_engine(admin: Terminal, new_user: NewUser, stream: str) -> None:
+    schema = admin.json("stream", "show", stream)["schema"]
+    admin.ok("stream", "add", "wide", "--schema", schema, "--partitions", "64")
+    for number in range(3):
+        new_user(f"u{number}", "S")
+    admin.ok("grant", "S", "SEND", "stream", "wide")
+    new_user("u3", "T")
+    refused = admin.run("grant", "T", "SEND", "stream", "wide")
+    assert refused.exit_code != 0
+    assert "the new senders take 64 tasks" in refused.stderr and "of 256 are free" in refused.stderr
+    assert set(who_sends(admin, "wide")) == {"u0", "u1", "u2"}
