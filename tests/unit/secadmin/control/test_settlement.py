@@ -153,12 +153,16 @@ def fill(world: World) -> None:
         add_sender(world, "in1", user)
 
 
-def add_sender(world: World, stream: str, user: str) -> None:
+def add_sender(
+    world: World, stream: str, user: str | None, state: SenderState = SenderState.ACTIVE
+) -> None:
     number = world.get_object(f"stream {stream}").id
     with world.catalog.read() as session:
-        who = session.scalars(select(User.id).where(User.name == user)).one()
-    topic = f"in.{stream}.{user}"
-    world.add(SenderRow(stream_id=number, user_id=who, topic=topic, state=SenderState.ACTIVE))
+        who = session.scalar(select(User.id).where(User.name == user))
+    topic = f"in.{stream}.{user or 'shared'}"
+    if state is not SenderState.ACTIVE:
+        topic += f".{state}"
+    world.add(SenderRow(stream_id=number, user_id=who, topic=topic, state=state))
 
 
 def add_stream(world: World, name: str, bit: int) -> None:
@@ -310,6 +314,32 @@ def test_senders_and_quarantines_have_the_topics_of_their_stream(place: Place) -
     for access, topic in ((send, "in.in1.bob"), (quarantine, "quarantine.in2")):
         now = place.read(access)
         assert (now.topic, now.class_id) == (topic, None)
+
+
+def test_a_sender_reaches_its_own_topic_in_that_stream_alone(place: Place) -> None:
+    place.world.grant("R", "SEND", "stream in2")
+    for stream in ("in1", "in2"):
+        for state in (SenderState.DRAINING, SenderState.GONE):
+            add_sender(place.world, stream, "bob", state)
+    first = place.access(what="stream in1", kind="send", principal="first")
+    second = place.access(what="stream in2", kind="send")
+    place.settle()
+    assert (place.topic(first), place.topic(second)) == ("in.in1.bob", None)
+    add_sender(place.world, "in2", "joe")
+    place.settle()
+    assert place.topic(second) is None, "it is somebody else's"
+    add_sender(place.world, "in2", "bob")
+    place.settle()
+    assert place.topic(second) == "in.in2.bob"
+
+
+def test_all_users_of_a_shared_stream_write_its_one_topic(place: Place) -> None:
+    place.world.member("joe", "R")
+    place.world.grant("R", "SEND", "stream in2")
+    add_sender(place.world, "in2", None)
+    accesses = [place.access(user, "stream in2", kind="send") for user in ("bob", "joe")]
+    place.settle()
+    assert [place.topic(access) for access in accesses] == ["in.in2.shared"] * 2
 
 
 def test_a_quarantine_needs_all_that_the_stream_can_carry(place: Place) -> None:
