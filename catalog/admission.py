@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sized
 
 from sqlalchemy import and_, func, select
@@ -83,17 +84,23 @@ def require_senders(
 
 def ingesting(session: Session) -> int:
     """How many tasks ingest takes: each topic of a sender, and one at least of each stream."""
+    return sum(ingesting_by_group(session).values())
+
+
+def ingesting_by_group(session: Session) -> Counter[int]:
+    """How many tasks each group of ingest takes."""
+    counted = (SenderRow.stream_id == StreamRow.object_id, SenderRow.state != SenderState.GONE)
     of_each = (
-        select(StreamRow.partitions, func.count(SenderRow.id))
+        select(StreamRow.ingest_group, StreamRow.partitions, func.count(SenderRow.id))
         .join(Object, Object.id == StreamRow.object_id)
-        .outerjoin(
-            SenderRow,
-            and_(SenderRow.stream_id == StreamRow.object_id, SenderRow.state != SenderState.GONE),
-        )
+        .outerjoin(SenderRow, and_(*counted))
         .where(Object.removed_at.is_(None))
-        .group_by(StreamRow.object_id, StreamRow.partitions)
+        .group_by(StreamRow.object_id, StreamRow.ingest_group, StreamRow.partitions)
     )
-    return sum(partitions * max(1, senders) for partitions, senders in session.execute(of_each))
+    found: Counter[int] = Counter()
+    for group, partitions, senders in session.execute(of_each):
+        found[group] += partitions * max(1, senders)
+    return found
 
 
 def _querying(session: Session) -> int:

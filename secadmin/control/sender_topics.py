@@ -88,4 +88,4 @@ def _take(row: SenderRow) -> None:
 
 def _names(session: orm.Session, streams: Collection[int]) -> dict[int, str]:
     query = select(Object.id, Object.name).where(Object.id.in_(streams))
-    return dict(session.execute(query).tuples().all())
+    return {row.id: row.name for row in session.execute(query)}

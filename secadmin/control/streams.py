@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import func, select
 
+from catalog.admission import ingesting_by_group
 from catalog.errors import Conflict, InvalidInput
 from catalog.functions import DECLARABLE_FUNCTIONS
 from catalog.label import Label
@@ -266,13 +267,8 @@ def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema)
 
 
 def _group(work: Work, partitions: int) -> int:
-    """The ingest group with the most streams that still has room, or a new one."""
-    loads = work.session.execute(
-        select(StreamRow.ingest_group, func.sum(StreamRow.partitions))
-        .join(Object, Object.id == StreamRow.object_id)
-        .where(Object.removed_at.is_(None))
-        .group_by(StreamRow.ingest_group)
-    ).all()
+    """The ingest group with the most tasks that still has room, or a new one."""
+    loads = ingesting_by_group(work.session).items()
     room = [(load, group) for group, load in loads if load + partitions <= PARTITIONS_A_GROUP]
     if room:
         return max(room)[1]
