@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Container, Mapping, Sized
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
 from catalog.balance import balanced
@@ -12,8 +13,9 @@ from catalog.checked_plan import CheckedPlan
 from catalog.engines import FIRST
 from catalog.errors import Conflict, InvalidInput
 from catalog.limits import Limits
-from catalog.models import Assignment, Object, OutputRow, QueryRow, StreamRow
+from catalog.models import Assignment, Object, OutputRow, QueryRow, SenderRow, StreamRow
 from catalog.plan import Plan, source_nodes
+from catalog.sender_state import SenderState
 
 
 def require_admissible(checked: CheckedPlan, limits: Limits) -> None:
@@ -79,15 +81,61 @@ def taken_slots(
 
 def require_ingest_slots(session: Session, wanted: int, limits: Limits) -> None:
     """Raise Conflict where ingest has no room for a stream of so many partitions."""
-    live = (
-        select(func.sum(StreamRow.partitions))
-        .join(Object, Object.id == StreamRow.object_id)
-        .where(Object.removed_at.is_(None))
-    )
-    taken = session.scalar(live) or 0
+    taken = ingesting(session)
     if taken + wanted > limits.slots:
         raise Conflict(
             f"ingest is full: the stream takes {wanted} tasks, one for each of its partitions, and "
             f"{max(0, limits.slots - taken)} of {limits.slots} are free; remove a stream first, or "
             "ask for fewer partitions"
         )
+
+
+def require_senders(
+    session: Session, streams: Collection[int], before: int, limits: Limits
+) -> None:
+    """Raise Conflict where a change gave senders to these streams for which there is no room.
+
+    Call it when the new rows are there; `before` is what `ingesting` was.
+    """
+    counts = (
+        select(Object.name, func.count())
+        .join(SenderRow, SenderRow.stream_id == Object.id)
+        .where(SenderRow.state == SenderState.ACTIVE, Object.id.in_(streams))
+        .group_by(Object.id, Object.name)
+        .having(func.count() > limits.senders)
+        .order_by(Object.name)
+    )
+    for name, count in session.execute(counts):
+        raise Conflict(
+            f"the stream {name} would have {count} senders, and may have {limits.senders}: let "
+            "fewer users SEND there, or add a stream with --senders shared, where all users write "
+            "one topic"
+        )
+    more = ingesting(session) - before
+    if more > 0 and before + more > limits.slots:
+        raise Conflict(
+            f"ingest is full: the new senders take {more} tasks, one for each partition of the "
+            f"stream, and {max(0, limits.slots - before)} of {limits.slots} are free; remove a "
+            "stream first, let fewer users SEND, or add a stream with --senders shared"
+        )
+
+
+def ingesting(session: Session) -> int:
+    """How many tasks ingest takes: each topic of a sender, and one at least of each stream."""
+    return sum(ingesting_by_group(session).values())
+
+
+def ingesting_by_group(session: Session) -> Counter[int]:
+    """How many tasks each group of ingest takes."""
+    counted = (SenderRow.stream_id == StreamRow.object_id, SenderRow.state != SenderState.GONE)
+    of_each = (
+        select(StreamRow.ingest_group, StreamRow.partitions, func.count(SenderRow.id))
+        .join(Object, Object.id == StreamRow.object_id)
+        .outerjoin(SenderRow, and_(*counted))
+        .where(Object.removed_at.is_(None))
+        .group_by(StreamRow.object_id, StreamRow.ingest_group, StreamRow.partitions)
+    )
+    found: Counter[int] = Counter()
+    for group, partitions, senders in session.execute(of_each):
+        found[group] += partitions * max(1, senders)
+    return found

@@ -17,12 +17,15 @@ class Limits:
     counted twice. `window_copies` is in how many windows of one query a tuple may be (size ÷
     slide, summed over its windows): each is state. `slots` are
     the tasks of one engine: each source of each running query takes one for each partition, in the
-    engine of the query; each partition of a stream takes one, in the engine of ingest.
+    engine of the query; each partition of a sender's topic takes one, in the engine of ingest, and
+    a stream counts for one sender at least. So many `senders` with topics of their own may one
+    stream have.
     """
 
     sources: int = 64
     window_copies: int = 60
     slots: int = 256
+    senders: int = 16
 
 
 _Table = TypeVar("_Table")

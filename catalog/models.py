@@ -159,7 +159,10 @@ class SchemaRow(Base):
 
 
 class StreamRow(Base):
-    """A source stream: its encoded Relation and RecordFormat. None of it changes after creation."""
+    """A source stream: its encoded Relation and RecordFormat. None of it changes after creation.
+
+    All users write one topic where it is `shared`; elsewhere each has a topic of its own.
+    """
 
     __tablename__ = "streams"
     object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
@@ -169,7 +172,26 @@ class StreamRow(Base):
     max_ahead_ms: Mapped[int]
     max_bytes: Mapped[int]
     partitions: Mapped[int]
+    shared: Mapped[bool]
     ingest_group: Mapped[int] = mapped_column(index=True)
+
+
+class SenderRow(Base):
+    """A user who may send to a stream, and its topic there (`catalog.sender_state`).
+
+    `user_id` is None for the topic that all users of a shared stream write. The id is never given
+    again: it stands in the origins of tuples. The topic is there since `opened_at`, and deleted
+    since `removed_at`.
+    """
+
+    __tablename__ = "senders"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    stream_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
+    topic: Mapped[str] = mapped_column(String(160), unique=True)
+    state: Mapped[str] = mapped_column(String(16), index=True)
+    opened_at: Mapped[datetime | None]
+    removed_at: Mapped[datetime | None]
 
 
 class QueryRow(Base):

@@ -14,12 +14,20 @@ from catalog.plan import Plan, sources
 from catalog.plan_json import encode
 from catalog.record_format import USUAL, RecordFormat
 from catalog.relation import Relation
-from catalog.topics import in_topic, lab_topic, quarantine_topic
+from catalog.topics import lab_topic, quarantine_topic
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who may write a topic, and nobody else: by its id ingest names the origins of tuples."""
+
+    id: int
+    topic: str
 
 
 @dataclass(frozen=True, slots=True)
 class IngestStream:
-    """One stream of an ingest run: every valid record of in.<name> gets `label`.
+    """One stream of an ingest run: every valid record of its senders' topics gets `label`.
 
     A record larger than `max_bytes`, or whose event time is more than `max_ahead_ms` ahead of
     when the broker took it, goes to quarantine. Its topics in. and lab. have so many `partitions`;
@@ -32,6 +40,7 @@ class IngestStream:
     max_bytes: int
     record_format: RecordFormat = USUAL
     partitions: int | None = None
+    senders: tuple[Sender, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +114,9 @@ class RunReport:
     counted: Mapping[str, int] = field(default_factory=dict)
 
 
-def stream_topics(stream: str) -> tuple[str, str, str]:
-    """The topics of a stream: where it comes in, labelled, and what is refused."""
-    return in_topic(stream), lab_topic(stream), quarantine_topic(stream)
+def stream_topics(stream: str) -> tuple[str, str]:
+    """The topics of a stream besides its senders': labelled, and what is refused."""
+    return lab_topic(stream), quarantine_topic(stream)
 
 
 def topics_of(run: Run | None) -> frozenset[str]:
@@ -115,7 +124,8 @@ def topics_of(run: Run | None) -> frozenset[str]:
     if run is None:
         return frozenset()
     if isinstance(run, IngestRun):
-        return frozenset(t for s in run.streams for t in stream_topics(s.relation.name))
+        written = (t for s in run.streams for t in stream_topics(s.relation.name))
+        return frozenset({*written, *(sender.topic for s in run.streams for sender in s.senders)})
     read = (relation.topic for relation in sources(run.plan))
     return frozenset({*read, lab_topic(run.output.name), *(cls.topic for cls in run.classes)})
 
@@ -128,7 +138,7 @@ def fingerprint(run: Run) -> str:
             [
                 [
                     *(encode(s.relation), encode(s.label), s.max_ahead_ms, s.max_bytes),
-                    encode(s.record_format),
+                    *(encode(s.record_format), [[each.id, each.topic] for each in s.senders]),
                 ]
                 for s in run.streams
             ],

@@ -1,4 +1,4 @@
-"""Who may SEND by any role, active or not, and so is not shown a declared aggregate.
+"""Who may SEND by any role, active or not: who has a topic, and is not shown a declared aggregate.
 
 Who has sent all tuples of a group but one computes that one from the group's aggregate. Tuples do
 not say who sent them, so whoever may send, in whatever session, does not read by READ AGGREGATE.
@@ -13,7 +13,7 @@ from sqlalchemy import CTE, ColumnElement, Select, and_, bindparam, orm, select
 from sqlalchemy.orm import aliased
 
 from catalog.category_kind import CategoryKind
-from catalog.models import CategoryRow, Grant, Membership, Object, Role, Seniority
+from catalog.models import CategoryRow, Grant, Membership, Object, Role, Seniority, StreamRow
 from catalog.permission import Permission
 from catalog.roles import juniors_of, seniors_of
 
@@ -50,8 +50,32 @@ def _sending(held: CTE) -> Select[int, int, str]:
     )
 
 
+def _with_own_topics() -> Select[int, int]:
+    """(stream, user) of all who may send to a stream on which each sender has its own topic."""
+    granted = (
+        select(Grant.object_id, Grant.role_id)
+        .join(StreamRow, StreamRow.object_id == Grant.object_id)
+        .join(Object, Object.id == Grant.object_id)
+        .where(Grant.permission == Permission.SEND, ~StreamRow.shared, Object.removed_at.is_(None))
+        .cte("sending", recursive=True)
+    )
+    roles = granted.union(
+        select(granted.c.object_id, Seniority.senior_id).join(
+            Seniority, Seniority.junior_id == granted.c.role_id
+        )
+    )
+    members = select(roles.c.object_id, Membership.user_id)
+    return members.join(Membership, Membership.role_id == roles.c.role_id).distinct()
+
+
 # Statements are made once: making one takes longer than running it.
 _SENDING = _sending(_held(Membership.user_id.in_(bindparam("users"))))
+_WITH_OWN_TOPICS = _with_own_topics()
+
+
+def with_own_topics(session: orm.Session) -> frozenset[tuple[int, int]]:
+    """(stream, user) for each user that is to have a topic of its own in a stream. One query."""
+    return frozenset((stream, user) for stream, user in session.execute(_WITH_OWN_TOPICS))
 
 
 def sent_to(session: orm.Session, users: Iterable[int]) -> Mapping[int, Mapping[int, str]]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+VERSION_HEADER = "version"
 LABEL_HEADER = "label"
+SENDER_HEADER = "sender"
 ID_HEADER = "id"
 FENCE_HEADER = "fence"
 REASON_HEADER = "reason"
+
+WIRE_VERSION = 2
+"""The version of what stands in lab.*: a record of another version is not read."""
 
 HEAD_TOPIC = "audit.head"
 """Where the audit log's heads are kept."""
 
 
-def in_topic(stream: str) -> str:
-    """Where senders write a stream's tuples, as JSON."""
-    return f"in.{stream}"
+def in_topic(stream: str, name: str) -> str:
+    """Where one sender of a stream writes its tuples, as JSON; the name is random."""
+    return f"in.{stream}.{name}"
 
 
 def lab_topic(relation: str) -> str:

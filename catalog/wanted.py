@@ -25,6 +25,7 @@ from catalog.models import (
     OutputRow,
     QueryRow,
     RunStatus,
+    SenderRow,
     StreamRow,
     TopicFault,
     Withdrawal,
@@ -42,8 +43,10 @@ from catalog.runs import (
     QueryRun,
     Run,
     RunReport,
+    Sender,
     fingerprint,
 )
+from catalog.sender_state import is_ingested
 from catalog.store import GENERATION_ID
 from catalog.stored_form import from_stored
 from catalog.topics import quarantine_topic
@@ -199,13 +202,25 @@ def _ingest_runs(session: Session, sources: Mapping[int, int]) -> Iterable[Inges
         .where(Object.removed_at.is_(None))
         .order_by(StreamRow.ingest_group, StreamRow.object_id)
     )
+    senders = _senders(session)
     for group, rows in groupby(session.scalars(query), key=lambda row: row.ingest_group):
-        streams = tuple(s for row in rows if (s := _ingest_stream(row, sources)) is not None)
+        found = (_ingest_stream(row, sources, senders.get(row.object_id, ())) for row in rows)
+        # A stream to which nobody may send has no topic to be read.
+        streams = tuple(s for s in found if s is not None and s.senders)
         if streams:
             yield IngestRun(ingest_run_name(group), streams)
 
 
-def _ingest_stream(row: StreamRow, sources: Mapping[int, int]) -> IngestStream | None:
+def _senders(session: Session) -> Mapping[int, tuple[Sender, ...]]:
+    """stream id -> those whose topics are read."""
+    query = select(SenderRow).where(is_ingested()).order_by(SenderRow.stream_id, SenderRow.id)
+    by_stream = groupby(session.scalars(query), key=lambda row: row.stream_id)
+    return {id_: tuple(Sender(row.id, row.topic) for row in rows) for id_, rows in by_stream}
+
+
+def _ingest_stream(
+    row: StreamRow, sources: Mapping[int, int], senders: tuple[Sender, ...]
+) -> IngestStream | None:
     relation = from_stored(Relation, row.relation)
     if relation.public:
         label = PUBLIC
@@ -215,7 +230,8 @@ def _ingest_stream(row: StreamRow, sources: Mapping[int, int]) -> IngestStream |
         # Without its category a stream's tuples would be public; so none flows.
         return None
     written = from_stored(RecordFormat, row.record_format)
-    return IngestStream(relation, label, row.max_ahead_ms, row.max_bytes, written, row.partitions)
+    ahead_ms, size = row.max_ahead_ms, row.max_bytes
+    return IngestStream(relation, label, ahead_ms, size, written, row.partitions, senders)
 
 
 def _query_runs(

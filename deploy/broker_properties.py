@@ -23,6 +23,8 @@ _SMALL_NODE = {
     "transaction.state.log.num.partitions": "5",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
+    # What is written in a transaction waits for its end, and so do the records behind it.
+    "transaction.max.timeout.ms": "60000",
     "share.coordinator.state.topic.num.partitions": "5",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",

@@ -20,6 +20,7 @@ from catalog.errors import InvalidInput, PlatformError, Unavailable
 from catalog.pulse import ALONE_S
 from catalog.settings import Settings
 from catalog.store import Catalog
+from secfilter.after_commit import Drains
 from secfilter.catalog_ledger import CatalogLedger
 from secfilter.checkpoint import Checkpoints
 from secfilter.engine_process import end_with, engine_process
@@ -132,11 +133,13 @@ class EngineProcess:
         own, kafka = self._settings.secfilter, self._settings.kafka
         positions = Positions(kafka.client_config(kafka.secfilter))
         watch = TopicWatch(positions.partitions)
+        ledger = self._ledger
         engine = Engine(
             spark=spark,
             kafka=kafka_options(kafka, self._folder / ".kafka"),
             positions=positions,
             note_anew=watch.note_anew,
+            drains=Drains(ledger.draining, ledger.drained, ledger.still_read),
             checkpoints=Checkpoints(own.checkpoints),
             id_key=own.id_key_file.read_text().strip(),
             pace=pace_of(own.options),

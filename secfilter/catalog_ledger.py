@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from catalog import trials
 from catalog.pulse import beat
 from catalog.runs import Run, RunReport
+from catalog.sender_state import draining, report_drained, still_read
 from catalog.store import Catalog
 from catalog.wanted import (
     forget_runs,
@@ -78,6 +79,21 @@ class CatalogLedger:
         """Write what a run does."""
         with self._catalog.bookkeeping() as session:
             report_status(session, report, self._catalog.clock())
+
+    def draining(self) -> frozenset[int]:
+        """The senders that may not send any more, and of which there may be something left."""
+        with self._catalog.read() as session:
+            return draining(session)
+
+    def still_read(self, senders: Collection[int]) -> frozenset[int]:
+        """Which of the senders are not gone."""
+        with self._catalog.read() as session:
+            return still_read(session, senders)
+
+    def drained(self, senders: Collection[int]) -> None:
+        """Write that all that these sent is taken."""
+        with self._catalog.bookkeeping() as session:
+            report_drained(session, senders)
 
     def faults(self, faults: Mapping[str, str]) -> None:
         """Write which topics are not what the catalog says."""

@@ -50,6 +50,10 @@ class Checkpoint:
         read = _read_offsets(self.spark / "offsets" / str(max(batches)))
         return {**(self.start or {}), **read}
 
+    def last_commit(self) -> int:
+        """The number of the last committed batch, -1 before the first."""
+        return max(_numbers(self.spark / "commits"), default=-1)
+
     def clear_cut_off(self) -> None:
         """Take away what a write of a first batch left that was cut off by a crash or a stop.
 
@@ -86,10 +90,10 @@ class Checkpoints:
         home = _private(self.root / _folder_name(run))
         number = max((int(p.name) for p in home.iterdir() if p.name.isdecimal()), default=0) + 1
         folder = _private(home / str(number))
-        _write(folder / _START, json.dumps(start))
+        replace_file(folder / _START, json.dumps(start))
         # Last and at once: a generation is there with its start, or not at all.
         made = {"generation": number, "shape": shape, "owners": dict(owners or {})}
-        _write(home / _CURRENT, json.dumps(made))
+        replace_file(home / _CURRENT, json.dumps(made))
         return Checkpoint(folder, _start_of(folder), owners or {})
 
     def lock_file(self, run: str) -> Path:
@@ -139,7 +143,7 @@ def _private(folder: Path) -> Path:
     return folder
 
 
-def _write(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
     """Replace the file at once, and for good: a crash leaves the old or the new one."""
     fresh = path.with_name(path.name + ".new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

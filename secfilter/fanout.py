@@ -17,7 +17,7 @@ from catalog.topics import ID_HEADER, LABEL_HEADER
 from secfilter.columns import ID, attribute
 from secfilter.compiler import Compiled
 from secfilter.expressions import finite
-from secfilter.lab import encode_label, encode_value, headers, label_word
+from secfilter.lab import encode_label, encode_value, headers, lab_headers, label_word
 
 _TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 _ID_DIGITS = 32
@@ -89,7 +89,7 @@ def _delivered(made: DataFrame, run: QueryRun, conditions: dict[str, Column]) ->
         inside = fn.col(_TOPIC) == fn.lit(run.output.topic)
         # Not the lineage: it holds a window's keys, and grows from query to query.
         key, value = fn.when(inside, fn.col(_KEYED)), fn.when(inside, fn.col(_LAB)).otherwise(value)
-        marks = fn.when(inside, headers(wire)).otherwise(marks)
+        marks = fn.when(inside, lab_headers(fn.col(_LABEL))).otherwise(marks)
     return addressed.select(_TOPIC, key.alias("key"), value.alias("value"), marks.alias("headers"))
 
 

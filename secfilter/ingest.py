@@ -1,9 +1,10 @@
-"""Ingest: records of in.<stream> are checked, labelled and written to lab.<stream> (004 §3.2).
+"""Ingest: records of senders' topics are checked, labelled and written to lab (004 §3.2).
 
-What does not fit the stream's schema goes to quarantine.<stream> as it came, with the reason; what
-is larger than that topic takes leaves its key and value behind, and says how large they were. One
-Spark query serves a group of streams: what differs from stream to stream is looked up by the topic,
-what differs from schema to schema is a CASE (`secfilter.stream_group`).
+The topic of a record says who sent it: nothing in the record does. What does not fit the stream's
+schema goes to quarantine.<stream> as it came, with the reason; what is larger than that topic takes
+leaves its key and value behind, and says how large they were. One Spark query serves a group of
+streams: what differs from stream to stream is looked up by the topic, what differs from schema to
+schema is a CASE (`secfilter.stream_group`).
 """
 
 from __future__ import annotations
@@ -15,15 +16,14 @@ from pyspark.sql import functions as fn
 
 from catalog.runs import IngestRun
 from catalog.topics import (
-    LABEL_HEADER,
     REASON_HEADER,
-    in_topic,
+    SENDER_HEADER,
     lab_topic,
     quarantine_topic,
 )
 from secfilter import quick_json, strict_json, texts, times
 from secfilter.fanout import DEFAULT_MAX_BYTES
-from secfilter.lab import headers
+from secfilter.lab import headers, lab_headers
 from secfilter.refusal import (
     FAULTY,
     QUICK,
@@ -35,21 +35,21 @@ from secfilter.refusal import (
     times_of,
     words,
 )
-from secfilter.stream_group import KIND, STREAM, Kind, StreamGroup, is_kind
+from secfilter.stream_group import KIND, SENDER, STREAM, Kind, StreamGroup, is_kind
 from secfilter.strict_json import Envelope
 
-# stream -> partition -> the newest offset of in.<stream> that lab.<stream> holds.
-Newest = Mapping[str, Mapping[int, int]]
+# Id of a sender -> partition -> the newest offset of its topic that lab.<stream> may hold.
+Newest = Mapping[int, Mapping[int, int]]
 _REFUSED, _REASON = "__refused", "__reason"
 # What the quick reading makes of the text; what the strict one makes of it.
 _DENSE, _APART, _JSON = "__dense", "__apart", "__json"
 _RAW = ("key", "value", "partition", "offset", "timestamp")
-_READ = (*_RAW, STREAM, KIND)
+_READ = (*_RAW, SENDER, STREAM, KIND)
 
 
 def in_topics(run: IngestRun) -> list[str]:
     """The topics that the run reads."""
-    return [in_topic(stream.relation.name) for stream in run.streams]
+    return [sender.topic for stream in run.streams for sender in stream.senders]
 
 
 def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
@@ -74,7 +74,8 @@ def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
 
 
 def _parsed(records: DataFrame, group: StreamGroup, envelope: Envelope) -> DataFrame:
-    numbered = records.select(*_RAW, group.number(fn.col("topic")).alias(STREAM))
+    sent = records.select(*_RAW, group.sender(fn.col("topic")).alias(SENDER))
+    numbered = sent.select("*", group.stream().alias(STREAM))
     known = numbered.select("*", group.kind().alias(KIND))
     # What is too large is not even looked at.
     text = fn.when(
@@ -139,15 +140,17 @@ def _faulty_time(kind: Kind) -> Column:
 
 def _repeated(group: StreamGroup, newest: Newest) -> Column:
     """Whether a valid record is in its lab topic already."""
-    held = group.by_partition(lambda s: newest.get(s.relation.name, {}))
+    held = group.by_partition(lambda sender: newest.get(sender.id, {}))
     return ~fn.col(_REFUSED) & fn.coalesce(fn.col("offset") <= held, fn.lit(False))
 
 
 def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
     valid = ~fn.col(_REFUSED)
     place = {name: fn.col(name).cast("string") for name in ("partition", "offset")}
-    origin = fn.concat_ws(":", place["partition"], place["offset"])
-    accepted = group.each(lambda s: headers((LABEL_HEADER, fn.lit(s.label.to_wire()))))
+    sender = group.sender_id()
+    origin = fn.concat_ws(":", sender, place["partition"], place["offset"])
+    label = group.each(lambda s: s.label.to_wire())
+    accepted = lab_headers(label, (SENDER_HEADER, sender))
     size = fn.coalesce(fn.octet_length("key"), fn.lit(0)) + fn.coalesce(
         fn.octet_length("value"), fn.lit(0)
     )
@@ -155,6 +158,7 @@ def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
     kept = size <= fn.lit(DEFAULT_MAX_BYTES)
     why = (
         (REASON_HEADER, fn.col(_REASON)),
+        (SENDER_HEADER, sender),
         *place.items(),
         ("timestamp", fn.unix_millis("timestamp").cast("string")),
     )

@@ -26,9 +26,12 @@ class KafkaOptions:
     connection: Mapping[str, str]
 
     def source(
-        self, topics: Sequence[str], starting: Offsets | None = None, *, headers: bool = True
+        self, topics: Sequence[str], starting: Offsets | None = None, *, sent: bool = False
     ) -> dict[str, str]:
-        """Options of a streaming source over `topics`, with the records' headers or without.
+        """Options of a streaming source over `topics`: labelled ones, or those that are `sent` to.
+
+        A sender's headers say nothing, and reading them takes time. Of what it wrote in
+        transactions, what is committed is read.
 
         `starting` is {topic: {partition: offset}} for all partitions, used when there is no
         checkpoint yet; without it the topics are read from their beginning.
@@ -38,7 +41,8 @@ class KafkaOptions:
             **self.connection,
             "subscribe": ",".join(topics),
             "startingOffsets": start,
-            "includeHeaders": str(headers).lower(),
+            "includeHeaders": str(not sent).lower(),
+            **({"kafka.isolation.level": "read_committed"} if sent else {}),
             "groupIdPrefix": GROUP_PREFIX,
             # A gap in a labelled topic is told (the query fails), never skipped.
             "failOnDataLoss": "true",

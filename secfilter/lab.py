@@ -1,8 +1,9 @@
 """Labelled topics (lab.*): what stands in their records, read and written as columns.
 
-The value is the attributes in schema order, separated by U+001F; NULL is U+001E alone. The label
-is the first header, the key is the origin: what the tuple was made of. Ingest and expressions keep
-both characters out of every string.
+The value is the attributes in schema order, separated by U+001F; NULL is U+001E alone. Ingest and
+expressions keep both characters out of every string. The first header is the version of this form,
+the second one the label; a stream's tuple has its sender behind them. The key is the origin: what
+the tuple was made of.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from pyspark.sql import functions as fn
 from catalog.label import Label
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
-from catalog.topics import LABEL_HEADER
+from catalog.topics import LABEL_HEADER, VERSION_HEADER, WIRE_VERSION
 from secfilter.columns import ID, attribute, label_column, words_of
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
 _VALID = "__valid"
+_VERSION = str(WIRE_VERSION)
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 
 
@@ -61,9 +63,18 @@ def _decode_attribute(text: Column, target: Attribute) -> Column:
 
 
 def label_text(headers: Column) -> Column:
-    """The text of the first header, NULL where there is none or it is no label."""
-    first = fn.get(headers, fn.lit(0))
-    return fn.when(first["key"] == fn.lit(LABEL_HEADER), first["value"].cast("string"))
+    """The text of the label, NULL where there is none or the record is of another version."""
+    version, label = fn.get(headers, fn.lit(0)), fn.get(headers, fn.lit(1))
+    known = (version["key"] == fn.lit(VERSION_HEADER)) & (
+        version["value"] == fn.lit(_VERSION).cast("binary")
+    )
+    is_label = label["key"] == fn.lit(LABEL_HEADER)
+    return fn.when(known & is_label, label["value"].cast("string"))
+
+
+def lab_headers(label: Column, *more: tuple[str, Column]) -> Column:
+    """The headers of a record of a labelled topic, with its label's text."""
+    return headers((VERSION_HEADER, fn.lit(_VERSION)), (LABEL_HEADER, label), *more)
 
 
 def headers(*pairs: tuple[str, Column]) -> Column:

@@ -10,14 +10,15 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from catalog.errors import Unavailable
+from catalog.origin import Origin, origin_of
 from catalog.topics import lab_topic
 from secfilter.kafka_options import EARLIEST, GROUP_PREFIX, Offsets
 
 _TIMEOUT_S = 10.0
-# How many records from a partition's end are looked at for an origin.
-_TAIL = 16
+_AT_ONCE = 1_000
 # No group is used, and the account needs no right to one; the client asks for it all the same.
 _NO_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
+_UNCOMMITTED = {"isolation.level": "read_uncommitted"}
 _NO_TOPIC = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
@@ -69,22 +70,53 @@ class Positions:
             raise Unavailable("Kafka does not know yet which topics there are")
         return {name: len(t.partitions) for name, t in found.items() if t.error is None}
 
-    def ends(self, topic: str) -> dict[int, int]:
-        """The offset that the next record of each partition will get. Raises Unavailable."""
-        with self._consumer() as consumer:
-            return {p: _end(consumer, topic, p) for p in _partitions(consumer, topic)}
+    def ends(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+        """The offset that the next record of each partition will get, by topic.
 
-    def newest_origins(self, streams: Iterable[str]) -> dict[str, dict[int, int]]:
-        """stream -> in partition -> the newest in offset that lab.<stream> holds.
-
-        Raises Unavailable where that cannot be said: to write without knowing could repeat tuples.
+        In a topic with an open transaction it is the offset of that. Raises Unavailable.
         """
         with self._consumer() as consumer:
-            return {stream: _newest(consumer, lab_topic(stream)) for stream in streams}
+            return {topic: _ends(consumer, topic) for topic in topics}
+
+    def raw_ends(self, topic: str) -> dict[int, int]:
+        """As `ends` of the topic, behind all open transactions. Raises Unavailable."""
+        with self._consumer(**_UNCOMMITTED) as consumer:
+            return _ends(consumer, topic)
+
+    def next_tuples(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
+        """partition -> where behind its offset the next committed record stands.
+
+        Where there is none, it is the end, or the first record of an open transaction. Raises
+        Unavailable.
+        """
+        with self._consumer(**{"enable.partition.eof": True}) as consumer:
+            return {
+                partition: _next(consumer, TopicPartition(topic, partition, offset))
+                for partition, offset in offsets.items()
+            }
+
+    def newest_origins(
+        self, streams: Iterable[str], since: Offsets | None = None
+    ) -> dict[int, dict[int, int]]:
+        """Id of a sender -> partition -> the newest offset that lab.<stream> holds of it.
+
+        Lab topics are read from the offsets in `since` on, others from their beginnings. Raises
+        Unavailable where it cannot be said: to write without knowing could repeat tuples.
+        """
+        found: dict[int, dict[int, int]] = {}
+        with self._consumer() as consumer:
+            for stream in streams:
+                topic = lab_topic(stream)
+                for origin in _origins(consumer, topic, (since or {}).get(topic, {})):
+                    of_sender = found.setdefault(origin.sender, {})
+                    of_sender[origin.partition] = max(
+                        origin.offset, of_sender.get(origin.partition, origin.offset)
+                    )
+        return found
 
     @contextmanager
-    def _consumer(self) -> Iterator[Consumer]:
-        consumer = Consumer(self._config)
+    def _consumer(self, **more: object) -> Iterator[Consumer]:
+        consumer = Consumer({**self._config, **more})
         try:
             yield consumer
         except KafkaException as error:
@@ -117,59 +149,62 @@ def _end(consumer: Consumer, topic: str, partition: int) -> int:
     return int(high)
 
 
-def _newest(consumer: Consumer, topic: str) -> dict[int, int]:
-    found = {}
-    for partition in _partitions(consumer, topic):
-        place = TopicPartition(topic, partition)
-        low, high = consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
-        origin = _newest_in(consumer, place, low, high)
-        if origin is not None:
-            found[partition] = origin
-    return found
+def _ends(consumer: Consumer, topic: str) -> dict[int, int]:
+    return {p: _end(consumer, topic, p) for p in _partitions(consumer, topic)}
 
 
-def _newest_in(consumer: Consumer, place: TopicPartition, low: int, high: int) -> int | None:
-    """The newest origin of a partition, None of an empty one."""
-    end = high
-    while end > low:
-        begin = max(low, end - _TAIL)
-        origins = [
-            origin
-            for message in _records(consumer, place, begin, end)
-            if (origin := _origin(message, place.partition)) is not None
-        ]
-        if origins:
-            return max(origins)
-        end = begin
-    return None
-
-
-def _records(consumer: Consumer, place: TopicPartition, begin: int, end: int) -> Iterator[Message]:
-    """The records from `begin` up to `end`, or as many as are still there."""
-    consumer.assign([TopicPartition(place.topic, place.partition, begin)])
+def _next(consumer: Consumer, place: TopicPartition) -> int:
+    """The offset of the next committed record, or of the end."""
+    consumer.assign([place])
     deadline = time.monotonic() + _TIMEOUT_S
     try:
         while time.monotonic() < deadline:
             message = consumer.poll(0.1)
-            if message is None:
+            offset = None if message is None else message.offset()
+            if message is None or offset is None:
                 continue
-            if (error := message.error()) is not None:
-                if error.code() == _NO_GROUP:
-                    continue
+            error = message.error()
+            if error is None or error.code() == KafkaError._PARTITION_EOF:
+                return offset
+            if error.code() != _NO_GROUP:
                 raise KafkaException(error)
-            yield message
-            offset = message.offset()
-            if offset is None or offset >= end - 1:
-                return
-        raise Unavailable(f"the end of {place.topic} could not be read in time")
+        raise Unavailable(f"the topic {place.topic} could not be read in time")
     finally:
         consumer.unassign()
 
 
-def _origin(message: Message, partition: int) -> int | None:
-    """The in offset in the record's key, if the record came from that in partition."""
-    key = message.key()
-    if not isinstance(key, bytes):
-        return None
-    source, _, offset = key.decode("ascii", "replace").partition(":")
-    return int(offset) if source == str(partition) and offset.isdecimal() else None
+def _origins(consumer: Consumer, topic: str, since: Mapping[str, int]) -> Iterator[Origin]:
+    for partition in _partitions(consumer, topic):
+        place = TopicPartition(topic, partition)
+        low, high = consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
+        noted = since.get(str(partition), low)
+        # A topic that ends before what was noted was made anew.
+        begin = max(low, noted) if noted <= high else low
+        for message in _records(consumer, place, begin, high):
+            origin = origin_of(message.key())
+            # A lab partition holds what came in the partition of the same number.
+            if origin is not None and origin.partition == partition:
+                yield origin
+
+
+def _records(consumer: Consumer, place: TopicPartition, begin: int, end: int) -> Iterator[Message]:
+    """The records from `begin` up to `end`, or as many as are still there."""
+    if begin >= end:
+        return
+    consumer.assign([TopicPartition(place.topic, place.partition, begin)])
+    deadline = time.monotonic() + _TIMEOUT_S
+    try:
+        while time.monotonic() < deadline:
+            for message in consumer.consume(_AT_ONCE, 0.1):
+                if (error := message.error()) is not None:
+                    if error.code() == _NO_GROUP:
+                        continue
+                    raise KafkaException(error)
+                yield message
+                deadline = time.monotonic() + _TIMEOUT_S
+                offset = message.offset()
+                if offset is None or offset >= end - 1:
+                    return
+        raise Unavailable(f"the end of {place.topic} could not be read in time")
+    finally:
+        consumer.unassign()

@@ -24,7 +24,9 @@ from catalog.reach import reach
 from catalog.relation import Relation
 from catalog.run_counts import LARGE, LATE, LOST, UNLABELLED, refused_kind
 from catalog.runs import IngestRun, QueryRun, Run, topics_of
-from catalog.topics import in_topic, lab_topic, quarantine_topic
+from catalog.topics import lab_topic, quarantine_topic
+from secfilter.after_commit import AfterCommit, Drains
+from secfilter.background import Task, in_thread
 from secfilter.checkpoint import Checkpoint, Checkpoints
 from secfilter.columns import words_of
 from secfilter.compiler import compile_plan
@@ -32,6 +34,7 @@ from secfilter.fanout import TOO_LARGE, fan_out
 from secfilter.ingest import Newest, in_topics, ingest
 from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets
 from secfilter.lab import read_lab
+from secfilter.lab_notes import carry_over, notes_of
 from secfilter.leftovers import Leftovers
 from secfilter.lock import FileLock, lock_run
 from secfilter.order import check_supported, in_order
@@ -66,6 +69,8 @@ class Engine:
     pace: Pace = field(default_factory=Pace)
     # Is told of topics that were made anew under their streams.
     note_anew: Callable[[Sequence[str]], object] = lambda _topics: None
+    # Says which senders are drained and is told of it.
+    drains: Drains = field(default_factory=Drains)
     # Run -> the producer of its latest query, and what that writes.
     writers: dict[str, Writer] = field(default_factory=dict)
 
@@ -102,7 +107,11 @@ class Engine:
             interval = f"{self.pace.microbatch_ms} milliseconds"
             return _started(writer.trigger(processingTime=interval))
         batch = f"{self.pace.real_time_ms(run, settled=settled)} milliseconds"
-        return _started(writer.trigger(realTime=batch))
+        query = _started(writer.trigger(realTime=batch))
+        if isinstance(run, IngestRun):
+            beside = AfterCommit(run, checkpoint, self.positions, self.drains)
+            in_thread(f"beside {run.name}", Task(lambda: beside.keep_up(lambda: query.isActive)))
+        return query
 
     def _checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
         """Where the run goes on, and how many records it has lost.
@@ -115,16 +124,26 @@ class Engine:
         if current is not None:
             current.clear_cut_off()
         known = self._known(run)
-        lost = self.positions.lost(known)
-        if current is not None and not lost:
+        passed = self.positions.lost(known)
+        if current is not None and not passed:
             return current, 0
+        lost = self.positions.lost(self._next_tuples(run, known)) if passed else 0
         if lost:
             _log.warning("%s: %d lost to retention before they were read", run.name, lost)
         owners = _owners(run)
         start = self.positions.starting(list(owners), known)
         aside, held = self._aside(run)
         start, owners = {**aside, **start}, {**held, **owners}
-        return self.checkpoints.renew(run.name, shape, start, owners), lost
+        before = self.checkpoints.previous(run.name)
+        renewed = self.checkpoints.renew(run.name, shape, start, owners)
+        if before is not None and isinstance(run, IngestRun):
+            carry_over(before, renewed)
+        return renewed, lost
+
+    def _next_tuples(self, run: Run, known: Offsets) -> Offsets:
+        """What retention took of transactions' ends, and of what was aborted, is no loss."""
+        before = self.checkpoints.previous(run.name)
+        return known if before is None else notes_of(before).behind_empty(known)
 
     def _aside(self, run: Run) -> tuple[Offsets, dict[str, int]]:
         """How far ingest had come in topics that it does not read now, with their owners.
@@ -135,6 +154,8 @@ class Engine:
         if before is None or not isinstance(run, IngestRun):
             return {}, {}
         held = {t: owner for t, owner in before.owners.items() if t not in _owners(run)}
+        still = set(self.drains.still_read(held.values())) if held else set()
+        held = {topic: owner for topic, owner in held.items() if owner in still}
         return {t: o for t, o in before.committed().items() if t in held}, held
 
     def _known(self, run: Run) -> Offsets:
@@ -149,10 +170,11 @@ class Engine:
 
     def _frame(self, run: Run, checkpoint: Checkpoint) -> DataFrame:
         if isinstance(run, IngestRun):
-            newest = self.positions.newest_origins(s.relation.name for s in run.streams)
-            self._require_old_topics(newest)
-            # A sender's headers say nothing, and reading them takes time.
-            records = self._records(in_topics(run), checkpoint, headers=False)
+            noted = notes_of(checkpoint).ends_at(checkpoint.last_commit())
+            streams = (stream.relation.name for stream in run.streams)
+            newest = self.positions.newest_origins(streams, noted)
+            self._require_old_topics(run, newest, checkpoint.committed())
+            records = self._records(in_topics(run), checkpoint, sent=True)
             return _counting_refused(ingest(records, run, newest), run)
         count = 0
 
@@ -170,33 +192,37 @@ class Engine:
             compiled = replace(compiled, frame=ordered)
         return fan_out(compiled, run, self.id_key)
 
-    def _require_old_topics(self, newest: Newest) -> None:
-        """Raise Unavailable where a topic was made anew under its stream, and tell of it.
+    def _require_old_topics(self, run: IngestRun, newest: Newest, committed: Offsets) -> None:
+        """Raise Unavailable where a topic was made anew under its sender, and tell of it.
 
         Its first records would have the origins of others, which stand in lab.<stream>, and would
         be taken for them.
         """
+        ends = self.positions.ends(in_topics(run))
         anew = [
-            in_topic(stream)
-            for stream, origins in newest.items()
-            if _is_behind(self.positions.ends(in_topic(stream)), origins)
+            topic
+            for topic, sender in _owners(run).items()
+            if _is_behind(ends[topic], newest.get(sender, {}), committed.get(topic, {}))
         ]
         if anew:
             self.note_anew(anew)
-            raise Unavailable("a topic was made anew; its stream is left out")
+            raise Unavailable("a topic was made anew; its sender is left out")
 
     def _records(
-        self, topics: list[str], checkpoint: Checkpoint, *, headers: bool = True
+        self, topics: list[str], checkpoint: Checkpoint, *, sent: bool = False
     ) -> DataFrame:
         # Spark wants offsets of exactly the topics that this source reads.
         start = {t: p for t, p in (checkpoint.start or {}).items() if t in topics}
-        options = self.kafka.source(topics, start, headers=headers)
+        options = self.kafka.source(topics, start, sent=sent)
         return self.spark.readStream.format("kafka").options(**options).load()
 
 
-def _is_behind(ends: Mapping[int, int], origins: Mapping[int, int]) -> bool:
+def _is_behind(
+    ends: Mapping[int, int], origins: Mapping[int, int], read: Mapping[str, int]
+) -> bool:
     """Whether a topic ends before what was once read of it."""
-    return any(ends.get(partition, 0) <= origin for partition, origin in origins.items())
+    in_lab = any(ends.get(partition, 0) <= origin for partition, origin in origins.items())
+    return in_lab or any(ends.get(int(partition), 0) < to for partition, to in read.items())
 
 
 def _counting_refused(records: DataFrame, run: IngestRun) -> DataFrame:
@@ -238,9 +264,9 @@ def _mode(run: Run) -> str:
 
 
 def _owners(run: Run) -> dict[str, int]:
-    """The topics that the run reads, each with the id of the stream or output that it is of."""
+    """The topics that the run reads, each with the id of the sender or relation that it is of."""
     if isinstance(run, IngestRun):
-        return {in_topic(s.relation.name): s.relation.object_id for s in run.streams}
+        return {sender.topic: sender.id for s in run.streams for sender in s.senders}
     return {relation.topic: relation.object_id for relation in sources(run.plan)}
 
 
@@ -249,7 +275,7 @@ def _first_offsets(run: Run) -> Offsets:
 
 
 def _shape(run: Run) -> str:
-    """What a checkpoint depends on: of an ingest run its streams, of a query plan and label words.
+    """What a checkpoint depends on: of an ingest run its senders, of a query plan and label words.
 
     So a new category in a word that there is already costs no state. The fan-out stands behind all
     state, so a query goes on from its checkpoint with other classes.

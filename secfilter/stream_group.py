@@ -14,12 +14,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from catalog.record_format import RecordFormat
-from catalog.runs import IngestStream
+from catalog.runs import IngestStream, Sender
 from catalog.schema import Schema
-from catalog.topics import in_topic
 
-# The record's stream and its kind, by their numbers in the group; NULL for no stream of the group.
-STREAM, KIND = "__stream", "__kind"
+# The record's sender, its stream and its kind, by their numbers in the group; NULL for none of it.
+SENDER, STREAM, KIND = "__sender", "__stream", "__kind"
 _NOTHING = -1
 
 
@@ -35,11 +34,13 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class StreamGroup:
-    """Streams, at least one, and the kinds that there are among them."""
+    """Streams, at least one, the kinds that there are among them, and all their senders."""
 
     streams: tuple[IngestStream, ...]
     kinds: tuple[Kind, ...]
     kind_numbers: tuple[int, ...]
+    senders: tuple[Sender, ...]
+    stream_numbers: tuple[int, ...]
 
     @classmethod
     def of(cls, streams: Sequence[IngestStream]) -> StreamGroup:
@@ -47,37 +48,52 @@ class StreamGroup:
         described = [(s.relation.schema, s.relation.event_time, s.record_format) for s in streams]
         numbers = {kind: number for number, kind in enumerate(dict.fromkeys(described))}
         kinds = tuple(Kind(number, *kind) for kind, number in numbers.items())
-        return cls(tuple(streams), kinds, tuple(numbers[kind] for kind in described))
+        each = [(sender, number) for number, s in enumerate(streams) for sender in s.senders]
+        return cls(
+            tuple(streams),
+            kinds,
+            tuple(numbers[kind] for kind in described),
+            tuple(sender for sender, _ in each),
+            tuple(number for _, number in each),
+        )
 
-    def number(self, topic: Column) -> Column:
-        """What is to be the column `STREAM` of a record of that topic."""
+    def sender(self, topic: Column) -> Column:
+        """What is to be the column `SENDER` of a record of that topic."""
         pairs = [
             fn.lit(part)
-            for number, stream in enumerate(self.streams)
-            for part in (in_topic(stream.relation.name), number)
+            for number, sender in enumerate(self.senders)
+            for part in (sender.topic, number)
         ]
         return fn.try_element_at(fn.create_map(*pairs), topic)
 
+    def stream(self) -> Column:
+        """What is to be the column `STREAM`."""
+        return _looked_up(self.stream_numbers, SENDER)
+
     def kind(self) -> Column:
         """What is to be the column `KIND`."""
-        return _looked_up(self.kind_numbers)
+        return _looked_up(self.kind_numbers, STREAM)
+
+    def sender_id(self) -> Column:
+        """The id of the record's sender, as text."""
+        return _looked_up([str(sender.id) for sender in self.senders], SENDER)
 
     def each(self, value: Callable[[IngestStream], int | str | Column]) -> Column:
         """The value of the record's stream."""
-        return _looked_up([value(stream) for stream in self.streams])
+        return _looked_up([value(stream) for stream in self.streams], STREAM)
 
     def of_kind(self, value: Callable[[Kind], str | Column]) -> Column:
         """The value of the record's kind. Nothing but a literal: it costs no code for each kind."""
         values = fn.array(*(fn.lit(value(kind)) for kind in self.kinds))
         return fn.get(values, fn.col(KIND))
 
-    def by_partition(self, values: Callable[[IngestStream], Mapping[int, int]]) -> Column:
-        """The value of the record's stream and partition, NULL or -1 where there is none."""
-        found = [values(stream) for stream in self.streams]
+    def by_partition(self, values: Callable[[Sender], Mapping[int, int]]) -> Column:
+        """The value of the record's sender and partition, NULL or -1 where there is none."""
+        found = [values(sender) for sender in self.senders]
         lists = [[of.get(p, _NOTHING) for p in range(max(of, default=0) + 1)] for of in found]
         # One text for all of them: they are numbers, and there are many.
         rows = ",".join(f"array({','.join(f'{value}L' for value in row)})" for row in lists)
-        return fn.get(fn.get(fn.expr(f"array({rows})"), fn.col(STREAM)), fn.col("partition"))
+        return fn.get(fn.get(fn.expr(f"array({rows})"), fn.col(SENDER)), fn.col("partition"))
 
     def by_kind(self, rule: Callable[[Kind], Column]) -> Column:
         """The rule of the record's kind."""
@@ -93,5 +109,5 @@ def is_kind(kind: Kind) -> Column:
     return fn.col(KIND) == fn.lit(kind.number)
 
 
-def _looked_up(values: Sequence[int | str | Column]) -> Column:
-    return fn.get(fn.array(*(fn.lit(value) for value in values)), fn.col(STREAM))
+def _looked_up(values: Sequence[int | str | Column], by: str) -> Column:
+    return fn.get(fn.array(*(fn.lit(value) for value in values)), fn.col(by))

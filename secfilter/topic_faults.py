@@ -1,7 +1,7 @@
 """What runs without the topics that are not what the catalog says.
 
-A stream whose topic was deleted or got partitions by hand is taken out of its group, and a query
-over it or with such a topic stands still; all else goes on.
+A sender whose topic was deleted or got partitions by hand is left out, and so is a stream with such
+a topic; a query over it or with such a topic stands still; all else goes on.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from catalog.runs import IngestRun, QueryRun, Run, stream_topics, topics_of
-from catalog.topics import in_topic, lab_topic
+from catalog.runs import IngestRun, IngestStream, QueryRun, Run, stream_topics, topics_of
+from catalog.topics import lab_topic
 
 GONE = "the topic was deleted: remove what it belongs to, and add that again"
 _PARTITIONS = "the topic has {found} partitions, not {wanted}: remove the stream, and add it again"
@@ -26,7 +26,7 @@ def faults_in(runs: Iterable[Run], partitions: Mapping[str, int]) -> dict[str, s
     for run in runs:
         found.update({topic: GONE for topic in topics_of(run) if topic not in partitions})
         for stream in run.streams if isinstance(run, IngestRun) else ():
-            for topic in (in_topic(stream.relation.name), lab_topic(stream.relation.name)):
+            for topic in (*in_topics_of(stream), lab_topic(stream.relation.name)):
                 there = partitions.get(topic, stream.partitions)
                 if stream.partitions not in {None, there}:
                     found[topic] = _PARTITIONS.format(found=there, wanted=stream.partitions)
@@ -40,4 +40,16 @@ def spared(run: Run, faults: Faults) -> Run | None:
     if isinstance(run, QueryRun):
         return None
     streams = [s for s in run.streams if not faults.keys() & set(stream_topics(s.relation.name))]
-    return replace(run, streams=tuple(streams)) if streams else None
+    left = [_spared(stream, faults) for stream in streams]
+    able = tuple(stream for stream in left if stream.senders)
+    return replace(run, streams=able) if able else None
+
+
+def in_topics_of(stream: IngestStream) -> list[str]:
+    """The topics of the stream's senders."""
+    return [sender.topic for sender in stream.senders]
+
+
+def _spared(stream: IngestStream, faults: Faults) -> IngestStream:
+    senders = tuple(sender for sender in stream.senders if sender.topic not in faults)
+    return stream if senders == stream.senders else replace(stream, senders=senders)

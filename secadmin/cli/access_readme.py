@@ -110,6 +110,9 @@ Rules of the house
 - A record is one JSON object in UTF-8 with the stream's attributes; an attribute that is not
   required may be absent or null. Keys and headers are not read.
 - A record that does not fit goes to the stream's quarantine with the reason.
+- A transactional.id must begin with "{transactions}". What you do not commit within a minute (or
+  the cluster's transaction.max.timeout.ms) is aborted; until then nothing behind it is read.
+- If you may not send any more and then may again, you have another topic: make a new folder.
 """
 
 
@@ -118,7 +121,11 @@ def readme(access: Access) -> str:
     if access.writes:
         title = f"Sending to the stream {access.name}"
         sending = _SEND.format(
-            name=access.name, topic=access.topic, bootstrap=access.bootstrap, kcat=_KCAT
+            name=access.name,
+            topic=access.topic,
+            bootstrap=access.bootstrap,
+            kcat=_KCAT,
+            transactions=f"{access.principal}.",
         )
         return _HEAD.format(title=title) + sending
     by_pattern = access.topic_pattern is not None

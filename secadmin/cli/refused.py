@@ -24,10 +24,10 @@ def refused_record(value: bytes | None, headers: Mapping[str, str]) -> dict[str,
 
 
 def refused_line(record: Mapping[str, Any]) -> str:
-    """The same in a line: value, reason, partition:offset and time, separated by tabs."""
+    """The same in a line: value, reason, sender:partition:offset and time, separated by tabs."""
     parts = [record["value"] or "", _safe(str(record[REASON_HEADER]))]
-    if "partition" in record and "offset" in record:
-        parts.append(f"{record['partition']}:{record['offset']}")
+    if all(name in record for name in _ORIGIN):
+        parts.append(":".join(str(record[name]) for name in _ORIGIN))
     return "\t".join([*parts, *(str(record[name]) for name in ("timestamp",) if name in record)])
 
 
@@ -40,7 +40,8 @@ def shown_bytes(raw: bytes) -> str:
     return "".join(_shown(character) for character in text)
 
 
-_NUMBERS = ("partition", "offset", "timestamp", "size")
+_ORIGIN = ("sender", "partition", "offset")
+_NUMBERS = ("sender", "partition", "offset", "timestamp", "size")
 
 
 def _shown(character: str) -> str:

@@ -12,11 +12,12 @@ from sqlalchemy.orm import selectinload
 from catalog.errors import NotFound
 from catalog.models import Access, Object, Role
 from catalog.permission import ObjectKind, Permission
-from catalog.topics import in_topic, out_pattern, quarantine_topic
+from catalog.topics import out_pattern, quarantine_topic
 from catalog.wanted import fed_classes
 from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
 from secadmin.control.room import require_room_for_access
+from secadmin.control.sender_topics import settle_senders
 from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND, undone_topics
 from secadmin.control.work import Caller, reading, working
 from secadmin.kafka.acl import group_prefix
@@ -90,20 +91,17 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
         )
         work.session.add(access)
         work.session.flush()
+        if kind == SEND:
+            settle_senders(work, platform.limits)
         work.settlement.settle_new(access, work.subject)
+        topic = next((row.topic for row in access.topics), None)
         work.detail.update(principal=principal, keep=keep)
     if kind == OUTPUT:
         pattern = out_pattern(name)
         return Given(principal, secret, kind, None, pattern, group_prefix(principal))
     prefix = group_prefix(principal) if kind == QUARANTINE else None
-    return Given(
-        principal,
-        secret,
-        kind,
-        (quarantine_topic if kind == QUARANTINE else in_topic)(name),
-        None,
-        prefix,
-    )
+    told = quarantine_topic(name) if kind == QUARANTINE else topic
+    return Given(principal, secret, kind, told, None, prefix)
 
 
 def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:

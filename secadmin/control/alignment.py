@@ -20,7 +20,17 @@ from typing import Protocol, TypeVar
 from sqlalchemy import ColumnElement, Select, and_, or_, orm, select, tuple_, update
 
 from catalog.errors import PlatformError
-from catalog.models import Access, AccessTopic, DeliveryClass, OutputRow, Withdrawal
+from catalog.models import (
+    Access,
+    AccessTopic,
+    DeliveryClass,
+    Object,
+    OutputRow,
+    SenderRow,
+    StreamRow,
+    Withdrawal,
+)
+from catalog.sender_state import SenderState
 from catalog.store import Catalog, bump_generation
 from secadmin.control.settlement import SEND
 from secadmin.control.slices import slices
@@ -44,6 +54,9 @@ class TopicControl(Protocol):
 
     def open_classes(self, retention_ms: Mapping[str, int]) -> None:
         """Create delivery topics and let the data plane write them, where that is not done."""
+
+    def open_senders(self, partitions: Mapping[str, int]) -> None:
+        """Create senders' topics and let the data plane read them, where that is not done."""
 
     def allow_read(self, principals_of: PrincipalsOf) -> None:
         """Let the principals read the topics, each with groups of its own prefix."""
@@ -108,6 +121,7 @@ class Alignment:
             with self.lock(topics, TOPIC_PATIENCE if alone else _PATIENCE_TOGETHER):
                 self._withdraw(topics)
                 self._open(topics)
+                self._open_senders(topics)
                 self._allow(topics)
             return []
         except PlatformError as failure:
@@ -128,7 +142,8 @@ class Alignment:
                 select(Withdrawal.topic).where(Withdrawal.done_at.is_(None))
             )
             lacking = session.scalars(select(AccessTopic.topic).where(_LACKS_ACL))
-            return {*withdrawn, *lacking}
+            unopened = session.scalars(select(SenderRow.topic).where(_lacks_topic()))
+            return {*withdrawn, *unopened, *lacking}
 
     def _withdraw(self, topics: Sequence[str]) -> None:
         with self.catalog.read() as session:
@@ -192,6 +207,21 @@ class Alignment:
             session.execute(opened.values(opened_at=self.clock()))
             bump_generation(session)
 
+    def _open_senders(self, topics: Sequence[str]) -> None:
+        with self.catalog.read() as session:
+            found = session.execute(
+                select(SenderRow.id, SenderRow.topic, StreamRow.partitions)
+                .join(StreamRow, StreamRow.object_id == SenderRow.stream_id)
+                .where(SenderRow.topic.in_(topics), _lacks_topic())
+            ).all()
+        if not found:
+            return
+        self.kafka.open_senders({row.topic: row.partitions for row in found})
+        with self.catalog.bookkeeping() as session:
+            opened = update(SenderRow).where(SenderRow.id.in_([row.id for row in found]))
+            session.execute(opened.values(opened_at=self.clock()))
+            bump_generation(session)
+
     def _allow(self, topics: Sequence[str]) -> None:
         with self.catalog.read() as session:
             lacking = session.execute(
@@ -251,4 +281,14 @@ def _overtaken(topic: str, ids: Collection[int]) -> Select[str]:
     taken = or_(Access.id.not_in(held), Access.ended_at.is_not(None))
     return select(Access.principal).where(
         Access.id.in_(ids), taken, Access.principal.not_in(to_come)
+    )
+
+
+def _lacks_topic() -> ColumnElement[bool]:
+    """Senders of live streams whose topics were not made yet."""
+    live = select(Object.id).where(Object.removed_at.is_(None))
+    return and_(
+        SenderRow.opened_at.is_(None),
+        SenderRow.state == SenderState.ACTIVE,
+        SenderRow.stream_id.in_(live),
     )

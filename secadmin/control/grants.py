@@ -11,6 +11,7 @@ from catalog.models import Grant, Object, Role
 from catalog.permission import ObjectKind, Permission, check_applies
 from catalog.senders import kept_from_aggregates
 from secadmin.control.platform import Platform
+from secadmin.control.sender_topics import settle_senders
 from secadmin.control.sender_warnings import warnings_about
 from secadmin.control.settlement import of_role, of_senders
 from secadmin.control.work import Caller, Work, reading, working
@@ -34,9 +35,10 @@ def grant(
 ) -> Granted:
     """Grant the role permissions on an object; adds those that it did not hold before.
 
-    Needs CHANGE PERM on the object. Subscriptions that see more for it move to their new class, and
-    so do those that see less: SEND takes the stream's declared aggregate from all that get it. That
-    is fenced when the call has returned.
+    Needs CHANGE PERM on the object. Each user that may SEND now gets a topic of its own. Raises
+    Conflict where there is no room for the new senders. Subscriptions that see more for it move to
+    their new class, and so do those that see less: SEND takes the stream's declared aggregate from
+    all that get it. That is fenced when the call has returned.
     """
     with working(platform, caller, "grant", _describe(permissions, role, kind, name)) as work:
         holder, obj = _prepare(work, role, permissions, kind, name)
@@ -47,6 +49,8 @@ def grant(
             for permission in added
         )
         work.session.flush()
+        if Permission.SEND in permissions:
+            settle_senders(work, platform.limits)
         work.settlement.settle(_concerned(work, holder, permissions))
         warnings = _warnings(work, holder, permissions, obj)
     return Granted(added, warnings)
@@ -72,6 +76,8 @@ def revoke(
         for permission in taken:
             work.session.delete(held[permission])
         work.session.flush()
+        if Permission.SEND in permissions:
+            settle_senders(work, platform.limits)
         work.settlement.settle(_concerned(work, holder, permissions))
     return taken
 

@@ -63,7 +63,7 @@ def list_problems(platform: Platform, caller: Caller) -> list[Problem]:
 
 def faults_of(session: Session, obj: Object) -> Mapping[str, str]:
     """The object's topics that are not what the catalog says, each with the reason."""
-    own = select(TopicFault).where(TopicFault.topic.in_(topics_of(obj)))
+    own = select(TopicFault).where(TopicFault.topic.in_(topics_of(session, obj)))
     return {fault.topic: fault.reason for fault in session.scalars(own)}
 
 
@@ -117,5 +117,5 @@ def _leaving(session: Session) -> Iterator[Problem]:
     stuck = select(RunStatus.topics).where(RunStatus.message == NOT_ENDED)
     used = {topic for topics in session.scalars(stuck) for topic in topics}
     for obj in session.scalars(leaving.order_by(Object.id)) if used else ():
-        if used.intersection(topics_of(obj)):
+        if used.intersection(topics_of(session, obj)):
             yield Problem(f"{obj.kind} {obj.name}", f"removed, but {NOT_ENDED}", obj.removed_at)

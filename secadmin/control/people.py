@@ -26,6 +26,7 @@ from catalog.sessions import end_session, open_sessions_of
 from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
 from secadmin.control.queries import stop_for
+from secadmin.control.sender_topics import settle_senders
 from secadmin.control.sender_warnings import warnings_about
 from secadmin.control.settlement import (
     members_of,
@@ -134,6 +135,7 @@ def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> lis
         holder, given = work.user(user), work.role(role)
         work.session.merge(Membership(user_id=holder.id, role_id=given.id))
         work.session.flush()
+        settle_senders(work, platform.limits)
         work.settlement.settle(of_user(holder))
         kept = kept_from_aggregates(work.session, given.id, given.id, user=holder.id)
         return warnings_about(work, kept)
@@ -159,6 +161,7 @@ def unassign_role(platform: Platform, caller: Caller, user: str, role: str) -> N
             )
         )
         work.session.flush()
+        settle_senders(work, platform.limits)
         work.settlement.settle(of_user(holder))
 
 
@@ -200,6 +203,7 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
         ):
             work.session.execute(delete(table).where(column == role.id))
         work.session.flush()
+        settle_senders(work, platform.limits)
         # The accesses still name the role, and end because nobody is a member of it.
         work.settlement.settle(touched)
         # Who could send by this role alone is shown declared aggregates again.
@@ -220,6 +224,7 @@ def add_seniority(platform: Platform, caller: Caller, senior: str, junior: str) 
         work.require_system(Permission.CHANGE_SYSTEM)
         upper, lower = work.role(senior), work.role(junior)
         add_junior(work.session, upper, lower)
+        settle_senders(work, platform.limits)
         work.settlement.settle(_below(work, upper))
         return warnings_about(work, kept_from_aggregates(work.session, lower.id, upper.id))
 
@@ -235,6 +240,7 @@ def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: st
         if not remove_junior(work.session, upper, lower):
             undone.update(undone_topics(work.session, _below(work, upper)))
             raise InvalidInput(f"{junior!r} is not a direct junior of {senior!r}")
+        settle_senders(work, platform.limits)
         work.settlement.settle(_below(work, upper))
 
 

@@ -22,7 +22,7 @@ class KafkaControl(TopicControl, Protocol):
     """All that the service does with Kafka."""
 
     def create_stream_topics(self, stream: str, partitions: int) -> None:
-        """Create in., lab. and quarantine.<stream>; the data plane may use them as it needs."""
+        """Create lab. and quarantine.<stream>; the data plane may use them as it needs."""
 
     def create_output_topics(self, output: str) -> None:
         """Create lab.<output>, for queries over it."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
 
-from sqlalchemy import ColumnElement, Select, and_, orm, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, orm, select
 from sqlalchemy.orm import joinedload, selectinload
 
 from catalog.authorizer import Authorizer
@@ -26,6 +26,7 @@ from catalog.models import (
     Membership,
     Object,
     OutputRow,
+    SenderRow,
     StreamRow,
     User,
     Withdrawal,
@@ -34,14 +35,20 @@ from catalog.permission import ObjectKind, Permission
 from catalog.reaches import Reaches
 from catalog.relation import Relation
 from catalog.roles import seniors_of
+from catalog.sender_state import SenderState
 from catalog.store import Change
 from catalog.stored_form import from_stored
 from catalog.subject import Subject, subjects_of_accesses
-from catalog.topics import in_topic, quarantine_topic
+from catalog.topics import quarantine_topic
 from secadmin.control.access_topics import AccessTopics
 from secadmin.control.slices import slices
 from secadmin.kafka.principals import is_new_principal_name
 
+_SENDER_TOPIC = select(SenderRow.topic).where(
+    SenderRow.stream_id == bindparam("stream"),
+    or_(SenderRow.user_id == bindparam("user"), SenderRow.user_id.is_(None)),
+    SenderRow.state == SenderState.ACTIVE,
+)
 OUTPUT, QUARANTINE, SEND = "output", "quarantine", "send"
 
 
@@ -177,11 +184,16 @@ class Settlement:
         if not all(self._is_allowed(subject, right, obj) for right in needed):
             topics.reach(access, None)
         elif access.kind == SEND:
-            topics.reach(access, in_topic(obj.name))
+            topics.reach(access, self._sender_topic(obj.id, access.user_id))
         elif access.kind == QUARANTINE:
             topics.reach(access, self._quarantine(subject, reached))
         else:
             self._deliver(access, subject, reached)
+
+    def _sender_topic(self, stream_id: int, user_id: int) -> str | None:
+        """The user's topic in the stream, or the one that all users of the stream write."""
+        asked = {"stream": stream_id, "user": user_id}
+        return self.change.session.scalar(_SENDER_TOPIC, asked)
 
     def _is_allowed(self, subject: Subject, permission: Permission, obj: Object) -> bool:
         """The authorizer's decision, which depends on `_rights` and ownership alone."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import func, select
 
-from catalog.admission import require_ingest_slots
+from catalog.admission import ingesting_by_group, require_ingest_slots
 from catalog.category_kind import KINDS, CategoryKind
 from catalog.errors import Conflict, InvalidInput
 from catalog.functions import DECLARABLE_FUNCTIONS
@@ -24,6 +24,7 @@ from catalog.schema import Schema, Type
 from catalog.stored_form import from_stored, to_stored
 from secadmin.control.health import faults_of
 from secadmin.control.platform import Platform
+from secadmin.control.sender_topics import add_senders, shown_senders
 from secadmin.control.settlement import of_objects
 from secadmin.control.work import Caller, Reading, Work, reading, working
 
@@ -43,7 +44,10 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class StreamDefinition:
-    """A stream as it is asked for; durations in milliseconds, sizes in bytes."""
+    """A stream as it is asked for; durations in milliseconds, sizes in bytes.
+
+    Where it is `shared`, all users write one topic.
+    """
 
     name: str
     schema: str
@@ -55,6 +59,7 @@ class StreamDefinition:
     public: bool
     declaration: Declaration | None
     record_format: RecordFormat
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,8 @@ class StreamView:
     """A stream as it is shown; `schema` is None for who may not view it.
 
     `problems` are what is wrong with its topics. How many records were `refused` is told to who may
-    read its quarantine, None to others.
+    read its quarantine, None to others. `senders` (id, user, state) are told to who may change its
+    permissions, None to others.
     """
 
     schema: str | None
@@ -71,8 +77,10 @@ class StreamView:
     max_bytes: int
     partitions: int
     record_format: RecordFormat
+    shared: bool
     problems: tuple[str, ...]
     refused: int | None
+    senders: tuple[tuple[int, str, str], ...] | None
 
 
 def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> None:
@@ -112,9 +120,12 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
                 max_ahead_ms=wanted.max_ahead_ms,
                 max_bytes=wanted.max_bytes,
                 partitions=wanted.partitions,
+                shared=wanted.shared,
                 ingest_group=_group(work, wanted.partitions),
             )
         )
+        if wanted.shared:
+            add_senders(work, {(obj.id, None): wanted.name})
         work.change.bump_generation()
 
 
@@ -131,9 +142,18 @@ def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
             row.max_bytes,
             row.partitions,
             from_stored(RecordFormat, row.record_format),
+            row.shared,
             tuple(f"{topic}: {why}" for topic, why in faults_of(view.session, obj).items()),
             _refused(view, obj, row),
+            _senders(view, obj),
         )
+
+
+def _senders(view: Reading, obj: Object) -> tuple[tuple[int, str, str], ...] | None:
+    """A sender must not learn who else there is."""
+    if not view.authorizer.decide(view.subject, Permission.CHANGE_PERM, obj).allowed:
+        return None
+    return tuple(shown_senders(view.session, obj.id))
 
 
 def _refused(view: Reading, obj: Object, row: StreamRow) -> int | None:
@@ -254,13 +274,8 @@ def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema)
 
 
 def _group(work: Work, partitions: int) -> int:
-    """The ingest group with the most streams that still has room, or a new one."""
-    loads = work.session.execute(
-        select(StreamRow.ingest_group, func.sum(StreamRow.partitions))
-        .join(Object, Object.id == StreamRow.object_id)
-        .where(Object.removed_at.is_(None))
-        .group_by(StreamRow.ingest_group)
-    ).all()
+    """The ingest group with the most tasks that still has room, or a new one."""
+    loads = ingesting_by_group(work.session).items()
     room = [(load, group) for group, load in loads if load + partitions <= PARTITIONS_A_GROUP]
     if room:
         return max(room)[1]

@@ -12,7 +12,7 @@ from catalog.store import Catalog
 from secadmin.control.alignment import TOGETHER, TOPIC_PATIENCE, TopicLocks
 from secadmin.control.slices import slices
 from secadmin.kafka.access import PrincipalsOf
-from secadmin.kafka.acl import Acl, GroupAcl, TopicAcl
+from secadmin.kafka.acl import Acl, GroupAcl, TopicAcl, TransactionAcl
 from secadmin.kafka.reconcile import OF_NOBODY
 
 # Of a principal and of a topic of ours; Kafka lets others' be longer.
@@ -40,9 +40,9 @@ class UnknownAcls:
     def intend(self, unknown: Collection[Acl], fence: PrincipalsOf) -> None:
         """Keep that these ACLs are taken away, and the topics to be fenced behind that.
 
-        A group's ACL gives no right to data, and is left where a right was taken: it is not noted.
+        An ACL on groups or on transactions gives no right to data: it is not noted.
         """
-        on_topics = [acl for acl in unknown if not isinstance(acl, GroupAcl)]
+        on_topics = [acl for acl in unknown if not isinstance(acl, GroupAcl | TransactionAcl)]
         if not on_topics:
             return
         with self.catalog.change(PLATFORM) as change:

@@ -15,7 +15,8 @@ from sqlalchemy import select, update
 
 from catalog.engines import query_engines
 from catalog.errors import PlatformError
-from catalog.models import Access, DeliveryClass, Object, Withdrawal
+from catalog.models import Access, DeliveryClass, Object, SenderRow, Withdrawal
+from catalog.sender_state import SenderState
 from catalog.trials import give_up, has_superfluous
 from catalog.wanted import is_in_step, used_topics
 from secadmin.control import logins
@@ -115,6 +116,7 @@ class Upkeep:
         self._try("retire principals", lambda: retire_ended(self.platform))
         self._try("remove topics", lambda: delete_removed(self.platform))
         self._try("find new engines", lambda: find_new_engines(self.platform))
+        self._try("remove drained topics", lambda: delete_drained(self.platform))
         if ticks % RECONCILE_TICKS == 0:
             self._try("reconcile", self._reconcile)
 
@@ -185,7 +187,7 @@ def delete_removed(platform: Platform) -> None:
         if not removed or not is_in_step(session):
             return
         used = used_topics(session)
-        topics = {obj.id: topics_of(obj) for obj in removed}
+        topics = {obj.id: topics_of(session, obj) for obj in removed}
         classes = select(DeliveryClass).where(DeliveryClass.output_id.in_(topics))
         for delivery_class in session.scalars(classes):
             topics[delivery_class.output_id].append(delivery_class.topic)
@@ -211,3 +213,35 @@ def _delete(platform: Platform, object_id: int, topics: Sequence[str]) -> None:
         platform.kafka.delete_topics(topics)
         with platform.catalog.bookkeeping() as session:
             session.execute(update(Object).where(*left).values(gone_at=platform.clock()))
+            senders = update(SenderRow).where(SenderRow.stream_id == object_id)
+            now = {"state": SenderState.GONE, "removed_at": platform.clock()}
+            session.execute(senders.where(SenderRow.removed_at.is_(None)).values(now))
+
+
+def delete_drained(platform: Platform) -> None:
+    """Delete the topics of senders of which ingest has taken all, once no run uses them.
+
+    Some at a time. Raises the first failure when all were tried.
+    """
+    drained = (SenderRow.state == SenderState.GONE, SenderRow.removed_at.is_(None))
+    with platform.catalog.read() as session:
+        rows = session.scalars(select(SenderRow.topic).where(*drained).limit(RETIRED_A_TICK))
+        topics = list(rows)
+        # In one snapshot: what a run uses is told before the runner is in step.
+        if not topics or not is_in_step(session):
+            return
+        used = used_topics(session)
+    failures: list[PlatformError] = []
+    for topic in topics:
+        if topic in used:
+            continue
+        try:
+            with platform.alignment.lock([topic], TOPIC_PATIENCE):
+                platform.kafka.delete_topics([topic])
+                with platform.catalog.bookkeeping() as session:
+                    deleted = update(SenderRow).where(SenderRow.topic == topic, *drained)
+                    session.execute(deleted.values(removed_at=platform.clock()))
+        except PlatformError as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import orm, select
 
-from catalog.models import Access, AccessTopic, DeliveryClass, Object
+from catalog.models import Access, AccessTopic, DeliveryClass, Object, SenderRow
 from catalog.permission import ObjectKind
 from catalog.store import Catalog
-from catalog.topics import in_topic, lab_topic, quarantine_topic
+from catalog.topics import lab_topic, quarantine_topic
 from secadmin.control.settlement import SEND
 
 
@@ -37,7 +37,7 @@ def wanted_state(catalog: Catalog) -> WantedState:
             .where(live)
         ).all()
         objects = session.scalars(select(Object).where(Object.gone_at.is_(None)))
-        topics = {topic for obj in objects for topic in topics_of(obj)}
+        topics = {topic for obj in objects for topic in topics_of(session, obj)}
         classes = select(DeliveryClass.topic).where(DeliveryClass.closed_at.is_(None))
         topics.update(session.scalars(classes))
     return WantedState(
@@ -48,8 +48,13 @@ def wanted_state(catalog: Catalog) -> WantedState:
     )
 
 
-def topics_of(obj: Object) -> list[str]:
-    """The topics that an object has besides those of its delivery classes."""
+def topics_of(session: orm.Session, obj: Object) -> list[str]:
+    """The topics that an object has besides those of its delivery classes.
+
+    A stream's are also those of all its senders that are not deleted yet.
+    """
     if obj.kind == ObjectKind.STREAM:
-        return [in_topic(obj.name), lab_topic(obj.name), quarantine_topic(obj.name)]
+        there = (SenderRow.stream_id == obj.id, SenderRow.removed_at.is_(None))
+        senders = session.scalars(select(SenderRow.topic).where(*there))
+        return [*senders, lab_topic(obj.name), quarantine_topic(obj.name)]
     return [lab_topic(obj.name)] if obj.kind == ObjectKind.OUTPUT else []

@@ -97,7 +97,8 @@ class Reading:
             raise Conflict(f"the name {name!r} is taken; choose another one")
 
     def _why_it_stays(self, removed: Object) -> str:
-        if is_in_step(self.session) and used_topics(self.session).intersection(topics_of(removed)):
+        left = topics_of(self.session, removed)
+        if is_in_step(self.session) and used_topics(self.session).intersection(left):
             return "its run has not ended; choose another name, or try again later"
         return "try again in some seconds"
 

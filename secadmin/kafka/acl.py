@@ -1,4 +1,4 @@
-"""ACLs as values. What the platform grants is literal, the group prefix excepted."""
+"""ACLs as values. What the platform grants is literal, prefixes of a principal's own excepted."""
 
 from __future__ import annotations
 
@@ -41,6 +41,14 @@ class GroupAcl:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class TransactionAcl:
+    """The principal may write in transactions whose ids begin with the prefix."""
+
+    principal: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class ForeignAcl:
     """An ACL of a form that the platform never grants; fields as Kafka names them."""
 
@@ -53,11 +61,11 @@ class ForeignAcl:
     permission: str
 
 
-Acl = TopicAcl | GroupAcl | ForeignAcl
+Acl = TopicAcl | GroupAcl | TransactionAcl | ForeignAcl
 
 
 def group_prefix(principal: str) -> str:
-    """The prefix of the principal's consumer groups.
+    """The prefix of the principal's consumer groups, and of the ids of its transactions.
 
     Names of principals hold no dot, so no principal's prefix begins another's.
     """
@@ -77,6 +85,12 @@ def read_acls(principal: str, topic: str) -> frozenset[Acl]:
 def write_acls(principal: str, topic: str) -> frozenset[Acl]:
     """What a writer of the topic needs; it covers idempotent producers (Kafka 3.0 and later)."""
     return frozenset({TopicAcl(principal, topic, Operation.WRITE)})
+
+
+def send_acls(principal: str, topic: str) -> frozenset[Acl]:
+    """What a sender needs: to write its topic, also in transactions of its own."""
+    own = TransactionAcl(principal, group_prefix(principal))
+    return write_acls(principal, topic) | {own}
 
 
 def platform_acls(principal: str, topic: str) -> frozenset[Acl]:
@@ -102,6 +116,10 @@ def to_binding(acl: Acl) -> AclBinding:
         place = (ResourceType.GROUP, acl.prefix, ResourcePatternType.PREFIXED)
         right = (AclOperation.READ, AclPermissionType.ALLOW)
         return AclBinding(*place, _USER + acl.principal, "*", *right)
+    if isinstance(acl, TransactionAcl):
+        place = (ResourceType.TRANSACTIONAL_ID, acl.prefix, ResourcePatternType.PREFIXED)
+        right = (AclOperation.WRITE, AclPermissionType.ALLOW)
+        return AclBinding(*place, _USER + acl.principal, "*", *right)
     return AclBinding(
         ResourceType[acl.resource],
         acl.name,
@@ -120,6 +138,7 @@ def from_binding(binding: AclBinding) -> Acl:
     if binding.principal.startswith(_USER):
         principal = binding.principal.removeprefix(_USER)
         candidates.append(GroupAcl(principal, binding.name))
+        candidates.append(TransactionAcl(principal, binding.name))
         if operation in Operation.__members__:
             candidates.append(TopicAcl(principal, binding.name, Operation[operation]))
     for acl in candidates:

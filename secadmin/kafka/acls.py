@@ -14,11 +14,19 @@ from confluent_kafka.admin import (
 )
 
 from catalog.errors import Unavailable
-from secadmin.kafka.acl import Acl, TopicAcl, from_binding, to_binding
+from secadmin.kafka.acl import (
+    Acl,
+    TopicAcl,
+    TransactionAcl,
+    from_binding,
+    group_prefix,
+    to_binding,
+)
 from secadmin.kafka.acl_filter import AclFilter, ListedAcl
 from secadmin.kafka.brokers import live_brokers
 from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, failure_of, finished
 from secadmin.kafka.grouped import Grouped
+from secadmin.kafka.topics import is_sent_topic
 from secadmin.kafka.wire.broker_acls import broker_acls
 from secadmin.kafka.wire.connection import network_errors
 from secadmin.kafka.wire.connections import BrokerConnections
@@ -63,12 +71,17 @@ class Acls:
         self._delete([AclFilter.exactly(to_binding(acl)) for acl in acls])
 
     def revoke_topics(self, principals_of: Mapping[str, Collection[str]]) -> None:
-        """Delete all that lets principals reach these topics by name; as `revoke`."""
+        """Delete all that lets principals reach these topics by name; as `revoke`.
+
+        Of a sender its transactions, too: what is open can be neither committed nor added to, and
+        Kafka aborts it after its time-out.
+        """
+        pairs = [(topic, name) for topic, names in principals_of.items() for name in names]
+        senders = sorted({name for topic, name in pairs if is_sent_topic(topic)})
         self._delete(
             [
-                _on_topic(topic, f"User:{principal}")
-                for topic, principals in principals_of.items()
-                for principal in principals
+                *(_on_topic(topic, f"User:{name}") for topic, name in pairs),
+                *map(_transactions_of, senders),
             ]
         )
 
@@ -140,6 +153,11 @@ def _is_so(filters: Iterable[AclFilter], acls: Iterable[ListedAcl], listed: bool
         of[acl.principal].append(acl)
         of[None].append(acl)
     return all(any(map(f.accepts, of.get(f.principal, ()))) is listed for f in filters)
+
+
+def _transactions_of(principal: str) -> AclFilter:
+    own = TransactionAcl(principal, group_prefix(principal))
+    return AclFilter.exactly(to_binding(own))
 
 
 def _on_topic(topic: str, principal: str | None) -> AclFilter:

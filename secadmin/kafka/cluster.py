@@ -6,10 +6,17 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol
 
 from catalog.settings import KafkaSettings
-from catalog.topics import HEAD_TOPIC, in_topic, lab_topic, quarantine_topic
+from catalog.topics import HEAD_TOPIC, lab_topic, quarantine_topic
 from catalog.user_limits import UserLimits
 from secadmin.kafka.access import Lock, PrincipalsOf, TopicAccess
-from secadmin.kafka.acl import Acl, TopicAcl, platform_acls, read_acls, write_acls
+from secadmin.kafka.acl import (
+    Acl,
+    TopicAcl,
+    platform_acls,
+    read_acls,
+    send_acls,
+    write_acls,
+)
 from secadmin.kafka.acls import Acls
 from secadmin.kafka.connect import AdminClients, check_connection
 from secadmin.kafka.fence import Fence
@@ -81,10 +88,9 @@ class Cluster:
         self._connections.close()
 
     def create_stream_topics(self, stream: str, partitions: int) -> None:
-        """Create in., lab. and quarantine.<stream>; the data plane may use them as it needs."""
+        """Create lab. and quarantine.<stream>; the data plane may use them as it needs."""
         self._create(
-            TopicSpec(in_topic(stream), partitions),
-            # The same partitions: a tuple stays in its partition, so its order is kept.
+            # As its senders' topics have: a tuple stays in its partition, so its order is kept.
             TopicSpec(lab_topic(stream), partitions, LABELLED_RETENTION_MS),
             TopicSpec(quarantine_topic(stream), 1, QUARANTINE_RETENTION_MS),
         )
@@ -96,6 +102,10 @@ class Cluster:
     def open_classes(self, retention_ms: Mapping[str, int]) -> None:
         """Create delivery topics and let the data plane write them, where that is not done."""
         self._create(*(TopicSpec(topic, 1, kept_ms) for topic, kept_ms in retention_ms.items()))
+
+    def open_senders(self, partitions: Mapping[str, int]) -> None:
+        """Create senders' topics and let the data plane read them, where that is not done."""
+        self._create(*(TopicSpec(topic, count) for topic, count in partitions.items()))
 
     def delete_topics(self, topics: Sequence[str]) -> None:
         """Delete topics with the ACLs on them, and wait until they are gone."""
@@ -133,8 +143,8 @@ class Cluster:
         self._acls.grant(_each(read_acls, principals_of))
 
     def allow_write(self, principals_of: PrincipalsOf) -> None:
-        """Let the principals write the topics."""
-        self._acls.grant(_each(write_acls, principals_of))
+        """Let the principals write the topics, also in transactions of their own."""
+        self._acls.grant(_each(send_acls, principals_of))
 
     def withdraw(self, principals_of: PrincipalsOf) -> None:
         """Take topics, whose locks the caller holds, away; as `TopicAccess.withdraw_locked`."""
@@ -158,7 +168,7 @@ class Cluster:
             for principal, topic in now.readers:
                 found |= read_acls(principal, topic)
             for principal, topic in now.writers:
-                found |= write_acls(principal, topic)
+                found |= send_acls(principal, topic)
             for topic in now.topics & existing:
                 found |= platform_acls(self._platform_account, topic)
             if HEAD_TOPIC in existing:

@@ -20,16 +20,26 @@ from secadmin.kafka.acl import (
     GroupAcl,
     Operation,
     TopicAcl,
+    TransactionAcl,
     group_prefix,
     platform_acls,
 )
 from secadmin.kafka.acls import Acls
-from secadmin.kafka.topics import NAMESPACES, Topics, is_fenced_topic, is_platform_topic
+from secadmin.kafka.principals import is_new_principal_name
+from secadmin.kafka.topics import (
+    NAMESPACES,
+    Topics,
+    is_fenced_topic,
+    is_platform_topic,
+    is_sent_topic,
+)
 
 OF_NOBODY = "-"
 """In place of a principal; no name that `secadmin.kafka.principals` gives out."""
 
 _TOGETHER = 16
+# The kind of access whose principals write in transactions.
+_SENDER = "send"
 _READING = frozenset({"READ", "ALL"})
 
 
@@ -62,12 +72,12 @@ def compare(
     of the run that fed it has ended.
 
     Args:
-        wanted: What the catalog lets in; readers' group ACLs follow from it.
+        wanted: What the catalog lets in; readers' and senders' prefixed ACLs follow from it.
         found: All ACLs of the cluster.
         topics: The platform's topics that exist, which ACLs of other forms may reach.
         account: The data plane's.
     """
-    whole = with_groups(wanted)
+    whole = with_prefixed(wanted)
     unknown = (acl for acl in found - whole if not _is_data_planes(acl, account))
     remove = frozenset(acl for acl in unknown if _is_ours(acl, topics))
     fence: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
@@ -77,10 +87,15 @@ def compare(
     return Difference(remove=remove, fence=fence, add=frozenset(whole - found))
 
 
-def with_groups(wanted: Set[TopicAcl]) -> frozenset[Acl]:
-    """The wanted ACLs, and for every reader the one on its consumer groups."""
-    readers = {acl.principal for acl in wanted if acl.operation is Operation.READ}
-    return frozenset(wanted) | {GroupAcl(reader, group_prefix(reader)) for reader in readers}
+def with_prefixed(wanted: Set[TopicAcl]) -> frozenset[Acl]:
+    """The wanted ACLs, for every reader the one on its groups, for senders that on transactions."""
+    found: set[Acl] = set(wanted)
+    for acl in wanted:
+        if acl.operation is Operation.READ:
+            found.add(GroupAcl(acl.principal, group_prefix(acl.principal)))
+        elif is_sent_topic(acl.topic):
+            found.add(TransactionAcl(acl.principal, group_prefix(acl.principal)))
+    return frozenset(found)
 
 
 class Reconciler:
@@ -143,9 +158,9 @@ class Reconciler:
             if isinstance(acl, TopicAcl):
                 by_topic[acl.topic].add(acl)
         for topic, acls in sorted(by_topic.items()):
-            self._access.allow(topic, with_groups(acls), partial(_holds, acls, wanted))
-        # Those of readers whose topic ACLs are there give no right to data.
-        self._acls.grant([acl for acl in missing if isinstance(acl, GroupAcl)])
+            self._access.allow(topic, with_prefixed(acls), partial(_holds, acls, wanted))
+        # Where the ACLs on topics are there, those with a prefix give no right to data.
+        self._acls.grant([a for a in missing if isinstance(a, GroupAcl | TransactionAcl)])
 
 
 def _in_groups(acls: Set[Acl]) -> Iterator[Set[Acl]]:
@@ -162,8 +177,8 @@ def _in_groups(acls: Set[Acl]) -> Iterator[Set[Acl]]:
     names = sorted(by_topic)
     for start in range(0, len(names), _TOGETHER):
         yield set().union(*(by_topic[name] for name in names[start : start + _TOGETHER]))
-    if groups := {acl for acl in acls if isinstance(acl, GroupAcl)}:
-        yield groups
+    if prefixed := {acl for acl in acls if isinstance(acl, GroupAcl | TransactionAcl)}:
+        yield prefixed
 
 
 def _is_data_planes(acl: Acl, account: str) -> bool:
@@ -179,6 +194,8 @@ def _is_ours(acl: Acl, topics: Collection[str]) -> bool:
         return is_platform_topic(acl.topic)
     if isinstance(acl, GroupAcl):
         return acl.prefix == group_prefix(acl.principal)
+    if isinstance(acl, TransactionAcl):
+        return is_new_principal_name(acl.principal, {_SENDER})
     if acl.permission != "ALLOW" or acl.resource != "TOPIC":
         return False
     return any(_matches(acl, topic) for topic in topics) or _may_match(acl)
@@ -192,7 +209,7 @@ def _taken_from(acl: Acl, account: str) -> str:
 
 def _read_topics(acl: Acl, topics: Collection[str]) -> list[str]:
     """The existing topics that the ACL lets somebody read, and that subscribers read."""
-    if isinstance(acl, GroupAcl):
+    if isinstance(acl, GroupAcl | TransactionAcl):
         return []
     if isinstance(acl, TopicAcl):
         reads = acl.operation is Operation.READ and acl.topic in topics

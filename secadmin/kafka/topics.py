@@ -67,9 +67,14 @@ def is_fenced_topic(name: str) -> bool:
     return name.startswith(_FENCED)
 
 
+def is_sent_topic(name: str) -> bool:
+    """Whether the topic is one that senders write."""
+    return name.startswith("in.")
+
+
 def topic_config(spec: TopicSpec, replication: int) -> dict[str, str]:
     """The settings of the topic; `segment.ms` stays the cluster's own, the fence changes it."""
-    sent = spec.name.startswith("in.")
+    sent = is_sent_topic(spec.name)
     return {
         # Kafka's limit is one of the batch as it came; a batch that it writes anew, it measures
         # once more. So nothing that unfolds to more than the limit is taken from a sender.

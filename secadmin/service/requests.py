@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from catalog.permission import ObjectKind
 from catalog.record_format import TimeFormat, UnknownFields
+from catalog.topic_sharing import Senders
 
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Word = Annotated[str, Field(min_length=1, max_length=80)]
@@ -101,6 +102,7 @@ class StreamBody(Body):
     max_bytes: int = Field(default=65_536, ge=1, le=900_000)
     partitions: int = Field(default=1, ge=1, le=64)
     public: bool = False
+    senders: Annotated[Senders, Field(strict=False)] = Senders.OWN
     time_format: Annotated[TimeFormat, Field(strict=False)] = TimeFormat.ISO
     unknown_fields: Annotated[UnknownFields, Field(strict=False)] = UnknownFields.QUARANTINE
     declared_aggregate: DeclaredAggregateBody | None = None

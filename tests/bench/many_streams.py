@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from catalog.engines import INGEST
 from catalog.permission import Permission
 from catalog.store import Catalog
-from catalog.topics import in_topic, lab_topic
+from catalog.topics import lab_topic
 from secfilter.lab import SEPARATOR
 from tests.audit_key import AUDIT_KEY
 from tests.bench.crowd import PASSWORD, Crowd, Right
@@ -73,7 +73,8 @@ def _ingesting(
     consumer = Consumer({**config, "group.id": "bench-lab", "fetch.wait.max.ms": 50})
     consumer.assign([TopicPartition(lab_topic(stream), 0, 0) for stream in streams])
     # A tuple a second for each.
-    topics = [in_topic(stream) for stream in streams]
+    prefixes = tuple(f"in.{stream}." for stream in streams)
+    topics = [t for t in consumer.list_topics(timeout=10).topics if t.startswith(prefixes)]
     with Feed(Producer({**config, "linger.ms": 0}), topics, len(topics)):
         _await_each(consumer, streams)
     runner = world.engine_group()

@@ -85,8 +85,8 @@ class World:
         return session
 
     def add_stream(self, name: str, schema: str = "bench") -> None:
-        """A stream whose event time is `ts`."""
-        self.admin.post("/streams", name=name, schema=schema, event_time="ts")
+        """A stream whose event time is `ts`; whoever feeds it needs no user of its own."""
+        self.admin.post("/streams", name=name, schema=schema, event_time="ts", senders="shared")
         self._streams.append(name)
 
     def add_query(self, name: str, text: str) -> None:

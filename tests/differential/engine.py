@@ -11,7 +11,7 @@ from pyspark.sql import functions as fn
 from catalog.analysis import analyse
 from catalog.plan import sources
 from catalog.relation import Relation
-from catalog.topics import LABEL_HEADER
+from catalog.topics import LABEL_HEADER, VERSION_HEADER, WIRE_VERSION
 from secfilter import fanout
 from secfilter.compiler import compile_plan
 from secfilter.lab import HEADERS_TYPE, read_lab
@@ -45,7 +45,9 @@ def stored(spark: SparkSession, cases: Sequence[Case]) -> DataFrame:
     for index, case in enumerate(cases):
         for relation in sources(case.plan):
             for offset, each in enumerate(case.records[relation.name]):
-                headers = [] if each.label is None else [(LABEL_HEADER, each.label.encode())]
+                headers = [(VERSION_HEADER, str(WIRE_VERSION).encode())]
+                if each.label is not None:
+                    headers.append((LABEL_HEADER, each.label.encode()))
                 value = encode(each.values).encode()
                 rows.append((_place(index, relation), None, value, headers, 0, offset))
     return spark.createDataFrame(rows, _RECORD).coalesce(1).persist()

@@ -31,10 +31,19 @@ VALUES = {
     for name in (
         *("analysis", "audit_head", "audit_key", "balance", "category_kind", "checked_plan"),
         *("clearance", "clock", "decision", "delivery", "engines", "errors", "expression"),
-        *("functions", "label", "limits", "names", "namespace", "output_relation", "passwords"),
+        *(
+            "functions",
+            "label",
+            "limits",
+            "names",
+            "namespace",
+            "origin",
+            "output_relation",
+            "passwords",
+        ),
         *("permission", "plan", "plan_check", "plan_json", "plan_size", "probation", "reach"),
         *("record_format", "relation", "run_counts", "run_names", "runs", "schema", "settings"),
-        *("stored_form", "stored_upgrades", "topics", "user_limits"),
+        *("stored_form", "stored_upgrades", "topic_sharing", "topics", "user_limits"),
     )
 }
 # Inside the languages: neither knows the other, and what both share knows neither.

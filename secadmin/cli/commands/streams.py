@@ -9,6 +9,7 @@ import typer
 from catalog.errors import InvalidInput
 from catalog.permission import ObjectKind
 from catalog.record_format import TimeFormat, UnknownFields
+from catalog.topic_sharing import Senders
 from secadmin.cli.commands.executions import ids_of
 from secadmin.cli.completion import names_of
 from secadmin.cli.context import cli_of
@@ -36,6 +37,10 @@ def add(  # noqa: PLR0913, PLR0917  # an option each
     max_bytes: Annotated[str | None, typer.Option(help="Largest record, as 64KiB.")] = None,
     partitions: Annotated[int | None, typer.Option(min=1)] = None,
     public: Annotated[bool, typer.Option("--public", help="Everybody may see its tuples.")] = False,
+    senders: Annotated[
+        Senders | None,
+        typer.Option(help="A topic for each sender, or one that all write. [default: own]"),
+    ] = None,
     time_format: Annotated[
         TimeFormat | None, typer.Option(help="How times are written in records. [default: iso]")
     ] = None,
@@ -71,6 +76,7 @@ def add(  # noqa: PLR0913, PLR0917  # an option each
         "max_bytes": byte_count(max_bytes) if max_bytes else None,
         "partitions": partitions,
         "public": public,
+        "senders": senders,
         "time_format": time_format,
         "unknown_fields": unknown_fields,
         "declared_aggregate": _declared(
@@ -105,16 +111,19 @@ def _declared(
 
 @app.command()
 def show(ctx: typer.Context, name: StreamName) -> None:
-    """Show a stream's schema and settings."""
+    """Show a stream's schema and settings, and who may change its permissions sees its senders."""
     cli = cli_of(ctx)
     with cli.api() as api:
         answer: dict[str, Any] = api.get("streams", name)
     if cli.screen.answered(answer):
         return
-    attributes = answer.pop("attributes", [])
+    attributes, senders = answer.pop("attributes", []), answer.pop("who_sends", None)
     cli.screen.fields(answer)
     cli.screen.line("")
     cli.screen.rows(attributes, "no attributes")
+    if senders is not None:
+        cli.screen.line("")
+        cli.screen.rows(senders, "nobody may send")
 
 
 @app.command()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter
 
 from catalog.record_format import RecordFormat
+from catalog.topic_sharing import Senders
 from secadmin.control import accesses, executions, streams
 from secadmin.control.settlement import QUARANTINE, SEND
 from secadmin.service.answers import access_answer, attributes_of
@@ -31,6 +33,7 @@ def add_stream(platform: OnPlatform, caller: Authenticated, body: StreamBody) ->
         public=body.public,
         declaration=_declaration(body.declared_aggregate),
         record_format=RecordFormat(times=body.time_format, unknown_fields=body.unknown_fields),
+        shared=body.senders == Senders.SHARED,
     )
     streams.add_stream(platform, caller, wanted)
     return {"name": body.name}
@@ -53,9 +56,11 @@ def show_stream(platform: OnPlatform, caller: Authenticated, name: str) -> dict[
         "time_format": view.record_format.times,
         "unknown_fields": view.record_format.unknown_fields,
         "partitions": view.partitions,
+        "senders": Senders.SHARED if view.shared else Senders.OWN,
         "public": relation.public,
         "problems": list(view.problems),
         **({"refused": view.refused} if view.refused is not None else {}),
+        **({"who_sends": _who_sends(view.senders)} if view.senders is not None else {}),
         "declared_aggregate": declared
         and {
             "window_ms": declared.window_ms,
@@ -99,6 +104,10 @@ def add_sender(
 ) -> dict[str, Any]:
     """An access for sending to the stream."""
     return access_answer(platform, accesses.give(platform, caller, SEND, name, body.keep))
+
+
+def _who_sends(senders: Iterable[tuple[int, str, str]]) -> list[dict[str, Any]]:
+    return [{"id": number, "user": user, "state": state} for number, user, state in senders]
 
 
 def _declaration(body: DeclaredAggregateBody | None) -> streams.Declaration | None:

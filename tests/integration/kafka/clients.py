@@ -31,6 +31,7 @@ WAIT_S = 60.0
 DENIED_TOPIC: int = KafkaError.TOPIC_AUTHORIZATION_FAILED
 DENIED_GROUP: int = KafkaError.GROUP_AUTHORIZATION_FAILED
 DENIED_CLUSTER: int = KafkaError.CLUSTER_AUTHORIZATION_FAILED
+DENIED_TRANSACTION: int = KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 RELEASED_BY = 100_000
 """The hostile consumer's `fetch.min.bytes`: so much releases a parked fetch, fence or no fence."""
 

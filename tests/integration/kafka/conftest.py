@@ -12,7 +12,7 @@ import pytest
 
 from catalog.settings import KafkaSettings
 from secadmin.kafka.access import TopicAccess
-from secadmin.kafka.acl import read_acls, write_acls
+from secadmin.kafka.acl import read_acls, send_acls
 from secadmin.kafka.acls import Acls
 from secadmin.kafka.connect import AdminClients
 from secadmin.kafka.fence import Fence
@@ -50,9 +50,9 @@ class Parts:
         return credentials
 
     def new_writer(self, topic: str) -> Credentials:
-        """A principal that may write the topic."""
+        """A sender of the topic."""
         credentials = self.principals.create(new_principal_name("send"))
-        self.acls.grant(write_acls(credentials.username, topic))
+        self.acls.grant(send_acls(credentials.username, topic))
         return credentials
 
 

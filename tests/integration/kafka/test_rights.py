@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from catalog.topics import out_pattern
@@ -18,11 +18,13 @@ from tests.integration.kafka.clients import (
     DENIED_CLUSTER,
     DENIED_GROUP,
     DENIED_TOPIC,
+    DENIED_TRANSACTION,
     client_config,
     fetch_directly,
     produce_one,
     reader,
     secadmin_producer,
+    until,
     write,
 )
 from tests.integration.kafka.conftest import Parts
@@ -133,6 +135,57 @@ def test_a_sender_that_lost_its_topic_cannot_write(parts: Parts) -> None:
     parts.access.withdraw(topic, [sender.username])
     assert produce_one(parts.settings, sender, topic) in {DENIED_TOPIC, DENIED_CLUSTER}
     assert parts.topics.end_offsets([topic]) == {topic: {0: 0}}
+
+
+def test_a_sender_is_not_told_of_anothers_topic(parts: Parts) -> None:
+    own, other = parts.new_topic("in."), parts.new_topic("in.")
+    sender = parts.new_writer(own)
+    parts.new_writer(other)
+    with reader(parts.settings, sender) as thief:
+        topics = thief.consumer.list_topics(timeout=10).topics
+        assert own in topics and other not in topics
+        with pytest.raises(KafkaException) as caught:
+            thief.consumer.get_watermark_offsets(TopicPartition(other, 0), timeout=5)
+        unknown = {KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC}
+        assert caught.value.args[0].code() in {DENIED_TOPIC, *unknown}
+
+
+def transactional(parts: Parts, sender: Credentials, prefix: str) -> Producer:
+    config = client_config(parts.settings, sender)
+    return Producer({**config, "transactional.id": f"{prefix}app"})
+
+
+def test_a_sender_writes_in_transactions_of_its_own(parts: Parts) -> None:
+    topic = parts.new_topic("in.")
+    sender, other = parts.new_writer(topic), parts.new_writer(parts.new_topic("in."))
+    producer = transactional(parts, sender, group_prefix(sender.username))
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, "x")
+    producer.commit_transaction(30)
+    # With the marker of the transaction's end, which comes a moment later.
+    until(lambda: parts.topics.end_offsets([topic]) == {topic: {0: 2}}, "the end is written")
+    for prefix in (group_prefix(other.username), sender.username, ""):
+        with pytest.raises(KafkaException) as caught:
+            transactional(parts, sender, prefix).init_transactions(10)
+        assert caught.value.args[0].code() == DENIED_TRANSACTION
+
+
+def test_a_transaction_that_is_open_when_the_topic_is_taken_is_not_committed(parts: Parts) -> None:
+    topic = parts.new_topic("in.")
+    sender = parts.new_writer(topic)
+    producer = transactional(parts, sender, group_prefix(sender.username))
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, "x")
+    assert producer.flush(10) == 0
+    parts.access.withdraw(topic, [sender.username])
+    with pytest.raises(KafkaException) as caught:
+        producer.commit_transaction(10)
+    assert caught.value.args[0].code() == DENIED_TRANSACTION
+    with pytest.raises(KafkaException):
+        transactional(parts, sender, group_prefix(sender.username)).init_transactions(10)
+    assert parts.topics.end_offsets([topic]) == {topic: {0: 1}}
 
 
 def test_the_platforms_account_has_what_its_work_needs(parts: Parts) -> None:

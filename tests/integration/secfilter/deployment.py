@@ -23,10 +23,12 @@ from catalog.models import (
     OutputRow,
     QueryRow,
     RunStatus,
+    SenderRow,
     StreamRow,
 )
 from catalog.run_state import QueryState, state_of_query
 from catalog.runs import IngestStream, QueryRun
+from catalog.sender_state import SenderState
 from catalog.store import Catalog, Change
 from catalog.stored_form import to_stored
 from deploy.runtime import Runtime
@@ -155,9 +157,16 @@ class Deployment:
                     max_ahead_ms=stream.max_ahead_ms,
                     max_bytes=stream.max_bytes,
                     partitions=1,
+                    shared=False,
                     ingest_group=1,
                 )
             )
+            for sender in stream.senders:
+                made_sender = SenderRow(
+                    id=sender.id, stream_id=relation.object_id, topic=sender.topic, opened_at=now
+                )
+                made_sender.state = SenderState.ACTIVE
+                add(made_sender)
             for number, run in enumerate(runs, start=8_002):
                 self._add_query(change, number, relation.object_id, run)
                 for class_ in run.classes:

@@ -5,7 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
@@ -18,13 +18,14 @@ from catalog.output_relation import output_relation
 from catalog.plan import sources
 from catalog.reach import reach
 from catalog.relation import Relation, RelationKind
-from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
+from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Sender
 from catalog.schema import Attribute, Schema, Type
-from catalog.topics import in_topic, lab_topic, out_topic, quarantine_topic
+from catalog.topics import lab_topic, out_topic, quarantine_topic
 from secadmin.kafka.topics import TopicSpec, topic_config
 from secfilter.queries import Engine, RunningQuery, terminated
 from tests.integration.brokers import Broker
 from tests.plans import AnyPlan, checked
+from tests.senders import sent
 
 SCHEMA = Schema(
     (
@@ -65,12 +66,21 @@ class Plane:
         """A source stream with its topics."""
         number = next(_NUMBERS)
         name = f"s{number}"
-        self.topics(in_topic(name), lab_topic(name), quarantine_topic(name), partitions=partitions)
+        self.topics(f"in.{name}", lab_topic(name), quarantine_topic(name), partitions=partitions)
         label = Label.of(bit)
         kind = RelationKind.STREAM
         relation = Relation(number, name, kind, SCHEMA, "at", 1_000)
         self.reaches[number] = label
-        return IngestStream(relation, label, 60_000, 10_000)
+        return sent(IngestStream(relation, label, 60_000, 10_000))
+
+    def with_senders(self, stream: IngestStream, count: int) -> IngestStream:
+        """The stream with so many senders and their topics, in place of the one that it has."""
+        name, own = stream.relation.name, stream.senders[0].topic
+        partitions = len(self.admin.list_topics(own, timeout=10).topics[own].partitions)
+        numbers = [next(_NUMBERS) for _ in range(count)]
+        senders = tuple(Sender(number, f"in.{name}.{number}") for number in numbers)
+        self.topics(*(sender.topic for sender in senders), partitions=partitions)
+        return replace(stream, senders=senders)
 
     def query(self, plan: AnyPlan, *clearances: Clearance, labelled: bool = False) -> QueryRun:
         """A run of the plan with a class for each clearance, and its topics."""
@@ -130,10 +140,14 @@ class Plane:
 
     def send(self, stream: IngestStream, *values: object) -> None:
         """Write records, bytes as they are and everything else as JSON, and wait for them."""
+        self.write(self.producer, stream.senders[0].topic, *values)
+
+    def write(self, producer: Producer, topic: str, *values: object, to: int = -1) -> None:
+        """As `send`, by that producer to that topic, and maybe to one of its partitions."""
         for value in values:
             data = value if isinstance(value, bytes) else json.dumps(value).encode()
-            self.producer.produce(in_topic(stream.relation.name), data)
-        assert self.producer.flush(10) == 0
+            producer.produce(topic, data, partition=to)
+        assert producer.flush(10) == 0
 
     def read(self, topic: str, count: int, timeout_s: float = 180.0) -> list[Message]:
         """The topic's records, from its beginning: `count` and what else comes within 0.3 s."""

@@ -18,7 +18,7 @@ from catalog.clearance import Clearance
 from catalog.plan import Source
 from catalog.runs import IngestRun
 from catalog.schema import Type
-from catalog.topics import in_topic, lab_topic, quarantine_topic
+from catalog.topics import lab_topic, quarantine_topic
 from tests.integration.secfilter.bad_tuples import MAX_BYTES, SCHEMA, records, tuple_of
 from tests.integration.secfilter.plane import Plane, headers, values
 
@@ -49,7 +49,7 @@ def went(plane: Plane) -> Went:
         by_offset[message.offset() or 0] = record
 
     for record in sent:
-        topic, told = in_topic(relation.name), partial(sent_as, record)
+        topic, told = f"in.{relation.name}", partial(sent_as, record)
         plane.producer.produce(topic, record, key=b"k", on_delivery=told)
         plane.producer.poll(0)
     assert plane.producer.flush(60) == 0

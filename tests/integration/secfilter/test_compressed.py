@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from catalog.runs import IngestRun
-from catalog.topics import in_topic, lab_topic, quarantine_topic
+from catalog.topics import lab_topic, quarantine_topic
 from tests.integration.secfilter.plane import Plane, headers, tuple_at
 
 _LARGE = b"x" * 10_000_000
@@ -30,7 +30,7 @@ def sent(plane: Plane, topic: str, *values: bytes) -> Sequence[KafkaError | None
 
 
 def test_what_unfolds_to_more_than_the_limit_is_not_taken(plane: Plane) -> None:
-    topic = in_topic(plane.stream(0).relation.name)
+    topic = plane.stream(0).senders[0].topic
     refused, taken = sent(plane, topic, _LARGE, b"x" * 900_000)
     assert refused is not None and refused.code() == KafkaError.MSG_SIZE_TOO_LARGE
     assert taken is None
@@ -42,10 +42,10 @@ def test_what_no_topic_takes_is_quarantined_by_its_size(plane: Plane) -> None:
     as_it_comes = ConfigEntry(
         "compression.type", "producer", incremental_operation=AlterConfigOpType.SET
     )
-    topic = ConfigResource(ResourceType.TOPIC, in_topic(name), incremental_configs=[as_it_comes])
+    topic = ConfigResource(ResourceType.TOPIC, f"in.{name}", incremental_configs=[as_it_comes])
     for future in plane.admin.incremental_alter_configs([topic]).values():
         future.result()
-    assert sent(plane, in_topic(name), _LARGE) == [None]
+    assert sent(plane, f"in.{name}", _LARGE) == [None]
     plane.start(IngestRun("ingest-1", (stream,)))
     plane.send(stream, tuple_at(1))
     assert len(plane.read(lab_topic(name), 1)) == 1

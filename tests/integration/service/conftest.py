@@ -127,7 +127,7 @@ def service_settings(
         ),
         secfilter=SecFilterSettings("local[2]", nowhere, folder / "checkpoints", nowhere),
         # Shared by all tests, whose queries no engine runs and one user owns.
-        limits=Limits(slots=100_000),
+        limits=Limits(slots=100_000, senders=10_000),
         user_limits=UserLimits(running_queries=10_000, reads=10_000, accesses=10_000),
     )
 

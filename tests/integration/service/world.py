@@ -60,6 +60,7 @@ class World:
             "max_ahead_ms": 1_000,
             "max_bytes": 1_000,
             "partitions": 1,
+            "senders": "own",
             "time_format": "iso",
             "unknown_fields": "quarantine",
             "public": False,

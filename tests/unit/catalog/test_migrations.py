@@ -13,8 +13,9 @@ from catalog.engine import for_writing
 from catalog.engines import FIRST
 from catalog.errors import InvalidInput
 from catalog.migrations import upgrade
-from catalog.models import Access, Base
+from catalog.models import Access, Base, SenderRow, StreamRow
 from catalog.pulse import beat
+from catalog.sender_state import SenderState
 from catalog.store import Catalog
 from catalog.wanted import generation, is_in_step
 from tests.audit_key import AUDIT_KEY
@@ -87,6 +88,33 @@ def test_the_first_tables_get_engines(empty_url: str) -> None:
     with catalog.bookkeeping() as session:
         assert beat(session, FIRST) == 1
     catalog.close()
+
+
+def test_a_stream_of_the_first_tables_goes_on_with_its_one_topic(empty_url: str) -> None:
+    catalog = Catalog(empty_url, AUDIT_KEY)
+    upgrade(catalog.engine, "v0_2_1")
+    with for_writing(catalog.engine).begin() as connection:
+        for statement in _FIRST_STREAMS.strip().splitlines():
+            connection.execute(text(f"INSERT INTO {statement}"))
+    upgrade(catalog.engine)
+    with catalog.read() as session:
+        senders = session.scalars(select(SenderRow)).all()
+        found = [(row.stream_id, row.user_id, row.topic, row.state) for row in senders]
+        assert found == [(2, None, "in.s", SenderState.ACTIVE)], "nothing of the removed stream"
+        assert all(row.opened_at for row in senders)
+        assert session.get_one(StreamRow, 2).shared
+    catalog.close()
+
+
+_FIRST_STREAMS = """
+users VALUES (1, 'bob', '', false, false, 0, NULL, '2026-01-01')
+objects VALUES (1, 'schema', 'schema', 'x', 1, '2026-01-01', NULL, NULL)
+objects VALUES (2, 'stream', 'relation', 's', 1, '2026-01-01', NULL, NULL)
+objects VALUES (3, 'stream', 'relation', 'gone', 1, '2026-01-01', '2026-01-02', NULL)
+schemas VALUES (1, '{}')
+streams VALUES (2, 1, '{}', '{}', 0, 1, 1, 1)
+streams VALUES (3, 1, '{}', '{}', 0, 1, 1, 1)
+"""
 
 
 def test_tables_of_another_version_are_refused(catalog: Catalog) -> None:

@@ -7,14 +7,22 @@ from itertools import combinations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete
+from sqlalchemy import delete, select
 
 from catalog.authorizer import Authorizer
 from catalog.clearance import Clearance
 from catalog.decision import Decision
-from catalog.models import CategoryRow, Grant, Membership, Object, Seniority, User
+from catalog.models import (
+    CategoryRow,
+    Grant,
+    Membership,
+    Object,
+    Seniority,
+    StreamRow,
+    User,
+)
 from catalog.permission import APPLIES, ObjectKind, Permission
-from catalog.senders import kept_from_aggregates
+from catalog.senders import kept_from_aggregates, with_own_topics
 from catalog.subject import Subject, subject_of_user, subjects_of_accesses
 from tests.unit.catalog.world import START, World
 
@@ -277,3 +285,53 @@ def below(roles: set[str], edges: set[tuple[str, str]]) -> set[str]:
         if senior in found:
             found.add(junior)
     return found
+
+
+def own_topics(world: World) -> set[tuple[str, str]]:
+    """(stream, user), by names, of those that are to have topics of their own."""
+    with world.catalog.read() as session:
+        streams = {obj.id: obj.name for obj in session.scalars(select(Object))}
+        users = {user.id: user.name for user in session.scalars(select(User))}
+        return {(streams[stream], users[user]) for stream, user in with_own_topics(session)}
+
+
+def stored(world: World, name: str, *, shared: bool = False) -> None:
+    """The stream's row, beside its object."""
+    world.add(
+        StreamRow(
+            object_id=world.get_object(f"stream {name}").id,
+            schema_id=world.get_object(f"stream {name}").id,
+            relation={},
+            record_format={},
+            max_ahead_ms=0,
+            max_bytes=1,
+            partitions=1,
+            shared=shared,
+            ingest_group=1,
+        )
+    )
+
+
+def test_who_may_send_by_any_role_has_a_topic_of_its_own(market: World) -> None:
+    """J is above K, K above S, which sends: no role is active."""
+    stored(market, "in1")
+    for user, role in (("al", "S"), ("bob", "K"), ("cy", "J"), ("dan", "A"), ("eve", "T")):
+        market.user(user, role)
+    market.user("fay", "S", "J")
+    market.user("gil")
+    assert own_topics(market) == {("in1", user) for user in ("al", "bob", "cy", "fay")}
+
+
+def test_each_stream_has_its_own_senders(market: World) -> None:
+    market.stream("in2", 4)
+    market.stream("in3", 5)
+    stored(market, "in1")
+    stored(market, "in2")
+    stored(market, "in3", shared=True)
+    for role, what in (("OTHER", "stream in2"), ("S", "stream in3"), ("OTHER", "stream in3")):
+        market.grant(role, "SEND", what)
+    market.user("al", "S")
+    market.user("bob", "OTHER", "K")
+    assert own_topics(market) == {("in1", "al"), ("in1", "bob"), ("in2", "bob")}
+    market.edit(Object, market.get_object("stream in1").id, removed_at=START)
+    assert own_topics(market) == {("in2", "bob")}

@@ -18,6 +18,7 @@ from catalog.models import (
     OutputRow,
     QueryRow,
     RunStatus,
+    SenderRow,
     StreamRow,
     TopicFault,
     Withdrawal,
@@ -27,6 +28,7 @@ from catalog.record_format import RecordFormat, TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, QueryRun, Run, RunReport, fingerprint
 from catalog.schema import Attribute, Schema, Type
+from catalog.sender_state import SenderState
 from catalog.store import Catalog
 from catalog.stored_form import to_stored
 from catalog.wanted import (
@@ -53,6 +55,7 @@ class Filled:
         self.world = world
         self.schema = world.object("schema s").id
         self.relations: dict[str, Relation] = {}
+        self.senders: dict[str, SenderRow] = {}
 
     def stream(self, name: str, group: int, *bits: int, public: bool = False) -> Relation:
         made = self.world.stream(name, *bits)
@@ -65,11 +68,23 @@ class Filled:
             max_ahead_ms=60_000,
             max_bytes=10_000,
             partitions=1,
+            shared=False,
             ingest_group=group,
         )
         self.world.add(row)
+        self.sender(name)
         self.relations[name] = relation
         return relation
+
+    def sender(self, name: str, **values: Any) -> SenderRow:
+        """A sender of the stream that ingest reads, unless the values say otherwise."""
+        stream = self.world.get_object(f"stream {name}").id
+        number = len(self.senders) + 1
+        made = {"state": SenderState.ACTIVE, "opened_at": START, **values}
+        row = SenderRow(stream_id=stream, topic=f"in.{name}.{number}", **made)
+        self.world.add(row)
+        self.senders[f"in.{name}.{number}"] = row
+        return row
 
     def output(self, name: str, plan: AnyPlan, *reads: str, running: bool = True) -> Relation:
         query = self.world.object(f"query {name}-query")

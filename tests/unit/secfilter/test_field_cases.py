@@ -13,6 +13,7 @@ from catalog.record_format import USUAL, RecordFormat, TimeFormat, UnknownFields
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, IngestStream
 from catalog.schema import Attribute, Schema, Type
+from tests.senders import sent
 from tests.unit.secfilter.test_ingest import headers, run
 
 SHARED = Path(__file__).parents[4] / "shared" / "vectors" / "field-cases" / "records.json"
@@ -41,12 +42,14 @@ FORMATS = {
 RUN = IngestRun(
     "ingest-1",
     tuple(
-        IngestStream(
-            Relation(n, name, RelationKind.STREAM, SCHEMA, "ts", 0),
-            Label.of(n),
-            60_000,
-            10_000,
-            written,
+        sent(
+            IngestStream(
+                Relation(n, name, RelationKind.STREAM, SCHEMA, "ts", 0),
+                Label.of(n),
+                60_000,
+                10_000,
+                written,
+            )
         )
         for n, (name, written) in enumerate(FORMATS.items())
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,11 +14,13 @@ from catalog.plan import Source
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, IngestStream, QueryRun, Run
 from catalog.schema import Attribute, Schema, Type
+from secfilter.after_commit import Drains
 from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import EARLIEST, KafkaOptions, Offsets
 from secfilter.positions import Positions
 from secfilter.queries import Engine
 from tests.plans import whole
+from tests.senders import sent
 
 _SCHEMA = Schema((Attribute("a", Type.STRING),))
 
@@ -49,7 +51,7 @@ def stream(name: str, number: int = 1) -> Relation:
 
 
 def ingest(*relations: Relation) -> IngestRun:
-    return IngestRun("run", tuple(IngestStream(r, Label.of(0), 1, 1) for r in relations))
+    return IngestRun("run", tuple(sent(IngestStream(r, Label.of(0), 1, 1)) for r in relations))
 
 
 def query(relation: Relation, starting: Offsets, *categories: int) -> QueryRun:
@@ -141,3 +143,11 @@ def test_a_checkpoint_that_names_no_owners_keeps_its_offsets(tmp_path: Path) -> 
     Checkpoints(tmp_path).renew("run", "another shape", {"in.s": {"0": 5}})
     checkpoint, _ = engine_over(tmp_path, {})._checkpoint(ingest(stream("s")))
     assert checkpoint.committed() == {"in.s": {"0": 5}}
+
+
+def test_how_far_a_sender_came_that_is_gone_is_not_kept(tmp_path: Path) -> None:
+    both, alone = ingest(stream("s"), stream("t", 2)), ingest(stream("t", 2))
+    come_to(tmp_path, both, {"in.s": {"0": 5}, "in.t": {"0": 9}})
+    gone = Drains(still_read=lambda senders: set(senders) - {1})
+    checkpoint, _ = replace(engine_over(tmp_path, {}), drains=gone)._checkpoint(alone)
+    assert checkpoint.committed() == {"in.t": {"0": 9}}

@@ -15,6 +15,7 @@ from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, IngestStream
 from catalog.schema import Attribute, Schema, Type
 from secfilter.ingest import ingest
+from tests.senders import sent
 
 CASES: list[dict[str, Any]] = json.loads(
     Path(__file__).with_name("ingest_cases.json").read_text(encoding="utf-8")
@@ -30,11 +31,15 @@ SCHEMA = Schema(
 )
 OTHER = Schema((Attribute("id", Type.BIGINT, required=True),))
 KIND = RelationKind.STREAM
+ONE = Relation(1, "one", KIND, SCHEMA, "at", 1000)
+TWO = Relation(2, "two", KIND, OTHER, None, 0)
 RUN = IngestRun(
     "ingest-1",
     (
-        IngestStream(Relation(1, "one", KIND, SCHEMA, "at", 1000), Label.of(0), 60_000, 10_000),
-        IngestStream(Relation(2, "two", KIND, OTHER, None, 0), Label.of(65), 60_000, 20),
+        sent(
+            IngestStream(Relation(1, "one", KIND, SCHEMA, "at", 1000), Label.of(0), 60_000, 10_000)
+        ),
+        sent(IngestStream(Relation(2, "two", KIND, OTHER, None, 0), Label.of(65), 60_000, 20)),
     ),
 )
 Record = tuple[str, bytes | None]
@@ -45,7 +50,7 @@ TAKEN_S = 1_800_000_000.5
 def run(
     spark: SparkSession,
     records: list[Record],
-    newest: dict[str, dict[int, int]] | None = None,
+    newest: dict[int, dict[int, int]] | None = None,
     streams: IngestRun = RUN,
 ) -> list[Row]:
     rows = [(topic, b"k", value, 3, n, TAKEN_S) for n, (topic, value) in enumerate(records)]
@@ -75,12 +80,13 @@ def test_case(case: dict[str, Any], results: dict[str, Row]) -> None:
         expected = case["lab"].split("|")
         got = bytes(row["value"]).decode().replace("\x1e", "-").split("\x1f")
         assert (row["topic"], got) == ("lab.one", expected)
-        assert headers(row) == [("label", "1")]
-        assert (row["key"], row["partition"]) == (f"3:{place}".encode(), 3)
+        assert headers(row) == [("version", "2"), ("label", "1"), ("sender", "1")]
+        assert (row["key"], row["partition"]) == (f"1:3:{place}".encode(), 3)
         return
     assert row["topic"] == "quarantine.one"
     assert headers(row) == [
         ("reason", case["reason"]),
+        ("sender", "1"),
         ("partition", "3"),
         ("offset", str(place)),
         ("timestamp", "1800000000500"),
@@ -138,7 +144,7 @@ HOSTILE = {
 def test_a_reason_takes_no_longer_than_the_record_is_long(spark: SparkSession) -> None:
     """Larger than any stream takes by default; one that backtracked would take hours."""
     relation = Relation(1, "one", KIND, SCHEMA, "at", 1000)
-    streams = IngestRun("ingest-1", (IngestStream(relation, Label.of(0), 60_000, 900_000),))
+    streams = IngestRun("ingest-1", (sent(IngestStream(relation, Label.of(0), 60_000, 900_000)),))
     begun = time.monotonic()
     rows = run(spark, [("in.one", value) for value in HOSTILE.values()], streams=streams)
     assert time.monotonic() - begun < 60
@@ -162,14 +168,15 @@ def test_each_stream_has_its_own_schema_label_and_size(spark: SparkSession) -> N
     rows = run(spark, records)
     kinds = ["lab.two", "quarantine.two", "quarantine.one", "quarantine.two"]
     assert [row["topic"] for row in rows] == kinds
-    assert (rows[0]["key"], headers(rows[0])) == (b"3:0", [("label", "0,2")])
+    assert rows[0]["key"] == b"2:3:0"
+    assert headers(rows[0]) == [("version", "2"), ("label", "0,2"), ("sender", "2")]
     assert bytes(rows[0]["value"]) == b"7"
     assert [headers(row)[0][1].split()[0] for row in rows[1:]] == ["larger", "id:", "s:"]
 
 
 def test_what_lab_holds_is_left_out_but_quarantine_repeats(spark: SparkSession) -> None:
     records: list[Record] = [("in.two", b'{"id":1}'), ("in.two", b"x"), ("in.two", b'{"id":2}')]
-    rows = run(spark, records, {"two": {3: 1, 4: 99}, "one": {3: 99}})
+    rows = run(spark, records, {2: {3: 1, 4: 99}, 1: {3: 99}})
     assert [(row["topic"], row["value"]) for row in rows] == [
         ("quarantine.two", b"x"),
         ("lab.two", b"2"),
@@ -183,26 +190,28 @@ def test_streams_of_one_schema_keep_what_is_their_own(spark: SparkSession) -> No
         label = Label.of(number)
         time_of = "at" if schema is SCHEMA else None
         relation = Relation(number, name, KIND, schema, time_of, 1000)
-        return IngestStream(relation, label, ahead, max_bytes)
+        return sent(IngestStream(relation, label, ahead, max_bytes))
 
     streams = (
-        stream(0, "a", OTHER, 10, 0),
+        stream(10, "a", OTHER, 10, 0),
         stream(1, "b", SCHEMA, 100, 10_000),
         stream(2, "c", OTHER, 100, 0),
         stream(64, "d", SCHEMA, 100, 100_000),
     )
     long, ahead = b'{"id": 1234567}', iso(50)
-    sent = [("in.a", long), ("in.c", long), ("in.b", ahead), ("in.d", ahead)]
-    records: list[Record] = [*sent, ("in.c", b'{"id":4}'), ("in.a", b'{"id":5}')]
-    newest = {"c": {3: 4, 0: 99}, "a": {2: 99, 4: 99}}
+    wrong = [("in.a", long), ("in.c", long), ("in.b", ahead), ("in.d", ahead)]
+    records: list[Record] = [*wrong, ("in.c", b'{"id":4}'), ("in.a", b'{"id":5}')]
+    newest = {2: {3: 4, 0: 99}, 10: {2: 99, 4: 99}}
     rows = run(spark, records, newest, IngestRun("ingest-1", streams))
     topics = ["quarantine.a", "quarantine.b", "lab.d", "lab.a"]
     assert [row["topic"] for row in rows] == topics
-    assert [headers(row)[0] for row in rows] == [
+    assert [headers(row)[0] for row in rows[:2]] == [
         ("reason", "larger than the stream allows: 15 bytes, at most 10"),
         ("reason", "at: too far ahead of when the broker took it"),
-        ("label", "0,1"),
-        ("label", "1"),
+    ]
+    assert [headers(row)[1:] for row in rows[2:]] == [
+        [("label", "0,1"), ("sender", "64")],
+        [("label", "1024"), ("sender", "10")],
     ]
     assert [bytes(row["value"]).decode().split("\x1f")[0] for row in rows[3:]] == ["5"]
 

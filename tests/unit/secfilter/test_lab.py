@@ -18,6 +18,7 @@ TYPES = (Type.STRING, Type.BIGINT, Type.DOUBLE, Type.BOOLEAN, Type.TIMESTAMP)
 SCHEMA = Schema(tuple(Attribute(t.value, t) for t in TYPES))
 ONE = Schema((Attribute("s", Type.STRING),))
 Pairs = list[tuple[str, bytes | None]]
+VERSION = ("version", b"2")
 
 
 def relation(*, public: bool = False, kind: RelationKind = RelationKind.STREAM) -> Relation:
@@ -78,14 +79,24 @@ def seen(
 def test_label(
     spark: SparkSession, bits: tuple[int, ...], wire: bytes | None, words: list[int] | None
 ) -> None:
-    found = seen(spark, relation(), [("label", wire)], bits=bits)
+    found = seen(spark, relation(), [VERSION, ("label", wire)], bits=bits)
     assert (None if found is None else [v for k, v in found.items() if "label" in k]) == words
 
 
 @pytest.mark.parametrize(
-    "headers", [[], [("Label", b"1")], [("x", b""), ("label", b"1")], [("", b"1")]]
+    "headers",
+    [
+        [],
+        [VERSION],
+        [VERSION, ("Label", b"1")],
+        [VERSION, ("x", b""), ("label", b"1")],
+        [VERSION, ("", b"1")],
+        [("label", b"1")],
+        [("label", b"1"), VERSION],
+        *([("version", other), ("label", b"1")] for other in (b"1", b"3", b"02", b"", None)),
+    ],
 )
-def test_the_label_is_the_first_header_or_none(spark: SparkSession, headers: Pairs) -> None:
+def test_the_label_stands_behind_the_version(spark: SparkSession, headers: Pairs) -> None:
     assert seen(spark, relation(), headers, bits=(0,)) is None
 
 
@@ -93,9 +104,9 @@ def test_the_label_is_the_first_header_or_none(spark: SparkSession, headers: Pai
 def test_a_public_stream_carries_the_empty_label_alone(
     spark: SparkSession, wire: bytes, visible: bool
 ) -> None:
-    assert (seen(spark, relation(public=True), [("label", wire)]) is not None) is visible
+    assert (seen(spark, relation(public=True), [VERSION, ("label", wire)]) is not None) is visible
     mixed = relation(public=True)
-    assert (seen(spark, mixed, [("label", wire)], bits=(0,)) is not None) is visible
+    assert (seen(spark, mixed, [VERSION, ("label", wire)], bits=(0,)) is not None) is visible
 
 
 @pytest.mark.parametrize(("wire", "visible"), [(b"0", True), (b"1", True), (b"2", False)])
@@ -103,11 +114,11 @@ def test_an_output_over_public_streams_may_carry_either(
     spark: SparkSession, wire: bytes, visible: bool
 ) -> None:
     output = relation(public=True, kind=RelationKind.OUTPUT)
-    assert (seen(spark, output, [("label", wire)], bits=(0,)) is not None) is visible
+    assert (seen(spark, output, [VERSION, ("label", wire)], bits=(0,)) is not None) is visible
 
 
 def test_lineage(spark: SparkSession) -> None:
-    headers: Pairs = [("label", b"1")]
+    headers: Pairs = [VERSION, ("label", b"1")]
     stream, output = relation(), relation(kind=RelationKind.OUTPUT)
     for kind in (stream, output):
         assert (seen(spark, kind, headers, b"w0", bits=(0,)) or {})["__id"] == "9:w0"

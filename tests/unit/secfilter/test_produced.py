@@ -24,6 +24,7 @@ from secadmin.cli.tuple_file import FileFormat, Read, read_tuples
 from secadmin.cli.tuple_rules import TupleRules, WrittenNumber, time_us
 from tests.bad_inputs import naughty_strings
 from tests.integration.secfilter.bad_tuples import MAX_BYTES, NUMBERS, SCHEMA, TIMES, records
+from tests.senders import sent
 from tests.unit.secfilter.test_ingest import TAKEN_S, Record, run
 
 AHEAD_MS = 60_000
@@ -39,12 +40,14 @@ FORMATS = {
 RUN = IngestRun(
     "ingest-1",
     tuple(
-        IngestStream(
-            Relation(n, name, RelationKind.STREAM, SCHEMA, "at", 0),
-            Label.of(n),
-            AHEAD_MS,
-            MAX_BYTES,
-            written,
+        sent(
+            IngestStream(
+                Relation(n, name, RelationKind.STREAM, SCHEMA, "at", 0),
+                Label.of(n),
+                AHEAD_MS,
+                MAX_BYTES,
+                written,
+            )
         )
         for n, (name, written) in enumerate(FORMATS.items())
     ),

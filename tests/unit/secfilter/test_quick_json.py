@@ -18,6 +18,7 @@ from catalog.runs import IngestRun, IngestStream
 from catalog.schema import Attribute, Schema, Type
 from secfilter import quick_json
 from secfilter.ingest import ingest
+from tests.senders import sent
 
 SCHEMA = Schema(
     (
@@ -91,7 +92,7 @@ def readings(spark: SparkSession, records: Sequence[str | bytes]) -> list[Row]:
     """What ingest makes of each record, in their order."""
     kind, label = RelationKind.STREAM, Label.of(0)
     relation = Relation(1, "one", kind, SCHEMA, "at", 1000)
-    run = IngestRun("ingest-1", (IngestStream(relation, label, 60_000, 10_000),))
+    run = IngestRun("ingest-1", (sent(IngestStream(relation, label, 60_000, 10_000)),))
     values = [each.encode() if isinstance(each, str) else each for each in records]
     rows = [("in.one", None, value, 0, n, TAKEN_S) for n, value in enumerate(values)]
     frame = spark.createDataFrame(

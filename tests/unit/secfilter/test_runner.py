@@ -14,6 +14,7 @@ from secfilter.background import Task
 from secfilter.pace import Pace
 from secfilter.runner import STARTS_AT_ONCE, Runner
 from secfilter.supervised import LONG_START_S
+from tests.senders import sent
 
 # A stop waits for 40 seconds.
 PACE = Pace(query_ms=28_000, ingest_ms=28_000, settle_ms=120_000)
@@ -25,7 +26,7 @@ def run_of(name: str, size: int = 1, *streams: str) -> IngestRun:
         Relation(number, stream, RelationKind.STREAM, SCHEMA, None, 0)
         for number, stream in enumerate(streams or ("s",))
     ]
-    ingested = (IngestStream(r, Label.of(0), 1, size, partitions=1) for r in relations)
+    ingested = (sent(IngestStream(r, Label.of(0), 1, size, partitions=1)) for r in relations)
     return IngestRun(name, tuple(ingested))
 
 

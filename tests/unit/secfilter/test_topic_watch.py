@@ -16,6 +16,7 @@ from secfilter.background import Task
 from secfilter.topic_faults import ANEW, GONE, faults_in, spared
 from secfilter.topic_watch import TopicWatch
 from tests.plans import whole
+from tests.senders import sent
 
 SCHEMA = Schema((Attribute("a", Type.STRING),))
 
@@ -23,7 +24,7 @@ SCHEMA = Schema((Attribute("a", Type.STRING),))
 def stream(number: int, partitions: int | None = 2) -> IngestStream:
     kind = RelationKind.STREAM
     relation = Relation(number, f"s{number}", kind, SCHEMA, None, 0)
-    return IngestStream(relation, Label.of(0), 1, 1, partitions=partitions)
+    return sent(IngestStream(relation, Label.of(0), 1, 1, partitions=partitions))
 
 
 ONE, TWO = stream(1), stream(2)

@@ -59,6 +59,9 @@ class RememberedKafka:
     def open_classes(self, retention_ms: Mapping[str, int]) -> None:
         pass
 
+    def open_senders(self, partitions: Mapping[str, int]) -> None:
+        pass
+
     def allow_read(self, principals_of: PrincipalsOf) -> None:
         self.readers |= _pairs(principals_of)
 

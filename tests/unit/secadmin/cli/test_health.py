@@ -47,16 +47,16 @@ def test_a_stream_says_what_is_wrong_with_its_topics_and_what_was_refused(
     shown = admin.json("stream", "show", stream)
     assert (shown["problems"], shown["refused"]) == ([], 0)
     with catalog.bookkeeping() as session:
-        report_faults(session, INGEST, {f"in.{stream}": GONE, "in.other": GONE}, catalog.clock())
+        report_faults(session, INGEST, {f"lab.{stream}": GONE, "in.other": GONE}, catalog.clock())
         for number in range(2, 9):
             report = RunReport("ingest-1", "running", counted={f"refused_{number}": 2})
             report_status(session, report, catalog.clock())
     shown = admin.json("stream", "show", stream)
-    assert (shown["problems"], shown["refused"]) == ([f"in.{stream}: {GONE}"], 2)
+    assert (shown["problems"], shown["refused"]) == ([f"lab.{stream}: {GONE}"], 2)
     viewer = new_user("bob", "R")
     admin.ok("grant", "R", "VIEW OBJECT", "stream", stream)
     shown = viewer.json("stream", "show", stream)
-    assert shown["problems"] == [f"in.{stream}: {GONE}"] and "refused" not in shown
+    assert shown["problems"] == [f"lab.{stream}: {GONE}"] and "refused" not in shown
     admin.ok("grant", "R", "READ TUPLE", "stream", stream)
     assert viewer.json("stream", "show", stream)["refused"] == 2
     catalog.close()

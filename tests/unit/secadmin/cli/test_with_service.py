@@ -358,7 +358,7 @@ def test_quarantine_and_sender(admin: Terminal, new_user: NewUser, tmp_path: Pat
         "quarantine": True,
         "send": False,
     }
-    assert json.loads((tmp_path / "s" / "sender.json").read_text())["topic"] == "in.mine"
+    assert json.loads((tmp_path / "s" / "sender.json").read_text())["topic"].startswith("in.mine.")
     described = json.loads((tmp_path / "q" / "subscription.json").read_text())
     assert described["topic"] == "quarantine.mine"
     bob.ok("unsubscribe", accesses["send"]["principal"])

@@ -36,6 +36,9 @@ class Kafka:
     def open_classes(self, retention_ms: Mapping[str, int]) -> None:
         raise AssertionError("there is no class")
 
+    def open_senders(self, partitions: Mapping[str, int]) -> None:
+        raise AssertionError("there is no sender")
+
     def allow_read(self, principals_of: PrincipalsOf) -> None:
         raise AssertionError("there is no access")
 

@@ -24,6 +24,7 @@ from catalog.models import (
     OutputInput,
     OutputRow,
     QueryRow,
+    SenderRow,
     Session,
     StreamRow,
     User,
@@ -33,6 +34,7 @@ from catalog.plan import Plan, Source, Union, Window
 from catalog.record_format import USUAL
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
+from catalog.sender_state import SenderState
 from catalog.store import Catalog
 from catalog.stored_form import from_stored, to_stored
 from catalog.subject import subject_of_session
@@ -165,6 +167,20 @@ def fill(world: World) -> None:
         right = "SUBSCRIBE" if what.startswith("output") else "READ TUPLE"
         world.grant("R", right, what)
     world.grant("R", "SEND", "stream in1")
+    for user in ("bob", "joe"):
+        add_sender(world, "in1", user)
+
+
+def add_sender(
+    world: World, stream: str, user: str | None, state: SenderState = SenderState.ACTIVE
+) -> None:
+    number = world.get_object(f"stream {stream}").id
+    with world.catalog.read() as session:
+        who = session.scalar(select(User.id).where(User.name == user))
+    topic = f"in.{stream}.{user or 'shared'}"
+    if state is not SenderState.ACTIVE:
+        topic += f".{state}"
+    world.add(SenderRow(stream_id=number, user_id=who, topic=topic, state=state))
 
 
 def add_stream(world: World, name: str, bit: int, *, public: bool = False) -> Relation:
@@ -179,6 +195,7 @@ def add_stream(world: World, name: str, bit: int, *, public: bool = False) -> Re
             max_ahead_ms=0,
             max_bytes=1,
             partitions=1,
+            shared=False,
             ingest_group=1,
         )
     )
@@ -317,11 +334,37 @@ def test_senders_and_quarantines_have_the_topics_of_their_stream(place: Place) -
     send = place.access(what="stream in1", kind="send")
     quarantine = place.access("joe", "stream in2", kind="quarantine")
     place.world.member("joe", "R")
-    assert place.settle() == {"in.in1", "quarantine.in2"}
-    for access, topic in ((send, "in.in1"), (quarantine, "quarantine.in2")):
+    assert place.settle() == {"in.in1.bob", "quarantine.in2"}
+    for access, topic in ((send, "in.in1.bob"), (quarantine, "quarantine.in2")):
         ((name, row),) = place.topics(access).items()
         assert (name, row.class_id) == (topic, None)
     assert place.settle() == set(), "they stay as they are"
+
+
+def test_a_sender_reaches_its_own_topic_in_that_stream_alone(place: Place) -> None:
+    place.world.grant("R", "SEND", "stream in2")
+    for stream in ("in1", "in2"):
+        for state in (SenderState.DRAINING, SenderState.GONE):
+            add_sender(place.world, stream, "bob", state)
+    first = place.access(what="stream in1", kind="send", principal="first")
+    second = place.access(what="stream in2", kind="send")
+    place.settle()
+    assert (place.topic(first), place.topic(second)) == ("in.in1.bob", None)
+    add_sender(place.world, "in2", "joe")
+    place.settle()
+    assert place.topic(second) is None, "it is somebody else's"
+    add_sender(place.world, "in2", "bob")
+    place.settle()
+    assert place.topic(second) == "in.in2.bob"
+
+
+def test_all_users_of_a_shared_stream_write_its_one_topic(place: Place) -> None:
+    place.world.member("joe", "R")
+    place.world.grant("R", "SEND", "stream in2")
+    add_sender(place.world, "in2", None)
+    accesses = [place.access(user, "stream in2", kind="send") for user in ("bob", "joe")]
+    place.settle()
+    assert [place.topic(access) for access in accesses] == ["in.in2.shared"] * 2
 
 
 def test_a_quarantine_needs_all_that_the_stream_can_carry(place: Place) -> None:

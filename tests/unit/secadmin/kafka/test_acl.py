@@ -10,6 +10,7 @@ from secadmin.kafka.acl import (
     GroupAcl,
     Operation,
     TopicAcl,
+    TransactionAcl,
     from_binding,
     platform_acls,
     to_binding,
@@ -21,6 +22,7 @@ from secadmin.kafka.acl import (
     [
         *(TopicAcl("p", "out.o.a", operation) for operation in Operation),
         GroupAcl("p", "p."),
+        TransactionAcl("p", "p."),
         ForeignAcl("User:p", "*", "TOPIC", "*", "LITERAL", "READ", "ALLOW"),
         ForeignAcl("User:p", "*", "TOPIC", "out.", "PREFIXED", "READ", "ALLOW"),
         ForeignAcl("User:p", "10.0.0.1", "TOPIC", "out.o.a", "LITERAL", "READ", "ALLOW"),

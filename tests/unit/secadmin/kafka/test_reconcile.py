@@ -10,12 +10,15 @@ from secadmin.kafka.acl import (
     GroupAcl,
     Operation,
     TopicAcl,
+    TransactionAcl,
     platform_acls,
     read_acls,
+    send_acls,
     write_acls,
 )
 from secadmin.kafka.reconcile import OF_NOBODY, Difference, compare
 
+SENDER = f"send-{'0f' * 12}"
 TOPICS = {"in.s", "lab.s", "quarantine.s", "out.o.a", "out.o.b"}
 DATA_PLANE = "secfilter"
 READ_A = TopicAcl("p", "out.o.a", Operation.READ)
@@ -35,6 +38,9 @@ def test_nothing_to_do() -> None:
 
 def test_readers_get_their_group() -> None:
     assert compare({READ_A}, set(), TOPICS, DATA_PLANE).add == {READ_A, GroupAcl("p", "p.")}
+    write = TopicAcl("p", "in.s", Operation.WRITE)
+    added = compare({write}, set(), TOPICS, DATA_PLANE).add
+    assert added == send_acls("p", "in.s") == {write, TransactionAcl("p", "p.")}
 
 
 def test_a_move_from_one_class_to_another() -> None:
@@ -54,6 +60,7 @@ def test_a_move_from_one_class_to_another() -> None:
         (TopicAcl("p", "out.gone.a", Operation.READ), set()),
         (*write_acls("p", "in.s"), set()),
         (GroupAcl("p", "p."), set()),
+        (TransactionAcl(SENDER, f"{SENDER}."), set()),
         (_foreign("*"), {"out.o.a", "out.o.b", "quarantine.s"}),
         (_foreign("out.", "PREFIXED"), {"out.o.a", "out.o.b"}),
         (_foreign("o", "PREFIXED"), {"out.o.a", "out.o.b"}),
@@ -75,6 +82,7 @@ def test_what_is_not_wanted_goes(acl: Acl, fenced: set[str]) -> None:
     [
         TopicAcl("p", "others", Operation.READ),
         GroupAcl("p", "others"),
+        TransactionAcl("flink", "flink."),
         _foreign("others."),
         _foreign("others.", "PREFIXED"),
         _foreign("*", permission="DENY"),

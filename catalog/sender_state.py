@@ -1,0 +1,54 @@
+"""A sender's states: a topic whose right was taken is read to its end before it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+
+from sqlalchemy import ColumnElement, and_, orm, select, update
+
+from catalog.models import SenderRow, Withdrawal
+from catalog.store import bump_generation
+
+
+class SenderState(StrEnum):
+    """What a sender's topic is for now."""
+
+    ACTIVE = "active"
+    """Its user may send."""
+    DRAINING = "draining"
+    """Nobody may write it any more; ingest takes what is left."""
+    GONE = "gone"
+    """Ingest has taken all. The topic is deleted once no run uses it."""
+
+
+def is_ingested() -> ColumnElement[bool]:
+    """Of rows of senders: whether ingest reads the topic."""
+    return and_(
+        SenderRow.opened_at.is_not(None),
+        SenderRow.state.in_((SenderState.ACTIVE, SenderState.DRAINING)),
+    )
+
+
+def draining(session: orm.Session) -> frozenset[int]:
+    """The ids of the senders whose topics nobody can write any more, but ingest still reads."""
+    undone = select(Withdrawal.topic).where(Withdrawal.done_at.is_(None))
+    drains = select(SenderRow.id).where(
+        SenderRow.state == SenderState.DRAINING, SenderRow.topic.not_in(undone)
+    )
+    return frozenset(session.scalars(drains))
+
+
+def still_read(session: orm.Session, senders: Collection[int]) -> frozenset[int]:
+    """Which of these senders are not gone."""
+    left = select(SenderRow.id).where(
+        SenderRow.id.in_(senders), SenderRow.state != SenderState.GONE
+    )
+    return frozenset(session.scalars(left))
+
+
+def report_drained(session: orm.Session, senders: Collection[int]) -> None:
+    """Note that ingest has taken all that these held; call it inside `Catalog.bookkeeping`."""
+    drained = (SenderRow.id.in_(senders), SenderRow.state == SenderState.DRAINING)
+    session.execute(update(SenderRow).where(*drained).values(state=SenderState.GONE))
+    bump_generation(session)

@@ -1,0 +1,14 @@
+"""Whether the senders of a stream have topics of their own."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Senders(StrEnum):
+    """A choice for a stream, made when it is added."""
+
+    OWN = "own"
+    """Each user writes its own topic: nobody can write as another, or see what others send."""
+    SHARED = "shared"
+    """All users write one topic: for more senders than there can be topics."""
