@@ -124,7 +124,6 @@ class Settlement:
     def cut_leaving(self, accesses: Sequence[Access]) -> None:
         """Take from these what other topics of theirs have taken the place of."""
         for access in accesses:
-            self._take_up(Access.id == access.id)
             self._topics_of.cut_leaving(access)
 
     def end(self, access: Access) -> None:

@@ -120,6 +120,14 @@ HELD_TOPICS = {
 }
 
 SETTLEMENT = {
+    "for access, subject in zip(accesses, subjects, strict=True): -> "
+    "for access, subject in zip(accesses, subjects, strict=False):": (
+        "there is one subject for each access"
+    ),
+    "return {role.id for role in access.roles} != subject.active_role_ids -> "
+    "return {role.id for role in access.roles} > subject.active_role_ids": (
+        "an access has no active role beside those that it was made with"
+    ),
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=False, slots=True)": (
         "nothing changes such a value, and nothing looks one up by it"
