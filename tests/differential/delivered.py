@@ -36,9 +36,10 @@ def outcome(run: QueryRun, rows: Iterable[Row]) -> Outcome:
     delivered = [topics.pop(each.topic, []) for each in run.classes]
     assert not topics
     return Outcome(
-        [Tuple(decode(row["value"], schema), _label(row)) for row in inside],
+        # In a labelled topic the version is the first header.
+        [Tuple(decode(row["value"], schema), _label(row, 1)) for row in inside],
         tuple(
-            [Tuple(decode_json(row["value"], schema), _label(row)) for row in rows]
+            [Tuple(decode_json(row["value"], schema), _label(row, 0)) for row in rows]
             for rows in delivered
         ),
     )
@@ -51,5 +52,5 @@ def header(row: Row, index: int, key: str) -> str:
     return bytes(found["value"]).decode()
 
 
-def _label(row: Row) -> Label | None:
-    return Label.from_wire(header(row, 0, "label"))
+def _label(row: Row, index: int) -> Label | None:
+    return Label.from_wire(header(row, index, "label"))
