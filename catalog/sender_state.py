@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from sqlalchemy import ColumnElement, and_, orm, select, update
 
-from catalog.models import SenderRow, Withdrawal
+from catalog.models import Object, SenderRow, Withdrawal
 from catalog.store import bump_generation
 
 
@@ -40,9 +40,15 @@ def draining(session: orm.Session) -> frozenset[int]:
 
 
 def still_read(session: orm.Session, senders: Collection[int]) -> frozenset[int]:
-    """Which of these senders are not gone."""
-    left = select(SenderRow.id).where(
-        SenderRow.id.in_(senders), SenderRow.state != SenderState.GONE
+    """Which of these senders are not gone, and neither is their stream."""
+    left = (
+        select(SenderRow.id)
+        .join(Object, Object.id == SenderRow.stream_id)
+        .where(
+            SenderRow.id.in_(senders),
+            SenderRow.state != SenderState.GONE,
+            Object.removed_at.is_(None),
+        )
     )
     return frozenset(session.scalars(left))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from catalog.errors import PlatformError
 from catalog.runs import IngestRun, Sender
 from catalog.topics import lab_topic
 from secfilter.checkpoint import Checkpoint
 from secfilter.kafka_options import Offsets
-from secfilter.lab_notes import Notes, keep_notes, notes_of
+from secfilter.lab_notes import Note, Notes, keep_notes, notes_of
 from secfilter.positions import Positions
 
 _EVERY_S = 2.0
@@ -62,13 +62,20 @@ class AfterCommit:
         self._tell_drained()
 
     def _note(self) -> None:
-        # In this order: what is committed meanwhile makes the ends count later than they could.
-        found = self.positions.ends(lab_topic(s.relation.name) for s in self.run.streams)
-        ends = {topic: _texts(offsets) for topic, offsets in found.items()}
         commit, committed = self.checkpoint.last_commit(), self.checkpoint.committed()
-        notes = notes_of(self.checkpoint).with_ends(ends, commit)
-        keep_notes(self.checkpoint, self._with_empty(notes, committed))
+        known = self._with_empty(notes_of(self.checkpoint), committed)
+        notes = known.settled(committed)
+        own = {sender.topic for sender in self._senders()}
+        # Of a topic that is left out now, nobody knows how much of it stands in lab.
+        if notes.pending is None and committed.keys() <= own:
+            lab = self._ends({lab_topic(stream.relation.name) for stream in self.run.streams})
+            # In this order: whatever is in lab by then is before these ends.
+            notes = replace(notes, pending=Note(lab, self._ends(own)))
+        keep_notes(self.checkpoint, notes)
         self._commit, self._committed = commit, committed
+
+    def _ends(self, topics: Collection[str]) -> Offsets:
+        return {topic: _texts(ends) for topic, ends in self.positions.ends(topics).items()}
 
     def _with_empty(self, notes: Notes, committed: Offsets) -> Notes:
         """Note where a topic that was not read on has nothing but ends of transactions."""
@@ -82,7 +89,7 @@ class AfterCommit:
         # Of topics that are gone nothing is kept.
         before = {topic: read for topic, read in notes.read.items() if topic in committed}
         kept = {topic: notes.empty[topic] for topic in before if topic in notes.empty}
-        return Notes(notes.ends, {**before, **still}, {**kept, **empty})
+        return replace(notes, read={**before, **still}, empty={**kept, **empty})
 
     def _empty_to(
         self, topic: str, read: Mapping[str, int], ends: Mapping[int, int]

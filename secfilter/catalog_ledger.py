@@ -86,7 +86,7 @@ class CatalogLedger:
             return draining(session)
 
     def still_read(self, senders: Collection[int]) -> frozenset[int]:
-        """Which of the senders are not gone."""
+        """Which of the senders are not gone, and neither is their stream."""
         with self._catalog.read() as session:
             return still_read(session, senders)
 

@@ -2,15 +2,17 @@
 
 After a crash ingest reads again what came behind its last commit, and must know what of it stands
 in lab already. A sender that has been quiet for long may have its newest tuple anywhere in a lab
-partition. So while ingest runs, the ends of the lab topics are noted again and again: what a batch
-writes that is not committed stands behind the newest note that was taken before that batch.
+partition. So while ingest runs, the ends of the lab topics are noted, and behind that the ends of
+the senders' topics. A note counts once all that stood in the senders' topics then is committed:
+what is read again stands behind the noted ends of lab, if it is in lab at all. Numbers of batches
+would not do: a batch that is done again may end earlier than it did before the crash.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from secfilter.checkpoint import Checkpoint, replace_file
@@ -20,48 +22,64 @@ _FILE, _VERSION = "lab_notes.json", 1
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
-    """What is noted, as {topic: {partition: offset}} each.
+class Note:
+    """Ends of lab topics, and ends of senders' topics that were looked up after them."""
 
-    `ends` are those of lab topics by the number of the first batch whose commit makes them count.
-    `read` and `empty` belong together: in a sender's topic there is no tuple from the offset in
-    `read` up to the one in `empty`, only what Kafka writes of transactions, and what was aborted.
+    lab: Offsets
+    sent: Offsets
+
+    def counts(self, next_tuples: Offsets) -> bool:
+        """Whether nothing before these ends of lab is read again from `next_tuples` on.
+
+        A topic that is not among them is not read any more.
+        """
+        return all(
+            max(0, next_tuples[topic].get(partition, 0)) >= end
+            for topic, ends in self.sent.items()
+            if topic in next_tuples
+            for partition, end in ends.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """The newest note that is known to count, and one that does not yet.
+
+    `read` and `empty` belong together, both as {topic: {partition: offset}}: in a sender's topic
+    there is no tuple from the offset in `read` up to the one in `empty`, only what Kafka writes of
+    transactions, and what was aborted.
     """
 
-    ends: Mapping[int, Offsets] = field(default_factory=dict)
+    counting: Note | None = None
+    pending: Note | None = None
     read: Offsets = field(default_factory=dict)
     empty: Offsets = field(default_factory=dict)
 
-    def ends_at(self, commit: int) -> Offsets:
-        """Behind these ends stands all that was written behind that commit (-1 before the first).
+    def lab_ends(self, committed: Offsets) -> Offsets:
+        """From where lab is read if ingest goes on at `committed`.
 
-        No topic of it is to be read from elsewhere than its beginning where nothing is noted.
+        A topic of which nothing is noted is read from its beginning.
         """
-        counting = [number for number in self.ends if number <= commit]
-        return self.ends[max(counting)] if counting else {}
+        newest = self.settled(committed).counting
+        return {} if newest is None else newest.lab
 
-    def with_ends(self, ends: Offsets, commit: int) -> Notes:
-        """Add ends that were asked for before `commit` was looked up as the newest commit.
+    def settled(self, committed: Offsets) -> Notes:
+        """The same, with the pending note in its place if it counts now."""
+        if self.pending is None or not self.pending.counts(self.next_tuples(committed)):
+            return self
+        return Notes(self.pending, None, self.read, self.empty)
 
-        The batch behind that commit may have written before them. So they count once it is
-        committed. Topics that are not among them keep their ends: nothing is written there.
-        """
-        newest = self.ends[max(self.ends)] if self.ends else {}
-        counting = max((number for number in self.ends if number <= commit), default=-1)
-        kept = {number: each for number, each in self.ends.items() if number >= counting}
-        return Notes({**kept, commit + 1: {**newest, **ends}}, self.read, self.empty)
-
-    def behind_empty(self, known: Offsets) -> dict[str, dict[str, int]]:
+    def next_tuples(self, known: Offsets) -> dict[str, dict[str, int]]:
         """The offsets in `known`, moved to where the next tuple can be."""
         return {
             topic: {
-                partition: self._behind(topic, partition, offset)
+                partition: self._next(topic, partition, offset)
                 for partition, offset in partitions.items()
             }
             for topic, partitions in known.items()
         }
 
-    def _behind(self, topic: str, partition: str, offset: int) -> int:
+    def _next(self, topic: str, partition: str, offset: int) -> int:
         if self.read.get(topic, {}).get(partition) != offset:
             return offset
         return self.empty.get(topic, {}).get(partition, offset)
@@ -75,21 +93,16 @@ def notes_of(checkpoint: Checkpoint) -> Notes:
     data = json.loads(file.read_text())
     if data["version"] != _VERSION:
         return Notes()
-    ends = {int(number): each for number, each in data["ends"].items()}
-    return Notes(ends, data["read"], data["empty"])
+    return Notes(_note(data["counting"]), _note(data["pending"]), data["read"], data["empty"])
 
 
 def keep_notes(checkpoint: Checkpoint, notes: Notes) -> None:
     """Write the notes of a generation."""
-    data = {"version": _VERSION, "ends": notes.ends, "read": notes.read, "empty": notes.empty}
-    replace_file(_file(checkpoint), json.dumps(data))
+    replace_file(_file(checkpoint), json.dumps({"version": _VERSION, **asdict(notes)}))
 
 
-def carry_over(before: Checkpoint, to: Checkpoint) -> None:
-    """Let a new generation begin with what counts in the one before."""
-    notes = notes_of(before)
-    ends = notes.ends_at(before.last_commit())
-    keep_notes(to, Notes({-1: ends}, notes.read, notes.empty))
+def _note(data: Mapping[str, Offsets] | None) -> Note | None:
+    return None if data is None else Note(data["lab"], data["sent"])
 
 
 def _file(checkpoint: Checkpoint) -> Path:

@@ -34,7 +34,7 @@ from secfilter.fanout import TOO_LARGE, fan_out
 from secfilter.ingest import Newest, in_topics, ingest
 from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets
 from secfilter.lab import read_lab
-from secfilter.lab_notes import carry_over, notes_of
+from secfilter.lab_notes import keep_notes, notes_of
 from secfilter.leftovers import Leftovers
 from secfilter.lock import FileLock, lock_run
 from secfilter.order import check_supported, in_order
@@ -137,13 +137,13 @@ class Engine:
         before = self.checkpoints.previous(run.name)
         renewed = self.checkpoints.renew(run.name, shape, start, owners)
         if before is not None and isinstance(run, IngestRun):
-            carry_over(before, renewed)
+            keep_notes(renewed, notes_of(before))
         return renewed, lost
 
     def _next_tuples(self, run: Run, known: Offsets) -> Offsets:
         """What retention took of transactions' ends, and of what was aborted, is no loss."""
         before = self.checkpoints.previous(run.name)
-        return known if before is None else notes_of(before).behind_empty(known)
+        return known if before is None else notes_of(before).next_tuples(known)
 
     def _aside(self, run: Run) -> tuple[Offsets, dict[str, int]]:
         """How far ingest had come in topics that it does not read now, with their owners.
@@ -170,10 +170,11 @@ class Engine:
 
     def _frame(self, run: Run, checkpoint: Checkpoint) -> DataFrame:
         if isinstance(run, IngestRun):
-            noted = notes_of(checkpoint).ends_at(checkpoint.last_commit())
+            committed = checkpoint.committed()
+            noted = notes_of(checkpoint).lab_ends(committed)
             streams = (stream.relation.name for stream in run.streams)
             newest = self.positions.newest_origins(streams, noted)
-            self._require_old_topics(run, newest, checkpoint.committed())
+            self._require_old_topics(run, newest, committed)
             records = self._records(in_topics(run), checkpoint, sent=True)
             return _counting_refused(ingest(records, run, newest), run)
         count = 0

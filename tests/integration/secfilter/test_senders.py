@@ -112,7 +112,7 @@ def test_after_commits_lab_is_not_read_from_its_beginning(plane: Plane, until: U
 
     def noted() -> int:
         at = checkpoint(plane)
-        return int(notes_of(at).ends_at(at.last_commit()).get(lab, {}).get("0", 0))
+        return int(notes_of(at).lab_ends(at.committed()).get(lab, {}).get("0", 0))
 
     for _ in range(2):
         before = noted()
