@@ -7,6 +7,7 @@ import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import httpx
@@ -91,6 +92,8 @@ def _table(settings: Settings, folder: Path, port: int) -> Table:
             "checkpoints": str(settings.secfilter.checkpoints),
             "id_key_file": str(settings.secfilter.id_key_file),
         },
+        # All tests share the database, and its streams.
+        "limits": {**asdict(settings.limits), "user": asdict(settings.user_limits)},
     }
 
 
