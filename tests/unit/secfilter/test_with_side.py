@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.clearance import Clearance
@@ -178,6 +178,8 @@ class World:
 
     def step(self, seconds: float = 1.1) -> None:
         self.now += seconds
+        if self.pair.gone and not self.stands:
+            self.begin_engine()
         self.pair.want(self.wanted)
         self.pair.step()
         self._note_fed()
@@ -252,6 +254,7 @@ def _return_starts(world: World) -> None:
 
 
 _MAIN, _SIDE = _NAME, side_name(_NAME)
+_MAIN_ENDS = "the main run's batch ends"
 ACTIONS: dict[str, Action] = {
     "send to 0": _send("0"),
     "send to 1": _send("1"),
@@ -260,7 +263,7 @@ ACTIONS: dict[str, Action] = {
     "close": World.close_class,
     **{f"the main run delivers {p}": each_query(_MAIN, _flow(p)) for p in _PARTITIONS},
     **{f"the side run delivers {p}": each_query(_SIDE, _flow(p)) for p in _PARTITIONS},
-    "the main run's batch ends": each_query(_MAIN, FakeQuery.end_batch),
+    _MAIN_ENDS: each_query(_MAIN, FakeQuery.end_batch),
     "the side run's batch ends": each_query(_SIDE, FakeQuery.end_batch),
     "the main run crashes": each_query(_MAIN, FakeQuery.crash),
     "the side run crashes": each_query(_SIDE, FakeQuery.crash),
@@ -274,7 +277,12 @@ ACTIONS: dict[str, Action] = {
 }
 
 
-@given(st.lists(st.sampled_from(sorted(ACTIONS)), max_size=60))
+# What must happen often for the rest to matter.
+_OFTEN = ("step", "step", "step", "send to 0", "open", "the main run delivers 0", _MAIN_ENDS)
+
+
+@settings(max_examples=1_000)
+@given(st.lists(st.sampled_from([*ACTIONS, *_OFTEN]), min_size=10, max_size=50))
 def test_each_class_gets_all_from_when_it_is_told_to_be_fed(names: list[str]) -> None:
     world = World()
     world.step()
@@ -335,6 +343,53 @@ def test_what_is_not_told_yet_is_no_promise() -> None:
     world.let_go()
     world.step()
     assert "class-1" in world.fed_from
+
+
+def test_a_further_class_does_not_take_what_is_left_of_the_one_before() -> None:
+    world = new_class()
+    (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    ACTIONS["send to 1"](world)
+    main.flow("1")
+    main.end_batch()
+    world.step()
+    world.labelled = True
+    world.open_class()
+    world.step()
+    side.end_batch()
+    world.step()
+    world.step()
+    (again,) = world.running(_SIDE)
+    assert [each.topic for each in again.run.classes] == ["class-1", "class-2"]
+    assert again.began == {"lab.s": {"0": 1, "1": 0}}, "what came to 1 is not delivered yet"
+
+
+def test_a_side_run_goes_on_while_its_main_run_starts() -> None:
+    world = new_class()
+    (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    world.slow = True
+    main.end_batch()
+    world.step()
+    assert not world.running(_MAIN) and not side.asked
+
+
+def test_a_side_run_that_stood_still_goes_on_where_it_was() -> None:
+    world = new_class()
+    (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    ACTIONS["send to 1"](world)
+    main.flow("1")
+    world.stands = True
+    world.step()
+    assert side.asked
+    side.end_batch()
+    for _ in range(3):
+        world.step()
+    assert not world.running(_SIDE) and world.running(_MAIN)
+    world.stands = False
+    main.end_batch()
+    world.step()
+    world.step()
+    (again,) = world.running(_SIDE)
+    assert again.began == {"lab.s": {"0": 1, "1": 0}}
 
 
 def test_a_further_class_begins_where_the_side_run_has_come() -> None:
