@@ -11,7 +11,7 @@ from catalog.errors import PlatformError
 from catalog.runs import IngestRun, Sender
 from catalog.topics import lab_topic
 from secfilter.checkpoint import Checkpoint
-from secfilter.kafka_options import Offsets
+from secfilter.kafka_options import Offsets, written
 from secfilter.lab_notes import Notes, keep_notes, notes_of
 from secfilter.positions import Positions
 
@@ -64,7 +64,7 @@ class AfterCommit:
     def _note(self) -> None:
         # In this order: what is committed meanwhile makes the ends count later than they could.
         found = self.positions.ends(lab_topic(s.relation.name) for s in self.run.streams)
-        ends = {topic: _texts(offsets) for topic, offsets in found.items()}
+        ends = {topic: written(offsets) for topic, offsets in found.items()}
         commit, committed = self.checkpoint.last_commit(), self.checkpoint.committed()
         notes = notes_of(self.checkpoint).with_ends(ends, commit)
         keep_notes(self.checkpoint, self._with_empty(notes, committed))
@@ -92,7 +92,7 @@ class AfterCommit:
             for partition, offset in read.items()
             if 0 <= offset < ends.get(int(partition), 0)
         }
-        return _texts(self.positions.next_tuples(topic, behind)) if behind else {}
+        return written(self.positions.next_tuples(topic, behind)) if behind else {}
 
     def _tell_drained(self) -> None:
         """Tell what is drained at two looks in a row: the first may overlook what just arrived."""
@@ -120,7 +120,3 @@ class AfterCommit:
 
     def _senders(self) -> list[Sender]:
         return [sender for stream in self.run.streams for sender in stream.senders]
-
-
-def _texts(offsets: Mapping[int, int]) -> dict[str, int]:
-    return {str(partition): offset for partition, offset in offsets.items()}

@@ -33,7 +33,7 @@ from secfilter.columns import words_of
 from secfilter.compiler import compile_plan
 from secfilter.fanout import TOO_LARGE, fan_out
 from secfilter.ingest import Newest, in_topics, ingest
-from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets
+from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets, written
 from secfilter.lab import read_lab
 from secfilter.lab_notes import carry_over, notes_of
 from secfilter.leftovers import Leftovers
@@ -97,7 +97,7 @@ class Engine:
             if not self.sides.unfinished(run.name):
                 self.sides.finish(run.name)
                 ends = self.positions.ends(_owners(run))
-                run = replace(run, starting_offsets={t: _texts(each) for t, each in ends.items()})
+                run = replace(run, starting_offsets={t: written(each) for t, each in ends.items()})
             checkpoint, _ = self._checkpoint(run)
             self.sides.note(run.name, [each.topic for each in run.classes])
             began = checkpoint.committed()
@@ -298,10 +298,6 @@ def _owners(run: Run) -> dict[str, int]:
     if isinstance(run, IngestRun):
         return {sender.topic: sender.id for s in run.streams for sender in s.senders}
     return {relation.topic: relation.object_id for relation in sources(run.plan)}
-
-
-def _texts(offsets: Mapping[int, int]) -> dict[str, int]:
-    return {str(partition): offset for partition, offset in offsets.items()}
 
 
 def _first_offsets(run: Run) -> Offsets:
