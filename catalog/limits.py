@@ -18,8 +18,9 @@ class Limits:
     slide, summed over its windows): each is state. `slots` are
     the tasks of one engine: each source of each running query takes one for each partition, in the
     engine of the query; each partition of a sender's topic takes one, in the engine of ingest, and
-    a stream counts for one sender at least. So many `senders` with topics of their own may one
-    stream have.
+    a stream counts for one sender at least. The side run of a query takes as many tasks as the
+    query: they are not counted, for an engine has twice as many (`secfilter.session`). So many
+    `senders` with topics of their own may one stream have.
     """
 
     sources: int = 64

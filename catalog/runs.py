@@ -102,8 +102,10 @@ NOT_ENDED = "its run has not ended"
 class RunReport:
     """What an engine says of a run; nothing in it holds data.
 
-    `state` is starting, running, restarting, failed or stopped. `topics` are those that the run
-    uses or is about to use. `counted` is what it withheld since the last report, by kind.
+    `state` is starting, running, restarting, failed or stopped. While it is running, all classes
+    of the run with this `fingerprint` are fed: by one Spark query, or by a side run beside it.
+    `topics` are those that the run uses or is about to use. `counted` is what it withheld since the
+    last report, by kind.
     """
 
     name: str

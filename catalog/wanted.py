@@ -105,7 +105,7 @@ def fed_classes(
         each.topic
         for run in wanted_runs(session)
         if isinstance(run, QueryRun) and run.name in marks
-        # What is wanted is what runs.
+        # What is wanted is what is fed.
         if marks[run.name] == fingerprint(run)
         for each in run.classes
     }

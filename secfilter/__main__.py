@@ -31,10 +31,11 @@ from secfilter.pace import OWN, pace_of
 from secfilter.positions import Positions
 from secfilter.queries import Engine
 from secfilter.runner import BEAT_S, Runner, Watched
-from secfilter.session import build_session
+from secfilter.session import build_session, with_reserve
 from secfilter.topic_watch import TopicWatch
 from secfilter.waiting import EndWhenIdle, await_work
 from secfilter.watchdog import Watchdog, end_at_once
+from secfilter.with_side import Starts
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class EngineProcess:
         tell_starting()
         own = self._settings.secfilter
         spark_options = {k: v for k, v in own.options.items() if not k.startswith(OWN)}
-        spark = build_session(own.master, own.jars, spark_options)
+        spark = build_session(with_reserve(own.master), own.jars, spark_options)
         over = threading.Event()
         process = engine_process(spark)
         try:
@@ -144,7 +145,8 @@ class EngineProcess:
             id_key=own.id_key_file.read_text().strip(),
             pace=pace_of(own.options),
         )
-        return Runner(self._ledger, engine.running, watch, pace=engine.pace)
+        starts = Starts(engine.running, engine.running_side, engine.sides)
+        return Runner(self._ledger, starts, watch, pace=engine.pace)
 
     def _begin(self) -> None:
         self._ledger.begin(died=self._life.has_died())

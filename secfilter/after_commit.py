@@ -11,7 +11,7 @@ from catalog.errors import PlatformError
 from catalog.runs import IngestRun, Sender
 from catalog.topics import lab_topic
 from secfilter.checkpoint import Checkpoint
-from secfilter.kafka_options import Offsets
+from secfilter.kafka_options import Offsets, written
 from secfilter.lab_notes import Note, Notes, keep_notes, notes_of
 from secfilter.positions import Positions
 
@@ -75,7 +75,7 @@ class AfterCommit:
         self._commit, self._committed = commit, committed
 
     def _ends(self, topics: Collection[str]) -> Offsets:
-        return {topic: _texts(ends) for topic, ends in self.positions.ends(topics).items()}
+        return {topic: written(ends) for topic, ends in self.positions.ends(topics).items()}
 
     def _with_empty(self, notes: Notes, committed: Offsets) -> Notes:
         """Note where a topic that was not read on has nothing but ends of transactions."""
@@ -99,7 +99,7 @@ class AfterCommit:
             for partition, offset in read.items()
             if 0 <= offset < ends.get(int(partition), 0)
         }
-        return _texts(self.positions.next_tuples(topic, behind)) if behind else {}
+        return written(self.positions.next_tuples(topic, behind)) if behind else {}
 
     def _tell_drained(self) -> None:
         """Tell what is drained at two looks in a row: the first may overlook what just arrived."""
@@ -127,7 +127,3 @@ class AfterCommit:
 
     def _senders(self) -> list[Sender]:
         return [sender for stream in self.run.streams for sender in stream.senders]
-
-
-def _texts(offsets: Mapping[int, int]) -> dict[str, int]:
-    return {str(partition): offset for partition, offset in offsets.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,7 +88,7 @@ class Checkpoints:
         self, run: str, shape: str, start: Offsets | None, owners: Mapping[str, int] | None = None
     ) -> Checkpoint:
         """Begin a generation that starts at `start`, or at its topics' beginnings."""
-        home = _private(self.root / _folder_name(run))
+        home = _private(self.home(run))
         number = max((int(p.name) for p in home.iterdir() if p.name.isdecimal()), default=0) + 1
         folder = _private(home / str(number))
         replace_file(folder / _START, json.dumps(start))
@@ -96,12 +97,24 @@ class Checkpoints:
         replace_file(home / _CURRENT, json.dumps(made))
         return Checkpoint(folder, _start_of(folder), owners or {})
 
+    def forget(self, run: str) -> None:
+        """Drop all generations of a run that does not run and will begin anew."""
+        home = self.home(run)
+        (home / _CURRENT).unlink(missing_ok=True)
+        for folder in home.iterdir() if home.exists() else ():
+            if folder.name.isdecimal():
+                shutil.rmtree(folder)
+
+    def home(self, run: str) -> Path:
+        """The folder of the run's generations, which is there once it has one."""
+        return self.root / _folder_name(run)
+
     def lock_file(self, run: str) -> Path:
         """The file that an engine locks while it runs the run."""
-        return _private(self.root / _folder_name(run)) / _LOCK
+        return _private(self.home(run)) / _LOCK
 
     def _newest(self, run: str) -> tuple[Checkpoint, str] | None:
-        home = self.root / _folder_name(run)
+        home = self.home(run)
         current = home / _CURRENT
         if not current.exists():
             return None

@@ -19,6 +19,11 @@ EARLIEST = -2
 Offsets = Mapping[str, Mapping[str, int]]
 
 
+def written(offsets: Mapping[int, int]) -> dict[str, int]:
+    """A topic's offsets as Spark writes them: the numbers of partitions are texts."""
+    return {str(partition): offset for partition, offset in offsets.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
     """Connection options; none of them holds the password, only the place where it stands."""

@@ -25,7 +25,7 @@ class Pace:
     what costs latency: everything of the query stands still while the next batch is planned. What
     has just changed is likely to change again soon (the classes of a new query), so its batches
     last `new_ms`; once a run has been left as it is for `settle_ms`, they last `query_ms`, or
-    `ingest_ms`.
+    `ingest_ms`. A side run (`secfilter.beside`) is to end soon: its batches last `side_ms`.
     """
 
     query_ms: int = 60_000
@@ -33,6 +33,7 @@ class Pace:
     new_ms: int = 10_000
     settle_ms: int = 120_000
     microbatch_ms: int = 100
+    side_ms: int = 500
 
     def real_time_ms(self, run: Run, *, settled: bool) -> int:
         """The batch length of a run under the real-time trigger.

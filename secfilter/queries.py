@@ -8,7 +8,8 @@ import logging
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,7 +33,7 @@ from secfilter.columns import words_of
 from secfilter.compiler import compile_plan
 from secfilter.fanout import TOO_LARGE, fan_out
 from secfilter.ingest import Newest, in_topics, ingest
-from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets
+from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets, written
 from secfilter.lab import read_lab
 from secfilter.lab_notes import keep_notes, notes_of
 from secfilter.leftovers import Leftovers
@@ -40,6 +41,7 @@ from secfilter.lock import FileLock, lock_run
 from secfilter.order import check_supported, in_order
 from secfilter.pace import Pace
 from secfilter.positions import Positions
+from secfilter.side_notes import SideNotes
 
 _REFUSED = "refused"
 _STATES = "org.apache.spark.sql.execution.streaming.runtime"
@@ -80,23 +82,52 @@ class Engine:
         Raises Unavailable while another engine still runs it.
         """
         hurried = not settled and not _in_microbatches(run) and self.pace.lengthens(run)
+        with self._locked(run) as lock:
+            checkpoint, lost = self._checkpoint(run)
+            began = checkpoint.committed()
+            query = self._start(run, checkpoint, self.pace.real_time_ms(run, settled=settled))
+        return RunningQuery(query, self, hurried=hurried, began=began, lost=lost, lock=lock)
+
+    def running_side(self, run: QueryRun) -> RunningQuery:
+        """As `running`, for a side run: one that has begun goes on, else it begins at the ends.
+
+        What it withholds, its main run withholds and counts too. Raises as `running`.
+        """
+        with self._locked(run) as lock:
+            if not self.sides.unfinished(run.name):
+                self.sides.finish(run.name)
+                ends = self.positions.ends(_owners(run))
+                run = replace(run, starting_offsets={t: written(each) for t, each in ends.items()})
+            checkpoint, _ = self._checkpoint(run)
+            self.sides.note(run.name, [each.topic for each in run.classes])
+            began = checkpoint.committed()
+            query = self._start(run, checkpoint, self.pace.side_ms)
+        return RunningQuery(query, self, began=began, lock=lock)
+
+    @property
+    def sides(self) -> SideNotes:
+        """What is kept of side runs."""
+        return SideNotes(self.checkpoints)
+
+    @contextmanager
+    def _locked(self, run: Run) -> Iterator[FileLock]:
+        """Hold the run for who starts it; where that fails it is given back."""
         lock = lock_run(self.spark, self.checkpoints.lock_file(run.name))
         try:
-            checkpoint, lost = self._checkpoint(run)
-            query = self._start(run, checkpoint, settled=settled)
+            yield lock
         except BaseException:
             lock.give_back()
             raise
-        return RunningQuery(query, self, hurried=hurried, lost=lost, lock=lock)
 
     def start(self, run: Run, *, settled: bool = False) -> StreamingQuery:
         """Start the run's query where it had ended; returns when it is initialized.
 
         Raises PlatformError (a plan that cannot be run, Kafka that does not answer) or Spark's own.
         """
-        return self._start(run, self._checkpoint(run)[0], settled=settled)
+        batch_ms = self.pace.real_time_ms(run, settled=settled)
+        return self._start(run, self._checkpoint(run)[0], batch_ms)
 
-    def _start(self, run: Run, checkpoint: Checkpoint, *, settled: bool) -> StreamingQuery:
+    def _start(self, run: Run, checkpoint: Checkpoint, batch_ms: int) -> StreamingQuery:
         frame = self._frame(run, checkpoint)
         client = f"{GROUP_PREFIX}-{run.name}-{uuid.uuid4().hex[:8]}"
         self.writers[run.name] = Writer(client, _written(run))
@@ -106,8 +137,7 @@ class Engine:
         if _in_microbatches(run):
             interval = f"{self.pace.microbatch_ms} milliseconds"
             return _started(writer.trigger(processingTime=interval))
-        batch = f"{self.pace.real_time_ms(run, settled=settled)} milliseconds"
-        query = _started(writer.trigger(realTime=batch))
+        query = _started(writer.trigger(realTime=f"{batch_ms} milliseconds"))
         if isinstance(run, IngestRun):
             beside = AfterCommit(run, checkpoint, self.positions, self.drains)
             in_thread(f"beside {run.name}", Task(lambda: beside.keep_up(lambda: query.isActive)))
@@ -328,7 +358,7 @@ def _is_through(query: StreamingQuery) -> bool:
 
 
 class RunningQuery:
-    """A query as supervision sees it; `hurried` as in `supervised.Query`."""
+    """A query as supervision sees it; `hurried` and `began` as in `supervised.Query`."""
 
     def __init__(
         self,
@@ -336,10 +366,12 @@ class RunningQuery:
         engine: Engine,
         *,
         hurried: bool = False,
+        began: Offsets | None = None,
         lost: int = 0,
         lock: FileLock | None = None,
     ) -> None:
         self.hurried = hurried
+        self.began = began or {}
         self._query = query
         self._lock = lock
         writer = engine.writers.get(str(query.name), Writer(GROUP_PREFIX))

@@ -11,8 +11,9 @@ from catalog.errors import PlatformError
 from catalog.runs import Run, RunReport
 from secfilter.background import Begin, in_thread
 from secfilter.pace import Pace
-from secfilter.supervised import Means, Starter, Supervised
+from secfilter.supervised import Means
 from secfilter.topic_faults import Faults, spared
+from secfilter.with_side import Starts, WithSide
 
 POLL_S = 0.2
 BEAT_S = 2.0
@@ -70,7 +71,7 @@ class Ledger(Protocol):
 class Runner:
     """Starts, restarts and stops Spark queries.
 
-    `ledger` says what should run, `start` starts one run's query, in a thread that `begin` begins.
+    `ledger` says what should run, `starts` start the queries, in threads that `begin` begins.
     A query that should stop and whose batch has not ended after `pace.patience_s` is broken off;
     none is waited for. What `watch` finds at fault is left out of what runs.
     """
@@ -78,7 +79,7 @@ class Runner:
     def __init__(
         self,
         ledger: Ledger,
-        start: Starter,
+        starts: Starts,
         watch: Watch,
         clock: Callable[[], float] = time.monotonic,
         pace: Pace | None = None,
@@ -88,8 +89,9 @@ class Runner:
         self._watch = watch
         self._clock = clock
         self._pace = pace or Pace()
-        self._means = Means(start, self._told, clock, self._pace, begin, self._has_room)
-        self._runs: dict[str, Supervised] = {}
+        self._means = Means(starts.main, self._told, clock, self._pace, begin, self._has_room)
+        self._starts = starts
+        self._runs: dict[str, WithSide] = {}
         self._asked = True
         self._next_beat = clock()
         self._faults: Faults = {}
@@ -116,7 +118,7 @@ class Runner:
         able = {name: spared(run, self._faults) for name, run in asked.items()}
         wanted = {name: run for name, run in able.items() if run is not None}
         for name in wanted.keys() - self._runs.keys():
-            self._runs[name] = Supervised(name, self._means)
+            self._runs[name] = WithSide(name, self._means, self._starts)
         for name, known in self._runs.items():
             known.want(wanted.get(name), self._faults.keys())
 

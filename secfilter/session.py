@@ -135,6 +135,17 @@ def _with_jars(jars: Path) -> dict[str, str]:
     return {"spark.driver.extraClassPath": f"{jars}/*", **files}
 
 
+def with_reserve(master: str) -> str:
+    """A master with twice as many tasks: each query may have a side run, which takes as many.
+
+    The slots that are given out are those of `master` itself (`catalog.limits`). What is not a
+    number of tasks stays as it is.
+    """
+    given = _LOCAL_MASTER.fullmatch(master)
+    tasks = given[2] if given else None
+    return f"local[{2 * int(tasks)}]" if tasks and tasks.isdecimal() else master
+
+
 def build_session(
     master: str, jars: Path | None, options: Mapping[str, str] | None = None
 ) -> SparkSession:

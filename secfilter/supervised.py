@@ -15,6 +15,7 @@ from catalog.errors import PlatformError
 from catalog.runs import NOT_ENDED, Run, RunReport, fingerprint, topics_of
 from secfilter.background import Begin, Task
 from secfilter.failures import describe
+from secfilter.kafka_options import Offsets
 from secfilter.pace import Pace
 
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.5, 60.0
@@ -36,11 +37,15 @@ _log = logging.getLogger(__name__)
 class Query(Protocol):
     """A running query, as supervision sees it.
 
-    `hurried` tells that its batches would be longer had it been started as settled.
+    `hurried` tells that its batches would be longer had it been started as settled. It delivers all
+    that comes from `began` on.
     """
 
     @property
     def hurried(self) -> bool: ...
+
+    @property
+    def began(self) -> Offsets: ...
 
     def ended(self) -> bool:
         """Whether it is through, for whatever reason, and nothing of it writes any more."""
@@ -94,7 +99,8 @@ class Supervised:
         self._wanted: Run | None = None
         self._mark = ""
         self._topics: frozenset[str] = frozenset()
-        # Of the run whose query runs or is being started: its mark, and what it uses.
+        # The run whose query runs or is being started: its mark, and what it uses.
+        self._run: Run | None = None
         self._run_mark = ""
         self._run_topics: frozenset[str] = frozenset()
         self._query: Query | None = None
@@ -116,6 +122,21 @@ class Supervised:
     def told(self) -> bool:
         """Whether what it does and which topics it uses is reported as it is."""
         return self._said == self._now()
+
+    @property
+    def mark(self) -> str:
+        """The fingerprint of what is wanted."""
+        return self._mark
+
+    @property
+    def doing(self) -> Run | None:
+        """The run whose query runs or is being started; None between two queries."""
+        return None if self._query is None and self._starting is None else self._run
+
+    @property
+    def began(self) -> Offsets | None:
+        """Where the query that runs began; None while none runs."""
+        return None if self._query is None else self._query.began
 
     def starts(self) -> bool:
         """Whether a start is under way that others wait for."""
@@ -168,7 +189,7 @@ class Supervised:
     def _launch(self, run: Run) -> None:
         settled = self._has_settled()
         task: Task[Query] = Task(lambda: self._start(run, settled))
-        self._run_mark, self._run_topics = self._mark, self._topics
+        self._run, self._run_mark, self._run_topics = run, self._mark, self._topics
         self._started = self._clock()
         self._starting = task
         if not self._failures:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sqlalchemy import select
+
 from catalog.assignments import assign
 from catalog.bootstrap import ensure_initialised
 from catalog.engines import FIRST, INGEST, all_engines
@@ -27,11 +29,14 @@ from catalog.models import (
     StreamRow,
 )
 from catalog.run_state import QueryState, state_of_query
-from catalog.runs import IngestStream, QueryRun
+from catalog.runs import FanOutClass, IngestStream, QueryRun
 from catalog.sender_state import SenderState
 from catalog.store import Catalog, Change
 from catalog.stored_form import to_stored
+from catalog.wanted import fed_classes
 from deploy.runtime import Runtime
+from secfilter.checkpoint import Checkpoints
+from secfilter.side_notes import SideNotes
 from tests.audit_key import AUDIT_KEY
 from tests.integration.brokers import kafka_settings
 from tests.integration.secfilter.plane import Plane
@@ -106,6 +111,19 @@ class Deployment:
         self.catalog = Catalog(url, AUDIT_KEY)
         ensure_initialised(self.catalog, self.folder / "first.password")
 
+    @property
+    def sides(self) -> SideNotes:
+        """What its engines keep of side runs."""
+        return SideNotes(Checkpoints(self.folder / "checkpoints"))
+
+    def set_pace(self, **lengths: int) -> None:
+        """Let engines that begin later have batches of these lengths."""
+        text = self.settings.read_text()
+        for name, value in lengths.items():
+            option = f'"secfilter.{name}" = '
+            text = text.replace(f'{option}"{PACE[name]}"', f'{option}"{value}"')
+        self.settings.write_text(text)
+
     def start(self, *engines: str) -> "Engines":
         """Start these engines, or ingest and one for queries, and wait until they are ready."""
         started = {name: self.launch(name) for name in engines or (INGEST, FIRST)}
@@ -170,21 +188,40 @@ class Deployment:
             for number, run in enumerate(runs, start=8_002):
                 self._add_query(change, number, relation.object_id, run)
                 for class_ in run.classes:
-                    add(
-                        DeliveryClass(
-                            output_id=run.output.object_id,
-                            name=class_.topic,
-                            topic=class_.topic,
-                            clearance=Label(class_.clearance.bits).to_wire(),
-                            weak=False,
-                            opened_at=now,
-                        )
-                    )
+                    self._add_class(change, run, class_)
             change.session.flush()
             slots = {run.output.object_id: 1 for run in runs}
             assign(change.session, slots, [FIRST], Limits())
             change.audit("add", "test")
             change.bump_generation()
+
+    def add_class(self, run: QueryRun) -> None:
+        """Open the run's last class, whose topic is there."""
+        with self.catalog.change("test") as change:
+            self._add_class(change, run, run.classes[-1])
+            change.audit("add", "test")
+            change.bump_generation()
+
+    def feeds(self, run: QueryRun) -> bool:
+        """Whether all classes of the run are told to be fed."""
+        with self.catalog.read() as session:
+            topics = [each.topic for each in run.classes]
+            own = select(DeliveryClass.id).where(DeliveryClass.topic.in_(topics))
+            ids = set(session.scalars(own))
+            return len(ids) == len(topics) and fed_classes(session, ids, [FIRST]) == ids
+
+    @staticmethod
+    def _add_class(change: Change, run: QueryRun, class_: FanOutClass) -> None:
+        change.session.add(
+            DeliveryClass(
+                output_id=run.output.object_id,
+                name=class_.topic,
+                topic=class_.topic,
+                clearance=Label(class_.clearance.bits).to_wire(),
+                weak=False,
+                opened_at=change.now,
+            )
+        )
 
     @staticmethod
     def _name(change: Change, number: int, kind: str) -> None:

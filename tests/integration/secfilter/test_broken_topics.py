@@ -13,6 +13,7 @@ from confluent_kafka.admin import NewPartitions
 from catalog.runs import IngestRun, IngestStream, Run, RunReport
 from secfilter.runner import Runner
 from secfilter.topic_watch import TopicWatch
+from secfilter.with_side import Starts
 from tests.integration.secfilter.plane import Feed, Plane, tuple_at
 
 Until = Callable[[Callable[[], bool]], None]
@@ -48,7 +49,8 @@ def notes(plane: Plane) -> Iterator[Notes]:
     made, stop = Notes(), Event()
     watch = TopicWatch(plane.engine.positions.partitions)
     engine = replace(plane.engine, note_anew=watch.note_anew)
-    runner = Runner(made, engine.running, watch, pace=engine.pace)
+    starts = Starts(engine.running, engine.running_side, engine.sides)
+    runner = Runner(made, starts, watch, pace=engine.pace)
     thread = Thread(target=runner.run, args=(stop,))
     thread.start()
     yield made

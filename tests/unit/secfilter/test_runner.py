@@ -11,9 +11,11 @@ from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, IngestStream, Run, RunReport, fingerprint, topics_of
 from catalog.schema import Attribute, Schema, Type
 from secfilter.background import Task
+from secfilter.kafka_options import Offsets
 from secfilter.pace import Pace
 from secfilter.runner import STARTS_AT_ONCE, Runner
 from secfilter.supervised import LONG_START_S
+from secfilter.with_side import Starts
 from tests.senders import sent
 
 # A stop waits for 40 seconds.
@@ -39,6 +41,7 @@ class FakeQuery:
     error: BaseException | None = None
     boundary: bool = True
     hurried: bool = False
+    began: Offsets = field(default_factory=dict)
     stuck: bool = False
     counts: Mapping[str, int] = field(default_factory=lambda: {"late": 3})
 
@@ -59,6 +62,19 @@ class FakeQuery:
     def withheld(self) -> Mapping[str, int]:
         counts, self.counts = self.counts, {}
         return counts
+
+
+class NoSides:
+    """No side run was ever begun."""
+
+    def unfinished(self, name: str) -> frozenset[str]:
+        return frozenset()
+
+    def reached(self, name: str) -> Offsets:
+        return {}
+
+    def finish(self, name: str) -> None:
+        raise AssertionError("none was begun")
 
 
 @dataclass
@@ -83,7 +99,8 @@ class Bench:
     marks: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.runner = Runner(self, self.start, Watch(self), lambda: self.now, PACE, self.begin)
+        starts = Starts(self.start, lambda run: self.start(run, settled=True), NoSides())
+        self.runner = Runner(self, starts, Watch(self), lambda: self.now, PACE, self.begin)
 
     def begin(self, name: str, task: Task[Any]) -> None:
         """Do it at once, or where that takes long, when `let_go` is called."""

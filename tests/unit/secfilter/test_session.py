@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidInput
-from secfilter.session import _NOISE, session_options
+from secfilter.session import _NOISE, session_options, with_reserve
 
 _FILES = "spark.hadoop.fs.file.impl"
 _JAVA = "spark.driver.extraJavaOptions"
@@ -38,6 +38,14 @@ def test_without_that_jar_hadoop_does_it(tmp_path: Path) -> None:
 def test_a_cluster_is_refused(master: str) -> None:
     with pytest.raises(InvalidInput, match=r"is not supported; use a local one"):
         session_options(master, None)
+
+
+@pytest.mark.parametrize(
+    ("master", "found"),
+    [("local[256]", "local[512]"), ("local[*]", "local[*]"), ("local", "local"), ("x", "x")],
+)
+def test_side_runs_have_room_beside_all_slots(master: str, found: str) -> None:
+    assert with_reserve(master) == found
 
 
 def test_the_engine_is_closed_to_other_machines_and_collects_in_parallel() -> None:

@@ -1,0 +1,438 @@
+"""A main run and its side run, whatever the timing: what is told to be fed misses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalog.clearance import Clearance
+from catalog.label import Label
+from catalog.plan import Aggregation, Source, Window
+from catalog.relation import Relation, RelationKind
+from catalog.runs import FanOutClass, QueryRun, Run, RunReport, fingerprint
+from catalog.schema import Attribute, Schema, Type
+from secfilter.background import Task
+from secfilter.beside import feed_all, lacking, side_name, side_run
+from secfilter.kafka_options import Offsets
+from secfilter.pace import Pace
+from secfilter.supervised import Means
+from secfilter.with_side import Starts, WithSide
+from tests.plans import grouped, whole
+
+_STREAM = Relation(1, "s", RelationKind.STREAM, Schema((Attribute("a", Type.STRING),)), None, 0)
+_PARTITIONS = ("0", "1")
+# Longer than a failed start waits at most, and than a batch is waited for.
+_LONG_S = 100.0
+_NAME = "query-9"
+
+
+def run_of(*classes: str, labelled: bool = False) -> QueryRun:
+    fed = tuple(FanOutClass(topic, Clearance.of(0)) for topic in classes)
+    plan, reaches = whole(Source(_STREAM)), {1: Label.of(0)}
+    return QueryRun(_NAME, plan, _STREAM, fed, labelled, Label.of(0), {}, reaches)
+
+
+@dataclass
+class FakeQuery:
+    """Reads the log from `began` on, and delivers to the classes of its run."""
+
+    log: Log
+    run: QueryRun
+    began: Offsets
+    at: dict[str, int] = field(default_factory=dict)
+    hurried: bool = False
+    asked: bool = False
+    over: bool = False
+    error: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        self.at = dict(self.began["lab.s"])
+
+    def flow(self, partition: str) -> None:
+        """Deliver what there is in the partition."""
+        if self.over:
+            return
+        for offset in range(self.at[partition], self.log.ends[partition]):
+            for each in self.run.classes:
+                self.log.delivered.setdefault(each.topic, set()).add((partition, offset))
+        self.at[partition] = self.log.ends[partition]
+
+    def end_batch(self) -> None:
+        """The batch ends, and what is delivered is committed; then it goes on, or it is asked."""
+        if not self.over:
+            self.log.committed[self.run.name] = {"lab.s": dict(self.at)}
+            self.over = self.asked
+
+    def crash(self) -> None:
+        """End in the middle."""
+        self.over, self.error = True, self.error or ValueError()
+
+    def ended(self) -> bool:
+        return self.over
+
+    def failure(self) -> BaseException | None:
+        return self.error
+
+    def request_stop(self) -> None:
+        self.asked = True
+
+    def stop(self) -> None:
+        self.over = True
+
+    def withheld(self) -> Mapping[str, int]:
+        return {}
+
+
+@dataclass
+class Log:
+    """What outlives an engine: the labelled topic, what is delivered, committed and noted."""
+
+    ends: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_PARTITIONS, 0))
+    delivered: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
+    committed: dict[str, Offsets] = field(default_factory=dict)
+    noted: frozenset[str] = frozenset()
+
+    def unfinished(self, name: str) -> frozenset[str]:
+        assert name == side_name(_NAME)
+        return self.noted
+
+    def reached(self, name: str) -> Offsets:
+        return self.committed.get(name, {})
+
+    def finish(self, name: str) -> None:
+        self.noted = frozenset()
+        self.committed.pop(name, None)
+
+
+@dataclass
+class World:
+    """One engine after another over the same log, with hands on all that can happen."""
+
+    log: Log = field(default_factory=Log)
+    classes: tuple[str, ...] = ("first",)
+    made: int = 0
+    labelled: bool = False
+    stands: bool = False
+    slow: bool = False
+    now: float = 0.0
+    held: list[Task[Any]] = field(default_factory=list)
+    queries: list[FakeQuery] = field(default_factory=list)
+    reports: list[RunReport] = field(default_factory=list)
+    # Of each class that was told to be fed: the ends of the log then.
+    fed_from: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.begin_engine()
+
+    def begin_engine(self) -> None:
+        self.held, self.queries = [], []
+        means = Means(
+            *(self.start, self.report, lambda: self.now, Pace(), self.begin, lambda: True)
+        )
+        self.pair = WithSide(_NAME, means, Starts(self.start, self.start_side, self.log))
+
+    def begin(self, _name: str, task: Task[Any]) -> None:
+        self.held.append(task)
+        if not self.slow:
+            self.let_go()
+
+    def let_go(self) -> None:
+        for task in self.held:
+            task.do()
+        self.held = []
+
+    def start(self, run: Run, _settled: bool) -> FakeQuery:
+        assert isinstance(run, QueryRun)
+        began = self.log.committed.setdefault(run.name, {"lab.s": dict.fromkeys(_PARTITIONS, 0)})
+        return self._query(run, began)
+
+    def start_side(self, run: QueryRun) -> FakeQuery:
+        if not self.log.noted:
+            self.log.committed[run.name] = {"lab.s": dict(self.log.ends)}
+        self.log.noted |= {each.topic for each in run.classes}
+        assert not run.labelled, "lab.<output> is the main run's"
+        return self._query(run, self.log.committed[run.name])
+
+    def _query(self, run: QueryRun, began: Offsets) -> FakeQuery:
+        assert not self.running(run.name), "two of a kind run"
+        self.queries.append(FakeQuery(self.log, run, began))
+        return self.queries[-1]
+
+    def running(self, name: str) -> list[FakeQuery]:
+        return [each for each in self.queries if each.run.name == name and not each.over]
+
+    @property
+    def wanted(self) -> QueryRun | None:
+        return None if self.stands else run_of(*self.classes, labelled=self.labelled)
+
+    def report(self, report: RunReport) -> bool:
+        self.reports.append(report)
+        if report.state == "stopped":
+            assert not [each for each in self.queries if not each.over], "it stands still"
+        return True
+
+    def step(self, seconds: float = 1.1) -> None:
+        self.now += seconds
+        if self.pair.gone and not self.stands:
+            self.begin_engine()
+        self.pair.want(self.wanted)
+        self.pair.step()
+        self._note_fed()
+
+    def _note_fed(self) -> None:
+        said, wanted = self.reports[-1], self.wanted
+        if wanted is None or (said.state, said.fingerprint) != ("running", fingerprint(wanted)):
+            return
+        for topic in self.classes:
+            self.fed_from.setdefault(topic, dict(self.log.ends))
+
+    def open_class(self) -> None:
+        self.made += 1
+        self.classes = (*self.classes, f"class-{self.made}")
+
+    def close_class(self) -> None:
+        if self.classes:
+            self.fed_from.pop(self.classes[0], None)
+            self.classes = self.classes[1:]
+
+    def die(self) -> None:
+        """The engine ends in the middle of everything, and another one begins."""
+        self.begin_engine()
+
+    def settle(self) -> None:
+        """Let everything happen that is to happen."""
+        self.stands, self.slow = False, False
+        self.let_go()
+        for _ in range(12):
+            for _ in range(2):
+                self.step(_LONG_S)
+            for query in self.queries:
+                for partition in _PARTITIONS:
+                    query.flow(partition)
+                query.end_batch()
+
+    def missed(self) -> dict[str, set[tuple[str, int]]]:
+        """What each class did not get of what came once it was told to be fed."""
+        promised = {
+            topic: {(p, o) for p in _PARTITIONS for o in range(since[p], self.log.ends[p])}
+            for topic, since in self.fed_from.items()
+        }
+        got = self.log.delivered
+        return {t: lost for t, all_ in promised.items() if (lost := all_ - got.get(t, set()))}
+
+
+Action = Callable[["World"], object]
+
+
+def each_query(name: str, do: Callable[[FakeQuery], object]) -> Action:
+    return lambda world: [do(each) for each in world.running(name)]
+
+
+def _flow(partition: str) -> Callable[[FakeQuery], None]:
+    return lambda query: query.flow(partition)
+
+
+def _send(partition: str) -> Action:
+    def send(world: World) -> None:
+        world.log.ends[partition] += 1
+
+    return send
+
+
+def _set(name: str, value: bool) -> Action:
+    return lambda world: setattr(world, name, value)
+
+
+def _return_starts(world: World) -> None:
+    world.slow = False
+    world.let_go()
+
+
+_MAIN, _SIDE = _NAME, side_name(_NAME)
+_MAIN_ENDS = "the main run's batch ends"
+ACTIONS: dict[str, Action] = {
+    "send to 0": _send("0"),
+    "send to 1": _send("1"),
+    "step": World.step,
+    "open": World.open_class,
+    "close": World.close_class,
+    **{f"the main run delivers {p}": each_query(_MAIN, _flow(p)) for p in _PARTITIONS},
+    **{f"the side run delivers {p}": each_query(_SIDE, _flow(p)) for p in _PARTITIONS},
+    _MAIN_ENDS: each_query(_MAIN, FakeQuery.end_batch),
+    "the side run's batch ends": each_query(_SIDE, FakeQuery.end_batch),
+    "the main run crashes": each_query(_MAIN, FakeQuery.crash),
+    "the side run crashes": each_query(_SIDE, FakeQuery.crash),
+    "the engine dies": World.die,
+    "a fence is not proven": _set("stands", True),
+    "it is proven": _set("stands", False),
+    "another query reads the output": _set("labelled", True),
+    "starts take long": _set("slow", True),
+    "starts return": _return_starts,
+    "wait": lambda world: world.step(_LONG_S),
+}
+
+
+# What must happen often for the rest to matter.
+_OFTEN = ("step", "step", "step", "send to 0", "open", "the main run delivers 0", _MAIN_ENDS)
+
+
+@settings(max_examples=1_000)
+@given(st.lists(st.sampled_from([*ACTIONS, *_OFTEN]), min_size=10, max_size=50))
+def test_each_class_gets_all_from_when_it_is_told_to_be_fed(names: list[str]) -> None:
+    world = World()
+    world.step()
+    for name in names:
+        ACTIONS[name](world)
+    world.settle()
+    assert world.missed() == {}
+    assert not world.running(_SIDE) and world.log.noted == frozenset(), "it has done its work"
+    (main,) = world.running(_MAIN)
+    assert main.run == world.wanted
+    assert world.fed_from.keys() == set(world.classes)
+
+
+def new_class(*, slow: bool = False) -> World:
+    """A world whose main run is in its batch when a class is opened."""
+    world = World()
+    world.step()
+    world.slow = slow
+    ACTIONS["send to 0"](world)
+    world.open_class()
+    world.step()
+    return world
+
+
+def test_a_new_class_is_fed_while_the_main_run_goes_on() -> None:
+    world = new_class()
+    (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    assert main.asked and not main.over
+    assert [each.topic for each in side.run.classes] == ["class-1"]
+    assert world.fed_from["class-1"] == {"0": 1, "1": 0}, "told at once"
+    assert world.reports[-1].topics >= {"class-1", "first"}
+    main.flow("0")
+    main.end_batch()
+    world.step()
+    assert side.asked, "the main run began where the side run had begun"
+    assert [each.topic for each in world.running(_MAIN)[0].run.classes] == ["first", "class-1"]
+
+
+def test_the_side_run_goes_on_until_it_is_where_the_main_run_began() -> None:
+    world = new_class()
+    (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    ACTIONS["send to 1"](world)
+    main.flow("1")
+    main.end_batch()
+    for _ in range(3):
+        world.step()
+    assert world.running(_MAIN)[0].began == {"lab.s": {"0": 0, "1": 1}}
+    assert not side.asked, "the tuple in 1 is not delivered to the new class"
+    side.flow("1")
+    side.end_batch()
+    world.step()
+    assert side.asked
+
+
+def test_what_is_not_told_yet_is_no_promise() -> None:
+    world = new_class(slow=True)
+    assert "class-1" not in world.fed_from, "its start has not returned"
+    world.let_go()
+    world.step()
+    assert "class-1" in world.fed_from
+
+
+def test_a_further_class_does_not_take_what_is_left_of_the_one_before() -> None:
+    world = new_class()
+    (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    ACTIONS["send to 1"](world)
+    main.flow("1")
+    main.end_batch()
+    world.step()
+    world.labelled = True
+    world.open_class()
+    world.step()
+    side.end_batch()
+    world.step()
+    world.step()
+    (again,) = world.running(_SIDE)
+    assert [each.topic for each in again.run.classes] == ["class-1", "class-2"]
+    assert again.began == {"lab.s": {"0": 1, "1": 0}}, "what came to 1 is not delivered yet"
+
+
+def test_a_side_run_goes_on_while_its_main_run_starts() -> None:
+    world = new_class()
+    (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    world.slow = True
+    main.end_batch()
+    world.step()
+    assert not world.running(_MAIN) and not side.asked
+
+
+def test_a_side_run_that_stood_still_goes_on_where_it_was() -> None:
+    world = new_class()
+    (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    ACTIONS["send to 1"](world)
+    main.flow("1")
+    world.stands = True
+    world.step()
+    assert side.asked
+    side.end_batch()
+    for _ in range(3):
+        world.step()
+    assert not world.running(_SIDE) and world.running(_MAIN)
+    world.stands = False
+    main.end_batch()
+    world.step()
+    world.step()
+    (again,) = world.running(_SIDE)
+    assert again.began == {"lab.s": {"0": 1, "1": 0}}
+
+
+def test_a_further_class_begins_where_the_side_run_has_come() -> None:
+    world = new_class()
+    (side,) = world.running(_SIDE)
+    world.open_class()
+    world.step()
+    assert side.asked and "class-2" not in world.fed_from
+    side.end_batch()
+    world.step()
+    world.step()
+    (again,) = world.running(_SIDE)
+    assert [each.topic for each in again.run.classes] == ["class-1", "class-2"]
+    assert "class-2" in world.fed_from
+
+
+def test_a_side_run_is_for_another_class_of_the_same_stateless_plan() -> None:
+    now, more = run_of("first"), run_of("first", "second")
+    assert lacking(more, now) == {"second"}
+    assert lacking(more, None) == frozenset(), "the next start takes it"
+    assert lacking(now, more) == frozenset()
+    assert lacking(replace(more, labelled=True), now) == {"second"}
+    assert lacking(replace(more, plan=whole(Source(replace(_STREAM, object_id=2)))), now) == set()
+    windows = whole(
+        grouped(Source(_STREAM), Window(10, 10), (), (Aggregation("n", "count", None),))
+    )
+    assert lacking(replace(more, plan=windows), replace(now, plan=windows)) == frozenset()
+
+
+_BOTH = run_of("first", "second")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(_BOTH, reaches={1: Label.of(0, 1)}),
+        replace(_BOTH, sources=Label.of(0, 1)),
+        replace(_BOTH, classes=(FanOutClass("first", Clearance.of(0, 1)), _BOTH.classes[1])),
+        run_of("first", "second", "third"),
+    ],
+)
+def test_fed_is_what_gets_all_that_is_wanted(changed: QueryRun) -> None:
+    main = run_of("first")
+    assert feed_all(_BOTH, main, side_run(_BOTH, {"second"}))
+    assert not feed_all(_BOTH, main, None)
+    assert not feed_all(changed, main, side_run(changed, {"second"}))
