@@ -24,8 +24,8 @@ from tests.integration.secfilter.plane import Feed, Plane, one_id_each, prices, 
 Until = Callable[[Callable[[], bool]], None]
 # No batch ends by itself while a test waits for the first record.
 _LONG_MS = 20_000
-# The target is 2 s; the test machine has other work.
-_SOON_S = 6.0
+# The target is 2 s; a machine that tests has other work. No batch would end in this time.
+_SOON_S = 10.0
 
 
 @dataclass
@@ -81,6 +81,11 @@ def last_of(run: QueryRun) -> str:
     return run.classes[-1].topic
 
 
+def has_any(plane: Plane, topic: str) -> bool:
+    """Whether there is a record in the topic."""
+    return any(plane.engine.positions.ends([topic])[topic].values())
+
+
 def begin(plane: Plane, notes: Notes, partitions: int = 1) -> tuple[IngestStream, QueryRun]:
     """A stream whose query delivers to its first class."""
     stream = plane.stream(0, partitions=partitions)
@@ -105,7 +110,7 @@ def test_new_classes_get_all_from_when_they_are_told_to_be_fed(
         notes.wanted, began = (run,), time.monotonic()
         until(lambda run=run: notes.feeds(run))  # type: ignore[misc]
         promised[last_of(run)] = feed.count
-        assert plane.read(last_of(run), 1), "it gets what comes"
+        until(lambda run=run: has_any(plane, last_of(run)))  # type: ignore[misc]
         took = time.monotonic() - began
         assert took < _SOON_S, f"the first record came after {took:.1f} s"
         assert sides.unfinished(side), "the main run is still in its batch"
@@ -157,7 +162,7 @@ def test_what_a_side_run_had_not_delivered_is_delivered_after_a_crash(
     deployment.add_class(more)
     until(lambda: deployment.feeds(more))
     promised = feed.count
-    assert plane.read(last_of(more), 1)
+    until(lambda: has_any(plane, last_of(more)))
     assert time.monotonic() - began < _SOON_S + 3, "the engine's first side run plans longer"
     engines.kill()
     engines = deployment.start()
