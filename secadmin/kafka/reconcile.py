@@ -97,9 +97,7 @@ def with_prefixed(wanted: Set[TopicAcl], engines: EngineAccounts) -> frozenset[A
     Engines have neither.
     """
     found: set[Acl] = set(wanted)
-    for acl in wanted:
-        if engines.has(acl.principal):
-            continue
+    for acl in (acl for acl in wanted if not engines.has(acl.principal)):
         if acl.operation is Operation.READ:
             found.add(GroupAcl(acl.principal, group_prefix(acl.principal)))
         elif is_sent_topic(acl.topic):

@@ -98,7 +98,7 @@ def test_what_is_not_ours_stays(acl: Acl) -> None:
 
 @pytest.mark.parametrize("topic", ["in.s", "lab.s", "quarantine.s", "out.o.a", "out.gone.a"])
 def test_what_engines_have_goes_with_its_topic_alone(topic: str) -> None:
-    own = ENGINES.any_acls(topic)
+    own = ENGINES.stream_acls(topic) | ENGINES.output_acls(topic)
     assert compare(set(), own, TOPICS, ENGINES).remove == set()
     # So an account of a former version loses all that it had.
     assert compare(set(), own, TOPICS, EngineAccounts("other", "another")).remove == own
@@ -144,8 +144,8 @@ def test_engines_have_nothing_else_on_whatever_it_is(account: str, place: Acl) -
 
 
 def test_engines_need_no_group() -> None:
-    wanted = ENGINES.any_acls("lab.s")
-    assert compare(wanted, set(), TOPICS, ENGINES).add == wanted
+    wanted = {*ENGINES.stream_acls("lab.s"), READ_A}
+    assert compare(wanted, set(), TOPICS, ENGINES).add == {*wanted, GroupAcl("p", "p.")}
 
 
 def test_an_engine_reads_nothing_that_subscribers_read() -> None:
