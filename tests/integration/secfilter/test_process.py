@@ -138,7 +138,7 @@ def await_more(plane: Plane, topic: str, count: int = 300) -> None:
     """Wait until so many more records are in the topic, while more are sent."""
 
     def there() -> int:
-        return sum(plane.engine.positions.ends([topic])[topic].values())
+        return sum(plane.of_queries.positions.ends([topic])[topic].values())
 
     wanted = there() + count
     deadline = time.monotonic() + 90
