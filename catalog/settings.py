@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from catalog.engines import INGEST
 from catalog.errors import InvalidInput
 from catalog.limits import Limits, read_limits
 from catalog.user_limits import UserLimits
+
+FORMER_ACCOUNT = (
+    "[kafka.secfilter] is no more: write [kafka.ingest] and [kafka.query] in its place, "
+    "each with a username and a password_file of its own"
+)
+"""What is said of settings in which all engines have one Kafka account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +34,12 @@ class KafkaAccount:
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """The cluster: SASL_SSL with SCRAM-SHA-512, its CA, and the platform's three accounts.
+    """The cluster: SASL_SSL with SCRAM-SHA-512, its CA, and the platform's four accounts.
 
     Attributes:
         bootstrap: `host:port`, with commas between several, for the platform itself.
+        ingest: That of the engine which ingests.
+        query: That of all engines which run queries, the one for probation among them.
         audit: Does nothing but write the audit log's heads to a topic.
         clients_bootstrap: The same as `bootstrap` for users, where theirs is another listener.
         removes_users: Whether the cluster bears that Kafka users are removed. One whose nodes have
@@ -39,7 +49,8 @@ class KafkaSettings:
     bootstrap: str
     ca_file: Path
     secadmin: KafkaAccount
-    secfilter: KafkaAccount
+    ingest: KafkaAccount
+    query: KafkaAccount
     audit: KafkaAccount
     replication: int = 1
     clients_bootstrap: str | None = None
@@ -49,6 +60,10 @@ class KafkaSettings:
     def users_bootstrap(self) -> str:
         """What users connect to."""
         return self.clients_bootstrap or self.bootstrap
+
+    def account_of(self, engine: str) -> KafkaAccount:
+        """The account of the engine of that name (`catalog.engines`)."""
+        return self.ingest if engine == INGEST else self.query
 
     def client_config(self, account: KafkaAccount) -> dict[str, Any]:
         """The librdkafka settings with which that account connects."""
@@ -115,6 +130,8 @@ class Settings:
             raise InvalidInput(f"cannot read the settings {path}: {error.strerror}") from None
         except tomllib.TOMLDecodeError as error:
             raise InvalidInput(f"the settings {path} are not TOML: {error}") from None
+        if has_former_account(data):
+            raise InvalidInput(f"the settings {path}: {FORMER_ACCOUNT}")
         try:
             limits = dict(data.get("limits", {}))
             of_user = dict(limits.pop("user", {}))
@@ -130,13 +147,21 @@ class Settings:
             raise InvalidInput(f"the settings {path} lack or misstate {error}") from None
 
 
+def has_former_account(data: Mapping[str, Any]) -> bool:
+    """Whether these settings name one Kafka account for all engines, as they once did."""
+    kafka = data.get("kafka")
+    return isinstance(kafka, dict) and "secfilter" in kafka
+
+
 def _kafka(data: dict[str, Any]) -> KafkaSettings:
+    accounts = {name: _account(data[name]) for name in ("secadmin", "ingest", "query", "audit")}
+    if len({account.username for account in accounts.values()}) < len(accounts):
+        # What one of them may do, the other could do as well.
+        raise ValueError(f"kafka: {', '.join(accounts)} must be different users")
     return KafkaSettings(
         bootstrap=data["bootstrap"],
         ca_file=Path(data["ca_file"]),
-        secadmin=_account(data["secadmin"]),
-        secfilter=_account(data["secfilter"]),
-        audit=_account(data["audit"]),
+        **accounts,
         replication=int(data.get("replication", 1)),
         clients_bootstrap=data.get("clients_bootstrap"),
         removes_users=_switch(data, "removes_users"),

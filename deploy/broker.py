@@ -14,8 +14,9 @@ from deploy.broker_format import argument_file, format_arguments
 from deploy.broker_memory import DEFAULT_HEAP_MB, RequestMemory
 from deploy.broker_properties import (
     BROKER_USER,
+    INGEST_USER,
+    QUERY_USER,
     SECADMIN_USER,
-    SECFILTER_USER,
     NodeFiles,
     Ports,
     broker_properties,
@@ -66,7 +67,8 @@ class EmbeddedBroker:
         settings: As given.
         certificates: The deployment's CA and server certificates.
         secadmin: Credentials of the platform's administrator, a superuser of this broker.
-        secfilter: Credentials of the platform's engine, with no rights until granted.
+        ingest: Credentials of the engine that ingests, with no rights until granted.
+        query: Credentials of the engines that run queries, likewise.
         process: The broker's process.
     """
 
@@ -85,7 +87,8 @@ class EmbeddedBroker:
         secrets = private_folder(state / "secrets")
         self.certificates: Certificates = ensure_certificates(state / "certificates")
         self.secadmin = ensure_credentials(secrets, SECADMIN_USER)
-        self.secfilter = ensure_credentials(secrets, SECFILTER_USER)
+        self.ingest = ensure_credentials(secrets, INGEST_USER)
+        self.query = ensure_credentials(secrets, QUERY_USER)
         self._own = ensure_credentials(secrets, BROKER_USER)
         self._folder = private_folder(state / "broker")
         self._properties = self._folder / "server.properties"
@@ -257,7 +260,7 @@ class EmbeddedBroker:
 
         The passwords go through an argument file of the java launcher: 0600, gone afterwards.
         """
-        users = (self._own, self.secadmin, self.secfilter)
+        users = (self._own, self.secadmin, self.ingest, self.query)
         arguments = [*self._java(), *format_arguments(self._properties, users)]
         file = write_private(self._folder / "format.args", argument_file(arguments))
         try:

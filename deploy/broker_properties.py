@@ -8,7 +8,9 @@ from deploy.broker_memory import RequestMemory
 SCRAM = "SCRAM-SHA-512"
 BROKER_USER = "broker"
 SECADMIN_USER = "secadmin"
-SECFILTER_USER = "secfilter"
+# The engines: the one that ingests, and all that run queries.
+INGEST_USER = "secfilter-ingest"
+QUERY_USER = "secfilter-query"
 USERS_LISTENER = "CLIENTS"
 PLATFORM_LISTENER = "PLATFORM"
 _LOGIN = "org.apache.kafka.common.security"

@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from catalog.settings import KafkaSettings
+from catalog.settings import KafkaAccount, KafkaSettings
 from deploy.broker_memory import LONGEST_REQUEST_BYTES
 
 _TIMEOUT_S = 10.0
@@ -23,7 +23,7 @@ _WHERE = "see deploy/README.md, An existing Kafka"
 
 
 def cluster_warnings(kafka: KafkaSettings) -> list[str]:
-    """One line for each dangerous setting of each broker; one, too, if they cannot be read."""
+    """One line for each danger: settings of brokers, engines' accounts, what cannot be read."""
     found = []
     if kafka.users_bootstrap == kafka.bootstrap:
         found.append(
@@ -32,6 +32,7 @@ def cluster_warnings(kafka: KafkaSettings) -> list[str]:
         )
     try:
         brokers = _broker_settings(kafka)
+        found += _engines_warnings(kafka)
     except KafkaException as error:
         reason = error.args[0].str() if error.args else "no answer"
         found.append(f"the settings of Kafka's brokers cannot be read ({reason}): {_WHERE}")
@@ -79,6 +80,24 @@ def _users_connections(settings: Mapping[str, str], ports: set[str]) -> int:
             own = settings.get(f"listener.name.{name.strip().lower()}.max.connections", _NO_LIMIT)
             limits.append(min(most, int(own)))
     return max(limits, default=most)
+
+
+def _engines_warnings(kafka: KafkaSettings) -> list[str]:
+    return [
+        f"Kafka lets the user {account.username} do more than an engine needs: "
+        f"it must be no super user ({_WHERE})"
+        for account in (kafka.ingest, kafka.query)
+        if _rules_the_cluster(kafka, account)
+    ]
+
+
+def _rules_the_cluster(kafka: KafkaSettings, account: KafkaAccount) -> bool:
+    """Whether the account may do anything to the cluster itself; Kafka tells only itself that."""
+    admin = AdminClient({**kafka.client_config(account), "log_level": 0})
+    cluster: Any = admin.describe_cluster(
+        include_authorized_operations=True, request_timeout=_TIMEOUT_S
+    ).result(_TIMEOUT_S + 1)
+    return bool(cluster.authorized_operations)
 
 
 def _broker_settings(kafka: KafkaSettings) -> dict[int, dict[str, str]]:

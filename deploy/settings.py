@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from catalog.settings import FORMER_ACCOUNT, has_former_account
+from deploy.broker_properties import INGEST_USER, QUERY_USER
 from deploy.certificates import Certificates
 from deploy.credentials import Credentials, ensure_credentials
 from deploy.errors import DeployError
@@ -24,15 +26,15 @@ SPARK_MASTER = "local[256]"
 FIRST_PASSWORD_BYTES = 12
 # Writes the audit log's heads to Kafka; SecAdmin makes it there.
 AUDIT_USER = "secadmin-audit"
+_MADE_USERS = {"ingest": INGEST_USER, "query": QUERY_USER, "audit": AUDIT_USER}
 _PATHS = {"jars", "checkpoints"}
 
 
-def local_kafka(
-    bootstrap: str, users: str, ca: Path, secadmin: Credentials, secfilter: Credentials
-) -> Table:
+def local_kafka(bootstrap: str, users: str, ca: Path, secadmin: Credentials) -> Table:
     """The `[kafka]` table of an embedded broker.
 
-    `bootstrap` and `users` are `host:port`, for the platform and for users.
+    `bootstrap` and `users` are `host:port`, for the platform and for users. The accounts beside
+    SecAdmin's are in `local_settings`.
     """
     return {
         "bootstrap": bootstrap,
@@ -42,7 +44,6 @@ def local_kafka(
         "ca_file": str(ca),
         "replication": 1,
         "secadmin": _account(secadmin),
-        "secfilter": _account(secfilter),
     }
 
 
@@ -58,7 +59,8 @@ def local_settings(
 ) -> Table:
     """All tables for a deployment in `state`, making its folders and secrets.
 
-    Of `[kafka]` it has only the account that SecAdmin makes for the audit log's heads.
+    Of `[kafka]` it has only the accounts that SecAdmin makes: those of the engines, and that for
+    the audit log's heads.
 
     Args:
         state: The deployment's private folder, absolute.
@@ -71,7 +73,9 @@ def local_settings(
     first = secret_file(secrets / "first-administrator.password", FIRST_PASSWORD_BYTES)
     return {
         "catalog": {"url": f"sqlite:///{state / 'catalog.db'}"},
-        "kafka": {"audit": _account(ensure_credentials(secrets, AUDIT_USER))},
+        "kafka": {
+            name: _account(ensure_credentials(secrets, user)) for name, user in _MADE_USERS.items()
+        },
         "secadmin": {
             "host": "127.0.0.1",
             "port": port,
@@ -96,7 +100,7 @@ def read_overrides(file: Path) -> Table:
     """Read an operator's settings; relative paths in it are relative to its folder.
 
     Raises:
-        DeployError: The file cannot be read or is not TOML.
+        DeployError: The file cannot be read, is not TOML, or names the account of former versions.
     """
     try:
         data: Table = tomllib.loads(file.read_text())
@@ -106,6 +110,8 @@ def read_overrides(file: Path) -> Table:
         raise DeployError(f"the settings {file} are not TOML: {error}") from error
     if not isinstance(data.get("kafka"), dict):
         raise DeployError(f"the settings {file} lack [kafka]: deploy/README.md says what it holds")
+    if has_former_account(data):
+        raise DeployError(f"the settings {file}: {FORMER_ACCOUNT}")
     return _absolute(data, file.resolve().parent)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -264,7 +265,6 @@ class Stack:
             self.broker.bootstrap,
             self.broker.ca_file,
             self.broker.secadmin,
-            self.broker.secfilter,
         )
         return {"kafka": kafka}
 
@@ -312,15 +312,18 @@ class Stack:
 
 def last_secadmin_port(state: Path) -> int | None:
     """SecAdmin's port of the last start in that folder, if there was one."""
-    try:
-        return Settings.load(state / "settings.toml").secadmin.port
-    except PlatformError:
-        return None
+    return _last_number(state, "secadmin", "port")
 
 
 def last_engines(state: Path) -> int | None:
     """How many engines ran queries at the last start in that folder, if there was one."""
+    return _last_number(state, "secfilter", "engines")
+
+
+def _last_number(state: Path, table: str, name: str) -> int | None:
+    """A number in the settings of the last start, also where an earlier version wrote them."""
     try:
-        return Settings.load(state / "settings.toml").secfilter.engines
-    except PlatformError:
+        value = tomllib.loads((state / "settings.toml").read_text())[table][name]
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError):
         return None
+    return value if isinstance(value, int) else None

@@ -132,12 +132,13 @@ class EngineProcess:
 
     def _runner(self, spark: SparkSession) -> Runner:
         own, kafka = self._settings.secfilter, self._settings.kafka
-        positions = Positions(kafka.client_config(kafka.secfilter))
+        account = kafka.account_of(self._engine)
+        positions = Positions(kafka.client_config(account))
         watch = TopicWatch(positions.partitions)
         ledger = self._ledger
         engine = Engine(
             spark=spark,
-            kafka=kafka_options(kafka, self._folder / ".kafka"),
+            kafka=kafka_options(kafka, account, self._folder / ".kafka"),
             positions=positions,
             note_anew=watch.note_anew,
             drains=Drains(ledger.draining, ledger.drained, ledger.still_read),

@@ -1,4 +1,4 @@
-"""Options with which Spark's Kafka source and sink connect as the platform's account."""
+"""Options with which Spark's Kafka source and sink connect as the engine's account."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from catalog.settings import KafkaSettings
+from catalog.settings import KafkaAccount, KafkaSettings
 
 _LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
 _JAAS_FILE = "sasl.jaas.config"
-# What Spark's consumers name their groups with; the ACL on groups goes by this prefix.
+# What Spark's consumers name their groups with. They use none, so the account has no right to any.
 GROUP_PREFIX = "secfilter"
 EARLIEST = -2
 Offsets = Mapping[str, Mapping[str, int]]
@@ -79,15 +79,14 @@ class KafkaOptions:
         }
 
 
-def kafka_options(settings: KafkaSettings, secrets: Path) -> KafkaOptions:
-    """The options for the account `settings.secfilter`.
+def kafka_options(settings: KafkaSettings, account: KafkaAccount, secrets: Path) -> KafkaOptions:
+    """The options for that account of the cluster.
 
     The log-in is written to a private file in the folder `secrets` (0700), which Kafka's client
     reads itself: it appears in no process argument, plan, checkpoint or log.
     """
     secrets.mkdir(parents=True, exist_ok=True, mode=0o700)
     secrets.chmod(0o700)
-    account = settings.secfilter
     login = f"{_LOGIN} required username={_quoted(account.username)}"
     _write_private(secrets / _JAAS_FILE, f"{login} password={_quoted(account.password())};")
     folder = secrets.resolve()

@@ -23,7 +23,7 @@ _NO_TOPIC = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class Positions:
-    """Looks at topics with the platform's account. `config` is a librdkafka configuration."""
+    """Looks at topics with an engine's account. `config` is a librdkafka configuration."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = {

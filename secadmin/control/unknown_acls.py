@@ -12,11 +12,13 @@ from catalog.store import Catalog
 from secadmin.control.alignment import TOGETHER, TOPIC_PATIENCE, TopicLocks
 from secadmin.control.slices import slices
 from secadmin.kafka.access import PrincipalsOf
-from secadmin.kafka.acl import Acl, GroupAcl, TopicAcl, TransactionAcl
+from secadmin.kafka.acl import Acl, ForeignAcl, GroupAcl, TopicAcl, TransactionAcl
 from secadmin.kafka.reconcile import OF_NOBODY
 
 # Of a principal and of a topic of ours; Kafka lets others' be longer.
 _PRINCIPAL, _TOPIC = 64, 160
+# Of an object in the audit log.
+_NOTED = 200
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,14 @@ class UnknownAcls:
                 for name in names
             )
             for acl in on_topics:
-                name = acl.topic if isinstance(acl, TopicAcl) else acl.name
-                change.audit("take away unknown ACL", f"topic {name}", detail=asdict(acl))
+                change.audit("take away unknown ACL", _place(acl), detail=asdict(acl))
+
+
+def _place(acl: TopicAcl | ForeignAcl) -> str:
+    """What the ACL is on, such as `topic out.o.a`; cut off where that is too long to be noted."""
+    if isinstance(acl, TopicAcl):
+        return f"topic {acl.topic}"[:_NOTED]
+    return f"{acl.resource.lower()} {acl.name}"[:_NOTED]
 
 
 def _storable(principal: str) -> str:

@@ -17,13 +17,15 @@ from secadmin.control.settlement import SEND
 class WantedState:
     """Readers and writers are (principal, topic); `principals` those of all live accesses.
 
-    `topics` are those of the platform: its data plane may use them, and no others are its own.
+    Engines use the topics of streams, and those of outputs with their delivery classes, and no
+    others.
     """
 
     readers: frozenset[tuple[str, str]]
     writers: frozenset[tuple[str, str]]
     principals: frozenset[str]
-    topics: frozenset[str]
+    stream_topics: frozenset[str]
+    output_topics: frozenset[str]
 
 
 def wanted_state(catalog: Catalog) -> WantedState:
@@ -36,16 +38,23 @@ def wanted_state(catalog: Catalog) -> WantedState:
             .join(AccessTopic, AccessTopic.access_id == Access.id)
             .where(live)
         ).all()
-        objects = session.scalars(select(Object).where(Object.gone_at.is_(None)))
-        topics = {topic for obj in objects for topic in topics_of(session, obj)}
         classes = select(DeliveryClass.topic).where(DeliveryClass.closed_at.is_(None))
-        topics.update(session.scalars(classes))
+        of_classes = frozenset(session.scalars(classes))
+        of_streams = _topics_of_all(session, ObjectKind.STREAM)
+        of_outputs = _topics_of_all(session, ObjectKind.OUTPUT)
     return WantedState(
         readers=frozenset((row.principal, row.topic) for row in reached if row.kind != SEND),
         writers=frozenset((row.principal, row.topic) for row in reached if row.kind == SEND),
         principals=principals,
-        topics=frozenset(topics),
+        stream_topics=of_streams,
+        output_topics=of_outputs | of_classes,
     )
+
+
+def _topics_of_all(session: orm.Session, kind: ObjectKind) -> frozenset[str]:
+    there = (Object.kind == kind, Object.gone_at.is_(None))
+    objects = session.scalars(select(Object).where(*there)).all()
+    return frozenset(topic for obj in objects for topic in topics_of(session, obj))
 
 
 def topics_of(session: orm.Session, obj: Object) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from confluent_kafka.admin import (
     AclBinding,
@@ -13,7 +14,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-_USER = "User:"
+USER = "User:"
+"""What Kafka writes before the name of a user."""
 
 
 class Operation(StrEnum):
@@ -93,17 +95,55 @@ def send_acls(principal: str, topic: str) -> frozenset[Acl]:
     return write_acls(principal, topic) | {own}
 
 
-def platform_acls(principal: str, topic: str) -> frozenset[Acl]:
-    """What the data plane's account needs on one of the platform's topics, by the topic's use.
+@dataclass(frozen=True, slots=True)
+class EngineAccounts:
+    """The principals of the engines: of the one that ingests, and of all that run queries.
 
-    It reads `in.*`, reads and writes `lab.*`, and only writes what subscribers read.
+    They have rights on topics and no others. They use no groups of consumers, and a writer without
+    transactions needs WRITE alone.
     """
-    acls: frozenset[Acl] = frozenset()
-    if topic.startswith(("in.", "lab.")):
-        acls |= read_acls(principal, topic)
-    if topic.startswith(("lab.", "quarantine.", "out.")):
-        acls |= write_acls(principal, topic)
-    return acls
+
+    ingest: str
+    query: str
+
+    def stream_acls(self, topic: str) -> frozenset[TopicAcl]:
+        """What engines need on a topic of a stream.
+
+        Ingest reads `in.*`, and `lab.<stream>` to see what stands there. Queries only read.
+        """
+        ingest, query = partial(TopicAcl, self.ingest, topic), partial(TopicAcl, self.query, topic)
+        match topic.partition(".")[0]:
+            case "in":
+                return frozenset({ingest(Operation.READ)})
+            case "lab":
+                own = {ingest(Operation.READ), ingest(Operation.WRITE)}
+                return frozenset({*own, query(Operation.READ)})
+            case "quarantine":
+                return frozenset({ingest(Operation.WRITE)})
+            case _:
+                return frozenset()
+
+    def output_acls(self, topic: str) -> frozenset[TopicAcl]:
+        """What engines need on a topic of an output.
+
+        Queries write it, and other queries read `lab.<output>`. Ingest has nothing to do there.
+        """
+        query = partial(TopicAcl, self.query, topic)
+        match topic.partition(".")[0]:
+            case "lab":
+                return frozenset({query(Operation.READ), query(Operation.WRITE)})
+            case "out":
+                return frozenset({query(Operation.WRITE)})
+            case _:
+                return frozenset()
+
+    def any_acls(self, topic: str) -> frozenset[TopicAcl]:
+        """What engines may need on a topic as far as its name tells, which is not whose it is."""
+        return self.stream_acls(topic) | self.output_acls(topic)
+
+    def has(self, principal: str) -> bool:
+        """Whether the principal is one of them."""
+        return principal in {self.ingest, self.query}
 
 
 def to_binding(acl: Acl) -> AclBinding:
@@ -111,15 +151,15 @@ def to_binding(acl: Acl) -> AclBinding:
     if isinstance(acl, TopicAcl):
         place = (ResourceType.TOPIC, acl.topic, ResourcePatternType.LITERAL)
         right = (AclOperation[acl.operation], AclPermissionType.ALLOW)
-        return AclBinding(*place, _USER + acl.principal, "*", *right)
+        return AclBinding(*place, USER + acl.principal, "*", *right)
     if isinstance(acl, GroupAcl):
         place = (ResourceType.GROUP, acl.prefix, ResourcePatternType.PREFIXED)
         right = (AclOperation.READ, AclPermissionType.ALLOW)
-        return AclBinding(*place, _USER + acl.principal, "*", *right)
+        return AclBinding(*place, USER + acl.principal, "*", *right)
     if isinstance(acl, TransactionAcl):
         place = (ResourceType.TRANSACTIONAL_ID, acl.prefix, ResourcePatternType.PREFIXED)
         right = (AclOperation.WRITE, AclPermissionType.ALLOW)
-        return AclBinding(*place, _USER + acl.principal, "*", *right)
+        return AclBinding(*place, USER + acl.principal, "*", *right)
     return AclBinding(
         ResourceType[acl.resource],
         acl.name,
@@ -135,8 +175,8 @@ def from_binding(binding: AclBinding) -> Acl:
     """The value of what Kafka lists. A ForeignAcl keeps its principal as Kafka writes it."""
     operation = AclOperation(binding.operation).name
     candidates: list[Acl] = []
-    if binding.principal.startswith(_USER):
-        principal = binding.principal.removeprefix(_USER)
+    if binding.principal.startswith(USER):
+        principal = binding.principal.removeprefix(USER)
         candidates.append(GroupAcl(principal, binding.name))
         candidates.append(TransactionAcl(principal, binding.name))
         if operation in Operation.__members__:

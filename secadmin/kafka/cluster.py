@@ -11,8 +11,8 @@ from catalog.user_limits import UserLimits
 from secadmin.kafka.access import Lock, PrincipalsOf, TopicAccess
 from secadmin.kafka.acl import (
     Acl,
+    EngineAccounts,
     TopicAcl,
-    platform_acls,
     read_acls,
     send_acls,
     write_acls,
@@ -34,7 +34,7 @@ QUARANTINE_RETENTION_MS = 30 * DAY_MS
 
 
 class WantedAccess(Protocol):
-    """What the catalog lets in: (principal, topic) pairs, and the data plane's own topics."""
+    """What the catalog lets in: (principal, topic) pairs, and the topics that engines use."""
 
     @property
     def readers(self) -> Set[tuple[str, str]]: ...
@@ -43,7 +43,10 @@ class WantedAccess(Protocol):
     def writers(self) -> Set[tuple[str, str]]: ...
 
     @property
-    def topics(self) -> Set[str]: ...
+    def stream_topics(self) -> Set[str]: ...
+
+    @property
+    def output_topics(self) -> Set[str]: ...
 
 
 class Cluster:
@@ -63,7 +66,7 @@ class Cluster:
         check_connection(self._admins)
         self._writer = FenceWriter(settings)
         self._connections = BrokerConnections(settings)
-        self._platform_account = settings.secfilter.username
+        self._engines = EngineAccounts(settings.ingest.username, settings.query.username)
         self._audit_account = settings.audit.username
         self._topics = Topics(self._admins, settings)
         self._principals = Principals(self._admins, removes=settings.removes_users)
@@ -76,10 +79,9 @@ class Cluster:
         self._acls = Acls(self._admins, self._connections)
         fence = Fence(self._admins, self._topics, self._writer, self._connections)
         self._access = TopicAccess(self._acls, fence, lock)
-        self._reconciler = Reconciler(
-            self._acls, self._topics, self._access, self._platform_account
-        )
-        self._principals.ensure(settings.secfilter)
+        self._reconciler = Reconciler(self._acls, self._topics, self._access, self._engines)
+        for account in (settings.ingest, settings.query):
+            self._principals.ensure(account)
         self.head_topic = HeadTopic(settings, self._topics, self._principals, self._acls)
 
     def close(self) -> None:
@@ -88,8 +90,9 @@ class Cluster:
         self._connections.close()
 
     def create_stream_topics(self, stream: str, partitions: int) -> None:
-        """Create lab. and quarantine.<stream>; the data plane may use them as it needs."""
+        """Create lab. and quarantine.<stream>; engines may use them as they need."""
         self._create(
+            self._engines.stream_acls,
             # As its senders' topics have: a tuple stays in its partition, so its order is kept.
             TopicSpec(lab_topic(stream), partitions, LABELLED_RETENTION_MS),
             TopicSpec(quarantine_topic(stream), 1, QUARANTINE_RETENTION_MS),
@@ -97,15 +100,18 @@ class Cluster:
 
     def create_output_topics(self, output: str) -> None:
         """Create lab.<output>, for queries over it."""
-        self._create(TopicSpec(lab_topic(output), 1, LABELLED_RETENTION_MS))
+        lab = TopicSpec(lab_topic(output), 1, LABELLED_RETENTION_MS)
+        self._create(self._engines.output_acls, lab)
 
     def open_classes(self, retention_ms: Mapping[str, int]) -> None:
-        """Create delivery topics and let the data plane write them, where that is not done."""
-        self._create(*(TopicSpec(topic, 1, kept_ms) for topic, kept_ms in retention_ms.items()))
+        """Create delivery topics and let queries write them, where that is not done."""
+        specs = (TopicSpec(topic, 1, kept_ms) for topic, kept_ms in retention_ms.items())
+        self._create(self._engines.output_acls, *specs)
 
     def open_senders(self, partitions: Mapping[str, int]) -> None:
-        """Create senders' topics and let the data plane read them, where that is not done."""
-        self._create(*(TopicSpec(topic, count) for topic, count in partitions.items()))
+        """Create senders' topics and let ingest read them, where that is not done."""
+        specs = (TopicSpec(topic, count) for topic, count in partitions.items())
+        self._create(self._engines.stream_acls, *specs)
 
     def delete_topics(self, topics: Sequence[str]) -> None:
         """Delete topics with the ACLs on them, and wait until they are gone."""
@@ -169,20 +175,20 @@ class Cluster:
                 found |= read_acls(principal, topic)
             for principal, topic in now.writers:
                 found |= send_acls(principal, topic)
-            for topic in now.topics & existing:
-                found |= platform_acls(self._platform_account, topic)
+            for topic in now.stream_topics & existing:
+                found |= self._engines.stream_acls(topic)
+            for topic in now.output_topics & existing:
+                found |= self._engines.output_acls(topic)
             if HEAD_TOPIC in existing:
                 found |= write_acls(self._audit_account, HEAD_TOPIC)
             return frozenset(acl for acl in found if isinstance(acl, TopicAcl))
 
         self._reconciler.reconcile(acls, taking)
 
-    def _create(self, *specs: TopicSpec) -> None:
+    def _create(self, acls: Callable[[str], frozenset[TopicAcl]], *specs: TopicSpec) -> None:
+        """Create the topics and grant what `acls` says for the name of each."""
         self._topics.create(specs)
-        account = self._platform_account
-        self._acls.grant(
-            frozenset(acl for spec in specs for acl in platform_acls(account, spec.name))
-        )
+        self._acls.grant(frozenset(acl for spec in specs for acl in acls(spec.name)))
 
 
 def _each(

@@ -1,7 +1,8 @@
 """Reconciliation: Kafka allows what the catalog says, whatever happened in between.
 
 Taking away comes first. What allows something on a topic of the platform and is not wanted
-goes, of whatever form it is; ACLs of others, on others' topics, are none of our business.
+goes, of whatever form it is. So does what lets an engine do anything else, whatever it is on. ACLs
+of others, on others' topics, are none of our business.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from typing import Protocol
 
 from secadmin.kafka.access import PrincipalsOf, TopicAccess
 from secadmin.kafka.acl import (
+    USER,
     Acl,
+    EngineAccounts,
     ForeignAcl,
     GroupAcl,
     Operation,
     TopicAcl,
     TransactionAcl,
     group_prefix,
-    platform_acls,
 )
 from secadmin.kafka.acls import Acls
 from secadmin.kafka.principals import is_new_principal_name
@@ -63,34 +65,39 @@ class Difference:
 
 
 def compare(
-    wanted: Set[TopicAcl], found: Set[Acl], topics: Collection[str], account: str
+    wanted: Set[TopicAcl], found: Set[Acl], topics: Collection[str], engines: EngineAccounts
 ) -> Difference:
     """Compare what the catalog wants with what Kafka has.
 
-    What the data plane may do with a topic of the platform goes with the topic, and never before:
-    a stream's topics are there before the stream is, and a closed class is written until the batch
-    of the run that fed it has ended.
+    What engines may do with a topic of the platform goes with the topic, and never before: a
+    stream's topics are there before the stream is, and a closed class is written until the batch
+    of the run that fed it has ended. While the catalog does not know the topic, nothing but its
+    name tells what that is.
 
     Args:
         wanted: What the catalog lets in; readers' and senders' prefixed ACLs follow from it.
         found: All ACLs of the cluster.
         topics: The platform's topics that exist, which ACLs of other forms may reach.
-        account: The data plane's.
+        engines: The accounts of the engines.
     """
-    whole = with_prefixed(wanted)
-    unknown = (acl for acl in found - whole if not _is_data_planes(acl, account))
-    remove = frozenset(acl for acl in unknown if _is_ours(acl, topics))
+    whole = with_prefixed(wanted, engines)
+    known = {acl.topic for acl in wanted if engines.has(acl.principal)}
+    unknown = (acl for acl in found - whole if not _may_be_engines(acl, known, engines))
+    remove = frozenset(acl for acl in unknown if _is_ours(acl, topics, engines))
     fence: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
     for acl in remove:
         for topic in _read_topics(acl, topics):
-            fence[topic] |= {_taken_from(acl, account)}
+            fence[topic] |= {_taken_from(acl, engines)}
     return Difference(remove=remove, fence=fence, add=frozenset(whole - found))
 
 
-def with_prefixed(wanted: Set[TopicAcl]) -> frozenset[Acl]:
-    """The wanted ACLs, for every reader the one on its groups, for senders that on transactions."""
+def with_prefixed(wanted: Set[TopicAcl], engines: EngineAccounts) -> frozenset[Acl]:
+    """The wanted ACLs, for every reader the one on its groups, for senders that on transactions.
+
+    Engines have neither.
+    """
     found: set[Acl] = set(wanted)
-    for acl in wanted:
+    for acl in (acl for acl in wanted if not engines.has(acl.principal)):
         if acl.operation is Operation.READ:
             found.add(GroupAcl(acl.principal, group_prefix(acl.principal)))
         elif is_sent_topic(acl.topic):
@@ -101,12 +108,13 @@ def with_prefixed(wanted: Set[TopicAcl]) -> frozenset[Acl]:
 class Reconciler:
     """Brings Kafka's ACLs in line with the catalog."""
 
-    def __init__(self, acls: Acls, topics: Topics, access: TopicAccess, account: str) -> None:
-        """`account` is the data plane's."""
+    def __init__(
+        self, acls: Acls, topics: Topics, access: TopicAccess, engines: EngineAccounts
+    ) -> None:
         self._acls = acls
         self._topics = topics
         self._access = access
-        self._account = account
+        self._engines = engines
 
     def reconcile(self, wanted: Callable[[], Set[TopicAcl]], taking: Taking) -> None:
         """Remove what the catalog does not want, then add what is missing.
@@ -126,7 +134,7 @@ class Reconciler:
         # found without being wanted was not granted a moment ago.
         found = self._acls.list_all()
         topics = self._topics.list_names()
-        difference = compare(wanted(), found, topics, self._account)
+        difference = compare(wanted(), found, topics, self._engines)
         for acls in _in_groups(difference.remove):
             self._take_away(acls, topics, wanted, taking)
         self._add(difference.add, wanted)
@@ -147,7 +155,7 @@ class Reconciler:
         names.update(topic for acl in acls for topic in _read_topics(acl, topics))
         with taking.hold(names):
             left = acls & self._acls.list_all()
-            difference = compare(wanted(), left, topics, self._account)
+            difference = compare(wanted(), left, topics, self._engines)
             if difference.remove:
                 taking.intend(difference.remove, difference.fence)
                 self._acls.revoke(difference.remove)
@@ -158,7 +166,8 @@ class Reconciler:
             if isinstance(acl, TopicAcl):
                 by_topic[acl.topic].add(acl)
         for topic, acls in sorted(by_topic.items()):
-            self._access.allow(topic, with_prefixed(acls), partial(_holds, acls, wanted))
+            whole = with_prefixed(acls, self._engines)
+            self._access.allow(topic, whole, partial(_holds, acls, wanted))
         # Where the ACLs on topics are there, those with a prefix give no right to data.
         self._acls.grant([a for a in missing if isinstance(a, GroupAcl | TransactionAcl)])
 
@@ -181,29 +190,33 @@ def _in_groups(acls: Set[Acl]) -> Iterator[Set[Acl]]:
         yield prefixed
 
 
-def _is_data_planes(acl: Acl, account: str) -> bool:
-    """Whether it is what the data plane has on a topic of the platform, or on its own groups."""
-    if isinstance(acl, TopicAcl):
-        return acl in platform_acls(account, acl.topic)
-    return acl == GroupAcl(account, group_prefix(account))
+def _may_be_engines(acl: Acl, known: Set[str], engines: EngineAccounts) -> bool:
+    """Whether an engine may have it on a topic that is not among the known ones."""
+    if not isinstance(acl, TopicAcl) or acl.topic in known:
+        return False
+    return acl in engines.any_acls(acl.topic)
 
 
-def _is_ours(acl: Acl, topics: Collection[str]) -> bool:
+def _is_ours(acl: Acl, topics: Collection[str], engines: EngineAccounts) -> bool:
     """Whether the catalog decides on this ACL. A denial lets nobody in: it stays."""
+    if isinstance(acl, ForeignAcl) and acl.permission != "ALLOW":
+        return False
+    if engines.has(acl.principal.removeprefix(USER)):
+        return True
     if isinstance(acl, TopicAcl):
         return is_platform_topic(acl.topic)
     if isinstance(acl, GroupAcl):
         return acl.prefix == group_prefix(acl.principal)
     if isinstance(acl, TransactionAcl):
         return is_new_principal_name(acl.principal, {_SENDER})
-    if acl.permission != "ALLOW" or acl.resource != "TOPIC":
+    if acl.resource != "TOPIC":
         return False
     return any(_matches(acl, topic) for topic in topics) or _may_match(acl)
 
 
-def _taken_from(acl: Acl, account: str) -> str:
+def _taken_from(acl: Acl, engines: EngineAccounts) -> str:
     """Whom all on the topic is taken from; nobody, where that could take what is wanted, too."""
-    is_alone = isinstance(acl, TopicAcl) and acl.principal != account
+    is_alone = isinstance(acl, TopicAcl) and not engines.has(acl.principal)
     return acl.principal if is_alone else OF_NOBODY
 
 
@@ -214,7 +227,7 @@ def _read_topics(acl: Acl, topics: Collection[str]) -> list[str]:
     if isinstance(acl, TopicAcl):
         reads = acl.operation is Operation.READ and acl.topic in topics
         return [acl.topic] if reads and is_fenced_topic(acl.topic) else []
-    if acl.operation not in _READING:
+    if acl.resource != "TOPIC" or acl.operation not in _READING:
         return []
     return [topic for topic in topics if is_fenced_topic(topic) and _matches(acl, topic)]
 

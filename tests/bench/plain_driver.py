@@ -12,7 +12,6 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,9 @@ from tests.bench.backlog import SPARK_SCHEMA, plain_topic, threshold
 def main() -> None:
     """Run jobs as the lines of standard input say, until it ends."""
     settings, folder, topic = Settings.load(Path(sys.argv[1])), Path(sys.argv[2]), sys.argv[3]
-    # The data plane's account may read and write the platform's topics alone.
-    account = replace(settings.kafka, secfilter=settings.kafka.secadmin)
-    connection = dict(kafka_options(account, folder / "kafka").connection)
+    # An engine's account may read and write the platform's topics alone.
+    kafka = settings.kafka
+    connection = dict(kafka_options(kafka, kafka.secadmin, folder / "kafka").connection)
     java = "spark.driver.extraJavaOptions"
     spark = (
         SparkSession.builder.master("local[*]")

@@ -22,15 +22,17 @@ embedded_only = pytest.mark.parametrize("broker", [EMBEDDED], indirect=True)
 
 
 class Broker(Protocol):
-    """A running broker with the platform's two accounts, reached over TLS with SCRAM.
+    """A running broker with the platform's accounts, reached over TLS with SCRAM.
 
     Attributes:
         secadmin: Credentials of the platform's administrator, a superuser of this broker.
-        secfilter: Credentials of the platform's engine, with no rights until granted.
+        ingest: Credentials of the engine that ingests, with no rights until granted.
+        query: Credentials of the engines that run queries, likewise.
     """
 
     secadmin: Credentials
-    secfilter: Credentials
+    ingest: Credentials
+    query: Credentials
 
     @property
     def bootstrap(self) -> str:
@@ -64,6 +66,7 @@ def kafka_settings(broker: Broker) -> KafkaSettings:
         removes_users=True,
         ca_file=broker.ca_file,
         secadmin=KafkaAccount(broker.secadmin.username, broker.secadmin.password_file),
-        secfilter=KafkaAccount(broker.secfilter.username, broker.secfilter.password_file),
+        ingest=KafkaAccount(broker.ingest.username, broker.ingest.password_file),
+        query=KafkaAccount(broker.query.username, broker.query.password_file),
         audit=KafkaAccount(audit.username, audit.password_file),
     )

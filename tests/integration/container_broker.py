@@ -21,9 +21,10 @@ from deploy.broker_format import argument_file, format_arguments
 from deploy.broker_memory import RequestMemory
 from deploy.broker_properties import (
     BROKER_USER,
+    INGEST_USER,
     PLATFORM_LISTENER,
+    QUERY_USER,
     SECADMIN_USER,
-    SECFILTER_USER,
     USERS_LISTENER,
     NodeFiles,
     Ports,
@@ -88,7 +89,8 @@ class ContainerBroker:
 
     Attributes:
         secadmin: Credentials of the platform's administrator, a superuser of this broker.
-        secfilter: Credentials of the platform's engine, with no rights until granted.
+        ingest: Credentials of the engine that ingests, with no rights until granted.
+        query: Credentials of the engines that run queries, likewise.
     """
 
     def __init__(self, image: str, state: Path) -> None:
@@ -97,7 +99,8 @@ class ContainerBroker:
         secrets = private_folder(state / "secrets")
         self._certificates = ensure_certificates(state / "certificates")
         self.secadmin = ensure_credentials(secrets, SECADMIN_USER)
-        self.secfilter = ensure_credentials(secrets, SECFILTER_USER)
+        self.ingest = ensure_credentials(secrets, INGEST_USER)
+        self.query = ensure_credentials(secrets, QUERY_USER)
         self._own = ensure_credentials(secrets, BROKER_USER)
         self._port = self._platform_port = 0
         self._container: DockerContainer | None = None
@@ -189,7 +192,7 @@ class ContainerBroker:
         return container
 
     def _files(self) -> dict[PurePosixPath, bytes]:
-        users = (self._own, self.secadmin, self.secfilter)
+        users = (self._own, self.secadmin, self.ingest, self.query)
         arguments = [*_JAVA, *format_arguments(_PROPERTIES, users)]
         return {
             _PROPERTIES: render(self._properties()).encode(),

@@ -103,7 +103,7 @@ def test_a_wrong_password_is_refused(broker: Broker, user: str) -> None:
 
 
 def test_the_passwords_differ(broker: Broker) -> None:
-    crossed = broker.client_config("secadmin", broker.secfilter.password())
+    crossed = broker.client_config("secadmin", broker.query.password())
     _refused(crossed, KafkaError._AUTHENTICATION)
 
 
@@ -165,7 +165,7 @@ def _listening_ports(broker: EmbeddedBroker) -> list[int]:
 
 
 def test_who_has_no_acl_sees_and_does_nothing(broker: Broker, topic: str) -> None:
-    config = broker.client_config(broker.secfilter.username, broker.secfilter.password())
+    config = broker.client_config(broker.query.username, broker.query.password())
     assert topic not in AdminClient(config).list_topics(timeout=10).topics
     error = _send(config, topic, b"x")
     assert error is not None
@@ -275,5 +275,7 @@ def test_a_clusters_dangerous_settings_are_told(broker: EmbeddedBroker) -> None:
     (listener, connections) = cluster_warnings(shared)
     assert "share a listener" in listener
     assert "broker 1: users' connections (2147483647)" in connections
-    (unread,) = cluster_warnings(replace(settings, secadmin=settings.secfilter))
+    (told,) = cluster_warnings(replace(settings, query=settings.secadmin))
+    assert "the user secadmin do more than an engine needs" in told
+    (unread,) = cluster_warnings(replace(settings, secadmin=settings.query))
     assert "cannot be read" in unread

@@ -34,7 +34,8 @@ def test_the_logs_hold_no_password(broker: EmbeddedBroker) -> None:
 def test_no_secret_is_ever_an_argument_or_a_variable(runtime: Runtime, tmp_path: Path) -> None:
     """Watches every process of the machine while storage is formatted and the broker starts."""
     own = EmbeddedBroker(BrokerSettings(tmp_path, 0, runtime.java, runtime.jars.broker))
-    secrets = [user.password().encode() for user in (own.secadmin, own.secfilter, own._own)]
+    users = (own.secadmin, own.ingest, own.query, own._own)
+    secrets = [user.password().encode() for user in users]
     watch = _ProcessWatch()
     with watch, own:
         pass

@@ -35,8 +35,9 @@ def kafka(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | Non
         return
     # Its own: two platforms on one Kafka would take each other's ACLs for left-overs.
     with ContainerBroker(require_image(), tmp_path / "container") as broker:
-        accounts = broker.secadmin, broker.secfilter
-        table = local_kafka(broker.platform_bootstrap, broker.bootstrap, broker.ca_file, *accounts)
+        table = local_kafka(
+            broker.platform_bootstrap, broker.bootstrap, broker.ca_file, broker.secadmin
+        )
         yield write_settings({"kafka": table}, tmp_path / "operator.toml")
 
 

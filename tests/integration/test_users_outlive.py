@@ -16,6 +16,7 @@ from secadmin.kafka.principals import Credentials, Principals, new_principal_nam
 from tests.integration.brokers import kafka_settings
 
 KEPT, GONE, SOME = 20, 100, 3
+PLATFORM = ("broker", "secadmin", "secfilter-ingest", "secfilter-query")
 _AT_ONCE = 4
 
 
@@ -43,7 +44,7 @@ def test_where_users_are_closed_a_crash_leaves_the_others(own: EmbeddedBroker) -
     own.start()
     _require(own, kept, gone)
     principals = _principals(own, removes=False)
-    assert principals.list_names() == {"broker", "secadmin", "secfilter", *_names(kept)}
+    assert principals.list_names() == {*PLATFORM, *_names(kept)}
     assert principals.count_closed() == GONE
     # What the cluster bears later on, it has done with.
     name = gone[0].username
@@ -64,7 +65,7 @@ def test_where_users_are_removed_the_next_start_has_the_others(
     own.start()
     _require(own, kept, gone)
     assert _principals(own, removes=True).list_names() == {
-        *("broker", "secadmin", "secfilter"),
+        *PLATFORM,
         *_names(kept),
     }
 

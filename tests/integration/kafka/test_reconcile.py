@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 import pytest
 
 from secadmin.kafka.access import PrincipalsOf
-from secadmin.kafka.acl import Acl, ForeignAcl, Operation, TopicAcl, read_acls
+from secadmin.kafka.acl import (
+    Acl,
+    EngineAccounts,
+    ForeignAcl,
+    GroupAcl,
+    Operation,
+    TopicAcl,
+    TransactionAcl,
+    read_acls,
+)
 from secadmin.kafka.principals import new_principal_name
 from secadmin.kafka.reconcile import OF_NOBODY, Reconciler
 from tests.integration.kafka.clients import parked_reader, secadmin_producer, write
@@ -56,8 +65,8 @@ def kept() -> Kept:
 
 @pytest.fixture
 def reconciler(parts: Parts) -> Reconciler:
-    account = parts.settings.secfilter.username
-    return Reconciler(parts.acls, parts.topics, parts.access, account)
+    engines = EngineAccounts(parts.settings.ingest.username, parts.settings.query.username)
+    return Reconciler(parts.acls, parts.topics, parts.access, engines)
 
 
 def test_a_reader_that_is_not_wanted_is_fenced_off(
@@ -109,6 +118,32 @@ def test_what_is_granted_meanwhile_stays(parts: Parts, reconciler: Reconciler, k
     reconciler.reconcile(lambda: wanted, kept)
     assert _of(parts, name) == own
     assert kept.fence == {}
+
+
+@pytest.mark.parametrize("account", ["ingest", "query"])
+def test_what_an_engine_has_beside_its_rights_is_taken_away(
+    parts: Parts, reconciler: Reconciler, kept: Kept, account: str
+) -> None:
+    name = {"ingest": parts.settings.ingest, "query": parts.settings.query}[account].username
+    engines = EngineAccounts(parts.settings.ingest.username, parts.settings.query.username)
+    lab = parts.new_topic("lab.")
+    rights = engines.stream_acls(lab) if account == "query" else engines.output_acls(lab)
+    parts.acls.grant(rights)
+    wanted = _present(parts)
+    before = _of(parts, name)
+    others = {TopicAcl(name, lab, operation) for operation in Operation} - rights
+    more: set[Acl] = {
+        *others,
+        TopicAcl(name, f"others-{lab}", Operation.READ),
+        GroupAcl(name, "any"),
+        TransactionAcl(name, f"{name}."),
+        ForeignAcl(f"User:{name}", "*", "BROKER", "kafka-cluster", "LITERAL", "ALTER", "ALLOW"),
+    }
+    parts.acls.grant(more)
+    assert _of(parts, name) == before | more
+    reconciler.reconcile(lambda: wanted, kept)
+    assert _of(parts, name) == before
+    assert {acl for acl in kept.unknown if isinstance(acl, TopicAcl)} >= others
 
 
 def test_a_wildcard_is_taken_away(parts: Parts, reconciler: Reconciler, kept: Kept) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from catalog.topics import out_pattern
-from secadmin.kafka.acl import group_prefix, platform_acls
+from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.principals import Credentials
 from secadmin.kafka.topics import TopicSpec
 from tests.integration.kafka.clients import (
@@ -186,26 +185,3 @@ def test_a_transaction_that_is_open_when_the_topic_is_taken_is_not_committed(par
     with pytest.raises(KafkaException):
         transactional(parts, sender, group_prefix(sender.username)).init_transactions(10)
     assert parts.topics.end_offsets([topic]) == {topic: {0: 1}}
-
-
-def test_the_platforms_account_has_what_its_work_needs(parts: Parts) -> None:
-    account = parts.settings.secfilter
-    parts.principals.ensure(parts.settings.secfilter)
-    secfilter = Credentials(account.username, account.password())
-    topics = {prefix: parts.new_topic(prefix) for prefix in ("in.", "lab.", "out.o", "quarantine.")}
-    for topic in topics.values():
-        parts.acls.grant(platform_acls(account.username, topic))
-    written = {
-        prefix
-        for prefix, topic in topics.items()
-        if produce_one(parts.settings, secfilter, topic) is None
-    }
-    assert written == {"lab.", "out.o", "quarantine."}
-    write(secadmin_producer(parts.settings), topics["in."], ["x"])
-    for prefix in ("in.", "lab."):
-        with reader(parts.settings, secfilter) as own:
-            own.consumer.assign([TopicPartition(topics[prefix], 0, 0)])
-            own.read_until(partial(getattr, own, "values"), "a record")
-    with reader(parts.settings, secfilter) as own:
-        own.consumer.assign([TopicPartition(topics["out.o"], 0, 0)])
-        own.expect_error(DENIED_TOPIC)

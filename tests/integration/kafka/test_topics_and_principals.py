@@ -61,8 +61,8 @@ def test_deleting_a_principal_twice(parts: Parts) -> None:
 
 
 def test_the_platforms_account_has_the_password_of_its_file(parts: Parts, tmp_path: Path) -> None:
-    parts.principals.ensure(parts.settings.secfilter)
-    account = parts.settings.secfilter
+    account = parts.settings.query
+    parts.principals.ensure(account)
     assert account.username in parts.principals.list_names()
     credentials = Credentials(account.username, account.password())
     fetch_directly(parts.settings, credentials, parts.new_topic(), tmp_path)

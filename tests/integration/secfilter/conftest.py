@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
 from pyspark.sql import SparkSession
 
 from deploy.runtime import Runtime
+from secadmin.kafka.acl import EngineAccounts, TopicAcl
 from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import kafka_options
 from secfilter.pace import Pace
@@ -24,51 +25,48 @@ from secfilter.positions import Positions
 from secfilter.queries import Engine
 from tests.integration.brokers import Broker, kafka_settings
 from tests.integration.secfilter.deployment import Deployment
-from tests.integration.secfilter.plane import Plane
-
-_PREFIXES = ("in.", "lab.", "quarantine.", "out.")
+from tests.integration.secfilter.plane import Login, Plane
 
 
 @pytest.fixture(scope="session")
 def rights(broker: Broker) -> None:
-    """What SecAdmin gives the platform's account, here by prefix."""
-    account = f"User:{broker.secfilter.username}"
-    wanted = [(ResourceType.TOPIC, p, o) for p in _PREFIXES for o in _operations(p)]
-    acls = [
-        AclBinding(kind, name, ResourcePatternType.PREFIXED, account, "*", operation, _ALLOW)
-        for kind, name, operation in wanted
-    ]
+    """What SecAdmin gives the engines, here by the prefixes of the plane's topics."""
+    engines = EngineAccounts(broker.ingest.username, broker.query.username)
+    of_streams = (engines.stream_acls(prefix) for prefix in ("in.s", "lab.s", "quarantine.s"))
+    of_outputs = (engines.output_acls(prefix) for prefix in ("lab.o", "out.o"))
+    acls = [_by_prefix(acl) for each in (*of_streams, *of_outputs) for acl in each]
     admin = AdminClient(broker.admin_config())
     for future in admin.create_acls(acls).values():
         future.result()
 
 
-_ALLOW = AclPermissionType.ALLOW
-
-
-def _operations(prefix: str) -> tuple[AclOperation, ...]:
-    if prefix == "in.":
-        return (AclOperation.READ,)
-    if prefix == "lab.":
-        return (AclOperation.READ, AclOperation.WRITE)
-    return (AclOperation.WRITE,)
+def _by_prefix(acl: TopicAcl) -> AclBinding:
+    place = (ResourceType.TOPIC, acl.topic, ResourcePatternType.PREFIXED)
+    right = (AclOperation[acl.operation], AclPermissionType.ALLOW)
+    return AclBinding(*place, f"User:{acl.principal}", "*", *right)
 
 
 @pytest.fixture
 def plane(spark: SparkSession, broker: Broker, rights: None, tmp_path: Path) -> Iterator[Plane]:
     """A data plane with checkpoints of its own."""
     settings = kafka_settings(broker)
-    config = {**settings.client_config(settings.secfilter), "broker.address.family": "v4"}
+    logins = {
+        name: Login(
+            kafka_options(settings, account, tmp_path / "kafka" / name),
+            Positions({**settings.client_config(account), "broker.address.family": "v4"}),
+        )
+        for name, account in (("ingest", settings.ingest), ("query", settings.query))
+    }
     engine = Engine(
         spark=spark,
-        kafka=kafka_options(settings, tmp_path / "kafka"),
-        positions=Positions(config),
+        kafka=logins["ingest"].kafka,
+        positions=logins["ingest"].positions,
         checkpoints=Checkpoints(tmp_path / "checkpoints"),
         id_key="0" * 64,
         pace=Pace(query_ms=500, ingest_ms=500),
     )
     admin = AdminClient(broker.admin_config())
-    made = Plane(broker, engine, admin, Producer(broker.admin_config()))
+    made = Plane(broker, engine, logins["query"], admin, Producer(broker.admin_config()))
     yield made
     for query in made.queries:
         query.stop()

@@ -88,7 +88,8 @@ class Deployment:
             f'[kafka.{name}]\nusername = "{a.username}"\npassword_file = "{a.password_file}"\n'
             for name, a in (
                 ("secadmin", kafka.secadmin),
-                ("secfilter", kafka.secfilter),
+                ("ingest", kafka.ingest),
+                ("query", kafka.query),
                 ("audit", kafka.audit),
             )
         )

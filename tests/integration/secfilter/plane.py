@@ -22,6 +22,8 @@ from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Sender
 from catalog.schema import Attribute, Schema, Type
 from catalog.topics import lab_topic, out_topic, quarantine_topic
 from secadmin.kafka.topics import TopicSpec, topic_config
+from secfilter.kafka_options import KafkaOptions
+from secfilter.positions import Positions
 from secfilter.queries import Engine, RunningQuery, terminated
 from tests.integration.brokers import Broker
 from tests.plans import AnyPlan, checked
@@ -38,12 +40,24 @@ SCHEMA = Schema(
 _NUMBERS = itertools.count(2)
 
 
+@dataclass(frozen=True)
+class Login:
+    """How an engine reaches Kafka with its account."""
+
+    kafka: KafkaOptions
+    positions: Positions
+
+
 @dataclass
 class Plane:
-    """What a test needs of Kafka and of the engine."""
+    """What a test needs of Kafka and of the engines.
+
+    Both engines are in one process. `engine` is ingest; the one for queries differs by its login.
+    """
 
     broker: Broker
     engine: Engine
+    of_queries: Login
     admin: AdminClient
     producer: Producer
     queries: list[StreamingQuery] = field(default_factory=list)
@@ -96,22 +110,33 @@ class Plane:
             reaches={each.object_id: self.reaches[each.object_id] for each in sources(meant.plan)},
         )
 
+    def engine_of(self, name: str) -> Engine:
+        """The engine of the run of that name."""
+        if name.startswith("ingest-"):
+            return self.engine
+        own = self.of_queries
+        return replace(self.engine, kafka=own.kafka, positions=own.positions)
+
+    def running(self, query: StreamingQuery) -> RunningQuery:
+        """The query as supervision sees it."""
+        return RunningQuery(query, self.engine_of(query.name))
+
     def start(self, run: IngestRun | QueryRun) -> StreamingQuery:
         """Start a run's query; it is stopped when the test ends."""
-        query = self.engine.start(run)
+        query = self.engine_of(run.name).start(run)
         self.queries.append(query)
         return query
 
     def end(self, query: StreamingQuery, timeout_s: float = 60.0) -> None:
         """Stop at the batch's end and wait until nothing of the query writes any more."""
-        running = RunningQuery(query, self.engine)
+        running = self.running(query)
         running.request_stop()
         self._wait_for_end(running, timeout_s)
         assert query.exception() is None
 
     def break_off(self, query: StreamingQuery, timeout_s: float = 60.0) -> None:
         """Stop inside the batch and wait until nothing of the query writes any more."""
-        running = RunningQuery(query, self.engine)
+        running = self.running(query)
         running.stop()
         self._wait_for_end(running, timeout_s)
 
@@ -128,7 +153,7 @@ class Plane:
             assert time.monotonic() < deadline, "the first batch did not begin"
         execution.state().set(terminated())
         in_time = not tracker.getJobIdsForGroup(str(query.runId))
-        self._wait_for_end(RunningQuery(query, self.engine), timeout_s)
+        self._wait_for_end(self.running(query), timeout_s)
         return in_time
 
     @staticmethod

@@ -192,7 +192,7 @@ def test_planned_restarts_lose_nothing_and_keep_ids(plane: Plane) -> None:
 
 
 def plane_class(plane: Plane) -> FanOutClass:
-    name = f"out.extra.{time.monotonic_ns()}"
+    name = f"out.o-extra.{time.monotonic_ns()}"
     plane.topics(name)
     return FanOutClass(name, Clearance.of(0))
 

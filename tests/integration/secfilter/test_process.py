@@ -55,11 +55,11 @@ def test_the_engines_lives(deployment: Deployment) -> None:
         assert deployment.launch(name).wait(60) == 6
 
     # Nothing secret is in sight, and nothing of ours is open to others.
-    password = plane.broker.secfilter.password()
+    passwords = plane.broker.ingest.password(), plane.broker.query.password()
     for process in engines.processes.values():
         arguments = command_lines(process.pid)
         assert "org.apache.spark.deploy.SparkSubmit" in arguments
-        assert password not in arguments
+        assert not any(password in arguments for password in passwords)
     checkpoints = deployment.folder / "checkpoints"
     for path in (checkpoints, *checkpoints.rglob("*")):
         assert path.stat().st_mode & 0o077 == 0, path
@@ -92,7 +92,7 @@ def test_the_engines_lives(deployment: Deployment) -> None:
     engines.end()
     assert set(deployment.states().values()) == {"stopped"}
     log = deployment.log()
-    assert password not in log
+    assert not any(password in log for password in passwords)
     assert "datum-7Q" not in log
 
 
@@ -138,7 +138,7 @@ def await_more(plane: Plane, topic: str, count: int = 300) -> None:
     """Wait until so many more records are in the topic, while more are sent."""
 
     def there() -> int:
-        return sum(plane.engine.positions.ends([topic])[topic].values())
+        return sum(plane.of_queries.positions.ends([topic])[topic].values())
 
     wanted = there() + count
     deadline = time.monotonic() + 90

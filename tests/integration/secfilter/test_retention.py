@@ -22,7 +22,7 @@ _TOLD = {"lost_to_retention": 2}
 
 def go_on(plane: Plane, run: Run) -> RunningQuery:
     """Start the run as supervision does."""
-    running = plane.engine.running(run, settled=False)
+    running = plane.engine_of(run.name).running(run, settled=False)
     plane.queries.append(running._query)
     return running
 

@@ -96,8 +96,9 @@ def test_the_topic_keeps_all_for_ever_and_has_one_writer(
     }
     with pytest.raises(ValueError, match=f"error {DENIED_TOPIC}"):
         fetch_directly(kafka, own, HEAD_TOPIC, tmp_path).came_back(10)
-    engine = Credentials(kafka.secfilter.username, kafka.secfilter.password())
-    assert produce_one(kafka, engine, HEAD_TOPIC, idempotent=False) == DENIED_TOPIC
+    for account in (kafka.ingest, kafka.query):
+        engine = Credentials(account.username, account.password())
+        assert produce_one(kafka, engine, HEAD_TOPIC, idempotent=False) == DENIED_TOPIC
 
 
 def test_a_log_that_was_cut_shows_by_either_anchor(

@@ -8,30 +8,14 @@ from __future__ import annotations
 
 import inspect
 import secrets
-from collections.abc import Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
     AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewPartitions,
     NewTopic,
-    ResourcePatternType,
-    ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
 )
 
 from catalog import topics
@@ -41,7 +25,14 @@ from secadmin.control.platform import Platform
 from secadmin.control.wanted_access import WantedState, wanted_state
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.principals import Credentials, new_principal_name
-from secadmin.kafka.wire.parked_fetch import ParkedFetch
+from tests.integration.kafka.attempts import (
+    ANY_ACL,
+    WAIT_S,
+    changes_of,
+    code_of,
+    of_the_cluster,
+    reads,
+)
 from tests.integration.kafka.clients import (
     DENIED_CLUSTER,
     DENIED_GROUP,
@@ -59,10 +50,6 @@ RIGHTS = {
     "stream": ["VIEW OBJECT", "READ TUPLE", "SEND"],
 }
 STRANGER = "stranger"
-WAIT_S = 20
-# None is any name, user and host; the stubs do not know that.
-_ANYTHING: list[Any] = [ResourceType.ANY, None, ResourcePatternType.ANY, None, None]
-ANY_ACL = AclBindingFilter(*[*_ANYTHING, AclOperation.ANY, AclPermissionType.ANY])
 
 
 @dataclass(frozen=True)
@@ -101,7 +88,7 @@ def cast(admin: Api, new_user: NewUser, platform: Platform, service_settings: Se
     name = new_principal_name("output")
     users[STRANGER] = Credentials(name, platform.kafka.create_principal(name))
     own = wanted_state(platform.catalog)
-    ours = sorted(topic for topic in own.topics if tail in topic)
+    ours = sorted(topic for topic in own.stream_topics | own.output_topics if tail in topic)
     return Cast(users, own, (*ours, "__consumer_offsets", "__transaction_state", "in.nowhere"))
 
 
@@ -137,16 +124,6 @@ def test_reads_and_writes_what_is_its_own_and_nothing_else(
     assert sum(any(rights) for rights in found.values()) == (who != STRANGER)
 
 
-def reads(fetch: ParkedFetch, wait_s: float) -> bool:
-    """Whether the fetch was let in; it is refused as not authorized, or this raises."""
-    try:
-        fetch.came_back(wait_s)
-    except ValueError as refused:
-        assert f"error {DENIED_TOPIC}" in str(refused)
-        return False
-    return True
-
-
 @pytest.mark.parametrize("who", WHO)
 def test_sees_its_own_topic_and_changes_none(
     who: str, cast: Cast, service_settings: Settings
@@ -169,31 +146,13 @@ def test_sees_its_own_topic_and_changes_none(
         assert code_of(client.create_topics([NewTopic(name, 1, 1)])[name]) == DENIED_TOPIC
 
 
-def changes_of(client: AdminClient, topic: str) -> Iterator[tuple[str, Future[Any]]]:
-    """Attempts at all that could be done to a topic; the last one would delete it."""
-    place = ConfigResource(
-        ConfigResource.Type.TOPIC,
-        topic,
-        incremental_configs=[
-            ConfigEntry("retention.ms", "1", incremental_operation=AlterConfigOpType.SET)
-        ],
-    )
-    yield "configure", client.incremental_alter_configs([place])[place]
-    asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
-    yield "read the configuration of", client.describe_configs([asked])[asked]
-    yield "enlarge", client.create_partitions([NewPartitions(topic, 2)])[topic]
-    partition = TopicPartition(topic, 0, 0)
-    yield "empty", client.delete_records([partition])[partition]
-    yield "delete", client.delete_topics([topic])[topic]
-
-
 @pytest.mark.parametrize("who", WHO)
 def test_has_no_group_of_others_no_transaction_and_no_cluster(
     who: str, cast: Cast, service_settings: Settings
 ) -> None:
     user, kafka = cast.users[who], service_settings.kafka
     client = AdminClient(client_config(kafka, user))
-    groups = [*(f"{group_prefix(name)}main" for name in cast.others(who)), "secfilter", "main"]
+    groups = [*(f"{group_prefix(name)}main" for name in cast.others(who)), "secfilter-1", "main"]
     if not any(user.username == reader for reader, _ in cast.own.readers):
         groups.append(f"{group_prefix(user.username)}main")
     for group in groups:
@@ -210,27 +169,3 @@ def test_has_no_group_of_others_no_transaction_and_no_cluster(
     assert client.describe_acls(ANY_ACL).result(WAIT_S) == []
     everybodys = AdminClient(kafka.client_config(kafka.secadmin))
     assert len(everybodys.describe_acls(ANY_ACL).result(WAIT_S)) > 0
-
-
-def of_the_cluster(client: AdminClient, name: str) -> Iterator[tuple[str, Future[Any]]]:
-    """Attempts at what would give the user rights."""
-    everything = (ResourceType.TOPIC, "*", ResourcePatternType.LITERAL, f"User:{name}", "*")
-    acl = AclBinding(*everything, AclOperation.ALL, AclPermissionType.ALLOW)
-    yield "grant", client.create_acls([acl])[acl]
-    yield "revoke", client.delete_acls([ANY_ACL])[ANY_ACL]
-    change = UserScramCredentialUpsertion(
-        name, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), b"a password of its own"
-    )
-    yield "change a user", client.alter_user_scram_credentials([change])[name]
-    broker = ConfigResource(ConfigResource.Type.BROKER, "1")
-    yield "read the broker's configuration", client.describe_configs([broker])[broker]
-
-
-def code_of(future: Future[Any]) -> int | None:
-    """The error's code, None for success."""
-    try:
-        future.result(WAIT_S)
-    except KafkaException as error:
-        code: int = error.args[0].code()
-        return code
-    return None

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.audit_key import AuditKey
+from catalog.engines import all_engines
 from catalog.errors import InvalidInput
 from catalog.settings import Settings
 from catalog.user_limits import UserLimits
@@ -24,12 +25,13 @@ from deploy.settings import (
     to_toml,
     write_settings,
 )
+from deploy.stack import last_engines, last_secadmin_port
 
 
 def _local(state: Path) -> Table:
     certificates = ensure_certificates(state / "certificates")
-    accounts = [ensure_credentials(state / "secrets", name) for name in ("secadmin", "secfilter")]
-    kafka = local_kafka("localhost:20001", "localhost:19092", certificates.ca, *accounts)
+    secadmin = ensure_credentials(state / "secrets", "secadmin")
+    kafka = local_kafka("localhost:20001", "localhost:19092", certificates.ca, secadmin)
     return merged(local_settings(state, certificates, 18443, state / "jars"), {"kafka": kafka})
 
 
@@ -42,7 +44,7 @@ def test_the_catalog_reads_what_is_written(tmp_path: Path) -> None:
     assert settings.kafka.removes_users
     assert settings.kafka.replication == 1
     assert settings.kafka.secadmin.username == "secadmin"
-    assert len(settings.kafka.secfilter.password()) == 64
+    assert len(settings.kafka.ingest.password()) == 64
     assert (settings.secadmin.host, settings.secadmin.port) == ("127.0.0.1", 18443)
     assert settings.secadmin.certificate_file.exists()
     assert settings.secadmin.key_file.exists()
@@ -65,7 +67,8 @@ def test_secrets_are_private_and_random(tmp_path: Path) -> None:
     secret = [
         tmp_path / "settings.toml",
         settings.kafka.secadmin.password_file,
-        settings.kafka.secfilter.password_file,
+        settings.kafka.ingest.password_file,
+        settings.kafka.query.password_file,
         settings.secadmin.key_file,
         settings.secadmin.first_password_file,
         settings.secfilter.id_key_file,
@@ -94,7 +97,7 @@ def test_an_operator_gives_only_what_differs(tmp_path: Path) -> None:
         '[catalog]\nurl = "postgresql+psycopg://db/catalog"\n'
         '[kafka]\nbootstrap = "k1:9093,k2:9093"\nca_file = "ca.pem"\nreplication = 3\n'
         '[kafka.secadmin]\nusername = "secadmin"\npassword_file = "/run/secrets/secadmin"\n'
-        '[kafka.secfilter]\nusername = "secfilter"\npassword_file = "secfilter.password"\n'
+        '[kafka.query]\nusername = "our-queries"\npassword_file = "queries.password"\n'
         '[secfilter]\nmaster = "local[8]"\n'
         '[secfilter.options]\n"spark.driver.memory" = "4g"\n'
     )
@@ -111,6 +114,9 @@ def test_an_operator_gives_only_what_differs(tmp_path: Path) -> None:
     assert settings.kafka.ca_file == file.parent / "ca.pem"
     assert settings.kafka.secadmin.username == "secadmin"
     assert settings.kafka.secadmin.password_file == Path("/run/secrets/secadmin")
+    assert settings.kafka.query.password_file == file.parent / "queries.password"
+    assert settings.kafka.ingest.username == "secfilter-ingest", "made, as it was not given"
+    assert len(settings.kafka.ingest.password()) == 64
     assert settings.secfilter.master == "local[8]"
     assert settings.secfilter.options == {"spark.driver.memory": "4g"}
     assert settings.secadmin.port == 18443
@@ -143,6 +149,39 @@ def _without_empty(table: Table) -> Table:
     """A table without entries leaves no trace in the text."""
     below = {k: _without_empty(v) if isinstance(v, dict) else v for k, v in table.items()}
     return {name: value for name, value in below.items() if value != {}}
+
+
+def test_each_engine_has_its_account(tmp_path: Path) -> None:
+    kafka = Settings.load(write_settings(_local(tmp_path), tmp_path / "settings.toml")).kafka
+    assert {name: kafka.account_of(name) for name in all_engines(2)} == {
+        "ingest": kafka.ingest,
+        "query-1": kafka.query,
+        "query-2": kafka.query,
+        "probation": kafka.query,
+    }
+
+
+@pytest.mark.parametrize("name", ["secadmin", "ingest", "audit"])
+def test_no_two_accounts_are_one_user(tmp_path: Path, name: str) -> None:
+    table = _local(tmp_path)
+    user = tomllib.loads(to_toml(table))["kafka"][name]["username"]
+    same = merged(table, {"kafka": {"query": {"username": user}}})
+    file = write_settings(same, tmp_path / "settings.toml")
+    with pytest.raises(InvalidInput, match="must be different users"):
+        Settings.load(file)
+
+
+def test_settings_of_one_account_for_all_engines_say_what_to_write(tmp_path: Path) -> None:
+    former: Table = {"kafka": {"secfilter": {"username": "secfilter", "password_file": "p"}}}
+    table = merged(_local(tmp_path), former)
+    file = write_settings(table, tmp_path / "settings.toml")
+    said = r"write \[kafka\.ingest\] and \[kafka\.query\] in its place"
+    with pytest.raises(InvalidInput, match=said):
+        Settings.load(file)
+    with pytest.raises(DeployError, match=said):
+        read_overrides(file)
+    # An earlier version wrote it, and its users know the port.
+    assert (last_secadmin_port(tmp_path), last_engines(tmp_path)) == (18443, 1)
 
 
 @pytest.mark.parametrize("value", ["false", 0, 1])

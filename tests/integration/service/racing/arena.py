@@ -139,7 +139,7 @@ def readers(kafka: KafkaSettings, output: str) -> set[tuple[str, str]]:
         if isinstance(acl, TopicAcl)
         and acl.operation is Operation.READ
         and acl.topic.startswith(f"out.{output}.")
-        and acl.principal != kafka.secfilter.username
+        and acl.principal not in {kafka.ingest.username, kafka.query.username}
     }
 
 

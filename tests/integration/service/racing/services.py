@@ -73,7 +73,8 @@ def _table(settings: Settings, folder: Path, port: int) -> Table:
             "removes_users": kafka.removes_users,
             "ca_file": str(kafka.ca_file),
             "secadmin": _account(kafka.secadmin),
-            "secfilter": _account(kafka.secfilter),
+            "ingest": _account(kafka.ingest),
+            "query": _account(kafka.query),
             "audit": _account(kafka.audit),
         },
         "secadmin": {

@@ -34,13 +34,16 @@ def test_what_is_taken_away_is_kept_and_noted(catalog: Catalog) -> None:
     fence = {"out.o.a": {"output-1", long}, "out.o.b": {"-"}}
     group = GroupAcl("output-1", "output-1.")
     UnknownAcls(catalog, Locks()).intend([group], {})
-    UnknownAcls(catalog, Locks()).intend([reader, wildcard, group], fence)
+    cluster = ForeignAcl("User:q", "*", "GROUP", "g" * 300, "LITERAL", "READ", "ALLOW")
+    UnknownAcls(catalog, Locks()).intend([reader, wildcard, group, cluster], fence)
     with catalog.read() as session:
         kept = {(row.topic, row.principal) for row in session.scalars(select(Withdrawal))}
         noted = select(AuditEntry).where(AuditEntry.action == "take away unknown ACL")
         entries = {row.object: row for row in session.scalars(noted)}
     assert kept == {("out.o.a", "output-1"), ("out.o.a", "-"), ("out.o.b", "-")}
-    assert entries.keys() == {"topic out.o.a", "topic out."}
+    cut_off = f"group {'g' * 194}"
+    assert entries.keys() == {"topic out.o.a", "topic out.", cut_off}
+    assert entries[cut_off].detail["name"] == "g" * 300
     assert {entry.actor for entry in entries.values()} == {PLATFORM}
     assert entries["topic out.o.a"].detail["principal"] == "output-1"
     assert entries["topic out."].detail["pattern"] == "PREFIXED"

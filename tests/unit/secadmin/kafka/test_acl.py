@@ -6,13 +6,13 @@ import pytest
 
 from secadmin.kafka.acl import (
     Acl,
+    EngineAccounts,
     ForeignAcl,
     GroupAcl,
     Operation,
     TopicAcl,
     TransactionAcl,
     from_binding,
-    platform_acls,
     to_binding,
 )
 
@@ -38,17 +38,39 @@ def test_there_and_back(acl: Acl) -> None:
     assert from_binding(to_binding(acl)) == acl
 
 
+ENGINES = EngineAccounts("i", "q")
+
+
 @pytest.mark.parametrize(
-    ("topic", "operations"),
+    ("topic", "rights"),
     [
-        ("in.s", {"READ"}),
-        ("lab.s", {"READ", "WRITE"}),
-        ("quarantine.s", {"WRITE"}),
-        ("out.o.a", {"WRITE"}),
+        ("in.s.1", {"i READ"}),
+        ("lab.s", {"i READ", "i WRITE", "q READ"}),
+        ("quarantine.s", {"i WRITE"}),
+        ("out.s.a", set()),
+        ("audit.head", set()),
+        ("others", set()),
+        ("labelled", set()),
+    ],
+)
+def test_what_engines_may_do_with_topics_of_streams(topic: str, rights: set[str]) -> None:
+    acls = ENGINES.stream_acls(topic)
+    assert {f"{acl.principal} {acl.operation}" for acl in acls} == rights
+    assert {acl.topic for acl in acls} <= {topic}
+
+
+@pytest.mark.parametrize(
+    ("topic", "rights"),
+    [
+        ("lab.o", {"q READ", "q WRITE"}),
+        ("out.o.a", {"q WRITE"}),
+        ("in.o.1", set()),
+        ("quarantine.o", set()),
+        ("audit.head", set()),
         ("others", set()),
     ],
 )
-def test_what_the_platforms_account_may_do(topic: str, operations: set[str]) -> None:
-    acls = platform_acls("secfilter", topic)
-    assert {acl.operation for acl in acls if isinstance(acl, TopicAcl)} == operations
-    assert {acl.topic for acl in acls if isinstance(acl, TopicAcl)} <= {topic}
+def test_what_engines_may_do_with_topics_of_outputs(topic: str, rights: set[str]) -> None:
+    acls = ENGINES.output_acls(topic)
+    assert {f"{acl.principal} {acl.operation}" for acl in acls} == rights
+    assert {acl.topic for acl in acls} <= {topic}

@@ -16,7 +16,7 @@ from secadmin.kafka import fence_writer
 from secadmin.kafka.fence_writer import FenceWriter, Partition
 
 ACCOUNT = KafkaAccount("secadmin", Path("/nonexistent"))
-SETTINGS = KafkaSettings("localhost:1", Path("/nonexistent"), ACCOUNT, ACCOUNT, ACCOUNT)
+SETTINGS = KafkaSettings("localhost:1", Path("/nonexistent"), ACCOUNT, ACCOUNT, ACCOUNT, ACCOUNT)
 
 
 @dataclass(frozen=True)

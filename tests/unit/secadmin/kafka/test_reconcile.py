@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from secadmin.kafka.acl import (
     Acl,
+    EngineAccounts,
     ForeignAcl,
     GroupAcl,
     Operation,
     TopicAcl,
     TransactionAcl,
-    platform_acls,
     read_acls,
     send_acls,
     write_acls,
@@ -20,7 +22,7 @@ from secadmin.kafka.reconcile import OF_NOBODY, Difference, compare
 
 SENDER = f"send-{'0f' * 12}"
 TOPICS = {"in.s", "lab.s", "quarantine.s", "out.o.a", "out.o.b"}
-DATA_PLANE = "secfilter"
+ENGINES = EngineAccounts("ingest", "query")
 READ_A = TopicAcl("p", "out.o.a", Operation.READ)
 
 
@@ -32,20 +34,20 @@ def _foreign(name: str, pattern: str = "LITERAL", **other: str) -> ForeignAcl:
 def test_nothing_to_do() -> None:
     found = read_acls("p", "out.o.a")
     wanted = {acl for acl in found if isinstance(acl, TopicAcl)}
-    difference = compare(wanted, found, TOPICS, DATA_PLANE)
+    difference = compare(wanted, found, TOPICS, ENGINES)
     assert difference == Difference(frozenset(), {}, frozenset())
 
 
 def test_readers_get_their_group() -> None:
-    assert compare({READ_A}, set(), TOPICS, DATA_PLANE).add == {READ_A, GroupAcl("p", "p.")}
+    assert compare({READ_A}, set(), TOPICS, ENGINES).add == {READ_A, GroupAcl("p", "p.")}
     write = TopicAcl("p", "in.s", Operation.WRITE)
-    added = compare({write}, set(), TOPICS, DATA_PLANE).add
+    added = compare({write}, set(), TOPICS, ENGINES).add
     assert added == send_acls("p", "in.s") == {write, TransactionAcl("p", "p.")}
 
 
 def test_a_move_from_one_class_to_another() -> None:
     wanted = {acl for acl in read_acls("p", "out.o.b") if isinstance(acl, TopicAcl)}
-    difference = compare(wanted, read_acls("p", "out.o.a"), TOPICS, DATA_PLANE)
+    difference = compare(wanted, read_acls("p", "out.o.a"), TOPICS, ENGINES)
     assert difference.fence == {"out.o.a": {"p"}}
     assert difference.remove == {READ_A}
     assert difference.add == wanted
@@ -72,7 +74,7 @@ def test_a_move_from_one_class_to_another() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_not_wanted_goes(acl: Acl, fenced: set[str]) -> None:
-    difference = compare(set(), {acl}, TOPICS, DATA_PLANE)
+    difference = compare(set(), {acl}, TOPICS, ENGINES)
     assert difference.remove == {acl}
     assert difference.fence.keys() == fenced
 
@@ -91,16 +93,61 @@ def test_what_is_not_wanted_goes(acl: Acl, fenced: set[str]) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_not_ours_stays(acl: Acl) -> None:
-    assert compare(set(), {acl}, TOPICS, DATA_PLANE).remove == set()
+    assert compare(set(), {acl}, TOPICS, ENGINES).remove == set()
 
 
 @pytest.mark.parametrize("topic", ["in.s", "lab.s", "quarantine.s", "out.o.a", "out.gone.a"])
-def test_what_the_data_plane_has_goes_with_its_topic_alone(topic: str) -> None:
-    own = platform_acls(DATA_PLANE, topic)
-    assert compare(set(), own, TOPICS, DATA_PLANE).remove == set()
-    assert compare(set(), own, TOPICS, "another").remove == own
+def test_what_engines_have_goes_with_its_topic_alone(topic: str) -> None:
+    own = ENGINES.stream_acls(topic) | ENGINES.output_acls(topic)
+    assert compare(set(), own, TOPICS, ENGINES).remove == set()
+    # So an account of a former version loses all that it had.
+    assert compare(set(), own, TOPICS, EngineAccounts("other", "another")).remove == own
 
 
-def test_the_data_plane_reads_nothing_that_subscribers_read() -> None:
-    reading = TopicAcl(DATA_PLANE, "out.o.a", Operation.READ)
-    assert compare(set(), {reading}, TOPICS, DATA_PLANE).fence == {"out.o.a": {OF_NOBODY}}
+def _engines_rights(name: str) -> set[TopicAcl]:
+    return {TopicAcl(name, topic, operation) for topic in TOPICS for operation in Operation}
+
+
+@pytest.mark.parametrize("account", ["ingest", "query"])
+def test_engines_have_on_topics_that_are_known_what_they_need_alone(account: str) -> None:
+    """Whether lab.s is a stream's or an output's, the catalog knows."""
+    of_stream = {acl for t in ("in.s", "lab.s", "quarantine.s") for acl in ENGINES.stream_acls(t)}
+    of_outputs = {acl for t in ("out.o.a", "out.o.b") for acl in ENGINES.output_acls(t)}
+    found = _engines_rights(account)
+    difference = compare(of_stream | of_outputs, found, TOPICS, ENGINES)
+    assert difference.remove == found - of_stream - of_outputs
+    as_output = ENGINES.output_acls("lab.s")
+    on_lab = {acl for acl in found if acl.topic == "lab.s"}
+    assert compare(as_output, on_lab, TOPICS, ENGINES).remove == on_lab - as_output
+
+
+@pytest.mark.parametrize("account", ["ingest", "query"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        TopicAcl("p", "others", Operation.READ),
+        TopicAcl("p", "audit.head", Operation.WRITE),
+        GroupAcl("p", "p."),
+        GroupAcl("p", "others"),
+        TransactionAcl("p", "p."),
+        ForeignAcl("User:p", "*", "TOPIC", "in.s", "LITERAL", "DESCRIBE", "ALLOW"),
+        ForeignAcl("User:p", "*", "TOPIC", "others", "PREFIXED", "READ", "ALLOW"),
+        ForeignAcl("User:p", "*", "BROKER", "kafka-cluster", "LITERAL", "ALTER", "ALLOW"),
+        ForeignAcl("User:p", "*", "GROUP", "*", "LITERAL", "READ", "ALLOW"),
+    ],
+    ids=str,
+)
+def test_engines_have_nothing_else_on_whatever_it_is(account: str, place: Acl) -> None:
+    is_foreign = isinstance(place, ForeignAcl)
+    acl = replace(place, principal=f"User:{account}" if is_foreign else account)
+    assert compare(set(), {acl}, TOPICS, ENGINES).remove == {acl}
+
+
+def test_engines_need_no_group() -> None:
+    wanted = {*ENGINES.stream_acls("lab.s"), READ_A}
+    assert compare(wanted, set(), TOPICS, ENGINES).add == {*wanted, GroupAcl("p", "p.")}
+
+
+def test_an_engine_reads_nothing_that_subscribers_read() -> None:
+    reading = TopicAcl(ENGINES.query, "out.o.a", Operation.READ)
+    assert compare(set(), {reading}, TOPICS, ENGINES).fence == {"out.o.a": {OF_NOBODY}}
