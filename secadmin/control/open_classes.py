@@ -60,7 +60,7 @@ def require_room_for_classes(work: Work, limits: Limits) -> None:
         closed = _close(session, most, _EVER, work.change.now, {output_id})
         if closed:
             work.change.bump_generation()
-        opened = _count_open(session, {output_id})[output_id]
+        opened = _count_open(session, {output_id}).get(output_id, 0)
         if opened > most:
             raise Conflict(
                 f"execution {output_id} would feed {opened} delivery classes, and may feed {most}: "

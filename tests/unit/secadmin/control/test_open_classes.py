@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select, update
 
 from catalog.engines import all_engines
-from catalog.errors import Unavailable
+from catalog.errors import Conflict, Unavailable
 from catalog.label import Label
 from catalog.limits import Limits
 from catalog.models import Access, AccessTopic, AuditEntry, DeliveryClass, Object, User, Withdrawal
@@ -23,8 +23,16 @@ from catalog.runs import RunReport
 from catalog.store import Catalog
 from catalog.wanted import generation, report_applied, report_status
 from secadmin.control.anchors import Anchors
-from secadmin.control.open_classes import IdleClass, close_idle, delete_closed, to_close
+from secadmin.control.open_classes import (
+    IdleClass,
+    close_idle,
+    delete_closed,
+    require_room_for_classes,
+    to_close,
+)
 from secadmin.control.platform import Platform
+from secadmin.control.settlement import Settlement
+from secadmin.control.work import Work
 from tests.unit.catalog.world import START
 
 HOUR = timedelta(hours=1)
@@ -78,11 +86,17 @@ class Place:
     output: int
     most: int = 64
 
-    def platform(self) -> Platform:
+    def platform(self, meanwhile: Callable[[], object] = lambda: None) -> Platform:
+        """`meanwhile` happens after it has looked which classes are idle."""
+
+        def clock() -> datetime:
+            meanwhile()
+            return START
+
         parts = (self.catalog, self.kafka, Alignment(), Passwords(cost=4), "", "")
         made: Any = Platform
         return made(  # type: ignore[no-any-return]
-            *parts, lambda: START, Anchors([]), limits=Limits(classes=self.most), idle_class=HOUR
+            *parts, clock, Anchors([]), limits=Limits(classes=self.most), idle_class=HOUR
         )
 
     def add(self, name: str, *taken: timedelta, held: bool = False, **values: object) -> None:
@@ -102,17 +116,31 @@ class Place:
                 Withdrawal(principal="p", topic=name, decided_at=START - ago, done_at=START)
                 for ago in taken
             )
-            if held:
-                user = session.scalars(select(User.id)).one()
-                access = Access(
-                    kind="output",
-                    user_id=user,
-                    object_id=self.output,
-                    principal=f"p-{name}",
-                    created_at=START,
-                )
-                access.topics.append(AccessTopic(topic=name, delivery_class=made))
-                session.add(access)
+        if held:
+            self.hold(name)
+
+    def hold(self, name: str) -> None:
+        """Let a new subscription have the class."""
+        with self.catalog.bookkeeping() as session:
+            made = session.scalars(select(DeliveryClass).where(DeliveryClass.name == name)).one()
+            access = Access(
+                kind="output",
+                user_id=session.scalars(select(User.id)).one(),
+                object_id=self.output,
+                principal=f"p-{name}",
+                created_at=START,
+            )
+            access.topics.append(AccessTopic(topic=name, delivery_class=made))
+            session.add(access)
+
+    def require_room(self, of: int) -> None:
+        """As a call that gives and has opened a class of that output."""
+        with self.catalog.change("test") as change:
+            settlement = Settlement(change, change.now, opened_classes_of={of})
+            asking: Any = None
+            work = Work(change.session, asking, asking, change=change, settlement=settlement)
+            require_room_for_classes(work, Limits(classes=self.most))
+            change.audit("give", "test")
 
     def run_is(self, *topics: str) -> None:
         """The engines are in step; the run of the output uses these topics."""
@@ -178,6 +206,56 @@ def test_what_is_idle_for_longest_goes_where_there_are_too_many(place: Place) ->
     place.most = 1
     close_idle(place.platform())
     assert place.open() == {"held 0", "held 1"}, "no class with a subscription is closed"
+
+
+def test_a_subscription_that_comes_before_the_closing_keeps_its_class(place: Place) -> None:
+    place.add("idle", HOUR)
+    coming = ["idle"]
+
+    def come() -> None:
+        if coming:
+            place.hold(coming.pop())
+
+    close_idle(place.platform(come))
+    assert not coming and place.open() == {"idle"}
+
+
+def test_idle_classes_make_room_for_a_call_that_gives(place: Place) -> None:
+    place.most = 2
+    place.add("opened", held=True)
+    for number in range(3):
+        place.add(f"idle {number}", number * HOUR)
+    place.require_room(place.output)
+    assert place.open() == {"opened", "idle 0"}
+    place.require_room(place.output)
+    assert place.open() == {"opened", "idle 0"}, "however old, the upkeep is to close it"
+
+
+def test_a_call_that_gives_is_refused_where_idle_classes_make_too_little_room(place: Place) -> None:
+    place.most = 2
+    place.add("idle", HOUR)
+    for number in range(2):
+        place.add(f"held {number}", held=True)
+    place.require_room(place.output)
+    assert place.open() == {"held 0", "held 1"}
+    place.add("held 2", held=True)
+    place.require_room(place.output + 1)
+    with pytest.raises(Conflict, match=rf"execution {place.output} would feed 3 .* may feed 2"):
+        place.require_room(place.output)
+
+
+def test_a_call_that_gives_is_refused_while_too_many_topics_are_being_removed(
+    place: Place,
+) -> None:
+    place.most = 2
+    place.add("held", held=True)
+    for number in range(2):
+        place.add(f"closed {number}", closed_at=START)
+        place.add(f"removed {number}", closed_at=START, removed_at=START)
+    place.require_room(place.output)
+    place.add("closed", closed_at=START)
+    with pytest.raises(Conflict, match=r"3 topics of execution .* try again in some seconds"):
+        place.require_room(place.output)
 
 
 def test_a_topic_goes_once_no_run_uses_it_and_all_is_fenced(place: Place) -> None:
