@@ -20,13 +20,15 @@ class Limits:
     engine of the query; each partition of a sender's topic takes one, in the engine of ingest, and
     a stream counts for one sender at least. The side run of a query takes as many tasks as the
     query: they are not counted, for an engine has twice as many (`secfilter.session`). So many
-    `senders` with topics of their own may one stream have.
+    `senders` with topics of their own may one stream have. So many delivery `classes` of one output
+    may be open; a call that takes rights away may open more.
     """
 
     sources: int = 64
     window_copies: int = 60
     slots: int = 256
     senders: int = 16
+    classes: int = 64
 
 
 _Table = TypeVar("_Table")

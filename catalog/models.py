@@ -240,10 +240,12 @@ class DeliveryClass(Base):
 
     `clearance` is in the label's wire form, and so is `beyond`: a difference class takes nothing
     that this one covers. A whole class has None. A class is fed from when its topic exists
-    (`opened_at`); a closed one is never fed or opened again.
+    (`opened_at`); a closed one is never fed or opened again, and its topic is deleted since
+    `removed_at`.
     """
 
     __tablename__ = "delivery_classes"
+    __table_args__ = (_of_those("delivery_classes_not_removed", "removed_at", "output_id"),)
     id: Mapped[int] = mapped_column(Key, primary_key=True)
     output_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
     name: Mapped[str] = mapped_column(String(32), unique=True)
@@ -253,6 +255,7 @@ class DeliveryClass(Base):
     weak: Mapped[bool]
     opened_at: Mapped[datetime | None]
     closed_at: Mapped[datetime | None]
+    removed_at: Mapped[datetime | None]
 
 
 class Access(Base):

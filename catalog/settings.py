@@ -18,6 +18,7 @@ FORMER_ACCOUNT = (
     "each with a username and a password_file of its own"
 )
 """What is said of settings in which all engines have one Kafka account."""
+IDLE_CLASS_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ class SecAdminSettings:
     """The control service: address, certificate, first administrator's password file, audit log.
 
     `audit_key_file` holds the key that authenticates the audit log; `audit_heads_file` is where
-    its heads are kept beside Kafka.
+    its heads are kept beside Kafka. A delivery class without a subscription is closed after
+    `idle_class_s` seconds.
     """
 
     host: str
@@ -93,6 +95,7 @@ class SecAdminSettings:
     first_password_file: Path
     audit_key_file: Path
     audit_heads_file: Path
+    idle_class_s: int = IDLE_CLASS_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +201,7 @@ def _secadmin(data: dict[str, Any]) -> SecAdminSettings:
         first_password_file=Path(data["first_password_file"]),
         audit_key_file=Path(data["audit_key_file"]),
         audit_heads_file=Path(data["audit_heads_file"]),
+        idle_class_s=_number(data, "idle_class_s", IDLE_CLASS_S),
     )
 
 

@@ -75,6 +75,7 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
         limits=settings.limits,
         user_limits=settings.user_limits,
         query_engines=settings.secfilter.engines,
+        idle_class=timedelta(seconds=settings.secadmin.idle_class_s),
     )
 
 

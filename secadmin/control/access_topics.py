@@ -25,11 +25,15 @@ _OPEN_CLASSES = select(DeliveryClass).where(
 
 @dataclass
 class AccessTopics:
-    """Changes the topics of accesses; `told` collects those that Kafka must be told about."""
+    """Changes the topics of accesses; `told` collects those that Kafka must be told about.
+
+    `opened` collects the ids of the outputs that a class was opened for.
+    """
 
     session: orm.Session
     now: datetime
     told: set[str]
+    opened: set[int]
     _classes: dict[tuple[int, Delivery], DeliveryClass] = field(default_factory=dict)
 
     def reach(self, access: Access, topic: str | None) -> None:
@@ -95,6 +99,7 @@ class AccessTopics:
         )
         self.session.add(made)
         self.session.flush()
+        self.opened.add(output.id)
         return made
 
 

@@ -15,6 +15,7 @@ from catalog.permission import ObjectKind, Permission
 from catalog.topics import out_pattern, quarantine_topic
 from catalog.wanted import fed_classes
 from secadmin.control.again import carrying_out_first
+from secadmin.control.open_classes import require_room_for_classes
 from secadmin.control.platform import Platform
 from secadmin.control.room import require_room_for_access
 from secadmin.control.sender_topics import settle_senders
@@ -66,7 +67,8 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
     """Give the caller a principal of its own for an output, a quarantine or for sending.
 
     Needs SUBSCRIBE on the output, READ TUPLE on the stream, or SEND on it. The principal holds the
-    session's active roles and ends with the session unless `keep`.
+    session's active roles and ends with the session unless `keep`. Raises Conflict where the user
+    has too many accesses, or the output too many classes.
     """
     object_kind, permission = NEEDED[kind]
     principal = new_principal_name(kind)
@@ -94,6 +96,7 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
         if kind == SEND:
             settle_senders(work, platform.limits)
         work.settlement.settle_new(access, work.subject)
+        require_room_for_classes(work, platform.limits)
         topic = next((row.topic for row in access.topics), None)
         work.detail.update(principal=principal, keep=keep)
     if kind == OUTPUT:

@@ -204,7 +204,8 @@ class Alignment:
         self.kafka.open_classes({row.topic: row.retention_ms for row in found})
         with self.catalog.bookkeeping() as session:
             opened = update(DeliveryClass).where(DeliveryClass.id.in_([row.id for row in found]))
-            session.execute(opened.values(opened_at=self.clock()))
+            # One that was closed and removed while this service stood still is removed once more.
+            session.execute(opened.values(opened_at=self.clock(), removed_at=None))
             bump_generation(session)
 
     def _open_senders(self, topics: Sequence[str]) -> None:

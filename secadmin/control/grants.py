@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, or_, select
 from catalog.models import Grant, Object, Role
 from catalog.permission import ObjectKind, Permission, check_applies
 from catalog.senders import kept_from_aggregates
+from secadmin.control.open_classes import require_room_for_classes
 from secadmin.control.platform import Platform
 from secadmin.control.sender_topics import settle_senders
 from secadmin.control.sender_warnings import warnings_about
@@ -36,9 +37,9 @@ def grant(
     """Grant the role permissions on an object; adds those that it did not hold before.
 
     Needs CHANGE PERM on the object. Each user that may SEND now gets a topic of its own. Raises
-    Conflict where there is no room for the new senders. Subscriptions that see more for it move to
-    their new class, and so do those that see less: SEND takes the stream's declared aggregate from
-    all that get it. That is fenced when the call has returned.
+    Conflict where there is no room for the new senders or classes. Subscriptions that see more for
+    it get a new class, and so do those that see less: SEND takes the stream's declared aggregate
+    from all that get it. That is fenced when the call has returned.
     """
     with working(platform, caller, "grant", _describe(permissions, role, kind, name)) as work:
         holder, obj = _prepare(work, role, permissions, kind, name)
@@ -52,6 +53,7 @@ def grant(
         if Permission.SEND in permissions:
             settle_senders(work, platform.limits)
         work.settlement.settle(_concerned(work, holder, permissions))
+        require_room_for_classes(work, platform.limits)
         warnings = _warnings(work, holder, permissions, obj)
     return Granted(added, warnings)
 

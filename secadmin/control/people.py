@@ -24,6 +24,7 @@ from catalog.roles import add_junior, remove_junior
 from catalog.senders import kept_from_aggregates
 from catalog.sessions import end_session, open_sessions_of
 from secadmin.control.again import carrying_out_first
+from secadmin.control.open_classes import require_room_for_classes
 from secadmin.control.platform import Platform
 from secadmin.control.queries import stop_for
 from secadmin.control.sender_topics import settle_senders
@@ -137,6 +138,7 @@ def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> lis
         work.session.flush()
         settle_senders(work, platform.limits)
         work.settlement.settle(of_user(holder))
+        require_room_for_classes(work, platform.limits)
         kept = kept_from_aggregates(work.session, given.id, given.id, user=holder.id)
         return warnings_about(work, kept)
 
@@ -226,6 +228,7 @@ def add_seniority(platform: Platform, caller: Caller, senior: str, junior: str) 
         add_junior(work.session, upper, lower)
         settle_senders(work, platform.limits)
         work.settlement.settle(_below(work, upper))
+        require_room_for_classes(work, platform.limits)
         return warnings_about(work, kept_from_aggregates(work.session, lower.id, upper.id))
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from catalog.limits import Limits
 from catalog.passwords import Passwords
 from catalog.pulse import Pulse
+from catalog.settings import IDLE_CLASS_S
 from catalog.store import Catalog
 from catalog.user_limits import UserLimits
 from secadmin.control.alignment import Alignment, TopicControl
@@ -60,7 +61,8 @@ class Platform:
     """Catalog, Kafka and what aligns them; where the audit log's heads are kept.
 
     `bootstrap` and `ca_pem` go to users. `pulse` says which engines are alive; there should be
-    `query_engines` of those that run queries.
+    `query_engines` of those that run queries. A delivery class without a subscription is closed
+    after `idle_class`.
     """
 
     catalog: Catalog
@@ -75,3 +77,4 @@ class Platform:
     limits: Limits = field(default_factory=Limits)
     user_limits: UserLimits = field(default_factory=UserLimits)
     query_engines: int = 1
+    idle_class: timedelta = timedelta(seconds=IDLE_CLASS_S)

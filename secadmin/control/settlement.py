@@ -73,7 +73,8 @@ class Settlement:
 
     They include what an earlier change took from the same accesses and Kafka was not told yet: who
     takes a right that somebody else is just taking, or takes it again after a failure, must not be
-    told that it is gone before it is.
+    told that it is gone before it is. `opened_classes_of` collects the ids of the outputs that a
+    class was opened for.
 
     However many accesses a change touches, what they have in common is looked up once.
     """
@@ -81,6 +82,7 @@ class Settlement:
     change: Change
     now: datetime
     topics: set[str] = field(default_factory=set)
+    opened_classes_of: set[int] = field(default_factory=set)
     _allowed: dict[tuple[object, ...], bool] = field(default_factory=dict)
     _clearances: dict[tuple[object, ...], Clearance] = field(default_factory=dict)
     _reached: dict[int, _Reached] = field(default_factory=dict)
@@ -88,7 +90,7 @@ class Settlement:
 
     @cached_property
     def _topics_of(self) -> AccessTopics:
-        return AccessTopics(self.change.session, self.now, self.topics)
+        return AccessTopics(self.change.session, self.now, self.topics, self.opened_classes_of)
 
     @cached_property
     def _reaches(self) -> Reaches:

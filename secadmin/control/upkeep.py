@@ -1,7 +1,8 @@
 """Upkeep: what happens by time and not by a call.
 
-Expired sessions end; what a call could not tell Kafka is told; topics of removed objects are
-deleted; and once a minute what Kafka allows is compared with what the catalog allows.
+Expired sessions end; what a call could not tell Kafka is told; classes without a subscription are
+closed; topics of removed objects are deleted; and once a minute what Kafka allows is compared with
+what the catalog allows.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from catalog.wanted import is_in_step, used_topics
 from secadmin.control import logins
 from secadmin.control.alignment import TOPIC_PATIENCE
 from secadmin.control.fed_topics import cut_replaced, note_fed
+from secadmin.control.open_classes import close_idle, delete_closed
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import is_access_principal
 from secadmin.control.unknown_acls import UnknownAcls
@@ -31,6 +33,7 @@ from secadmin.kafka.fence import FenceNotProven
 log = logging.getLogger(__name__)
 TICK_S = 0.5
 RECONCILE_TICKS = 120
+CLASSES_TICKS = 20
 RETIRED_A_TICK = 50
 """Kafka takes about a tenth of a second for each."""
 MANY_CLOSED = 10_000
@@ -114,7 +117,10 @@ class Upkeep:
         self._try("note what is fed", lambda: note_fed(self.platform))
         self._try("cut replaced topics", lambda: cut_replaced(self.platform))
         self._try("retire principals", lambda: retire_ended(self.platform))
+        if ticks % CLASSES_TICKS == 0:
+            self._try("close idle classes", lambda: close_idle(self.platform))
         self._try("remove topics", lambda: delete_removed(self.platform))
+        self._try("remove topics of classes", lambda: delete_closed(self.platform))
         self._try("find new engines", lambda: find_new_engines(self.platform))
         self._try("remove drained topics", lambda: delete_drained(self.platform))
         if ticks % RECONCILE_TICKS == 0:
@@ -188,8 +194,8 @@ def delete_removed(platform: Platform) -> None:
             return
         used = used_topics(session)
         topics = {obj.id: topics_of(session, obj) for obj in removed}
-        classes = select(DeliveryClass).where(DeliveryClass.output_id.in_(topics))
-        for delivery_class in session.scalars(classes):
+        there = (DeliveryClass.output_id.in_(topics), DeliveryClass.removed_at.is_(None))
+        for delivery_class in session.scalars(select(DeliveryClass).where(*there)):
             topics[delivery_class.output_id].append(delivery_class.topic)
     failures: list[PlatformError] = []
     for object_id, names in topics.items():
@@ -216,6 +222,9 @@ def _delete(platform: Platform, object_id: int, topics: Sequence[str]) -> None:
             senders = update(SenderRow).where(SenderRow.stream_id == object_id)
             now = {"state": SenderState.GONE, "removed_at": platform.clock()}
             session.execute(senders.where(SenderRow.removed_at.is_(None)).values(now))
+            classes = update(DeliveryClass).where(DeliveryClass.output_id == object_id)
+            there = DeliveryClass.removed_at.is_(None)
+            session.execute(classes.where(there).values(removed_at=platform.clock()))
 
 
 def delete_drained(platform: Platform) -> None:

@@ -51,12 +51,8 @@ def scale(world: World) -> Iterable[Figure]:
 
 def _let_ingest_nothing(world: World) -> None:
     """Stop ingest, and let the service take more streams than one engine can read."""
-    stack = world.stack
-    stack.engines[INGEST].stop()
-    with stack.settings_file.open("a") as settings:
-        settings.write(f"[limits]\nslots = {2 * STREAMS}\n")
-    stack.secadmin.stop()
-    stack.start_secadmin()
+    world.stack.engines[INGEST].stop()
+    world.set_limits(slots=2 * STREAMS)
 
 
 def _add_streams(world: World, streams: list[str], count: int) -> None:

@@ -63,6 +63,8 @@ def revocation_from_many(world: World) -> list[Figure]:
 
 
 def _prepare(world: World) -> None:
+    # Those before and after a revocation, and the differences of a grant.
+    world.set_limits(classes=3 * CLASSES)
     for stream in (*STREAMS, COMMON):
         world.add_stream(stream)
     union = " UNION ALL ".join(f"SELECT n, sent FROM {stream}" for stream in (*STREAMS, COMMON))

@@ -59,6 +59,7 @@ class World:
         self.stack = stack
         self._queries: list[str] = []
         self._streams: list[str] = []
+        self._limits: dict[str, int] = {}
         settings = stack.settings
         ca = str(settings.secadmin.ca_file)
         self.http = httpx.Client(base_url=stack.secadmin_url, verify=ca, timeout=PATIENCE_S)
@@ -66,6 +67,16 @@ class World:
         self.admin = self.log_in("admin", one_time)
         self.admin.post("/password", old=one_time, new=PASSWORD)
         self.admin.post("/schemas", name="bench", attributes=ATTRIBUTES)
+
+    def set_limits(self, **limits: int) -> None:
+        """Give the platform these limits beside those that it was given; the service restarts."""
+        self._limits |= limits
+        file = self.stack.settings_file
+        before, _, _ = file.read_text().partition("[limits]\n")
+        lines = (f"{name} = {value}\n" for name, value in self._limits.items())
+        file.write_text(f"{before}[limits]\n{''.join(lines)}")
+        self.stack.secadmin.stop()
+        self.stack.start_secadmin()
 
     def log_in(self, user: str, password: str) -> Session:
         """A session of the user."""

@@ -13,7 +13,7 @@ from catalog.engine import for_writing
 from catalog.engines import FIRST
 from catalog.errors import InvalidInput
 from catalog.migrations import upgrade
-from catalog.models import Access, Base, SenderRow, StreamRow
+from catalog.models import Access, Base, DeliveryClass, SenderRow, StreamRow
 from catalog.pulse import beat
 from catalog.sender_state import SenderState
 from catalog.store import Catalog
@@ -115,6 +115,28 @@ schemas VALUES (1, '{}')
 streams VALUES (2, 1, '{}', '{}', 0, 1, 1, 1)
 streams VALUES (3, 1, '{}', '{}', 0, 1, 1, 1)
 """
+
+
+def test_the_topics_of_an_output_that_is_gone_are_removed(empty_url: str) -> None:
+    catalog = Catalog(empty_url, AUDIT_KEY)
+    upgrade(catalog.engine, "v0_2_4")
+    with for_writing(catalog.engine).begin() as connection:
+        for statement in _CLASSES.strip().splitlines():
+            connection.execute(text(f"INSERT INTO {statement}"))
+    upgrade(catalog.engine)
+    with catalog.read() as session:
+        rows = session.scalars(select(DeliveryClass))
+        assert {row.name: bool(row.removed_at) for row in rows} == {"here": False, "there": True}
+    catalog.close()
+
+
+_CLASSES = """
+users VALUES (1, 'bob', '', false, false, 0, NULL, '2026-01-01')
+objects VALUES (1, 'output', 'relation', 'o', 1, '2026-01-01', '2026-01-01', NULL)
+objects VALUES (2, 'output', 'relation', 'p', 1, '2026-01-01', '2026-01-01', '2026-01-02')
+delivery_classes (id, output_id, name, topic, clearance, weak) VALUES (1, 1, 'here', 'a', '1', false)
+delivery_classes (id, output_id, name, topic, clearance, weak) VALUES (2, 2, 'there', 'b', '1', false)
+"""  # noqa: E501 - a row a line
 
 
 def test_tables_of_another_version_are_refused(catalog: Catalog) -> None:

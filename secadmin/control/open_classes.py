@@ -1,0 +1,168 @@
+"""The open classes of an output: those without a subscription are closed, and none has too many.
+
+Each open class costs its run a record for each result that it takes, and Kafka a topic.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import and_, exists, func, orm, select, update
+
+from catalog.audit import PLATFORM
+from catalog.errors import Conflict, PlatformError
+from catalog.limits import Limits
+from catalog.models import AccessTopic, DeliveryClass, Withdrawal
+from catalog.wanted import is_in_step, used_topics
+from secadmin.control.alignment import TOPIC_PATIENCE
+from secadmin.control.platform import Platform
+from secadmin.control.work import Work
+
+DELETED_A_TICK = 50
+_EVER = datetime.min  # noqa: DTZ901 - the catalog's times have no zone
+_OPEN = DeliveryClass.closed_at.is_(None)
+_CLOSED = and_(DeliveryClass.closed_at.is_not(None), DeliveryClass.removed_at.is_(None))
+
+
+@dataclass(frozen=True, slots=True)
+class IdleClass:
+    """An open class without a subscription, and when it lost its last one."""
+
+    id: int
+    since: datetime
+
+
+def to_close(idle: Sequence[IdleClass], opened: int, most: int, until: datetime) -> frozenset[int]:
+    """Which idle classes of an output are closed: those that are idle since `until` or longer.
+
+    Of its `opened` classes at most so many stay open, as far as idle ones can be closed: those that
+    are idle for longest go first.
+    """
+    longest = sorted(idle, key=lambda each: (each.since, each.id))
+    old = sum(each.since <= until for each in longest)
+    return frozenset(each.id for each in longest[: max(old, opened - most)])
+
+
+def require_room_for_classes(work: Work, limits: Limits) -> None:
+    """Raise Conflict where a call that gives opened more classes than an output may have.
+
+    Call it last, when all subscriptions are settled. Idle classes make room first. What takes
+    rights away does not call it: it is never refused, and opens one class at most for each
+    subscription that it takes something from.
+    """
+    session, most = work.session, limits.classes
+    session.flush()
+    for output_id in sorted(work.settlement.opened_classes_of):
+        # None is closed for its age here: the upkeep does that.
+        closed = _close(session, most, _EVER, work.change.now, {output_id})
+        if closed:
+            work.change.bump_generation()
+        opened = _count_open(session, {output_id}).get(output_id, 0)
+        if opened > most:
+            raise Conflict(
+                f"execution {output_id} would feed {opened} delivery classes, and may feed {most}: "
+                "one for each set of rights that its subscribers have, and one for each set by "
+                "which the rights of a subscription have grown; give subscribers the same roles, "
+                "or end subscriptions, or make those anew whose rights have grown"
+            )
+        own = and_(DeliveryClass.output_id == output_id, _CLOSED)
+        leaving = session.scalar(select(func.count()).where(own)) or 0
+        if leaving > most:
+            raise Conflict(
+                f"{leaving} topics of execution {output_id} are still being removed, and {most} "
+                "may be; try again in some seconds"
+            )
+
+
+def close_idle(platform: Platform) -> None:
+    """Close the classes that have had no subscription for a while, and those beyond the limit.
+
+    A subscription that comes at the same time gets the open class, which then is not idle, or a new
+    one: only one transaction changes the catalog at a time.
+    """
+    most = platform.limits.classes
+    with platform.catalog.read() as session:
+        if not _due(session, most, platform.clock() - platform.idle_class):
+            return
+    with platform.catalog.change(PLATFORM) as change:
+        until = change.now - platform.idle_class
+        closed = _close(change.session, most, until, change.now)
+        change.audit("close idle classes", "classes", detail={"classes": len(closed)})
+        if closed:
+            change.bump_generation()
+
+
+def delete_closed(platform: Platform) -> None:
+    """Delete the topics of closed classes that no run uses, once all is taken and fenced there.
+
+    Some at a time. Raises the first failure when all were tried.
+    """
+    with platform.catalog.read() as session:
+        topics = select(DeliveryClass.topic).where(_CLOSED).order_by(DeliveryClass.id)
+        closed = list(session.scalars(topics))
+        # In one snapshot: what a run uses is told before its engine is in step.
+        if not closed or not is_in_step(session):
+            return
+        pending = select(Withdrawal.topic).where(Withdrawal.done_at.is_(None))
+        needed = used_topics(session).union(session.scalars(pending))
+    failures: list[PlatformError] = []
+    for topic in [topic for topic in closed if topic not in needed][:DELETED_A_TICK]:
+        try:
+            _delete(platform, topic)
+        except PlatformError as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
+def _delete(platform: Platform, topic: str) -> None:
+    with platform.alignment.lock([topic], TOPIC_PATIENCE):
+        platform.kafka.delete_topics([topic])
+        with platform.catalog.bookkeeping() as session:
+            deleted = update(DeliveryClass).where(DeliveryClass.topic == topic, _CLOSED)
+            session.execute(deleted.values(removed_at=platform.clock()))
+
+
+def _close(
+    session: orm.Session,
+    most: int,
+    until: datetime,
+    now: datetime,
+    outputs: Collection[int] | None = None,
+) -> frozenset[int]:
+    due = _due(session, most, until, outputs)
+    rows = session.scalars(select(DeliveryClass).where(DeliveryClass.id.in_(due)))
+    for row in rows if due else ():
+        row.closed_at = now
+    session.flush()
+    return due
+
+
+def _due(
+    session: orm.Session, most: int, until: datetime, outputs: Collection[int] | None = None
+) -> frozenset[int]:
+    """The ids of the idle classes to close, of these outputs or of all."""
+    taken = select(func.max(Withdrawal.decided_at)).where(Withdrawal.topic == DeliveryClass.topic)
+    # Each class begins with a subscription, and all that one loses is withdrawn from it.
+    held = exists().where(AccessTopic.class_id == DeliveryClass.id)
+    unheld = select(DeliveryClass.id, DeliveryClass.output_id, taken.scalar_subquery())
+    idle: defaultdict[int, list[IdleClass]] = defaultdict(list)
+    for id_, output_id, since in session.execute(unheld.where(_OPEN, ~held)):
+        if outputs is None or output_id in outputs:
+            idle[output_id].append(IdleClass(id_, since or _EVER))
+    opened = _count_open(session, idle.keys())
+    due = (to_close(found, opened[of], most, until) for of, found in idle.items())
+    return frozenset().union(*due)
+
+
+def _count_open(session: orm.Session, outputs: Collection[int]) -> dict[int, int]:
+    """How many classes each of the outputs has that are not closed."""
+    counted = (
+        select(DeliveryClass.output_id, func.count().label("open"))
+        .where(_OPEN, DeliveryClass.output_id.in_(outputs))
+        .group_by(DeliveryClass.output_id)
+    )
+    return {row.output_id: row.open for row in session.execute(counted)}
