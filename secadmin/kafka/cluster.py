@@ -1,4 +1,4 @@
-"""The cluster as the control service uses it: topics, principals, ACLs and fence in one object."""
+"""The cluster, as the control service uses it: topics, principals, ACLs and fence together."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from secadmin.kafka.topics import DAY_MS, Topics, TopicSpec
 from secadmin.kafka.wire.connections import BrokerConnections
 
 LABELLED_RETENTION_MS = 7 * DAY_MS
-"""How long a stopped query may stay stopped without missing tuples."""
+"""A query may be stopped for this long without missing tuples."""
 QUARANTINE_RETENTION_MS = 30 * DAY_MS
 
 
 class WantedAccess(Protocol):
-    """What the catalog lets in: (principal, topic) pairs, and the data plane's own topics."""
+    """The access that the catalog wants: pairs (principal, topic), and SecFilter's own topics."""
 
     @property
     def readers(self) -> Set[tuple[str, str]]: ...
@@ -47,7 +47,7 @@ class WantedAccess(Protocol):
 
 
 class Cluster:
-    """All that the service does in Kafka. Safe to share between threads."""
+    """All work of the service in Kafka. Threads may share it."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class Cluster:
         lock: Lock,
         limits: UserLimits = UserLimits(),  # noqa: B008 - a frozen value
     ) -> None:
-        """Connect as SecAdmin. `lock` gives a topic's lock, for reconciliation alone.
+        """Connect as SecAdmin. `lock` gives a topic's lock; only reconciliation uses it.
 
-        Raises Unavailable while Kafka is away.
+        Raises Unavailable if Kafka cannot be reached.
         """
         self._admins = AdminClients.open(settings)
         check_connection(self._admins)
@@ -83,14 +83,14 @@ class Cluster:
         self.head_topic = HeadTopic(settings, self._topics, self._principals, self._acls)
 
     def close(self) -> None:
-        """Give connections back."""
+        """Close the connections."""
         self._writer.close()
         self._connections.close()
 
     def create_stream_topics(self, stream: str, partitions: int) -> None:
-        """Create lab. and quarantine.<stream>; the data plane may use them as it needs."""
+        """Create lab.<stream> and quarantine.<stream>, and let SecFilter use them."""
         self._create(
-            # As its senders' topics have: a tuple stays in its partition, so its order is kept.
+            # As many partitions as the in topics: a tuple stays in its partition and its order.
             TopicSpec(lab_topic(stream), partitions, LABELLED_RETENTION_MS),
             TopicSpec(quarantine_topic(stream), 1, QUARANTINE_RETENTION_MS),
         )
@@ -100,11 +100,11 @@ class Cluster:
         self._create(TopicSpec(lab_topic(output), 1, LABELLED_RETENTION_MS))
 
     def open_classes(self, retention_ms: Mapping[str, int]) -> None:
-        """Create delivery topics and let the data plane write them, where that is not done."""
+        """Create delivery topics that do not exist yet, and let SecFilter write them."""
         self._create(*(TopicSpec(topic, 1, kept_ms) for topic, kept_ms in retention_ms.items()))
 
     def open_senders(self, partitions: Mapping[str, int]) -> None:
-        """Create senders' topics and let the data plane read them, where that is not done."""
+        """Create in topics that do not exist yet, and let SecFilter read them."""
         self._create(*(TopicSpec(topic, count) for topic, count in partitions.items()))
 
     def delete_topics(self, topics: Sequence[str]) -> None:
@@ -113,33 +113,33 @@ class Cluster:
         self._topics.delete(topics)
 
     def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
-        """The offsets that the next record of each partition will get."""
+        """By topic and partition, the offset that the next record will get."""
         found = self._topics.end_offsets(topics)
         return {topic: {str(p): end for p, end in ends.items()} for topic, ends in found.items()}
 
     def create_principal(self, name: str) -> str:
-        """Create the SCRAM user, bound to the rates, and return its new random password."""
-        # In this order, so that whatever fails leaves a user that the upkeep finds and deletes.
+        """Create the SCRAM user with its quotas, and return its new random password."""
+        # In this order: if the second step fails, the upkeep finds the user and deletes it.
         secret = self._principals.create(name).password
         self._quotas.give(name)
         return secret
 
     def principals(self) -> frozenset[str]:
-        """All SCRAM users that are not closed for good."""
+        """All SCRAM users that are not closed."""
         return self._principals.list_names()
 
     def closed_principals(self) -> int:
-        """How many users are closed for good and cannot be removed."""
+        """The number of users that are closed and cannot be removed."""
         return self._principals.count_closed()
 
     def delete_principal(self, name: str) -> None:
-        """Delete all ACLs and quotas of the SCRAM user, then remove it or close it for good."""
+        """Delete all ACLs and quotas of the SCRAM user, then remove or close the user."""
         self._acls.delete_of_principal(name)
         self._quotas.take_back(name)
         self._principals.delete(name)
 
     def allow_read(self, principals_of: PrincipalsOf) -> None:
-        """Let the principals read the topics, each with groups of its own prefix."""
+        """Let the principals read the topics. Each may use groups with its own prefix."""
         self._acls.grant(_each(read_acls, principals_of))
 
     def allow_write(self, principals_of: PrincipalsOf) -> None:
@@ -147,22 +147,22 @@ class Cluster:
         self._acls.grant(_each(send_acls, principals_of))
 
     def withdraw(self, principals_of: PrincipalsOf) -> None:
-        """Take topics, whose locks the caller holds, away; as `TopicAccess.withdraw_locked`."""
+        """See `TopicAccess.withdraw_locked`. The caller holds the topics' locks."""
         self._access.withdraw_locked(principals_of)
 
     def restore_leftovers(self) -> None:
-        """Put back what a service that was killed in the middle of a fence left changed."""
+        """Reset the settings that a service left changed when it was killed during a fence."""
         self._access.restore_leftover_settings(self._topics.list_names())
 
     def reconcile(self, wanted: Callable[[], WantedAccess], taking: Taking) -> None:
-        """Take away what Kafka allows and the catalog does not; add what is missing.
+        """Delete the ACLs that the catalog does not want, and add the missing ones.
 
-        `wanted` reads the catalog anew at each call; `taking` keeps what is to be fenced then.
+        Each call of `wanted` reads the catalog again. `taking` records the topics to be fenced.
         """
 
         def acls() -> frozenset[TopicAcl]:
             now = wanted()
-            # Listed after Kafka's ACLs: those of a topic made meanwhile must not look unwanted.
+            # Listed after Kafka's ACLs. Else the ACLs of a new topic could look unwanted.
             existing = self._topics.list_names()
             found: set[Acl] = set()
             for principal, topic in now.readers:
