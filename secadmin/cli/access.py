@@ -1,4 +1,4 @@
-"""An access as the server tells it once: a Kafka principal, its secret, and what it may reach."""
+"""An access as the server shows it once: a Kafka principal, its secret, and its topics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from catalog.errors import PlatformError
 from secadmin.cli.safe_text import is_safe
 
-# What our own client and the files of `subscribe` use behind the group prefix.
+# `consume` and the files of `subscribe` use this after the group prefix.
 _GROUP = "main"
 
 
@@ -31,8 +31,8 @@ class Access:
     def of_answer(cls, name: str, answer: Mapping[str, Any]) -> Access:
         """The access to `name` that the server answered.
 
-        Raises PlatformError for an answer that lacks something, or that holds what would add
-        settings of its own to the files that are written from it.
+        Raises PlatformError if a part of the answer is missing, or if a part would add settings of
+        its own to the files that are written from it.
         """
         texts = {key: answer.get(key) for key in cls.__slots__ if key != "name"}
         needed = ("kind", "principal", "secret", "bootstrap", "ca_pem")
@@ -46,15 +46,15 @@ class Access:
 
     @property
     def writes(self) -> bool:
-        """Whether this is a sender's access."""
+        """Say whether this is a sender's access."""
         return self.group_prefix is None
 
     @property
     def group(self) -> str | None:
-        """The consumer group that the files name; any name behind the prefix would do."""
+        """The consumer group in the files. Any other name with the prefix is possible too."""
         return None if self.group_prefix is None else self.group_prefix + _GROUP
 
     @property
     def subscription(self) -> str:
-        """What a consumer subscribes to, in librdkafka's words, or what a sender writes to."""
+        """The topic or pattern that a consumer subscribes to (librdkafka), or a sender's topic."""
         return self.topic_pattern or self.topic or ""

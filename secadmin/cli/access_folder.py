@@ -1,4 +1,4 @@
-"""The folder that an access is written to, for any Kafka client, and read from by ours."""
+"""The folder with the files of an access, for any Kafka client and for `consume`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FILES = (JAVA, LIBRDKAFKA, CA, README, _READER, _SENDER)
 
 @dataclass(frozen=True, slots=True)
 class AccessFolder:
-    """What a client of ours needs of a folder: librdkafka settings and what to subscribe to."""
+    """The parts of a folder that `consume` needs: librdkafka settings and the topics."""
 
     principal: str
     kind: str
@@ -38,19 +38,19 @@ class AccessFolder:
 
 
 def write_access_folder(folder: Path, access: Access) -> None:
-    """Write the files, 0600 each, into a private folder that is there already."""
+    """Write the files, each with mode 0600, into a private folder that exists."""
     ca = folder.resolve() / CA
     described = json.dumps(_describe(access), indent=2) + "\n"
     write_private(folder / CA, access.ca_pem)
     write_private(folder / JAVA, properties_file(java_settings(access)))
     write_private(folder / LIBRDKAFKA, librdkafka_file(access, ca))
     write_private(folder / README, readme(access))
-    # Last, because it makes the folder one that can be read back.
+    # Last, because only this file makes the folder readable for us.
     write_private(folder / (_SENDER if access.writes else _READER), described)
 
 
 def _describe(access: Access) -> dict[str, Any]:
-    """All but the secret."""
+    """The description of the access, without the secret."""
     described = {
         "kind": access.kind,
         "name": access.name,
@@ -65,14 +65,15 @@ def _describe(access: Access) -> dict[str, Any]:
 
 
 def is_access_folder(folder: Path) -> bool:
-    """Whether an access was written there."""
+    """Say whether the folder has the files of an access."""
     return any((folder / name).is_file() for name in (_READER, _SENDER))
 
 
 def read_subscription(folder: Path) -> AccessFolder:
-    """What `subscribe` or `quarantine` wrote. Raises InvalidInput, also where it may be changed.
+    """Read the files of `subscribe` or `quarantine`. Raises InvalidInput, also if others may change
+    them.
 
-    A folder is taken for its name alone, so it may be one that somebody else has laid out.
+    Only the name says which folder to read, so somebody else may have made it.
     """
     try:
         for path in (folder, *(folder / name for name in (_READER, LIBRDKAFKA, CA))):
@@ -85,7 +86,7 @@ def read_subscription(folder: Path) -> AccessFolder:
             name=described["name"],
             subscription=described.get("topic_pattern") or described["topic"],
             group_prefix=described["group_prefix"],
-            # The folder may have been moved since.
+            # The folder may have been moved in the meantime.
             settings={**settings, "ssl.ca.location": str(folder.resolve() / CA)},
         )
     except _UNUSABLE:
@@ -107,9 +108,9 @@ def _settings(file: Path) -> dict[str, str]:
 
 
 def read_description(folder: Path) -> dict[str, str]:
-    """What the access in the folder says of itself, all but the secret; for Java's settings there.
+    """The description of the access in the folder, without the secret. Java's settings need it.
 
-    Raises InvalidInput, also where others may change the files: settings of Java can run code.
+    Raises InvalidInput, also if others may change the files: settings of Java can run code.
     """
     for name in (_READER, _SENDER):
         if (folder / name).is_file():
@@ -124,7 +125,7 @@ def read_description(folder: Path) -> dict[str, str]:
 
 
 def principal_in(folder: Path) -> str:
-    """The principal of the access that was written there. Raises InvalidInput."""
+    """The principal of the access in the folder. Raises InvalidInput."""
     for name in (_READER, _SENDER):
         if (folder / name).is_file():
             try:
@@ -135,7 +136,7 @@ def principal_in(folder: Path) -> str:
 
 
 def remove_access_files(folder: Path) -> None:
-    """Delete the files that were written, and the folder when nothing else is in it."""
+    """Delete the files of the access, and the folder too if nothing else is in it."""
     for name in _FILES:
         (folder / name).unlink(missing_ok=True)
     if not any(folder.iterdir()):

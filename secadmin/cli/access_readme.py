@@ -1,4 +1,4 @@
-"""README.txt in the folder of an access: what to do with each client. It holds no secret."""
+"""README.txt in the folder of an access: how to use each client. It holds no secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls to the HTTP API: JSON in, JSON out, every failure an error that says what to do."""
+"""Calls to the HTTP API with JSON. Each failure becomes an error that says what to do."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import httpx
 from catalog.errors import NotAuthenticated, PlatformError, Unavailable
 from secadmin.cli.problems import error_of
 
-# A revocation answers when its fence is proven, which takes a while on a troubled cluster.
+# A revocation answers when its fence is proven. This takes longer if Kafka has problems.
 _TIMEOUT = httpx.Timeout(180, connect=10)
 
 
 class UntrustedServerError(PlatformError):
-    """The server's certificate does not hold against the CA, so nothing was sent."""
+    """The CA does not vouch for the server's certificate, so nothing was sent."""
 
     exit_code = 8
     title = "Untrusted server"
@@ -27,7 +27,7 @@ class UntrustedServerError(PlatformError):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where calls go and how; `ca_name` is for messages, `transport` None is the network."""
+    """The target of calls. `ca_name` is for messages. `transport` None means the network."""
 
     url: httpx.URL
     verify: ssl.SSLContext
@@ -37,10 +37,10 @@ class Connection:
 
 
 class Api:
-    """One server. Path segments are given one by one and quoted here.
+    """One server. Callers give path segments one by one, and they are quoted here.
 
-    Every call raises a PlatformError: the server's problem document as its class in
-    `catalog.errors`, Unavailable where nothing answers, UntrustedServerError for a bad certificate.
+    A call that fails raises a PlatformError: the class in `catalog.errors` for the server's problem
+    document, Unavailable if nothing answers, UntrustedServerError for a bad certificate.
     """
 
     def __init__(self, connection: Connection, token: str | None = None) -> None:
@@ -68,7 +68,7 @@ class Api:
         self._client.close()
 
     def get(self, *segments: str, **query: str | int | None) -> Any:
-        """GET; query parameters that are None are left out."""
+        """GET. Query parameters that are None are left out."""
         given = {name: value for name, value in query.items() if value is not None}
         return self._call("GET", segments, params=given)
 
@@ -103,12 +103,12 @@ class Api:
 
 
 def _unreached(error: httpx.HTTPError, connection: Connection) -> PlatformError:
-    """What to tell when there is no answer at all."""
+    """The error if there is no answer at all."""
     url = str(connection.url).rstrip("/")
     for cause in _chain(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return UntrustedServerError(
-                f"the certificate of {url} does not hold against {connection.ca_name} "
+                f"{connection.ca_name} does not vouch for the certificate of {url} "
                 f"({cause.verify_message}); name the right CA with --ca FILE or SECADMIN_CA"
             )
         if isinstance(cause, ssl.SSLError):
@@ -118,8 +118,10 @@ def _unreached(error: httpx.HTTPError, connection: Connection) -> PlatformError:
             f"nothing answers at {url}; start SecAdmin, or name another with --server"
         )
     if isinstance(error, httpx.TimeoutException):
-        return Unavailable(f"{url} took too long; what it decided stands, so look before you retry")
-    return Unavailable(f"the connection to {url} broke off; look what was done, then try again")
+        return Unavailable(
+            f"{url} took too long; it may have made the change, so check before you retry"
+        )
+    return Unavailable(f"the connection to {url} broke; check what was done, then try again")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

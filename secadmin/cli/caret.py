@@ -1,4 +1,4 @@
-"""The line of a query text that an error points at, with a caret under the column."""
+"""Shows the line of a query text that has an error, with a caret under the column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MORE = "…"
 
 
 def caret_lines(text: str, position: Position) -> list[str]:
-    """Two lines to print, or none where the position lies outside the text.
+    """Two lines to print, or none if the position is outside the text.
 
     >>> print(*caret_lines("SELECT *\\nFROM in9", Position(2, 6)), sep="\\n")
       2 | FROM in9
@@ -22,7 +22,7 @@ def caret_lines(text: str, position: Position) -> list[str]:
     if position.line > len(lines):
         return []
     line = lines[position.line - 1]
-    # An error at the end of the text points one past the last character.
+    # An error at the end of the text has the position after the last character.
     column = min(position.column, len(line) + 1)
     before, after = _shown(line[: column - 1]), _shown(line[column - 1 :])
     before, after = _cut(before, after)
@@ -39,7 +39,7 @@ def _shown(text: str) -> str:
 
 
 def _cut(before: str, after: str) -> tuple[str, str]:
-    """Keep what stands around the caret where the line is too long to be shown."""
+    """If the line is too long, keep only the part around the caret."""
     if len(before) + len(after) <= _WIDEST:
         return before, after
     half = _WIDEST // 2

@@ -22,7 +22,7 @@ Value = bool | int | float | str
 
 
 def convert_cell(text: str, kind: Type) -> Value:
-    """The cell as a value of the type. Raises ValueError that says what was expected.
+    """The cell as a value of the type. Raises ValueError with the expected form.
 
     >>> convert_cell("2026-01-31 12:00", Type.TIMESTAMP)
     '2026-01-31T12:00:00.000000Z'
@@ -38,7 +38,7 @@ def _boolean(text: str) -> bool:
 
 
 def _bigint(text: str) -> int:
-    # Python's int takes more: underscores, digits of other scripts.
+    # Python's int also accepts underscores and digits of other scripts.
     if not _WHOLE.fullmatch(text) or len(text) > 20 or not -(2**63) <= int(text) < 2**63:
         raise ValueError("is not a whole number of 64 bits")
     return int(text)
@@ -77,20 +77,20 @@ _READERS: Mapping[Type, Callable[[str], Value]] = {
 
 
 def check_header(header: list[str], schema: Schema) -> None:
-    """Raise InvalidInput where the columns are not attributes, stand twice, or one is missing."""
+    """Raise InvalidInput for a column that is unknown, there twice, or missing."""
     for name in header:
         if schema.get(name) is None:
             known = ", ".join(schema.names)
             raise InvalidInput(f"column {name[:80]!r} is not an attribute; there are: {known}")
     if len(set(header)) != len(header):
-        raise InvalidInput("a column stands twice in the header")
+        raise InvalidInput("a column is twice in the header")
     missing = [a.name for a in schema.attributes if a.required and a.name not in header]
     if missing:
         raise InvalidInput(f"required attributes have no column: {', '.join(missing)}")
 
 
 def record_of(cells: list[str], header: list[str], schema: Schema, written: TimeFormat) -> bytes:
-    """A row as a record; an empty cell is an absent attribute. Raises ValueError that names it."""
+    """A row as a record. An empty cell is an absent attribute. Raises ValueError with its name."""
     if len(cells) != len(header):
         raise ValueError(f"{len(cells)} cells under {len(header)} columns")
     fields: list[str] = []

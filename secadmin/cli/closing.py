@@ -1,4 +1,4 @@
-"""Ends a Kafka client without waiting for one that never ends."""
+"""Closes a Kafka client, but does not wait for ever."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _LIMIT_S = 10.0
 
 
 def close(consumer: Any, limit_s: float = _LIMIT_S) -> None:
-    """Close the consumer, and wait for that so many seconds at the most.
+    """Close the consumer, and wait only a limited number of seconds.
 
-    librdkafka at times never returns from closing a consumer whose rights have just gone. It has
-    left its group by then, and what it still holds ends with the process.
+    If a consumer has just lost its rights, librdkafka sometimes never returns from closing it. By
+    then it has left its group, and its memory is freed when the process ends.
     """
     closing = Thread(target=consumer.close, name="close", daemon=True)
     closing.start()

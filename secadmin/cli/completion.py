@@ -17,7 +17,7 @@ from secadmin.cli.screen import Screen
 
 
 def names_of(kind: ObjectKind) -> Callable[[typer.Context, str], list[str]]:
-    """A completion that asks the server for names; where it cannot, it offers none."""
+    """A completion that asks the server for names. If this fails, it offers none."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         try:
@@ -33,13 +33,13 @@ def names_of(kind: ObjectKind) -> Callable[[typer.Context, str], list[str]]:
 
 
 def permissions(incomplete: str) -> list[str]:
-    """Permissions with underscores, so that the shell takes each as one word."""
+    """Permissions with underscores, so that each is one word for the shell."""
     words = (permission.value.replace(" ", "_") for permission in Permission)
     return [word for word in words if word.startswith(incomplete.upper())]
 
 
 def _cli(ctx: typer.Context) -> Cli:
-    """While completing, no callback has run, so the options are looked up here."""
+    """Read the options here, because no callback runs during a completion."""
     given = ctx.find_root().params
     server = given.get("server") or os.environ.get("SECADMIN_URL")
     ca = given.get("ca") or os.environ.get("SECADMIN_CA")

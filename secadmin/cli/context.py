@@ -1,4 +1,4 @@
-"""What every command starts from: the screen, the profile, the server, a way to call it."""
+"""The start of every command: the screen, the profile, the server, and calls to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from secadmin.cli.trust import is_loopback, server_url, tls_context
 
 @dataclass(frozen=True, slots=True)
 class Seams:
-    """The outside world; tests put in their own. `transport` None is the network."""
+    """The outside world, which tests replace. `transport` None means the network."""
 
     transport: httpx.BaseTransport | None = None
     producer: Callable[[dict[str, Any]], Any] = Producer
@@ -29,7 +29,7 @@ class Seams:
 
 @dataclass(frozen=True, slots=True)
 class Cli:
-    """One run of the command line. `server` and `ca` are None where nothing names them."""
+    """One run of the command line. `server` and `ca` are None if nothing names them."""
 
     screen: Screen
     profile: Profile
@@ -38,7 +38,7 @@ class Cli:
     seams: Seams
 
     def connection(self) -> Connection:
-        """Where the calls go. Raises InvalidInput where no server is named."""
+        """The target of the calls. Raises InvalidInput if no server is named."""
         saved = self.profile.load()
         named = self.server or (saved.server if saved else None)
         if named is None:
@@ -60,11 +60,11 @@ class Cli:
         return self.ca or self.profile.ca_file
 
     def session(self) -> SavedSession:
-        """The saved session with the server. Raises NotAuthenticated where there is none."""
+        """The saved session with the server. Raises NotAuthenticated if there is none."""
         saved = self.profile.load()
         if saved is None:
             raise NotAuthenticated("you are not logged in; log in: secadmin login USER")
-        # A token is never shown to another server than the one that made it.
+        # A token goes only to the server that made it.
         if self.server and server_url(self.server) != server_url(saved.server):
             raise NotAuthenticated(
                 f"you are logged in at {saved.server}, not at {self.server}; "
@@ -73,7 +73,7 @@ class Cli:
         return saved
 
     def api(self) -> Api:
-        """Calls in the saved session's name."""
+        """Calls with the token of the saved session."""
         token = self.session().token
         return Api(self.connection(), token)
 
@@ -83,7 +83,7 @@ class Cli:
 
 
 def cli_of(ctx: typer.Context) -> Cli:
-    """The run that a command belongs to."""
+    """The run of the command line to which a command belongs."""
     found = ctx.find_object(Cli)
     if found is None:
         raise PlatformError("the command line was not set up")

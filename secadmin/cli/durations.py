@@ -7,7 +7,7 @@ import re
 from catalog.errors import InvalidInput
 
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-# So many digits are enough for all, and few enough for any number to hold them.
+# So many digits are always enough, and they fit every number type.
 _NUMBER = "[0-9]{1,15}"
 _PART = re.compile(rf"({_NUMBER}(?:\.{_NUMBER})?)(ms|s|m|h|d)")
 _BYTES = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "kib": 1024, "mib": 1024**2}

@@ -1,4 +1,4 @@
-"""Ends an access that a command made for itself, whatever has become of it meanwhile."""
+"""Ends an access that a command made for itself, even if it has already ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from secadmin.cli.api import Api
 
 @contextmanager
 def ended_after(api: Api, answer: Mapping[str, Any], note: Callable[[str], None]) -> Iterator[None]:
-    """End the access that the server answered behind the block."""
+    """End the access from the server's answer after the block."""
     try:
         yield
     finally:
@@ -20,9 +20,9 @@ def ended_after(api: Api, answer: Mapping[str, Any], note: Callable[[str], None]
 
 
 def end_own(api: Api, answer: Mapping[str, Any], note: Callable[[str], None]) -> None:
-    """End the access that the server answered; `note` is told where that fails.
+    """End the access from the server's answer. If that fails, `note` gets a message.
 
-    Raises no PlatformError: it would stand in the place of what the command did or failed by.
+    It raises no PlatformError, which would hide the result or the error of the command.
     """
     principal = str(answer.get("principal"))
     try:

@@ -1,4 +1,4 @@
-"""Expressions of a plan as people write them."""
+"""Expressions of a plan in the form that people write."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def expression_words(expression: Expression) -> str:
-    """The expression in SQL's manner; what is nested stands in parentheses.
+    """The expression in the form of SQL. Nested parts are in parentheses.
 
     >>> expression_words(Call(">", (AttributeRef("price"), Literal(5, Type.BIGINT))))
     'price > 5'

@@ -1,4 +1,4 @@
-"""Waiting until a subscription is fed: from then on it gets all that comes."""
+"""Waits until a subscription is fed. From then on it gets all new results."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from secadmin.cli.api import Api
 from secadmin.cli.context import Cli
 
 _ASK_EVERY_S = 0.5
-_INTERRUPTED = "it stands and will be fed; `secadmin accesses` shows when"
+_INTERRUPTED = "the subscription exists and will be fed; `secadmin accesses` shows when"
 
 
 class Feeding:
-    """One subscription, looked at until results are delivered to it."""
+    """Watches one subscription until results are delivered to it."""
 
     def __init__(self, cli: Cli, principal: str) -> None:
         self._cli = cli
         self._principal = principal
 
     def wait(self, at_most_s: float) -> bool:
-        """Wait until it is fed, at most so long; whether it is. Ctrl-C leaves the subscription."""
+        """Wait until it is fed, and say whether it is. Ctrl-C does not end the subscription."""
         note, console = self._cli.screen.note, self._cli.screen.err
         begun = time.monotonic()
         with self._cli.api() as api:

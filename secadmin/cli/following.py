@@ -1,4 +1,4 @@
-"""A plain consumer that follows its own moves between topics and leaves fences out."""
+"""A consumer that follows its moves between topics and leaves out fence records."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ OWN_SETTINGS = {"enable.auto.offset.store": False}
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to stop: after so many records, or when none came for so many seconds."""
+    """When to stop: after so many records, or if none came for so many seconds."""
 
     most: int | None = None
     idle_s: float | None = None
 
 
 class Follower:
-    """Reads what a subscription reaches; `note` is told what happens on the way.
+    """Reads the records of a subscription. `note` gets messages about events such as a move.
 
     Its consumer is made with OWN_SETTINGS. A record counts as read when the next one is asked for.
     """
@@ -52,7 +52,7 @@ class Follower:
     def __init__(
         self, positions: Positions | None, check: LoginCheck, note: Callable[[str], None]
     ) -> None:
-        """`positions` None leaves them to the consumer group."""
+        """With `positions` None, the consumer group keeps the offsets."""
         self._positions = positions
         self._check = check
         self._note = note
@@ -70,11 +70,11 @@ class Follower:
     def records(
         self, consumer: Any, subscription: str, limits: Limits
     ) -> Generator[dict[str, Any]]:
-        """Each record as JSON: `value`, and `label` and `id` where it has them.
+        """Each record as JSON: `value`, and `label` and `id` if it has them.
 
-        One of a quarantine is as `secadmin.cli.refused` shows it.
+        A quarantine's record has the form of `secadmin.cli.refused`.
 
-        Raises PlatformError when the access has ended.
+        Raises PlatformError if the access has ended.
         """
         own = {"on_assign": _starter(self._positions)} if self._positions else {}
         subscribe = partial(consumer.subscribe, [subscription], **own)
@@ -123,7 +123,7 @@ class Follower:
         return {"value": _value(message.value()), **shown}
 
     def _store(self, consumer: Any, message: Any) -> None:
-        """Let the group go on behind the record, which has been shown or is none to show."""
+        """Let the group go on after the record, which was shown or is not to be shown."""
         if self._positions:
             return
         try:

@@ -1,4 +1,4 @@
-"""What a Kafka client's errors mean to the one who holds an access."""
+"""The meaning of a Kafka client's errors for the user of an access."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ _LOST = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaErr
 
 
 def kafka_error(error: KafkaError) -> PlatformError:
-    """The error of the one tree that a client's error amounts to."""
+    """The PlatformError for an error of a Kafka client."""
     code = error.code()
     if code in {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}:
         return NotAuthenticated(ENDED)
     if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
         return NotAuthenticated(ENDED)
     if code == KafkaError._SSL:
-        return UntrustedServerError("a broker's certificate does not hold against the access's CA")
+        return UntrustedServerError("the access's CA does not vouch for a broker's certificate")
     if code in _LOST:
         return Unavailable("no Kafka broker answers; is it running?")
     return PlatformError(f"Kafka: {error.str()}")
 
 
 def is_ended(error: KafkaError) -> bool:
-    """Whether the error says that the access is over for good."""
+    """Say whether the error means that the access has ended."""
     return isinstance(kafka_error(error), NotAuthenticated | UntrustedServerError)
 
 
 def open_client(make: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any:
-    """A Kafka client with the settings. Raises PlatformError where they are not usable."""
+    """A Kafka client with the settings. Raises PlatformError if they are not usable."""
     try:
         # Its own log goes to stderr in its own words; what matters comes as an error.
         return make({**settings, "log_level": 0})

@@ -51,7 +51,7 @@ def java_settings(access: Access) -> dict[str, str]:
         # With the newer protocol a client did not find its new topic after a move.
         "group.protocol": "classic",
         "allow.auto.create.topics": "false",
-        # A topic that came with a right is read from its start: none of it is missed.
+        # A new topic is read from its start, so that no record is missed.
         "auto.offset.reset": "earliest",
     }
 
@@ -81,7 +81,7 @@ def librdkafka_settings(access: Access) -> dict[str, str]:
 
 
 def librdkafka_file(access: Access, ca_file: Path) -> str:
-    """Text of a file for `kcat -F`: a line for each setting, nothing escaped."""
+    """Text of a file for `kcat -F`. Each setting has a line, and nothing is escaped."""
     settings = {**librdkafka_settings(access), "ssl.ca.location": str(ca_file)}
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
@@ -100,7 +100,7 @@ def properties_file(settings: Mapping[str, str]) -> str:
 
 def _property(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace("\r", "").rstrip("\n").replace("\n", "\\n")
-    # A space at the beginning would be taken for layout.
+    # Java would skip a space at the beginning.
     return f"\\{escaped}" if escaped.startswith(" ") else escaped
 
 

@@ -1,4 +1,4 @@
-"""Finds out that an access has ended while its connections live on.
+"""Finds out that an access has ended while its connections are still open.
 
 Kafka checks a login when a connection begins. One that stays open only sees that its topic is not
 allowed any more, which is what a move to another topic looks like too.
@@ -20,7 +20,7 @@ _LONGEST_S = 3.0
 
 
 def login_refused(make: Callable[[dict[str, Any]], Any], settings: Mapping[str, Any]) -> bool:
-    """Whether a new connection with the settings is refused for good."""
+    """Say whether Kafka refuses the login of a new connection with the settings."""
     refused: list[KafkaError] = []
 
     def note(error: KafkaError) -> None:
@@ -42,7 +42,7 @@ def login_refused(make: Callable[[dict[str, Any]], Any], settings: Mapping[str, 
 
 
 class LoginCheck:
-    """Asks `refused` now and then, from a topic's being denied until a record is read again."""
+    """Calls `refused` now and then after a topic was denied, until a record is read again."""
 
     def __init__(
         self, refused: Callable[[], bool], clock: Callable[[], float] = time.monotonic
@@ -61,7 +61,7 @@ class LoginCheck:
         self._next = None
 
     def is_over(self) -> bool:
-        """Whether the access has ended, as far as is known."""
+        """Say whether the access is known to have ended."""
         if self._next is None or self._clock() < self._next:
             return False
         self._next = self._clock() + _EVERY_S

@@ -1,4 +1,4 @@
-"""The command line `secadmin`: global options, and where each command stands."""
+"""The command line `secadmin`: its global options and its commands."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def root(
 ) -> None:
     """Secure streams: streaming with row-level security.
 
-    Server and CA are remembered from the last login. --server, --ca and --json can stand anywhere.
+    Server and CA are remembered from the last login. --server, --ca and --json may be anywhere.
     SECADMIN_CONFIG names another folder for the session, for several users at once.
     """
     seams = ctx.find_object(Seams) or Seams()

@@ -15,7 +15,7 @@ from secadmin.cli.safe_text import safe_text
 def prompt_password(text: str, confirm: bool = False) -> str:
     """Ask without echo, on stderr, so that stdout holds nothing but the answer.
 
-    Raises InvalidInput where there is no terminal, since the password would be shown.
+    Raises InvalidInput if there is no terminal, because the password would be shown.
     """
     again: bool | str = "Repeat it" if confirm else False
     with warnings.catch_warnings():
@@ -29,7 +29,7 @@ def prompt_password(text: str, confirm: bool = False) -> str:
 
 
 def password_line(what: str = "password") -> str:
-    """The next line of standard input. Raises InvalidInput where there is none."""
+    """The next line of standard input. Raises InvalidInput if there is none."""
     line = sys.stdin.readline().rstrip("\r\n")
     if not line:
         raise InvalidInput(f"standard input holds no {what}; give it on a line of its own")

@@ -1,4 +1,4 @@
-"""A query's plan as a tree to look at: the output on top, the streams at the tips."""
+"""A query's plan as a tree to print: the output at the top, the streams at the ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from secadmin.cli.safe_text import safe_text
 
 
 def output_tree(output: Mapping[str, Any]) -> Tree:
-    """The tree of one output as `GET /queries/{name}/plan` tells it.
+    """The tree of one output in the answer of `GET /queries/{name}/plan`.
 
     Raises ValueError for a plan that this version does not know.
     """

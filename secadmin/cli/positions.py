@@ -1,4 +1,4 @@
-"""Where reading goes on in each partition, kept by us and not by the consumer group."""
+"""Offsets at which reading goes on, kept here and not by the consumer group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 
 class Positions:
-    """Starts each partition where it was asked to, and after a rebalance where it had come to.
+    """Starts each partition at the wanted offset, and after a rebalance where it stopped.
 
     A group's own committed offsets would not do: reading from the end commits nothing until a
     record has come, and a move between classes would then read the new topic's past or skip it.
@@ -26,7 +26,7 @@ class Positions:
     def starts(
         self, assigned: Sequence[TopicPartition], end_of: Callable[[TopicPartition], int]
     ) -> list[TopicPartition]:
-        """The assigned partitions with the offsets to begin at.
+        """The assigned partitions with their first offsets.
 
         `end_of` asks the broker for a partition's end. Only what is assigned at first is read from
         its end: a topic that we are moved to later is read from its beginning, so nothing that

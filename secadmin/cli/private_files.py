@@ -1,4 +1,4 @@
-"""Files and folders that hold secrets: their owner's alone from the moment they exist."""
+"""Files and folders with secrets. From the first moment only their owner can read them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _OTHERS_WRITE = 0o022
 
 
 def private_folder(path: Path) -> Path:
-    """Make the folder, 0700, or check that the one that is there is safe; returns `path`.
+    """Make the folder with mode 0700, or check that an existing one is safe. Gives `path`.
 
-    A folder that was there keeps its mode: it may be somebody's home.
+    An existing folder keeps its mode, because it may be a home folder.
 
     Raises:
         InvalidInput: It belongs to somebody else, or others may put files into it.
@@ -35,7 +35,7 @@ def _check_folder(path: Path) -> None:
 
 
 def check_own(path: Path) -> None:
-    """Raise InvalidInput where what is there is somebody else's, or others can write to it."""
+    """Raise InvalidInput if the path belongs to somebody else, or if others can write to it."""
     status = path.stat()
     if status.st_uid != os.geteuid():
         raise InvalidInput(f"{path} belongs to somebody else; name another")
@@ -45,7 +45,7 @@ def check_own(path: Path) -> None:
 
 
 def new_private_folder(path: Path) -> Path:
-    """Make the folder, or take an empty one that is there; 0700 either way; returns `path`.
+    """Make the folder, or take an existing empty one, with mode 0700. Gives `path`.
 
     Raises:
         InvalidInput: There is something in it, it is a file, or it belongs to somebody else.
@@ -58,9 +58,9 @@ def new_private_folder(path: Path) -> Path:
 
 
 def write_private(path: Path, content: str) -> None:
-    """Write the file with mode 0600, in one step: nobody sees half of it, nobody else any of it."""
+    """Write the file with mode 0600 in one step, so that nobody sees half of it."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    # O_EXCL: a link that somebody laid out under this name is never followed.
+    # O_EXCL: a link with this name, which somebody else may have made, is never followed.
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:

@@ -1,4 +1,4 @@
-"""The server's problem documents (RFC 9457) as errors of the one tree, with their exit codes."""
+"""The server's problem documents (RFC 9457) as PlatformErrors with exit codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST = 2000
 
 
 def error_of(response: httpx.Response) -> PlatformError:
-    """The error that a refusing answer tells about."""
+    """The error for an answer that is not a success."""
     try:
         problem = response.json()
     except ValueError:

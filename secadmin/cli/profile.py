@@ -1,4 +1,4 @@
-"""What one user of this machine is logged in with: a folder with a session and a CA certificate."""
+"""The login of one user of this machine: a folder with a session and a CA certificate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SESSION, _CA = "session.json", "ca.pem"
 
 @dataclass(frozen=True, slots=True)
 class SavedSession:
-    """A login. The token is sent to `server` and to nobody else."""
+    """A login. The token is sent only to `server`."""
 
     server: str
     user: str
@@ -39,7 +39,7 @@ class Profile:
         return cls((base if base.is_absolute() else Path.home() / ".config") / "secadmin")
 
     def load(self) -> SavedSession | None:
-        """The saved session, or None. Raises InvalidInput for a file that is none."""
+        """The saved session, or None. Raises InvalidInput if the file is not a session."""
         path = self.folder / _SESSION
         try:
             return SavedSession(**json.loads(path.read_text(encoding="utf-8")))
@@ -60,7 +60,7 @@ class Profile:
         write_private(self.folder / _SESSION, json.dumps(asdict(session)))
 
     def forget(self) -> None:
-        """Delete the session; the CA stays for the next login."""
+        """Delete the session. The CA stays for the next login."""
         (self.folder / _SESSION).unlink(missing_ok=True)
 
     @property

@@ -1,4 +1,4 @@
-"""Records of a quarantine, shown as they came: never parsed and written anew."""
+"""Records of a quarantine, shown byte by byte. They are not parsed and written again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def refused_record(value: bytes | None, headers: Mapping[str, str]) -> dict[str, Any]:
-    """What is shown of a refused record: its bytes, why, where it stood, when it was taken."""
+    """A refused record as shown: its bytes, the reason, its place in the in topic, its time."""
     shown: dict[str, Any] = {"value": None if value is None else shown_bytes(value)}
     shown[REASON_HEADER] = headers[REASON_HEADER]
     numbers = {name: headers[name] for name in _NUMBERS if headers.get(name, "").isdecimal()}
@@ -24,7 +24,7 @@ def refused_record(value: bytes | None, headers: Mapping[str, str]) -> dict[str,
 
 
 def refused_line(record: Mapping[str, Any]) -> str:
-    """The same in a line: value, reason, sender:partition:offset and time, separated by tabs."""
+    """The same as a line: value, reason, sender:partition:offset and time, with tabs between."""
     parts = [record["value"] or "", _safe(str(record[REASON_HEADER]))]
     if all(name in record for name in _ORIGIN):
         parts.append(":".join(str(record[name]) for name in _ORIGIN))

@@ -1,4 +1,4 @@
-"""Takes up again what a consumer of librdkafka has left alone since a topic was denied to it."""
+"""Makes a consumer of librdkafka read partitions again that it gave up after a denial."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _PAUSE_S = 1.0
 class Retaking:
     """Subscribes again, a moment after a partition was denied that has not been read from.
 
-    A consumer group's member asks where it had come to when it is assigned a partition. If just
-    that question is denied, librdkafka says so once and leaves the partition alone until it is
-    assigned again, also when the right is back. All other denials it gets over by itself.
+    When a member of a consumer group gets a partition, it asks for the group's offset there. If
+    this request is denied, librdkafka reports it once and does not read the partition until it is
+    assigned again, even if the right is back. From all other denials it recovers by itself.
     """
 
     def __init__(

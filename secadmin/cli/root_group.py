@@ -1,4 +1,4 @@
-"""The root command: global options anywhere on the line, every error one line and an exit code."""
+"""The root command. Global options may be anywhere. Each error is one line and an exit code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RootGroup(TyperGroup):
     """`secadmin` itself."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As Typer does, wherever the global options stand."""
+        """Parse as Typer does, with global options anywhere on the line."""
         with _safe_usage_errors():
             return super().parse_args(ctx, global_options_first(args))
 
@@ -74,7 +74,7 @@ class RootGroup(TyperGroup):
 
 @contextmanager
 def _safe_usage_errors() -> Iterator[None]:
-    """Typer's own errors quote arguments, and escape less than a terminal may obey."""
+    """Make Typer's own errors safe: they quote arguments, which may have control characters."""
     try:
         yield
     except TyperException as error:

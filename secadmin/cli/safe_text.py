@@ -1,4 +1,4 @@
-"""Text from elsewhere, made safe to print: a name must not move the cursor or recolour a line."""
+"""Makes foreign text safe to print: a name must not move the cursor or change colours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def is_safe(character: str) -> bool:
-    """Whether a terminal shows the character and does nothing else with it."""
+    """Say whether a terminal only shows the character, and does nothing else with it."""
     return unicodedata.category(character) not in _UNSAFE
 
 

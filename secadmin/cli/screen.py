@@ -1,4 +1,4 @@
-"""What the commands show: tables and lines for people, JSON for scripts, errors on stderr."""
+"""The output of commands: tables and lines for people, JSON for scripts, errors on stderr."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Screen:
         print(json_text(value, indent=2))
 
     def answered(self, value: Any) -> bool:
-        """With `json`, print the answer and be done; else the command has to say it in words."""
+        """With `json`, print the answer and return true. Otherwise the command prints words."""
         if self.json:
             self.answer(value)
         return self.json
@@ -57,16 +57,16 @@ class Screen:
             self._out.print(Text(safe_lines(text)))
 
     def note(self, text: str) -> None:
-        """One line on stderr: what is not the command's result."""
+        """One line on stderr, for a text that is not the command's result."""
         self.err.print(Text(safe_text(text), "dim"))
 
     def warnings(self, answer: Mapping[str, Any]) -> None:
-        """What the answer warns of, a line each on stderr."""
+        """The warnings in the answer, each on a line of stderr."""
         for text in answer["warnings"]:
             self.err.print(Text.assemble(("warning", "bold yellow"), ": ", safe_text(text)))
 
     def rows(self, rows: Sequence[Mapping[str, Any]], empty: str) -> None:
-        """A table of uniform objects; separated by tabs where the output is no terminal."""
+        """A table of objects. If the output is not a terminal, tabs separate the columns."""
         if self.answered(rows):
             return
         if not rows:

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from catalog.errors import PlatformError
 from secadmin.cli.kafka_errors import is_ended, kafka_error
 
-# An error that every record shares is told once, not once a record.
+# If every record has the same error, it is shown only once.
 _REASONS = 5
 
 
@@ -25,7 +25,7 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
 
     def add_failure(self, reason: str) -> None:
-        """Count a record that nobody acknowledged."""
+        """Count a record that no broker acknowledged."""
         self.failed += 1
         if reason in self.reasons or len(self.reasons) < _REASONS:
             self.reasons[reason] += 1
@@ -45,12 +45,12 @@ class Sender:
         self._producer = producer
 
     def on_error(self, error: KafkaError) -> None:
-        """The producer's error callback; what passes by itself is left to its retries."""
+        """The producer's error callback. Errors that its retries can solve are ignored."""
         if is_ended(error) or error.fatal():
             self._over = kafka_error(error)
 
     def send(self, value: bytes) -> None:
-        """Hand over one record, waiting while the client's queue is full; a refused one is counted.
+        """Send one record. Wait while the client's queue is full. Count a refused record.
 
         Raises PlatformError when the access has ended.
         """
@@ -70,14 +70,14 @@ class Sender:
         self._producer.poll(0)
 
     def wait(self, seconds: float) -> int:
-        """Wait for acknowledgements; returns how many are still missing. Raises as `send`."""
+        """Wait for acknowledgements. Gives the number that is still missing. Raises as `send`."""
         left: int = self._producer.flush(seconds)
         if left and self._over is not None:
             raise self._over
         return left
 
     def give_up(self, seconds: float) -> None:
-        """Wait once more, then count as failed what nobody has acknowledged."""
+        """Wait once more. Then count the records without an acknowledgement as failed."""
         if self._producer.flush(seconds):
             self._producer.purge()
             self._producer.flush(1)

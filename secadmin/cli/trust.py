@@ -1,4 +1,4 @@
-"""Which server is spoken to, and which CA vouches for it. There is no way to skip the check."""
+"""The server to call, and the CA that vouches for it. The check cannot be skipped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def server_url(text: str) -> httpx.URL:
 
 
 def is_loopback(url: httpx.URL) -> bool:
-    """Whether the address is this machine, which no proxy can reach."""
+    """Say whether the address is this machine, which no proxy can reach."""
     return url.host in _LOOPBACK
 
 

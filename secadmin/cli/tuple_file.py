@@ -1,4 +1,4 @@
-"""Files of tuples: CSV with a header, or a JSON object a line."""
+"""Files of tuples: CSV with a header, or one JSON object on each line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from secadmin.cli.tuple_rules import TupleRules
 
 
 class FileFormat(StrEnum):
-    """How tuples stand in a file."""
+    """The form of the tuples in a file."""
 
     CSV = "csv"
     JSON = "json"
@@ -37,9 +37,9 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What was read at a line (from 1): a record to send, or why it is none.
+    """The content of a line (from 1): a record to send, or the mistake in it.
 
-    `position` is how far into the file reading has come, in bytes, for a progress bar.
+    `position` is the number of bytes that have been read, for a progress bar.
     """
 
     line: int
@@ -53,9 +53,7 @@ def format_of(path: Path) -> FileFormat:
     try:
         return _BY_SUFFIX[path.suffix.lower()]
     except KeyError:
-        raise InvalidInput(
-            f"cannot tell how {path} is written; give --format csv or json"
-        ) from None
+        raise InvalidInput(f"cannot tell the format of {path}; give --format csv or json") from None
 
 
 def read_tuples(
@@ -97,7 +95,7 @@ def _read_json(source: Iterable[bytes]) -> Iterator[Read]:
             continue
         if first and record.startswith(b"["):
             raise InvalidInput(
-                "the file is a JSON array; write an object a line, as `jq -c '.[]'` does"
+                "the file is a JSON array; write one object on each line, as `jq -c '.[]'` does"
             )
         first = False
         yield Read(number, position, record)

@@ -1,7 +1,7 @@
-"""What a stream takes: a record that has no mistake here is a tuple once ingest has read it.
+"""The rules for the records of a stream. Ingest accepts a record that has no mistake here.
 
-The rules are those of docs/records.md, which ingest keeps with expressions of Spark's. Where the
-two could differ by what a parser bears (very deep or very long parts) this one takes less.
+docs/records.md has the rules. Ingest checks them with expressions of Spark. The two parsers may
+differ for very deep or very long parts; there, this one accepts less.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ _FARTHEST_ZONE = 18 * 60
 _LIKE = "write it as 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00"
 _DIGITS, _NAME, _DEPTH = 1_000, 50_000, 400
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-# What separates fields inside the platform.
+# These characters separate fields inside the platform.
 _SEPARATORS = ("\x1e", "\x1f")
 _SHOWN = 64
 
 
 class _Mistake(ValueError):
-    """What is wrong with a record, in words."""
+    """A mistake in a record, in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenNumber:
-    """A number with a fraction or an exponent, as it is written."""
+    """A number with a fraction or an exponent, as the text has it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class TupleRules:
-    """What the records of one stream have to be."""
+    """The rules for the records of one stream."""
 
     schema: Schema
     written: RecordFormat
@@ -69,7 +69,7 @@ class TupleRules:
         return cls(Schema(tuple(attributes)), _format_of(answer), *own)
 
     def mistake_in(self, record: bytes, now: datetime) -> str:
-        """Why the record is no tuple of the stream, "" where it is one."""
+        """The mistake in the record, or "" if it is a tuple of the stream."""
         try:
             self._check(record, now)
         except _Mistake as mistake:
@@ -240,7 +240,7 @@ def _found(value: Any) -> str:
 
 
 def time_us(value: Any, written: TimeFormat) -> int:
-    """A time of a record in microseconds since 1970 UTC. Raises ValueError that says what is wrong.
+    """A time of a record in microseconds since 1970 UTC. Raises ValueError with the mistake.
 
     `value` is a str for ISO 8601, else an int or a WrittenNumber.
     """

@@ -1,4 +1,4 @@
-"""A file's records on their way to a stream: sent, acknowledged, counted, shown while it runs."""
+"""Sends a file's records to a stream, counts acknowledgements, and shows the progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LAST_WAIT_S = 5.0
 
 @dataclass
 class Outcome:
-    """What became of a file. `error` ended it early; so did Ctrl-C if `interrupted`."""
+    """The result of an upload. An `error` or Ctrl-C (`interrupted`) may end it early."""
 
     tally: Tally
     mistakes: int = 0
@@ -30,12 +30,12 @@ class Outcome:
 
     @property
     def lost(self) -> int:
-        """Records that were handed over and that nobody acknowledged."""
+        """The number of records that were sent and that no broker acknowledged."""
         return self.tally.sent - self.tally.acked
 
     @property
     def seconds(self) -> float:
-        """Time since the start."""
+        """The time since the start in seconds."""
         return max(time.monotonic() - self.started, 1e-3)
 
 
@@ -50,7 +50,7 @@ class Upload:
         self._outcome = Outcome(sender.tally)
 
     def run(self, records: Iterator[Read]) -> Outcome:
-        """Send all records and wait for every acknowledgement; Ctrl-C stops early."""
+        """Send all records, and wait for every acknowledgement. Ctrl-C stops early."""
         outcome = self._outcome
         with self._progress() as progress:
             try:
@@ -58,7 +58,7 @@ class Upload:
             except KeyboardInterrupt:
                 outcome.interrupted = True
                 self._sender.give_up(_LAST_WAIT_S)
-            except Exception as error:  # whatever it is, it is told when all is counted
+            except Exception as error:  # any error is shown after everything is counted
                 outcome.error = error
                 # Where the rest of the file cannot be read, what was read before is sent all the
                 # same; where Kafka takes nothing more, there is nothing to wait for.
@@ -105,4 +105,4 @@ class Upload:
         if self._outcome.mistakes <= _SHOWN_MISTAKES:
             self._screen.note(f"line {record.line}: {record.mistake}")
         elif self._outcome.mistakes == _SHOWN_MISTAKES + 1:
-            self._screen.note("more lines are not usable; only counted from here on")
+            self._screen.note("more lines are not usable; from here on they are only counted")

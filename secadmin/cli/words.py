@@ -1,4 +1,4 @@
-"""What people write on the command line, as what the API takes: attributes, grants."""
+"""Attributes and grants: from the words on the command line to values for the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = max(len(permission.split()) for permission in Permission)
 
 
 def parse_attribute(text: str) -> dict[str, Any]:
-    """`name:type` or, where it is required, `name:type!`. Raises InvalidInput.
+    """Read `name:type`, or `name:type!` for a required attribute. Raises InvalidInput.
 
     >>> parse_attribute("price:double!")
     {'name': 'price', 'type': 'double', 'required': True}
@@ -31,7 +31,7 @@ def parse_attribute(text: str) -> dict[str, Any]:
 
 
 def parse_schema_file(text: str) -> list[dict[str, Any]]:
-    """The attributes in a JSON file: a list of them, or an object that holds one. InvalidInput."""
+    """The attributes in a JSON file: a list, or an object with one. Raises InvalidInput."""
     try:
         data = json.loads(text)
         listed = data["attributes"] if isinstance(data, dict) else data
@@ -55,7 +55,7 @@ def parse_schema_file(text: str) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class GrantWords:
-    """Which permissions, on what."""
+    """Permissions, and the object that they are for."""
 
     permissions: tuple[Permission, ...]
     kind: ObjectKind
@@ -80,7 +80,9 @@ def parse_grant(words: Sequence[str]) -> GrantWords:
                 raise
     if len(words) < 3 or words[-2].lower() not in set(ObjectKind):
         kinds = ", ".join(ObjectKind)
-        raise InvalidInput(f"say on what: PERMISSION... KIND NAME (kinds: {kinds}), or ... system")
+        raise InvalidInput(
+            f"name the object: PERMISSION... KIND NAME (kinds: {kinds}), or ... system"
+        )
     permissions = parse_permissions(_without_on(words[:-2]))
     return GrantWords(permissions, ObjectKind(words[-2].lower()), words[-1])
 
@@ -90,7 +92,7 @@ def _without_on(words: Sequence[str]) -> Sequence[str]:
 
 
 def parse_permissions(words: Sequence[str]) -> tuple[Permission, ...]:
-    """All permissions named, in order. No permission is the beginning of another's name."""
+    """All named permissions, in order. No permission's name is the beginning of another's."""
     text = " ".join(words).upper()
     for separator in ",_-":
         text = text.replace(separator, " ")

@@ -1,4 +1,4 @@
-"""Accesses: the Kafka principals that are given out for reading and sending."""
+"""Accesses: the Kafka principals that users get for reading and for sending."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEEDED = {
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A new access. The secret is told this once; `topic` is None where a pattern is followed."""
+    """A new access. Its secret is shown only once. `topic` is None if the user reads a pattern."""
 
     principal: str
     secret: str = field(repr=False)
@@ -47,9 +47,9 @@ class Given:
 class AccessView:
     """An access as its user sees it.
 
-    `topics` are those that it reaches now, and `active` tells whether there are any. `fed` tells
-    whether results are being delivered to all of them, which for a new class takes a moment, and
-    `fed_since` since when that has been so, where it is known.
+    `topics` are the topics that it reaches now, and `active` says whether there are any. `fed` says
+    whether results are delivered to all of them; for a new class this takes a moment. `fed_since`
+    is the time since when this is so, or None if it is not known.
     """
 
     principal: str
@@ -64,7 +64,7 @@ class AccessView:
 
 
 def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -> Given:
-    """Give the caller a principal of its own for an output, a quarantine or for sending.
+    """Give the caller a new principal for an output, for a quarantine or for sending.
 
     Needs SUBSCRIBE on the output, READ TUPLE on the stream, or SEND on it. The principal holds the
     session's active roles and ends with the session unless `keep`. Raises Conflict where the user
@@ -75,7 +75,7 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
     with reading(platform, caller, f"prepare access: {kind}", f"{object_kind} {name}") as view:
         view.require(permission, view.find(object_kind, name))
         require_room_for_access(platform.user_limits, view.session, view.subject.user_id)
-    # A principal without an access, should what follows fail, is swept away by the upkeep.
+    # If a later step fails, the upkeep deletes the principal, which has no access.
     secret = platform.kafka.create_principal(principal)
     with working(platform, caller, f"access: {kind}", f"{object_kind} {name}") as work:
         obj = work.find(object_kind, name)
@@ -108,7 +108,7 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
 
 
 def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:
-    """The caller's own live accesses, of this session and kept ones."""
+    """The caller's live accesses: those of this session, and kept ones."""
     with reading(platform, caller, "list accesses", f"user {caller.user_name}") as view:
         own = (
             select(Access, Object.name)
@@ -124,7 +124,7 @@ def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:
 
 
 def _view(access: Access, name: str, fed: Collection[int]) -> AccessView:
-    """`fed` are the classes that are."""
+    """Make the view. `fed` has the classes to which results are delivered."""
     staying = [row for row in access.topics if not row.leaving]
     is_fed = all(row.class_id is None or row.class_id in fed for row in staying)
     since = [row.fed_at for row in staying if row.fed_at is not None]
@@ -142,7 +142,7 @@ def _view(access: Access, name: str, fed: Collection[int]) -> AccessView:
 
 
 def end(platform: Platform, caller: Caller, principal: str) -> None:
-    """End one of the caller's own accesses, fenced. Raises NotFound for anything else."""
+    """End one of the caller's accesses, and fence it. Raises NotFound for other principals."""
     with (
         carrying_out_first(platform) as undone,
         working(platform, caller, "end access", f"access {principal}") as work,

@@ -1,4 +1,4 @@
-"""A call that is made again, after its change was committed but Kafka could not be told."""
+"""Repeated calls: the first call committed its change, but Kafka could not be reached."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from secadmin.control.platform import Platform
 
 @contextmanager
 def carrying_out_first(platform: Platform) -> Iterator[set[str]]:
-    """Before the block's answer that there is nothing to take, carry out what was taken earlier.
+    """Carry out earlier withdrawals before the block's NotFound reaches the caller.
 
-    The block adds the topics that this concerns. Who is told that something is not there relies on
-    it that nothing arrives by it any more. Raises Unavailable where it cannot be carried out.
+    The block adds the topics that are concerned. A caller that gets NotFound may rely on it that
+    nothing more arrives on these topics. Raises Unavailable if a withdrawal cannot be carried out.
     """
     undone: set[str] = set()
     try:

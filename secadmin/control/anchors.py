@@ -1,7 +1,7 @@
 """Anchors: places outside the database that keep the audit log's heads.
 
-A sender for each goes on in the background: no call waits for an anchor, and one that is away is
-tried again with the newest head, which says all that the older ones said.
+Each anchor has a sender in the background, so no call waits for an anchor. If an anchor cannot be
+reached, its sender tries again with the newest head, which covers all older heads.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from catalog.errors import PlatformError, Unavailable
 
 log = logging.getLogger(__name__)
 EVERY_S = 60.0
-"""How often the head goes out, if it is a new one, besides after each change."""
+"""A new head is sent after each change, and also at this interval."""
 AGAIN_S = 1.0
 MOST_HEADS = 200_000
-"""How many heads of a place are compared, the newest: more than a change a minute for 4 months."""
+"""How many of an anchor's newest heads are compared: 4 months with one change a minute."""
 _CLOSING_S = 8.0
 _READ_PATIENCE_S = 30.0
 
 
 class Anchor(Protocol):
-    """A place that keeps lines, as many as it can and the newest for certain."""
+    """A place that keeps lines. It may lose the oldest lines, but never the newest."""
 
     @property
     def place(self) -> str:
-        """Where it is, for messages."""
+        """The name of the place, for messages."""
 
     def append(self, line: bytes) -> None:
-        """Keep the line, which has no end. Raises PlatformError or OSError."""
+        """Keep the line, which has no line end. Raises PlatformError or OSError."""
 
     def read(self, most: int) -> Iterable[bytes]:
-        """At most so many lines, the newest. Raises PlatformError or OSError."""
+        """The newest lines, at most `most`. Raises PlatformError or OSError."""
 
     def close(self) -> None:
-        """Give connections back."""
+        """Close connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnchorState:
-    """What an anchor holds: its heads, where they can be read, and what is wrong with it.
+    """The state of an anchor: its heads, if they can be read, and its fault, if it has one.
 
-    `sent` is the newest head that this service knows to be there; `behind` tells that a newer one
-    could not be sent yet; `unreadable` counts lines that this platform's key did not make.
+    `sent` is the newest head that this service has sent there. `behind` says that a newer head
+    could not be sent yet. `unreadable` is the number of lines that another key made.
     """
 
     kept: KeptHeads
@@ -61,13 +61,13 @@ class AnchorState:
 
     @property
     def lost(self) -> Head | None:
-        """The head that was sent and is not there any more."""
+        """The head that was sent but is not there any more, or None."""
         gone = self.problem is None and self.sent is not None and self.sent not in self.kept.heads
         return self.sent if gone else None
 
 
 class Sender:
-    """Sends heads to one anchor with a thread of its own."""
+    """Sends heads to one anchor in a thread of its own."""
 
     def __init__(
         self, anchor: Anchor, key: AuditKey, clock: Clock, newest: Callable[[], Head]
@@ -87,14 +87,14 @@ class Sender:
         self._thread.start()
 
     def offer(self, head: Head) -> None:
-        """Send the head soon. Of several that wait only the newest is sent."""
+        """Send the head soon. If several heads wait, only the newest is sent."""
         with self._change:
             if self._waiting is None or head.seq > self._waiting.seq:
                 self._waiting = head
                 self._change.notify_all()
 
     def close(self) -> None:
-        """Send what waits, if that can be done in some seconds, and end the thread."""
+        """Send the waiting head, if this takes only some seconds, and end the thread."""
         with self._change:
             self._closed = True
             self._change.notify_all()
@@ -104,14 +104,14 @@ class Sender:
 
     @property
     def behind(self) -> bool:
-        """Whether a head waits because the anchor could not be reached."""
+        """Say whether a head waits because the anchor could not be reached."""
         with self._change:
             return self._failure is not None
 
     def state(self) -> AnchorState:
-        """What the anchor holds now."""
+        """The present state of the anchor."""
         with self._change:
-            # Before the anchor is read: what is sent meanwhile is not missed there.
+            # Read before the anchor, so that a head that is sent in the meantime is not missed.
             sent, failure = self._sent, self._failure
         heads: set[Head] = set()
         unreadable, problem = 0, failure
@@ -142,14 +142,14 @@ class Sender:
         try:
             head = self._newest()
         except Exception as failure:
-            # Without the database there is no new head; the thread must outlive whatever it is.
+            # Without the database there is no new head. The thread must survive any error.
             log.warning("the audit log's head cannot be read: %s", _words(failure))
             return
         if head != self._sent:
             self.offer(head)
 
     def _next(self, until: float) -> tuple[Head | None, bool]:
-        """The head to send, None where it is time to look; and whether it is the last one."""
+        """The head to send, or None to read the database; and whether the thread is to end."""
         with self._change:
             left_s = max(0.0, until - time.monotonic())
             self._change.wait_for(lambda: self._waiting is not None or self._closed, left_s)
@@ -160,7 +160,7 @@ class Sender:
         try:
             self.anchor.append(seal(self._key, head, self._clock()))
         except Exception as error:
-            # Whatever it is: this thread must outlive it, and the head is still to be sent.
+            # The thread must survive any error, and the head must still be sent.
             if self._failure is None:
                 log.warning("the audit log's heads do not reach %s: %s", self.anchor.place, error)
             with self._change:
@@ -176,7 +176,7 @@ class Sender:
 
 
 def _words(error: Exception) -> str:
-    """What may be told; of what nobody foresaw only its kind."""
+    """The message of a known error. For an unexpected error, only its type."""
     if isinstance(error, PlatformError):
         return error.detail
     if isinstance(error, OSError) and error.strerror:
@@ -189,11 +189,11 @@ class Anchors:
 
     def __init__(self, senders: Sequence[Sender]) -> None:
         self._senders = senders
-        # Reading takes memory for many heads: one at a time.
+        # Reading takes memory for many heads, so one caller at a time reads.
         self._reading = threading.Lock()
 
     def start(self) -> None:
-        """Start the senders; each sends the head at once."""
+        """Start the senders. Each sends the head at once."""
         for sender in self._senders:
             sender.start()
 
@@ -203,19 +203,19 @@ class Anchors:
             sender.offer(head)
 
     def close(self) -> None:
-        """Send what waits, if that can be done in some seconds, and end."""
+        """Send the waiting heads, if this takes only some seconds, and end."""
         for sender in self._senders:
             sender.close()
 
     @property
     def behind(self) -> bool:
-        """Whether an anchor lacks what it should have by now."""
+        """Say whether a head waits for an anchor that could not be reached."""
         return any(sender.behind for sender in self._senders)
 
     def states(self) -> list[AnchorState]:
-        """What each anchor holds. Raises Unavailable where others read them for long."""
+        """The state of each anchor. Raises Unavailable if other calls read them for too long."""
         if not self._reading.acquire(timeout=_READ_PATIENCE_S):
-            raise Unavailable("others verify the audit log just now; try again")
+            raise Unavailable("other calls verify the audit log at the moment; try again")
         try:
             return [sender.state() for sender in self._senders]
         finally:

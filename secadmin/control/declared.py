@@ -1,8 +1,8 @@
-"""Declared aggregates across queries: one query at a time, and of that only whole windows.
+"""Declared aggregates across queries: one query at a time, and only its whole windows.
 
-Two results over nearly the same tuples tell the few by which they differ. So a stream's declared
-aggregate is in one live query, and what that may have seen in part keeps the source's category
-(DESIGN, the one rule).
+Two results over nearly the same tuples reveal the few tuples in which they differ. So only one
+live query has a stream's declared aggregate. A window that this query may have seen only in part
+keeps the category `source` (DESIGN, the one rule).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from catalog.reach import lowered_streams
 from catalog.stored_form import from_stored
 
 _CLOCKS_APART_MS = 60_000
-"""The broker's clock, by which ingest knows what is from the future, may be ahead by so much."""
+"""How far the broker's clock may be ahead. By it, ingest refuses tuples from the future."""
 
 
 def require_alone(session: orm.Session, plans: Iterable[Plan]) -> None:
-    """Raise InvalidInput or Conflict where a declared aggregate would be in a second output."""
+    """Raise InvalidInput or Conflict if a second output would give a declared aggregate."""
     taken: set[int] = set()
     for plan in plans:
         streams = lowered_streams(plan)
@@ -37,7 +37,7 @@ def require_alone(session: orm.Session, plans: Iterable[Plan]) -> None:
             )
         taken |= streams
     if any(streams & taken for streams in map(lowered_streams, _live_plans(session, taken))):
-        # No word of the query that has it: the caller may not be meant to know that one.
+        # The message does not name the query that has it: the caller may not view it.
         raise Conflict(
             "the stream's declared aggregate is in use; ask the stream's owner, or compute "
             "something else"
@@ -45,7 +45,7 @@ def require_alone(session: orm.Session, plans: Iterable[Plan]) -> None:
 
 
 def streams_of(session: orm.Session, reached: Label) -> list[Object]:
-    """The streams whose aggregated category is among these."""
+    """The streams whose category `aggregated` is one of these."""
     found = (
         select(Object)
         .join(CategoryRow, CategoryRow.stream_id == Object.id)
@@ -59,9 +59,10 @@ def streams_of(session: orm.Session, reached: Label) -> list[Object]:
 def seen_from(
     session: orm.Session, plan: Plan, offsets: Mapping[str, Mapping[str, int]], now: datetime
 ) -> Plan:
-    """The plan of a query that is added now and sees labelled topics from these offsets on.
+    """The plan of a query that is added now and reads lab topics from these offsets.
 
-    What it missed came before, and is at most as far ahead of its arrival as the stream allows.
+    The query misses tuples that came earlier. Their event time is at most as far ahead of the clock
+    as the stream allows.
     """
 
     def seen(source: Source) -> Source:
@@ -78,7 +79,7 @@ def seen_from(
 
 
 def _live_plans(session: orm.Session, streams: Iterable[int]) -> Iterable[Plan]:
-    """The plans of live outputs that read any of the streams."""
+    """The plans of live outputs that read one of the streams."""
     rows = (
         select(OutputRow)
         .join(Object, Object.id == OutputRow.object_id)

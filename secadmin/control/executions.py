@@ -1,7 +1,7 @@
-"""Executions: what runs, one for each output of a query, by id; nothing here names an object.
+"""Executions: one for each output of a query. They have ids, and nothing here names an object.
 
-Who holds CHANGE SYSTEM can so stop what burdens the platform without seeing what it is, and who
-administers a stream can end the reading of it.
+So a user with CHANGE SYSTEM can stop a query that burdens the platform, without seeing which query
+it is. The administrator of a stream can stop the queries that read it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from secadmin.control.work import Caller, Work, reading, working
 
 @dataclass(frozen=True, slots=True)
 class ExecutionView:
-    """What one execution is and takes.
+    """One execution, and its use of the platform.
 
-    `sources` is how many places of its plan read something, `classes` how many delivery topics it
-    feeds, `slots` how many tasks run at once for it, which is the partitions that it reads.
+    `sources` is the number of reads in its plan. `classes` is the number of its delivery topics.
+    `slots` is the number of tasks that run at once, which is the number of partitions it reads.
     """
 
     id: int
@@ -60,7 +60,7 @@ class Reader:
 
 
 def list_executions(platform: Platform, caller: Caller) -> list[ExecutionView]:
-    """All executions, whoever may view them. Needs CHANGE SYSTEM."""
+    """All executions, also those that the caller may not view. Needs CHANGE SYSTEM."""
     with reading(platform, caller, "list executions", "system") as view:
         view.require_system(Permission.CHANGE_SYSTEM)
         session = view.session
@@ -86,7 +86,7 @@ def list_executions(platform: Platform, caller: Caller) -> list[ExecutionView]:
 
 
 def stop_execution(platform: Platform, caller: Caller, execution: int) -> list[int]:
-    """Stop the query that the execution belongs to; the ids of all that stopped with it.
+    """Stop the query of the execution. Gives the ids of all executions that stopped.
 
     Needs CHANGE SYSTEM.
     """
@@ -97,9 +97,10 @@ def stop_execution(platform: Platform, caller: Caller, execution: int) -> list[i
 
 
 def remove_execution(platform: Platform, caller: Caller, execution: int) -> list[int]:
-    """Remove the query that it belongs to; the ids of all that went with it. Needs CHANGE SYSTEM.
+    """Remove the query of the execution. Gives the ids of all executions that are removed.
 
-    Raises Conflict, with the ids of those that block it, while other queries read an output.
+    Needs CHANGE SYSTEM. Raises Conflict, with the ids of the executions that block it, while other
+    queries read an output.
     """
     with working(platform, caller, "remove execution", f"execution {execution}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
@@ -110,7 +111,7 @@ def remove_execution(platform: Platform, caller: Caller, execution: int) -> list
 
 
 def set_weak(platform: Platform, caller: Caller, execution: int, weak: bool) -> None:
-    """Turn weak semantics of its output on or off, without a right to view it.
+    """Turn weak semantics of the output on or off, without a right to view the output.
 
     Needs CHANGE SYSTEM.
     """
@@ -120,7 +121,7 @@ def set_weak(platform: Platform, caller: Caller, execution: int, weak: bool) -> 
 
 
 def readers_of_stream(platform: Platform, caller: Caller, stream: str) -> list[Reader]:
-    """The executions that read the stream itself, of whomever. Needs CHANGE PERM on it."""
+    """The executions of all users that read the stream itself. Needs CHANGE PERM on it."""
     with reading(platform, caller, "show readers", f"stream {stream}") as view:
         obj = view.find(ObjectKind.STREAM, stream)
         view.require(Permission.CHANGE_PERM, obj)
@@ -131,9 +132,9 @@ def readers_of_stream(platform: Platform, caller: Caller, stream: str) -> list[R
 
 
 def stop_readers(platform: Platform, caller: Caller, stream: str) -> list[int]:
-    """Stop the queries that read the stream; the ids of all that stopped with them.
+    """Stop the queries that read the stream. Gives the ids of all executions that stopped.
 
-    Their owners are told why, and go on to hold them. Needs CHANGE PERM on the stream.
+    The owners keep their queries and see the reason. Needs CHANGE PERM on the stream.
     """
     with working(platform, caller, "stop readers", f"stream {stream}") as work:
         obj = work.find(ObjectKind.STREAM, stream)
@@ -169,7 +170,7 @@ def _output(work: Work, execution: int) -> OutputRow:
 
 
 def _open_classes(session: orm.Session) -> dict[int, int]:
-    """How many delivery topics each output has now."""
+    """The number of delivery topics of each output."""
     counted = (
         select(DeliveryClass.output_id, func.count().label("open"))
         .where(DeliveryClass.opened_at.is_not(None), DeliveryClass.closed_at.is_(None))

@@ -1,7 +1,7 @@
-"""Topics that get results from now on, and those whose place they take.
+"""New topics of a subscription that get results, and the old topics that they replace.
 
-A grant that no difference class can show opens a whole class beside the old one. The subscriber
-reads both, until the new one is fed: so its rights grow without a pause.
+If a grant cannot be shown by a difference class, it opens a new whole class beside the old one. The
+subscriber reads both until the new class is fed. So its rights grow without a pause.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from secadmin.control.platform import Platform
 from secadmin.control.settlement import Settlement
 
 OVERLAP = timedelta(seconds=5)
-"""How far behind its topic a reader may be, and still miss nothing of one that leaves."""
+"""A reader may be this far behind in an old topic and still miss none of its records."""
 
 
 def note_fed(platform: Platform) -> None:
-    """Note since when topics are fed. Nothing is noted of an engine that is not seen alive."""
+    """Record since when topics are fed. Engines that are not known to be alive do not count."""
     unfed = select(AccessTopic.class_id).where(
         AccessTopic.fed_at.is_(None), AccessTopic.class_id.is_not(None)
     )
@@ -38,7 +38,7 @@ def note_fed(platform: Platform) -> None:
 
 
 def cut_replaced(platform: Platform) -> None:
-    """Take the topics that leave from subscriptions whose other topics are fed, fenced."""
+    """Withdraw old topics from subscriptions whose other topics are fed, and fence them."""
     with platform.catalog.read() as session:
         if session.scalar(select(Access.id).where(_replaced(platform.clock())).limit(1)) is None:
             return
@@ -52,8 +52,8 @@ def cut_replaced(platform: Platform) -> None:
 
 
 def _replaced(now: datetime) -> ColumnElement[bool]:
-    """The accesses with a topic that leaves, all others of which are fed since a while."""
-    # First those few that have such a topic: this is asked all the time.
+    """The accesses with an old topic whose other topics have been fed for long enough."""
+    # First the few accesses with an old topic, because this is asked very often.
     leaving = select(AccessTopic.access_id).where(AccessTopic.leaving.is_(True))
     other = aliased(AccessTopic)
     others = (other.access_id == Access.id, other.leaving.is_(False))

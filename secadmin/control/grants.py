@@ -20,7 +20,7 @@ from secadmin.control.work import Caller, Work, reading, working
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a grant added, and what it does beside that nobody may expect."""
+    """The permissions that a grant added, and warnings of unexpected effects."""
 
     added: list[Permission]
     warnings: list[str]
@@ -34,7 +34,7 @@ def grant(
     kind: ObjectKind,
     name: str,
 ) -> Granted:
-    """Grant the role permissions on an object; adds those that it did not hold before.
+    """Grant the role permissions on an object. Gives those that it did not hold before.
 
     Needs CHANGE PERM on the object. Each user that may SEND now gets a topic of its own. Raises
     Conflict where there is no room for the new senders or classes. Subscriptions that see more for
@@ -66,10 +66,10 @@ def revoke(
     kind: ObjectKind,
     name: str,
 ) -> list[Permission]:
-    """Take permissions from the role; returns those that it held.
+    """Revoke permissions of the role. Gives those that it held.
 
-    Needs CHANGE PERM on the object. When the call has returned, nothing more that the permission
-    opened arrives at anybody who held it only through this grant.
+    Needs CHANGE PERM on the object. Users that held a permission only by this grant get nothing
+    more by it after the call has returned.
     """
     with working(platform, caller, "revoke", _describe(permissions, role, kind, name)) as work:
         holder, obj = _prepare(work, role, permissions, kind, name)
@@ -118,7 +118,7 @@ def _warnings(work: Work, role: Role, permissions: Sequence[Permission], obj: Ob
 
 
 def _concerned(work: Work, role: Role, permissions: Sequence[Permission]) -> ColumnElement[bool]:
-    """The accesses that these permissions of the role can open or close."""
+    """The accesses that may change with these permissions of the role."""
     own = of_role(work.change, role.id)
     sends = Permission.SEND in permissions
     return or_(own, of_senders(work.change, role.id)) if sends else own

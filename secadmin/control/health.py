@@ -1,4 +1,4 @@
-"""Whether the platform is well, and for its administrators what is not."""
+"""The health of the platform, and for its administrators the list of problems."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FAILING = (FAILED, RESTARTING, STOPPED)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not well: of which object (or which engine), why, and since when."""
+    """A problem: the object or the engine that has it, the reason, and since when."""
 
     what: str
     reason: str
@@ -35,7 +35,7 @@ class Problem:
 
 
 class Health:
-    """Whether all is well, looked up once in a second at most: whoever is not logged in may ask."""
+    """Says whether all is well. It looks at most once a second, because anybody may ask."""
 
     def __init__(self, platform: Platform, seconds: Callable[[], float] = time.monotonic) -> None:
         self._platform = platform
@@ -45,7 +45,7 @@ class Health:
         self._well = False
 
     def is_well(self) -> bool:
-        """Whether there is no problem. Raises Unavailable."""
+        """Say whether there is no problem. Raises Unavailable."""
         with self._lock:
             if self._seconds() >= self._until:
                 with self._platform.catalog.read() as session:
@@ -55,14 +55,14 @@ class Health:
 
 
 def list_problems(platform: Platform, caller: Caller) -> list[Problem]:
-    """What is not well, of all objects. Needs CHANGE SYSTEM."""
+    """The problems of all objects. Needs CHANGE SYSTEM."""
     with reading(platform, caller, "show health", "system") as view:
         view.require_system(Permission.CHANGE_SYSTEM)
         return list(_problems(platform, view.session))
 
 
 def faults_of(session: Session, obj: Object) -> Mapping[str, str]:
-    """The object's topics that are not what the catalog says, each with the reason."""
+    """The object's topics that differ from the catalog, each with the reason."""
     own = select(TopicFault).where(TopicFault.topic.in_(topics_of(session, obj)))
     return {fault.topic: fault.reason for fault in session.scalars(own)}
 
@@ -71,9 +71,9 @@ def _problems(platform: Platform, session: Session) -> Iterator[Problem]:
     living = platform.pulse.living(session)
     for engine in all_engines(platform.query_engines):
         if engine not in living:
-            why = "it does not say that it is alive: look whether it runs"
+            why = "it has no heartbeat: check whether it runs"
             yield Problem(f"engine {engine}", why)
-    # Two engines may have found the same.
+    # Two engines may have found the same fault.
     faults = {f.topic: f for f in session.scalars(select(TopicFault).order_by(TopicFault.topic))}
     for fault in faults.values():
         yield Problem(_owner(session, fault.topic), f"{fault.topic}: {fault.reason}", fault.since)
@@ -107,7 +107,7 @@ def _queries(session: Session, living: Container[str]) -> Iterator[Problem]:
     )
     for name, output_id, running in session.execute(live):
         state = state_of_query(session, [output_id], running, living)
-        # What was stopped by a call is well.
+        # A query that a call has stopped is no problem.
         if state.message == NOT_ENDED or (running and state.state in _FAILING):
             yield Problem(f"query {name}", f"{state.state}: {state.message}", state.since)
 

@@ -1,10 +1,11 @@
-"""Which topics a subscription holds after a change, given those that it holds and its rights now.
+"""Decides which topics a subscription holds after a change, from its topics and its present rights.
 
-What is pure here decides alone: no call is taken for a growth or a loss by its name.
+Only these two values decide. It does not matter which call made the change.
 
-A subscription's topics are a *chain*: first a whole class, then differences, each beyond the
-clearance before it. So each result goes to one of them at most, and together they take what the
-last one's clearance covers. When rights shrink, a chain loses its end.
+A subscription's topics are a *chain*: first a whole class, then difference classes. Each difference
+class has the results that its own clearance covers and the clearance before it does not. So each
+result goes to at most one topic, and together the topics have what the last clearance covers. If
+rights shrink, the chain loses topics at its end.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from dataclasses import dataclass
 from catalog.delivery import Delivery
 
 MOST = 8
-"""A chain of so many topics is folded into one class by the next growth."""
+"""If a chain has so many topics, the next growth replaces it by one whole class."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
     """A topic that a subscription holds.
 
-    A closed one gets nothing more. A leaving one is held until those in its place are fed.
+    A closed topic gets nothing more. A leaving topic is held until the topics that replace it are
+    fed.
     """
 
     topic: str
@@ -33,7 +35,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What becomes of them: `cut` now, `leave` when the others are fed; `add` is a class to add.
+    """The change: `cut` these topics now, let these `leave` when the others are fed, `add` a class.
 
     All other topics stay.
     """
@@ -48,8 +50,8 @@ def next_step(
 ) -> Step:
     """The step to the topics that show exactly what `rights`, a whole class, cover.
 
-    A topic is cut iff it can hold a result that the rights do not cover. What is missing then comes
-    by a difference class where that may be (asked only if it matters), else by a whole class.
+    A topic is cut if and only if it can hold a result that the rights do not cover. If results are
+    missing then, a difference class brings them if that is allowed, and else a whole class.
     """
     kept = [each for each in held if not each.closed and each.delivery.within(rights)]
     cut = frozenset(each.topic for each in held if each not in kept)
@@ -61,9 +63,9 @@ def next_step(
 def _completed(
     kept: Sequence[Held], rights: Delivery, grows_by_difference: Callable[[], bool]
 ) -> tuple[Sequence[Held], Delivery | None]:
-    """The chain that stays, and what is added to it."""
+    """The chain that stays, and the class that is added to it."""
     staying = _chain([each for each in kept if not each.leaving], rights)
-    # What was about to leave is taken back where it serves: it is fed, and its reader is there.
+    # A leaving topic is kept if it is useful: it is fed, and its reader is there.
     for chain in (staying, _chain(kept, rights)):
         if chain and chain[-1].delivery.clearance == rights.clearance:
             return chain, None
@@ -74,7 +76,9 @@ def _completed(
 
 
 def _chain(held: Sequence[Held], rights: Delivery) -> Sequence[Held]:
-    """The chain among them, of the rights' semantics; of several, what shows more at its start."""
+    """The chain in these topics with the semantics of the rights. If there are several, the one
+    whose first topic shows more.
+    """
     left = [each for each in held if each.delivery.weak == rights.weak]
     chain: list[Held] = []
     while True:

@@ -1,4 +1,4 @@
-"""Looking at what is there and why: the catalog as one sees it, decisions, the audit log."""
+"""Calls that only look: the visible catalog, explanations of decisions, the audit log."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def explain(
     kind: ObjectKind,
     name: str,
 ) -> tuple[Decision, ...]:
-    """Why a user may or may not: each way in which it could hold the permission.
+    """Explain a decision: list each way in which the user could hold the permission.
 
-    About oneself, with the roles that are active, anyone may ask; about another user, with all of
-    its roles, holders of CHANGE SYSTEM.
+    A user may ask about itself, and its active roles count. To ask about another user needs CHANGE
+    SYSTEM, and all roles of that user count.
     """
     with reading(platform, caller, "explain", f"{permission} on {kind} {name}") as view:
         if user is None or user == caller.user_name:
@@ -61,7 +61,7 @@ def read_audit(platform: Platform, caller: Caller, after: int, limit: int) -> li
 
 
 def audit_head(platform: Platform, caller: Caller) -> Head:
-    """The audit log's head, to be kept elsewhere. Needs CHANGE SYSTEM."""
+    """The audit log's head, which the caller should keep elsewhere. Needs CHANGE SYSTEM."""
     with reading(platform, caller, "read audit head", "audit log") as view:
         view.require_system(Permission.CHANGE_SYSTEM)
         return head(view.session)
@@ -69,20 +69,20 @@ def audit_head(platform: Platform, caller: Caller) -> Head:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether the audit log is whole, and what it was compared with."""
+    """The result of a check of the audit log, and the heads that it was compared with."""
 
     report: AuditReport
     anchors: tuple[AnchorState, ...]
 
 
 def verify_audit(platform: Platform, caller: Caller, given: Head | None) -> Verification:
-    """Check the audit log's chain, and that each head that was kept is part of it.
+    """Check the audit log's chain, and check that each kept head is part of it.
 
-    `given` is one that the caller kept. Needs CHANGE SYSTEM.
+    `given` is a head that the caller kept. Needs CHANGE SYSTEM.
     """
     with reading(platform, caller, "verify audit", "audit log") as view:
         view.require_system(Permission.CHANGE_SYSTEM)
-    # Heads before entries: a head that is sent meanwhile is of an entry that is read, too.
+    # Heads are read first, so each head belongs to an entry that is read later.
     states = tuple(platform.anchors.states())
     kept = [state.kept for state in states]
     if given is not None:

@@ -44,7 +44,7 @@ def whoami(platform: Platform, caller: Caller) -> SessionView:
 
 
 def logout(platform: Platform, caller: Caller) -> None:
-    """End the session; its accesses end with it, fenced."""
+    """End the session and its accesses, and fence them."""
     with platform.catalog.change(caller.user_name) as change:
         own = sessions.authenticate(change.session, caller.token, change.now, allow_one_time=True)
         sessions.logout(change, own)
@@ -53,7 +53,7 @@ def logout(platform: Platform, caller: Caller) -> None:
 
 
 def deactivate_role(platform: Platform, caller: Caller, name: str) -> None:
-    """Deactivate a role in this session; the session's accesses that hold it end, fenced."""
+    """Deactivate a role in this session. The session's accesses with this role end, fenced."""
     with (
         carrying_out_first(platform) as undone,
         platform.catalog.change(caller.user_name) as change,
@@ -66,17 +66,17 @@ def deactivate_role(platform: Platform, caller: Caller, name: str) -> None:
 
 
 def change_password(platform: Platform, caller: Caller, old: str, new: str) -> None:
-    """Change the caller's password, which ends its other sessions, and their accesses, fenced."""
+    """Change the caller's password. Its other sessions and their accesses end, fenced."""
     ended = change_in_catalog(platform.catalog, platform.passwords, caller.token, old, new)
     end_leftover_accesses(platform)
-    # The upkeep may have ended them a moment earlier, and not have told Kafka yet.
+    # The upkeep may have ended them just before, without the change in Kafka.
     with platform.catalog.read() as session:
         undone = undone_topics(session, of_sessions(*ended))
     platform.alignment.align(undone)
 
 
 def end_expired(platform: Platform) -> None:
-    """End the sessions that are over, and their accesses, fenced."""
+    """End the sessions whose time is over, and their accesses, fenced."""
     with platform.catalog.read() as session:
         if not sessions.expired_sessions(session, platform.clock()):
             return
@@ -91,7 +91,7 @@ def end_expired(platform: Platform) -> None:
 
 
 def end_leftover_accesses(platform: Platform) -> None:
-    """End accesses whose session has ended, as a service that stopped in between leaves them."""
+    """End accesses whose session has ended. A service that crashed may leave them."""
     with platform.catalog.read() as session:
         if not sessions.ended_with_accesses(session):
             return

@@ -1,4 +1,4 @@
-"""Outputs: showing, and the semantics of their delivery."""
+"""Outputs: showing them, and the semantics of their delivery."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from secadmin.control.work import Caller, Work, reading, working
 
 @dataclass(frozen=True, slots=True)
 class OutputView:
-    """An output as it is shown; `query` is None for who may not view it.
+    """An output as a caller sees it. `query` is None if the caller may not view the query.
 
-    `execution` is the id of what runs for it.
+    `execution` is the id of the output's execution.
     """
 
     execution: int
@@ -30,7 +30,7 @@ class OutputView:
 
 
 def show_output(platform: Platform, caller: Caller, name: str) -> OutputView:
-    """An output's attributes and semantics, for who may view it."""
+    """An output's attributes and semantics, for a caller that may view the output."""
     with reading(platform, caller, "show output", f"output {name}") as view:
         obj = view.find(ObjectKind.OUTPUT, name)
         row = view.session.get_one(OutputRow, obj.id)
@@ -44,8 +44,8 @@ def show_output(platform: Platform, caller: Caller, name: str) -> OutputView:
 def set_weak(platform: Platform, caller: Caller, name: str, weak: bool) -> None:
     """Turn weak semantics (004 §3.2) on or off for one output. Needs CHANGE SYSTEM.
 
-    A class never changes what it holds: all of the output's classes are closed, fenced, and every
-    subscription moves to a new one.
+    The content of a class never changes. So all classes of the output are closed and fenced, and
+    every subscription moves to a new class.
     """
     with working(platform, caller, "set semantics", f"output {name}") as work:
         obj = work.find(ObjectKind.OUTPUT, name)
@@ -55,7 +55,7 @@ def set_weak(platform: Platform, caller: Caller, name: str, weak: bool) -> None:
 
 
 def turn(platform: Platform, work: Work, output: OutputRow, weak: bool) -> None:
-    """Turn weak semantics of the output on or off, whoever asks."""
+    """Turn weak semantics of the output on or off, without a check of rights."""
     work.detail["weak"] = weak
     if output.weak != weak:
         output.weak = weak

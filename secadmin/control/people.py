@@ -1,4 +1,4 @@
-"""Users and roles. All of it needs CHANGE SYSTEM."""
+"""Users and roles. All these calls need CHANGE SYSTEM."""
 
 from __future__ import annotations
 
@@ -54,16 +54,17 @@ def list_users(platform: Platform, caller: Caller) -> list[tuple[str, bool, list
 
 
 def add_user(platform: Platform, caller: Caller, name: str, password: str | None) -> str | None:
-    """Add a user. Without a password a one-time password is made and returned.
+    """Add a user. If no password is given, a one-time password is made and returned.
 
-    A password that somebody else chose is one-time too: the user changes it at the first login.
+    A given password is one-time too, because somebody else chose it: the user must change it at the
+    first login.
     """
     check_user_name(name)
     target = f"user {name}"
     with reading(platform, caller, "prepare user", target) as view:
         view.require_system(Permission.CHANGE_SYSTEM)
     one_time = None if password is not None else one_time_password()
-    # bcrypt takes its time, so it is not done while the catalog is locked.
+    # bcrypt is slow, so it runs before the catalog is locked.
     hashed = platform.passwords.hash(password or one_time or "")
     with working(platform, caller, "add user", target) as work:
         work.require_system(Permission.CHANGE_SYSTEM)
@@ -81,9 +82,10 @@ def add_user(platform: Platform, caller: Caller, name: str, password: str | None
 
 
 def set_locked(platform: Platform, caller: Caller, name: str, locked: bool) -> None:
-    """Lock a user, or unlock it, which restores nothing.
+    """Lock or unlock a user.
 
-    Locking ends the user's sessions and accesses and stops its queries.
+    Locking ends the user's sessions and accesses, and stops its queries. Unlocking does not bring
+    them back.
     """
     with working(platform, caller, "lock" if locked else "unlock", f"user {name}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
@@ -105,9 +107,9 @@ def set_locked(platform: Platform, caller: Caller, name: str, locked: bool) -> N
 
 
 def reset_password(platform: Platform, caller: Caller, name: str) -> str:
-    """Give a user a new one-time password, which is returned; it is changed at the next login.
+    """Give a user a new one-time password and return it. It must be changed at the next login.
 
-    The user's sessions end, and their accesses with them, fenced; kept accesses go on.
+    The user's sessions and their accesses end, fenced. Kept accesses stay.
     """
     target = f"user {name}"
     with reading(platform, caller, "prepare password", target) as view:
@@ -127,9 +129,9 @@ def reset_password(platform: Platform, caller: Caller, name: str) -> str:
 
 
 def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> list[str]:
-    """Let the user activate the role, from its next login on; returns warnings.
+    """Let the user activate the role from its next login on. Gives warnings.
 
-    Where the role may SEND, the user loses declared aggregates at once, fenced.
+    If the role may SEND, the user loses declared aggregates at once, fenced.
     """
     with working(platform, caller, "assign role", f"user {user}: {role}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
@@ -144,7 +146,7 @@ def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> lis
 
 
 def unassign_role(platform: Platform, caller: Caller, user: str, role: str) -> None:
-    """Take the role from the user: sessions lose it, accesses that hold it end, fenced."""
+    """Take the role from the user. Sessions lose it, and accesses with this role end, fenced."""
     with (
         carrying_out_first(platform) as undone,
         working(platform, caller, "unassign role", f"user {user}: {role}") as work,
@@ -190,7 +192,7 @@ def add_role(platform: Platform, caller: Caller, name: str) -> None:
 
 
 def remove_role(platform: Platform, caller: Caller, name: str) -> None:
-    """Remove a role with its grants: sessions lose it, accesses that hold it end, fenced."""
+    """Remove a role and its grants. Sessions lose it, and accesses with this role end, fenced."""
     with working(platform, caller, "remove role", f"role {name}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
         role = work.role(name)
@@ -206,9 +208,9 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
             work.session.execute(delete(table).where(column == role.id))
         work.session.flush()
         settle_senders(work, platform.limits)
-        # The accesses still name the role, and end because nobody is a member of it.
+        # The accesses still name the role. They end because the role has no members.
         work.settlement.settle(touched)
-        # Who could send by this role alone is shown declared aggregates again.
+        # Users that could send only by this role see declared aggregates again.
         for some in slices(members):
             work.settlement.settle(of_users(some))
         work.session.flush()
@@ -218,9 +220,9 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
 
 
 def add_seniority(platform: Platform, caller: Caller, senior: str, junior: str) -> list[str]:
-    """Let the senior role hold what the junior one holds; returns warnings.
+    """Let the senior role hold everything that the junior role holds. Gives warnings.
 
-    Where the junior role may SEND, members of the senior one lose declared aggregates, fenced.
+    If the junior role may SEND, members of the senior role lose declared aggregates, fenced.
     """
     with working(platform, caller, "add junior role", f"role {senior}: {junior}") as work:
         work.require_system(Permission.CHANGE_SYSTEM)
@@ -233,7 +235,7 @@ def add_seniority(platform: Platform, caller: Caller, senior: str, junior: str) 
 
 
 def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: str) -> None:
-    """Take the junior role's rights from the senior one again."""
+    """Take the junior role's rights from the senior role."""
     with (
         carrying_out_first(platform) as undone,
         working(platform, caller, "remove junior role", f"role {senior}: {junior}") as work,
@@ -248,5 +250,5 @@ def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: st
 
 
 def _below(work: Work, senior: Role) -> ColumnElement[bool]:
-    """The accesses that change with what is below the role."""
+    """The accesses that may change if the junior roles of the role change."""
     return or_(of_role(work.change, senior.id), of_senders(work.change, senior.id))

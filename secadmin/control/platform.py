@@ -1,4 +1,4 @@
-"""The parts that every operation works with, put together once at start-up."""
+"""The parts that every operation uses. They are put together once, at start-up."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from secadmin.kafka.reconcile import Taking
 
 
 class KafkaControl(TopicControl, Protocol):
-    """All that the service does with Kafka."""
+    """All work of the service in Kafka."""
 
     def create_stream_topics(self, stream: str, partitions: int) -> None:
-        """Create lab. and quarantine.<stream>; the data plane may use them as it needs."""
+        """Create lab.<stream> and quarantine.<stream>, and let SecFilter use them."""
 
     def create_output_topics(self, output: str) -> None:
         """Create lab.<output>, for queries over it."""
@@ -38,27 +38,27 @@ class KafkaControl(TopicControl, Protocol):
         """Create the SCRAM user and return its new random password."""
 
     def restore_leftovers(self) -> None:
-        """Put back what a service that was killed in the middle of a fence left changed."""
+        """Reset the settings that a service left changed when it was killed during a fence."""
 
     def reconcile(self, wanted: Callable[[], WantedState], taking: Taking) -> None:
-        """Take away what Kafka allows and the catalog does not; add what is missing.
+        """Delete the ACLs that the catalog does not want, and add the missing ones.
 
-        `taking` keeps what is to be fenced then, before anything is taken away.
+        Before anything is deleted, `taking` records the topics to be fenced.
         """
 
     def principals(self) -> frozenset[str]:
-        """All SCRAM users of the cluster that are not closed for good."""
+        """All SCRAM users of the cluster that are not closed."""
 
     def closed_principals(self) -> int:
-        """How many users the cluster holds that are closed for good and were not removed."""
+        """The number of users of the cluster that are closed and were not removed."""
 
     def delete_principal(self, name: str) -> None:
-        """Delete the SCRAM user's ACLs, and remove it or close it for good."""
+        """Delete the SCRAM user's ACLs, then remove or close the user."""
 
 
 @dataclass(frozen=True)
 class Platform:
-    """Catalog, Kafka and what aligns them; where the audit log's heads are kept.
+    """The parts of the service: catalog, Kafka, their alignment, the anchors of the audit log.
 
     `bootstrap` and `ca_pem` go to users. `pulse` says which engines are alive; there should be
     `query_engines` of those that run queries. A delivery class without a subscription is closed

@@ -1,4 +1,4 @@
-"""Standing queries: adding, starting, stopping, removing."""
+"""Queries: adding, starting, stopping and removing them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DAY_MS = 24 * 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class QueryDefinition:
-    """A query as it is asked for; `output` names the output of an SQL query."""
+    """The definition of a new query. `output` is the name of an SQL query's output."""
 
     name: str
     language: str
@@ -54,7 +54,7 @@ class QueryDefinition:
 
 @dataclass
 class VisibleRelations:
-    """Resolves names in a query text as the caller sees them; notes what was named.
+    """Resolves names in a query text for the caller, and notes the relations that were named.
 
     Needs VIEW OBJECT on a stream and its schema, SUBSCRIBE on an output (recursive, 004 §3.1).
     """
@@ -82,11 +82,11 @@ class VisibleRelations:
 
 
 def _require_aggregates(view: Reading, plans: Iterable[Plan]) -> None:
-    """Require READ AGGREGATE for what gives a declared aggregate, or reads what does.
+    """Require READ AGGREGATE for a query that gives a declared aggregate, or reads one.
 
-    Whoever may not see the aggregate could else keep it from all: it is in one query at a time, and
-    a query that others read is not removed. Raises Denied, which names no stream: that may be
-    hidden.
+    Only one query at a time has the aggregate, and a query that others read cannot be removed. So a
+    user that may not see the aggregate could otherwise keep it from all others. Raises Denied,
+    which names no stream, because the caller may not view the stream.
     """
     of = Reaches(view.session).of
     reached = combine(reach(plan, of) for plan in plans)
@@ -102,11 +102,11 @@ def _require_aggregates(view: Reading, plans: Iterable[Plan]) -> None:
 
 
 def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> dict[str, Schema]:
-    """Add a query and start it; returns its outputs with their schemas.
+    """Add a query and start it. Gives its outputs with their schemas.
 
-    Needs ADD QUERY, VIEW OBJECT on each stream and schema it names, SUBSCRIBE on each output it
-    reads. The caller owns the query and its outputs. Raises InvalidInput with its place, Conflict
-    where the engine is full.
+    Needs ADD QUERY, VIEW OBJECT on each stream that it reads and on its schema, and SUBSCRIBE on
+    each output that it reads. The caller owns the query and its outputs. Raises InvalidInput with a
+    position, and Conflict if the engines are full.
     """
     check_object_name(wanted.name)
     target = f"query {wanted.name}"
@@ -126,8 +126,8 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
     offsets = platform.kafka.end_offsets(sorted(topics))
     with working(platform, caller, "add query", target) as work:
         work.require_system(Permission.ADD_QUERY)
-        # What was seen a moment ago may be hidden or gone by now: it is all asked again. The text
-        # is not read again: it may be long, and while this goes on nobody else changes anything.
+        # A relation may be hidden or gone by now, so all rights are checked again. The text is not
+        # parsed again: it may be long, and no other call can change anything in the meantime.
         again = VisibleRelations(work)
         if {name: again.relation(name) for name in named} != named:
             raise InvalidInput("what the query reads has changed meanwhile; add it again")
@@ -140,7 +140,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
 def _parse(
     view: Reading, wanted: QueryDefinition
 ) -> tuple[dict[str, CheckedPlan], Mapping[str, Relation]]:
-    """The plans of its outputs, and the relations that it names."""
+    """The plans of the query's outputs, and the relations that the query names."""
     relations = VisibleRelations(view)
     if wanted.language == "sql":
         plans = {wanted.output or wanted.name: parse_sql(wanted.text, relations)}
@@ -196,7 +196,7 @@ def _store(
 
 
 def _assign(platform: Platform, work: Work, query: Object) -> None:
-    """Give the query's executions their engines. Raises Conflict where none has room."""
+    """Give the query's executions their engines. Raises Conflict if no engine has room."""
     outputs = [output.id for output in outputs_of(work, query)]
     rows = select(OutputRow).where(OutputRow.object_id.in_(outputs))
     slots = {row.object_id: row.slots for row in work.session.scalars(rows)}
@@ -219,11 +219,11 @@ def _new_object(
 
 
 def set_running(platform: Platform, caller: Caller, name: str, running: bool) -> None:
-    """Start or stop a query; a started one goes on where it stopped. Needs SET QUERY STATUS.
+    """Start or stop a query. A started query goes on where it stopped. Needs SET QUERY STATUS.
 
-    A query that was parked, because its engine died while it was alone, is tried again by a start.
+    A start also tries a parked query again.
 
-    Raises Conflict where the engine is full.
+    Raises Conflict if the engine is full.
     """
     action = "start query" if running else "stop query"
     with working(platform, caller, action, f"query {name}") as work:
@@ -237,13 +237,13 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
             require_room_to_run(platform.user_limits, work.session, query.owner_id, plans)
         if running and (not row.running or parked(work.session).keys() & set(outputs)):
             _assign(platform, work, query)
-        # A stop by others keeps its reason until the query is started.
+        # If somebody else stopped the query, the reason stays until the query is started.
         row.running, row.stopped_because = running, "" if running else row.stopped_because
         work.change.bump_generation()
 
 
 def remove_query(platform: Platform, caller: Caller, name: str) -> None:
-    """Remove a query with its outputs: subscriptions end, fenced. Needs CHANGE PERM on it."""
+    """Remove a query and its outputs. Subscriptions end, fenced. Needs CHANGE PERM on the query."""
     with working(platform, caller, "remove query", f"query {name}") as work:
         query = work.find(ObjectKind.QUERY, name)
         work.require(Permission.CHANGE_PERM, query)
@@ -251,9 +251,10 @@ def remove_query(platform: Platform, caller: Caller, name: str) -> None:
 
 
 def remove(platform: Platform, work: Work, query: Object) -> list[int]:
-    """Remove the query, whoever asks, with its outputs, whose ids are returned.
+    """Remove the query and its outputs, without a check of rights. Gives the outputs' ids.
 
-    Raises Conflict, with the ids of those that block it, while other queries read an output.
+    Raises Conflict, with the ids of the executions that block it, while other queries read an
+    output.
     """
     outputs = outputs_of(work, query)
     ids = [output.id for output in outputs]
@@ -271,9 +272,9 @@ def remove(platform: Platform, work: Work, query: Object) -> list[int]:
 
 
 def stop_for(work: Work, queries: Iterable[QueryRow], reason: str) -> list[int]:
-    """Stop queries of others, whoever asks; `reason` is shown to who may view them.
+    """Stop queries, without a check of rights. Users that may view them see `reason`.
 
-    Returns the ids of their outputs, those of queries that had been stopped before left out.
+    Gives the ids of their outputs. Queries that had already stopped are left out.
     """
     stopped: list[int] = []
     for row in queries:

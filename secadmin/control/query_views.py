@@ -1,4 +1,4 @@
-"""Standing queries as they are shown: to whom, how much."""
+"""Queries as callers see them. How much a caller sees depends on its rights."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from secadmin.control.work import Caller, Reading, reading
 
 @dataclass(frozen=True, slots=True)
 class QueryView:
-    """A query as it is shown; `state` and `message` are what is so, never with data.
+    """A query as a caller sees it. `state` and `message` never hold data.
 
-    It has been in that state `since`, where its engine has said so. How many tuples it `withheld`,
-    by kind, is told to holders of CHANGE SYSTEM alone, None to others.
+    `since` is the time since when it has this state, if its engine has reported it. `withheld` is
+    the number of withheld tuples by kind; it is None unless the caller holds CHANGE SYSTEM.
 
-    `text` is empty for who may not view all that it names, and `outputs` are those that may be
-    viewed.
+    `text` is empty if the caller may not view everything that the query names. `outputs` are those
+    that the caller may view.
     """
 
     name: str
@@ -51,14 +51,14 @@ def list_queries(platform: Platform, caller: Caller) -> list[QueryView]:
 
 
 def show_query(platform: Platform, caller: Caller, name: str) -> QueryView:
-    """One query, for who may view it."""
+    """One query, for a caller that may view it."""
     with reading(platform, caller, "show query", f"query {name}") as view:
         query = view.find(ObjectKind.QUERY, name)
         return _view(view, query, platform.pulse.living(view.session))
 
 
 def show_plans(platform: Platform, caller: Caller, name: str) -> dict[str, Plan]:
-    """The plans of a query's outputs, for who may view the query and all that it names."""
+    """The plans of a query's outputs. The caller must be allowed to view all that it names."""
     with reading(platform, caller, "show plan", f"query {name}") as view:
         query = view.find(ObjectKind.QUERY, name)
         plans = {
@@ -107,7 +107,7 @@ def _withheld(statuses: list[RunStatus]) -> dict[str, int]:
 
 
 def _may_see_counts(view: Reading) -> bool:
-    """What a run withholds tells of hidden tuples."""
+    """Say whether the caller may see the counts. They reveal something about hidden tuples."""
     system = view.authorizer.system()
     return view.authorizer.decide(view.subject, Permission.CHANGE_SYSTEM, system).allowed
 

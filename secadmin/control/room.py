@@ -1,4 +1,4 @@
-"""Whether a user still has room for what it asks for (`catalog.user_limits`)."""
+"""Checks that a user is within its limits (`catalog.user_limits`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from catalog.user_limits import UserLimits
 def require_room_to_run(
     limits: UserLimits, session: orm.Session, owner_id: int | None, plans: Iterable[Plan]
 ) -> None:
-    """Raise Conflict where one more running query, of these plans, would be too much for its owner.
+    """Raise Conflict if one more running query with these plans exceeds its owner's limits.
 
     Call it before the query counts as running.
     """
@@ -34,14 +34,14 @@ def require_room_to_run(
 
 
 def require_room_for_access(limits: UserLimits, session: orm.Session, user_id: int) -> None:
-    """Raise Conflict where the user has as many live accesses as it may."""
+    """Raise Conflict if the user already has as many live accesses as its limit allows."""
     live = select(func.count()).where(Access.user_id == user_id, Access.ended_at.is_(None))
     held = session.scalar(live) or 0
     _require("accesses", held, 1, limits.accesses, "end one first")
 
 
 def reads_of(plan: Plan) -> int:
-    """How many places of the plan read a stream or an output."""
+    """The number of places in the plan that read a stream or an output."""
     return len(source_nodes(plan))
 
 

@@ -42,7 +42,7 @@ def show_schema(platform: Platform, caller: Caller, name: str) -> Schema:
 
 
 def remove_schema(platform: Platform, caller: Caller, name: str) -> None:
-    """Remove a schema that no stream has any more. Needs CHANGE PERM on it."""
+    """Remove a schema that no stream uses any more. Needs CHANGE PERM on it."""
     with working(platform, caller, "remove schema", f"schema {name}") as work:
         obj = work.find(ObjectKind.SCHEMA, name)
         work.require(Permission.CHANGE_PERM, obj)

@@ -1,8 +1,8 @@
-"""Senders: who may SEND to a stream has a topic of its own there, and a right on no other.
+"""Senders: a user that may SEND to a stream has its own topic there, and no right on another one.
 
-Kafka does not bind the ids of producers to users. So where several write one topic, one can write
-in the name of another, and each learns how much the others send. A topic of its own is a sender's
-identity: its ACL says who it is, and ingest needs to trust nothing in a record.
+Kafka does not bind producer ids to users. If several users write one topic, a user can write in the
+name of another, and each learns how much the others send. So a sender's topic is its identity: the
+topic's ACL says who the sender is, and ingest does not need to trust anything in a record.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from secadmin.control.work import Work
 
 _NAME_BYTES = 8
 SHARED = "shared"
-"""In place of a user's name: the topic that all users of a stream write."""
+"""Used instead of a user's name for the topic that all users of a stream write."""
 
 
 def settle_senders(work: Work, limits: Limits) -> None:
-    """Give each user that may SEND by any role its topics; let others' be drained.
+    """Give its topics to each user that may SEND by any role, and let the topics of others drain.
 
-    Call it after a change of who may SEND, before accesses are settled. Who may send again later
-    gets another topic. Raises Conflict where there is no room for the new senders.
+    Call it after a change of the right to SEND, before accesses are settled. A user that may send
+    again later gets another topic. Raises Conflict if there is no room for the new senders.
     """
     session = work.session
     before = ingesting(session)
@@ -47,7 +47,7 @@ def settle_senders(work: Work, limits: Limits) -> None:
 
 
 def add_senders(work: Work, names: Mapping[tuple[int, int | None], str]) -> None:
-    """Add senders, each (stream, user or None) with the stream's name; their topics are made."""
+    """Add senders (stream, user or None), each with the stream's name, and make their topics."""
     for (stream, user), name in names.items():
         topic = in_topic(name, secrets.token_hex(_NAME_BYTES))
         row = SenderRow(stream_id=stream, user_id=user, topic=topic, state=SenderState.ACTIVE)
@@ -82,7 +82,7 @@ def _active(session: orm.Session) -> Collection[SenderRow]:
 
 
 def _take(row: SenderRow) -> None:
-    # Nothing was ever sent to a topic that was not there.
+    # A topic that was never made holds no records.
     row.state = SenderState.DRAINING if row.opened_at is not None else SenderState.GONE
 
 

@@ -1,4 +1,4 @@
-"""What the answer says where a change keeps senders from a declared aggregate."""
+"""Warnings for a change by which senders do not see a declared aggregate."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from secadmin.control.work import Work
 
 
 def warnings_about(work: Work, streams: Iterable[Object]) -> list[str]:
-    """A line a stream whose senders hold READ AGGREGATE in vain, also for the audit log.
+    """One warning for each stream with a sender whose READ AGGREGATE does not count.
 
-    It tells that there is such a user, not who. A stream that the caller may not view is not named.
+    The warnings also go to the audit log. They do not name the user. They do not name a stream that
+    the caller may not view.
     """
     streams = list(streams)
     if streams:

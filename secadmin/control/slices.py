@@ -1,4 +1,4 @@
-"""Long lists in parts that a database takes as the parameters of one statement."""
+"""Long lists in parts. A database takes only so many parameters in one statement."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ MOST = 5_000
 
 
 def slices(values: Sequence[_T], most: int | None = None) -> Iterator[Sequence[_T]]:
-    """The values in their order, at most so many at a time; `MOST` where it is not said."""
+    """The values in their order, in parts of at most `most` values."""
     step = most or MOST
     return (values[start : start + step] for start in range(0, len(values), step))

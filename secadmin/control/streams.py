@@ -1,4 +1,4 @@
-"""Source streams: adding, showing, removing."""
+"""Streams: adding, showing and removing them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from secadmin.control.sender_topics import add_senders, shown_senders
 from secadmin.control.settlement import of_objects
 from secadmin.control.work import Caller, Reading, Work, reading, working
 
-# Beyond about fifty partitions starting the tasks of a batch takes seconds on a small machine.
+# With more than about 50 partitions, a small machine needs seconds to start a batch's tasks.
 PARTITIONS_A_GROUP = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What an owner declares for READ AGGREGATE; see `DeclaredAggregate`."""
+    """The owner's declaration for READ AGGREGATE; see `DeclaredAggregate`."""
 
     window_ms: int
     keys: tuple[str, ...]
@@ -44,9 +44,9 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class StreamDefinition:
-    """A stream as it is asked for; durations in milliseconds, sizes in bytes.
+    """The definition of a new stream. Durations are in milliseconds, sizes in bytes.
 
-    Where it is `shared`, all users write one topic.
+    If it is `shared`, all users write one topic.
     """
 
     name: str
@@ -64,11 +64,11 @@ class StreamDefinition:
 
 @dataclass(frozen=True, slots=True)
 class StreamView:
-    """A stream as it is shown; `schema` is None for who may not view it.
+    """A stream as a caller sees it. `schema` is None if the caller may not view the schema.
 
-    `problems` are what is wrong with its topics. How many records were `refused` is told to who may
-    read its quarantine, None to others. `senders` (id, user, state) are told to who may change its
-    permissions, None to others.
+    `problems` are the faults of its topics. `refused` is the number of refused records; it is None
+    if the caller may not read the quarantine. `senders` (id, user, state) is None if the caller may
+    not change the stream's permissions.
     """
 
     schema: str | None
@@ -84,15 +84,15 @@ class StreamView:
 
 
 def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> None:
-    """Add a source stream with its topics.
+    """Add a stream with its topics.
 
-    Needs ADD STREAM and VIEW OBJECT on the schema; a public stream, whose tuples everybody may see,
-    needs CHANGE SYSTEM too. The stream gets a category of its own, one more for its declared
-    aggregate. Raises InvalidInput, Conflict (also where ingest is full), Unavailable.
+    Needs ADD STREAM, and VIEW OBJECT on the schema. A public stream, whose tuples everybody may
+    see, also needs CHANGE SYSTEM. The stream gets a category of its own, and one more for its
+    declared aggregate. Raises InvalidInput, Conflict (also if ingest is full), Unavailable.
     """
     check_object_name(wanted.name)
     target = f"stream {wanted.name}"
-    # Asked before Kafka is, so that nobody without the right makes a topic.
+    # The right is checked before Kafka is called, so that nobody makes a topic without it.
     with reading(platform, caller, "prepare stream", target) as view:
         _check(view, wanted)
         view.require_free(Namespace.RELATION, wanted.name)
@@ -130,7 +130,7 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
 
 
 def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
-    """A stream's definition, for who may view it."""
+    """A stream's definition, for a caller that may view it."""
     with reading(platform, caller, "show stream", f"stream {name}") as view:
         obj = view.find(ObjectKind.STREAM, name)
         row = view.session.get_one(StreamRow, obj.id)
@@ -150,7 +150,7 @@ def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
 
 
 def _senders(view: Reading, obj: Object) -> tuple[tuple[int, str, str], ...] | None:
-    """A sender must not learn who else there is."""
+    """The senders, or None, because a sender must not learn of other senders."""
     if not view.authorizer.decide(view.subject, Permission.CHANGE_PERM, obj).allowed:
         return None
     return tuple(shown_senders(view.session, obj.id))
@@ -230,13 +230,13 @@ def _check_declaration(wanted: StreamDefinition, declaration: Declaration, schem
         if schema.get(key) is None:
             raise InvalidInput(f"the declared key {key!r} is not an attribute of the schema")
     if len(set(declaration.keys)) != len(declaration.keys):
-        raise InvalidInput("a declared key stands twice")
+        raise InvalidInput("a declared key is there twice")
     if not set(declaration.functions) <= DECLARABLE_FUNCTIONS:
         raise InvalidInput(f"functions to declare are {', '.join(sorted(DECLARABLE_FUNCTIONS))}")
 
 
 def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema) -> Relation:
-    """The stream as queries see it, with its new categories. Their order is that of creation."""
+    """The stream as queries see it. Its new categories are in the order of their creation."""
     highest = work.session.scalar(select(func.max(CategoryRow.bit)))
     first = 0 if highest is None else highest + 1
     bits = {

@@ -1,4 +1,4 @@
-"""What Kafka allows and the catalog does not know of: how it is taken away."""
+"""ACLs that Kafka has and the catalog does not know: how they are deleted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from secadmin.kafka.access import PrincipalsOf
 from secadmin.kafka.acl import Acl, ForeignAcl, GroupAcl, TopicAcl, TransactionAcl
 from secadmin.kafka.reconcile import OF_NOBODY
 
-# Of a principal and of a topic of ours; Kafka lets others' be longer.
+# The longest names of the platform's principals and topics. Kafka allows longer names.
 _PRINCIPAL, _TOPIC = 64, 160
 # Of an object in the audit log.
 _NOTED = 200
@@ -23,16 +23,17 @@ _NOTED = 200
 
 @dataclass(frozen=True)
 class UnknownAcls:
-    """Keeps what reconciliation takes away: in the audit log, and as withdrawals to be fenced."""
+    """Records ACLs that reconciliation deletes: in the audit log, and as withdrawals."""
 
     catalog: Catalog
     lock: TopicLocks
 
     @contextmanager
     def hold(self, topics: Collection[str]) -> Iterator[None]:
-        """Hold the topics' locks: meanwhile nobody is let in, and no withdrawal is carried out.
+        """Hold the topics' locks. In the meantime nobody gets access, and no withdrawal runs.
 
-        In the order of their names, so that two who do this do not wait for each other.
+        The locks are taken in the order of their names, so that two callers never wait for each
+        other.
         """
         with ExitStack() as stack:
             for group in slices(sorted({topic[:_TOPIC] for topic in topics}), TOGETHER):
@@ -40,9 +41,9 @@ class UnknownAcls:
             yield
 
     def intend(self, unknown: Collection[Acl], fence: PrincipalsOf) -> None:
-        """Keep that these ACLs are taken away, and the topics to be fenced behind that.
+        """Record that these ACLs are deleted, and the topics to be fenced after that.
 
-        An ACL on groups or on transactions gives no right to data: it is not noted.
+        An ACL on groups or on transactions gives no right to data, so it is not recorded.
         """
         on_topics = [acl for acl in unknown if not isinstance(acl, GroupAcl | TransactionAcl)]
         if not on_topics:
@@ -65,5 +66,5 @@ def _place(acl: TopicAcl | ForeignAcl) -> str:
 
 
 def _storable(principal: str) -> str:
-    """The principal, if it can be one of ours; it is named for who looks, and its ACL is gone."""
+    """The principal, or None if it cannot be one of the platform's."""
     return principal if len(principal) <= _PRINCIPAL else OF_NOBODY

@@ -1,4 +1,4 @@
-"""What Kafka should allow, as the catalog has it."""
+"""The access that Kafka should allow, as the catalog says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from secadmin.control.settlement import SEND
 
 @dataclass(frozen=True, slots=True)
 class WantedState:
-    """Readers and writers are (principal, topic); `principals` those of all live accesses.
+    """`readers`, `writers`: pairs (principal, topic). `principals`: those of live accesses.
 
     Engines use the topics of streams, and those of outputs with their delivery classes, and no
     others.
@@ -29,7 +29,7 @@ class WantedState:
 
 
 def wanted_state(catalog: Catalog) -> WantedState:
-    """Read the state that Kafka should be in."""
+    """Read the wanted state of Kafka from the catalog."""
     with catalog.read() as session:
         live = Access.ended_at.is_(None)
         principals = frozenset(session.scalars(select(Access.principal).where(live)))
@@ -58,9 +58,9 @@ def _topics_of_all(session: orm.Session, kind: ObjectKind) -> frozenset[str]:
 
 
 def topics_of(session: orm.Session, obj: Object) -> list[str]:
-    """The topics that an object has besides those of its delivery classes.
+    """The topics of an object, without those of its delivery classes.
 
-    A stream's are also those of all its senders that are not deleted yet.
+    A stream's topics include those of all its senders that are not deleted yet.
     """
     if obj.kind == ObjectKind.STREAM:
         there = (SenderRow.stream_id == obj.id, SenderRow.removed_at.is_(None))

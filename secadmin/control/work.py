@@ -1,4 +1,4 @@
-"""One operation of one caller: its decisions, its change and its audit entry in one transaction."""
+"""One operation of one caller. Decisions, change and audit entry are in one transaction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from secadmin.control.wanted_access import topics_of
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: a session's token, checked anew in each transaction, and its user's name."""
+    """The caller: a session's token, which each transaction checks again, and the user's name."""
 
     token: str = field(repr=False)
     user_name: str
@@ -34,7 +34,7 @@ class Caller:
 
 @dataclass
 class Reading:
-    """What an operation sees of the catalog; its decisions and `detail` go to the audit log."""
+    """An operation's view of the catalog. Its decisions and `detail` go to the audit log."""
 
     session: orm.Session
     subject: Subject
@@ -42,13 +42,13 @@ class Reading:
     detail: dict[str, Any] = field(default_factory=dict)
 
     def require(self, permission: Permission, obj: Object) -> None:
-        """Decide, and note it. Raises Denied, or NotFound where `obj` is not to be seen."""
+        """Decide, and note the decision. Raises Denied, or NotFound if `obj` is invisible."""
         self.authorizer.require(self.subject, permission, obj)
 
     def require_sight(self, obj: Object, otherwise: str) -> None:
-        """Require VIEW OBJECT on what the caller did not name. Raises Denied, which names it not.
+        """Require VIEW OBJECT on an object that the caller did not name.
 
-        `otherwise` says what the caller lacks.
+        Raises Denied with the message `otherwise`, which must not name the object.
         """
         try:
             self.require(Permission.VIEW_OBJECT, obj)
@@ -56,7 +56,7 @@ class Reading:
             raise Denied(otherwise) from None
 
     def may_view(self, obj: Object) -> bool:
-        """Whether the caller may view the object."""
+        """Say whether the caller may view the object."""
         return self.authorizer.decide(self.subject, Permission.VIEW_OBJECT, obj).allowed
 
     def require_system(self, permission: Permission) -> None:
@@ -64,7 +64,7 @@ class Reading:
         self.require(permission, self.authorizer.system())
 
     def find(self, kind: ObjectKind, name: str) -> Object:
-        """The live object of that kind and name that the caller may view, else NotFound."""
+        """The live object of that kind and name. Raises NotFound if the caller may not view it."""
         if kind is ObjectKind.SYSTEM:
             if name != SYSTEM_NAME:
                 raise not_found(kind, name)
@@ -86,7 +86,7 @@ class Reading:
         return found
 
     def require_free(self, namespace: Namespace, name: str) -> None:
-        """Raise Conflict where an object, live or with topics that are not gone, has the name."""
+        """Raise Conflict if a live object, or one whose topics still exist, has the name."""
         taken = select(Object).where(
             Object.namespace == namespace, Object.name == name, Object.gone_at.is_(None)
         )
@@ -103,7 +103,7 @@ class Reading:
         return "try again in some seconds"
 
     def reasons(self) -> str:
-        """Why it was allowed, for the audit log."""
+        """The reasons why it was allowed, for the audit log."""
         return "; ".join(decision.reason for decision in self.authorizer.trail)
 
 
@@ -118,10 +118,10 @@ class Work(Reading):
 
 @contextmanager
 def working(platform: Platform, caller: Caller, action: str, target: str) -> Iterator[Work]:
-    """Do an operation: commit it with its audit entry, then bring Kafka in line.
+    """Run an operation: commit it with its audit entry, then change Kafka to match the catalog.
 
-    A refusal is noted in the audit log and nothing else happens. Raises Unavailable when the change
-    stands but Kafka could not be told yet.
+    A refusal goes to the audit log, and nothing else happens. Raises Unavailable if the change is
+    committed but Kafka could not be changed yet.
     """
     with (
         _noting_refusals(platform, caller, action, target) as trail,
@@ -143,7 +143,7 @@ def working(platform: Platform, caller: Caller, action: str, target: str) -> Ite
 
 @contextmanager
 def reading(platform: Platform, caller: Caller, action: str, target: str) -> Iterator[Reading]:
-    """Look at the catalog as the caller; the decision is noted in the audit log."""
+    """Read the catalog for the caller. The decision goes to the audit log."""
     with _noting_refusals(platform, caller, action, target) as trail:
         with platform.catalog.read() as session:
             login = authenticate(session, caller.token, platform.clock())
@@ -159,7 +159,7 @@ def reading(platform: Platform, caller: Caller, action: str, target: str) -> Ite
 def _noting_refusals(
     platform: Platform, caller: Caller, action: str, target: str
 ) -> Iterator[list[Authorizer]]:
-    """Note why it was refused; the caller's error may say less, the audit log says it all."""
+    """Note the reason of a refusal. The audit log has the full reason; the error may say less."""
     used: list[Authorizer] = []
     try:
         yield used

@@ -1,1 +1,1 @@
-"""What SecAdmin does in Kafka: topics, principals, ACLs and the fence behind a revocation."""
+"""SecAdmin's work in Kafka: topics, principals, ACLs, and the fence after a revocation."""

@@ -1,4 +1,4 @@
-"""Who may reach a topic: letting in, and taking away so that nothing more arrives."""
+"""Access to topics: giving it, and withdrawing it so that nothing more arrives."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from secadmin.kafka.fence import Fence
 from secadmin.kafka.topics import is_fenced_topic
 
 Lock = Callable[[str], AbstractContextManager[object]]
-"""Gives the lock of a topic, held across all SecAdmins while the block runs."""
+"""Gives the lock of a topic. It holds for all SecAdmin processes while the block runs."""
 
 PrincipalsOf = Mapping[str, Collection[str]]
-"""Principals, by the topic that they may reach or may not reach any more."""
+"""For each topic, the principals that get access to it or lose it."""
 
 
 class TopicAccess:
-    """Changes who may reach a topic, one change a topic at a time."""
+    """Changes the access to topics. A topic has one change at a time."""
 
     def __init__(self, acls: Acls, fence: Fence, lock: Lock) -> None:
         self._acls = acls
@@ -26,28 +26,29 @@ class TopicAccess:
         self._lock = lock
 
     def allow(self, topic: str, acls: Collection[Acl], still: Callable[[], bool]) -> None:
-        """Create these ACLs on the topic if, under the topic's lock, they are `still` wanted.
+        """Create these ACLs on the topic if `still` says, under the lock, that they are wanted.
 
-        A revocation that was decided meanwhile is thus either seen by `still`, or waits for the
-        lock and deletes what was created. Raises Unavailable.
+        A revocation may be decided in the meantime. Then either `still` sees it, or the revocation
+        waits for the lock and deletes the new ACLs. Raises Unavailable.
         """
         with self._lock(topic):
             if still():
                 self._acls.grant(acls)
 
     def withdraw(self, topic: str, principals: Collection[str]) -> None:
-        """As `withdraw_locked` of this topic, under its lock."""
+        """Take the topic's lock, and call `withdraw_locked` for this topic."""
         with self._lock(topic):
             self.withdraw_locked({topic: principals})
 
     def withdraw_locked(self, principals_of: PrincipalsOf) -> None:
-        """Take topics, whose locks the caller holds, from principals: nothing more reaches them.
+        """Withdraw topics from principals, so that nothing more reaches them.
 
-        Their ACLs on the topics are deleted at every broker; topics that subscribers read are then
-        fenced, also when there was no ACL left (an earlier call may have ended in between).
+        The caller holds the topics' locks. The principals' ACLs on the topics are deleted at every
+        broker. Then the topics that subscribers read are fenced. They are fenced also if no ACL was
+        left, because an earlier call may have ended between the two steps.
 
         Raises:
-            FenceNotProven: A fetch that was let in earlier may still wait. Repeat the call.
+            FenceNotProven: A fetch that was allowed earlier may still wait. Repeat the call.
             Unavailable: Kafka cannot be reached. Repeat the call.
         """
         self._fence.put_up(
@@ -56,13 +57,14 @@ class TopicAccess:
         )
 
     def restore_leftover_settings(self, topics: Collection[str]) -> frozenset[str]:
-        """At start-up: take back the setting of fences that a crash cut off; gives their topics.
+        """At start-up, reset the setting that a fence left when its process crashed.
 
-        Their withdrawals are not done: they have to be repeated. Raises Unavailable.
+        Gives the topics of these fences. Their withdrawals are not complete, so the caller must
+        repeat them. Raises Unavailable.
         """
         left = self._fence.shortened([topic for topic in topics if is_fenced_topic(topic)])
         for topic in sorted(left):
-            # Under the lock, so that the fence of another SecAdmin is not cut short.
+            # The lock is needed: another SecAdmin may be fencing the topic just now.
             with self._lock(topic):
                 self._fence.restore([topic])
         return left

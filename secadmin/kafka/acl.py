@@ -1,4 +1,4 @@
-"""ACLs as values. What the platform grants is literal, prefixes of a principal's own excepted."""
+"""ACLs as values. The platform grants literal names, and prefixes that belong to one principal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USER = "User:"
 
 
 class Operation(StrEnum):
-    """What an ACL of ours may allow. In Kafka each of the two implies DESCRIBE."""
+    """The operations that the platform's ACLs allow. In Kafka each of them implies DESCRIBE."""
 
     READ = "READ"
     WRITE = "WRITE"
@@ -52,7 +52,7 @@ class TransactionAcl:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ForeignAcl:
-    """An ACL of a form that the platform never grants; fields as Kafka names them."""
+    """An ACL of a form that the platform never grants. The fields have Kafka's names."""
 
     principal: str
     host: str
@@ -69,13 +69,13 @@ Acl = TopicAcl | GroupAcl | TransactionAcl | ForeignAcl
 def group_prefix(principal: str) -> str:
     """The prefix of the principal's consumer groups, and of the ids of its transactions.
 
-    Names of principals hold no dot, so no principal's prefix begins another's.
+    A principal's name has no dot, so no principal's prefix is the beginning of another's.
     """
     return f"{principal}."
 
 
 def read_acls(principal: str, topic: str) -> frozenset[Acl]:
-    """What a reader of the topic needs: READ on it and on its own groups."""
+    """The ACLs that a reader of the topic needs: READ on the topic and on its own groups."""
     return frozenset(
         {
             TopicAcl(principal, topic, Operation.READ),
@@ -85,12 +85,12 @@ def read_acls(principal: str, topic: str) -> frozenset[Acl]:
 
 
 def write_acls(principal: str, topic: str) -> frozenset[Acl]:
-    """What a writer of the topic needs; it covers idempotent producers (Kafka 3.0 and later)."""
+    """The ACLs that a writer of the topic needs, also with an idempotent producer (Kafka 3.0)."""
     return frozenset({TopicAcl(principal, topic, Operation.WRITE)})
 
 
 def send_acls(principal: str, topic: str) -> frozenset[Acl]:
-    """What a sender needs: to write its topic, also in transactions of its own."""
+    """The ACLs that a sender needs to write its topic, also in transactions of its own."""
     own = TransactionAcl(principal, group_prefix(principal))
     return write_acls(principal, topic) | {own}
 
@@ -147,7 +147,7 @@ class EngineAccounts:
 
 
 def to_binding(acl: Acl) -> AclBinding:
-    """The ACL as the client library wants it."""
+    """The ACL as an object of the client library."""
     if isinstance(acl, TopicAcl):
         place = (ResourceType.TOPIC, acl.topic, ResourcePatternType.LITERAL)
         right = (AclOperation[acl.operation], AclPermissionType.ALLOW)
@@ -172,7 +172,7 @@ def to_binding(acl: Acl) -> AclBinding:
 
 
 def from_binding(binding: AclBinding) -> Acl:
-    """The value of what Kafka lists. A ForeignAcl keeps its principal as Kafka writes it."""
+    """The value of an ACL that Kafka lists. A ForeignAcl keeps the principal as Kafka writes it."""
     operation = AclOperation(binding.operation).name
     candidates: list[Acl] = []
     if binding.principal.startswith(USER):
@@ -182,8 +182,8 @@ def from_binding(binding: AclBinding) -> Acl:
         if operation in Operation.__members__:
             candidates.append(TopicAcl(principal, binding.name, Operation[operation]))
     for acl in candidates:
-        # One comparison covers every field: whatever differs is foreign. So is `*`, which Kafka
-        # reads as every topic.
+        # One comparison covers every field: an ACL that differs in any field is foreign. The name
+        # `*` is foreign too, because Kafka reads it as every topic.
         if binding.name != "*" and to_binding(acl) == binding:
             return acl
     return ForeignAcl(

@@ -1,4 +1,4 @@
-"""A filter of ACLs as a value: what is None, or ANY, matches everything."""
+"""A filter of ACLs as a value. A field that is None or ANY matches everything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 
 @dataclass(frozen=True, slots=True)
 class ListedAcl:
-    """An ACL on a resource as a broker lists it, with the protocol's numbers."""
+    """An ACL on a resource as a broker lists it. Operation and permission are Kafka's numbers."""
 
     principal: str | None
     host: str | None
@@ -27,7 +27,7 @@ class ListedAcl:
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """Matches ACLs; `principal` is as Kafka writes it (`User:name`)."""
+    """Matches ACLs. `principal` has Kafka's form (`User:name`)."""
 
     resource: ResourceType = ResourceType.ANY
     name: str | None = None
@@ -55,7 +55,7 @@ class AclFilter:
         return AclFilter(self.resource, self.name, self.pattern)
 
     def accepts(self, acl: ListedAcl) -> bool:
-        """Whether an ACL on a resource that matches does so itself."""
+        """Say whether an ACL matches, given that its resource matches."""
         return (
             self.principal in (None, acl.principal)
             and self.host in (None, acl.host)
@@ -64,7 +64,7 @@ class AclFilter:
         )
 
     def for_client(self) -> AclBindingFilter:
-        """The filter as the client library wants it; its annotations do not know of None."""
+        """The filter as an object of the client library, whose annotations do not allow None."""
         texts: tuple[Any, Any, Any] = (self.name, self.principal, self.host)
         name, principal, host = texts
         return AclBindingFilter(

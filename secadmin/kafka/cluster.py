@@ -1,4 +1,4 @@
-"""The cluster as the control service uses it: topics, principals, ACLs and fence in one object."""
+"""The cluster, as the control service uses it: topics, principals, ACLs and fence together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from secadmin.kafka.topics import DAY_MS, Topics, TopicSpec
 from secadmin.kafka.wire.connections import BrokerConnections
 
 LABELLED_RETENTION_MS = 7 * DAY_MS
-"""How long a stopped query may stay stopped without missing tuples."""
+"""A query may be stopped for this long without missing tuples."""
 QUARANTINE_RETENTION_MS = 30 * DAY_MS
 
 
@@ -50,7 +50,7 @@ class WantedAccess(Protocol):
 
 
 class Cluster:
-    """All that the service does in Kafka. Safe to share between threads."""
+    """All work of the service in Kafka. Threads may share it."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class Cluster:
         lock: Lock,
         limits: UserLimits = UserLimits(),  # noqa: B008 - a frozen value
     ) -> None:
-        """Connect as SecAdmin. `lock` gives a topic's lock, for reconciliation alone.
+        """Connect as SecAdmin. `lock` gives a topic's lock; only reconciliation uses it.
 
-        Raises Unavailable while Kafka is away.
+        Raises Unavailable if Kafka cannot be reached.
         """
         self._admins = AdminClients.open(settings)
         check_connection(self._admins)
@@ -85,7 +85,7 @@ class Cluster:
         self.head_topic = HeadTopic(settings, self._topics, self._principals, self._acls)
 
     def close(self) -> None:
-        """Give connections back."""
+        """Close the connections."""
         self._writer.close()
         self._connections.close()
 
@@ -119,33 +119,33 @@ class Cluster:
         self._topics.delete(topics)
 
     def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
-        """The offsets that the next record of each partition will get."""
+        """By topic and partition, the offset that the next record will get."""
         found = self._topics.end_offsets(topics)
         return {topic: {str(p): end for p, end in ends.items()} for topic, ends in found.items()}
 
     def create_principal(self, name: str) -> str:
-        """Create the SCRAM user, bound to the rates, and return its new random password."""
-        # In this order, so that whatever fails leaves a user that the upkeep finds and deletes.
+        """Create the SCRAM user with its quotas, and return its new random password."""
+        # In this order: if the second step fails, the upkeep finds the user and deletes it.
         secret = self._principals.create(name).password
         self._quotas.give(name)
         return secret
 
     def principals(self) -> frozenset[str]:
-        """All SCRAM users that are not closed for good."""
+        """All SCRAM users that are not closed."""
         return self._principals.list_names()
 
     def closed_principals(self) -> int:
-        """How many users are closed for good and cannot be removed."""
+        """The number of users that are closed and cannot be removed."""
         return self._principals.count_closed()
 
     def delete_principal(self, name: str) -> None:
-        """Delete all ACLs and quotas of the SCRAM user, then remove it or close it for good."""
+        """Delete all ACLs and quotas of the SCRAM user, then remove or close the user."""
         self._acls.delete_of_principal(name)
         self._quotas.take_back(name)
         self._principals.delete(name)
 
     def allow_read(self, principals_of: PrincipalsOf) -> None:
-        """Let the principals read the topics, each with groups of its own prefix."""
+        """Let the principals read the topics. Each may use groups with its own prefix."""
         self._acls.grant(_each(read_acls, principals_of))
 
     def allow_write(self, principals_of: PrincipalsOf) -> None:
@@ -153,22 +153,22 @@ class Cluster:
         self._acls.grant(_each(send_acls, principals_of))
 
     def withdraw(self, principals_of: PrincipalsOf) -> None:
-        """Take topics, whose locks the caller holds, away; as `TopicAccess.withdraw_locked`."""
+        """See `TopicAccess.withdraw_locked`. The caller holds the topics' locks."""
         self._access.withdraw_locked(principals_of)
 
     def restore_leftovers(self) -> None:
-        """Put back what a service that was killed in the middle of a fence left changed."""
+        """Reset the settings that a service left changed when it was killed during a fence."""
         self._access.restore_leftover_settings(self._topics.list_names())
 
     def reconcile(self, wanted: Callable[[], WantedAccess], taking: Taking) -> None:
-        """Take away what Kafka allows and the catalog does not; add what is missing.
+        """Delete the ACLs that the catalog does not want, and add the missing ones.
 
-        `wanted` reads the catalog anew at each call; `taking` keeps what is to be fenced then.
+        Each call of `wanted` reads the catalog again. `taking` records the topics to be fenced.
         """
 
         def acls() -> frozenset[TopicAcl]:
             now = wanted()
-            # Listed after Kafka's ACLs: those of a topic made meanwhile must not look unwanted.
+            # Listed after Kafka's ACLs. Else the ACLs of a new topic could look unwanted.
             existing = self._topics.list_names()
             found: set[Acl] = set()
             for principal, topic in now.readers:

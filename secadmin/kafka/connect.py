@@ -1,4 +1,4 @@
-"""Clients of the cluster as SecAdmin, and Kafka's failures as errors that say what to do."""
+"""Kafka clients under SecAdmin's account. A failure of Kafka becomes an error with its remedy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOPICS_KNOWN_MS = 3_000
 _T = TypeVar("_T")
 
 _QUIET: dict[str, Any] = {
-    # Failures reach the caller as errors; the library's own lines on stderr would only repeat them.
+    # The caller gets failures as errors. The library's own lines on stderr would only repeat them.
     "log_level": 0,
     "socket.timeout.ms": int(REQUEST_TIMEOUT_S * 1000),
     "reconnect.backoff.ms": 20,
@@ -35,10 +35,10 @@ _RIGHT_CODES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AdminClients:
-    """Long-lived administrative clients, logged in as SecAdmin; they connect in the background.
+    """Long-lived administrative clients under SecAdmin's account. They connect in the background.
 
-    They are three because a broker takes up one request of a connection at a time, and a change
-    takes it tens of milliseconds: what only reads would wait behind it.
+    There are three. A broker handles one request of a connection at a time, and a change takes
+    tens of milliseconds. On one connection, requests that only read would wait for changes.
     """
 
     reads: AdminClient
@@ -47,31 +47,31 @@ class AdminClients:
 
     @classmethod
     def open(cls, settings: KafkaSettings) -> AdminClients:
-        """Clients of the cluster. Raises OSError when SecAdmin's password file cannot be read."""
+        """Make the clients. Raises OSError if SecAdmin's password file cannot be read."""
         config = _QUIET | settings.client_config(settings.secadmin)
         return cls(*(AdminClient(config) for _ in range(3)))
 
 
 def fence_producer(settings: KafkaSettings) -> Producer:
-    """The producer of fence records: every record for itself, acknowledged by all replicas."""
+    """The producer of fence records. It sends each record at once, and waits for all replicas."""
     own = {
         "acks": "all",
         "linger.ms": 0,
         "message.timeout.ms": int(REQUEST_TIMEOUT_S * 1000),
-        # A topic that was deleted and made anew is to be known again while its fence is tried.
+        # If a topic is deleted and created again, the fence must find it within its time limit.
         "topic.metadata.refresh.interval.ms": _TOPICS_KNOWN_MS,
     }
     return Producer(_QUIET | own | settings.client_config(settings.secadmin))
 
 
 def head_producer(settings: KafkaSettings) -> Producer:
-    """The producer of the audit log's heads, under their own account."""
+    """The producer of the audit log's heads. It has an account of its own."""
     own = {"acks": "all", "linger.ms": 0, "message.timeout.ms": int(REQUEST_TIMEOUT_S * 1000)}
     return Producer(_QUIET | own | settings.client_config(settings.audit))
 
 
 def head_consumer(settings: KafkaSettings) -> Consumer:
-    """A consumer of the audit log's heads: as SecAdmin, without a group's offsets."""
+    """A consumer of the audit log's heads, under SecAdmin's account, without group offsets."""
     own = {
         "group.id": "secadmin-audit",
         "enable.auto.commit": False,
@@ -82,12 +82,12 @@ def head_consumer(settings: KafkaSettings) -> Consumer:
 
 
 def check_connection(admins: AdminClients) -> None:
-    """Return if the cluster answers within `REQUEST_TIMEOUT_S`. Raises Unavailable otherwise."""
+    """Check that the cluster answers within `REQUEST_TIMEOUT_S`. Raises Unavailable if not."""
     finished(admins.reads.describe_cluster(request_timeout=REQUEST_TIMEOUT_S), "reach Kafka")
 
 
 def finished(future: Future[_T], purpose: str) -> _T:
-    """The result of an administrative request that was to do `purpose` ("create the topic x").
+    """The result of an administrative request. `purpose` says its aim ("create the topic x").
 
     Raises:
         Unavailable: Kafka refused or did not answer within `REQUEST_TIMEOUT_S` (one second more).
@@ -101,12 +101,12 @@ def finished(future: Future[_T], purpose: str) -> _T:
 
 
 def all_finished(futures: Iterable[Future[_T]], purpose: str) -> list[_T]:
-    """The results of several requests, in order. Raises Unavailable for the first that failed."""
+    """The results of several requests, in order. Raises Unavailable for the first failure."""
     return [finished(future, purpose) for future in futures]
 
 
 def failure_of(future: Future[Any], purpose: str, *harmless: int) -> Unavailable | None:
-    """Why a request failed, once it has ended; None if it did not, or with a `harmless` code."""
+    """Wait for a request. Gives its failure, or None if it has none or a `harmless` code."""
     try:
         future.result(REQUEST_TIMEOUT_S + 1)
     except KafkaException as error:
@@ -117,12 +117,12 @@ def failure_of(future: Future[Any], purpose: str, *harmless: int) -> Unavailable
 
 
 def error_code(error: KafkaException) -> int:
-    """Kafka's code of the failure, to compare with the constants of KafkaError."""
+    """Kafka's code of the failure. The constants of KafkaError have the codes."""
     return int(_kafka_error(error).code())
 
 
 def unavailable(error: KafkaException, purpose: str) -> Unavailable:
-    """The error to raise for a failure of the client library; never holds data or a secret."""
+    """The error to raise for a failure of the client library. It has no data and no secret."""
     code = error_code(error)
     if code in _LOGIN_CODES:
         reason = "Kafka refused SecAdmin's login: check its password file in the settings"

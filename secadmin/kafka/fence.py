@@ -1,25 +1,27 @@
-"""The fence: once it stands, no fetch that was let in earlier gets anything written later.
+"""The fence. After it, no fetch that was allowed earlier gets a record that is written later.
 
-Kafka checks a fetch when it comes in. One that is parked at the broker is answered later without
-another check, so it outlives the deletion of its ACL. A parked fetch whose offset lies in an older
-segment than the log's end is answered at once, with what lies before the roll; the client's next
-fetch is refused. So the fence rolls the log, and proves it:
+Kafka checks the rights of a fetch only when the fetch arrives. A fetch that is parked at the broker
+gets its answer later without another check, so it outlives the deletion of its ACL. But the broker
+answers a parked fetch at once if its offset is in an older segment than the log's end. That answer
+has only records from before the roll, and the client's next fetch is refused. So the fence rolls
+the log, and proves that the log has rolled:
 
 1. The ACLs are deleted.
-2. A first fence record is written. It got its offset after the ACL was gone, so no fetch that was
-   let in before asks for a later one. Meanwhile `segment.ms` is set to 100: a record that is newer
-   than the segment's first by more than that begins another. (With 1 ms nearly every tuple would,
-   too.) Were it set before, the first record would roll the log for nothing.
-3. A fetch of our own for exactly that record is parked at each live replica. It is the hardest of
-   all fetches to release, and it stands behind all others that wait.
-4. Further fence records are written, at least one, until our own fetches have come back: then the
-   log's end lies in a newer segment than the first fence record, at each replica, and so than all
-   that an earlier fetch can have asked for.
-5. The setting is taken back.
+2. A first fence record is written. It gets its offset after the ACL is gone, so no fetch that was
+   allowed earlier asks for a later offset. At the same time `segment.ms` is set to 100. Then a
+   record begins a new segment if it is more than 100 ms newer than the first record of the current
+   one. (With 1 ms, nearly every tuple would begin a segment.) The setting comes no earlier, because
+   then the first fence record itself would roll the log, to no use.
+3. A fetch of our own for exactly that record is parked at each live replica. No other fetch is
+   harder to release, and it is behind all other fetches that wait.
+4. At least one more fence record is written, until our own fetches have come back. Then at each
+   replica the log's end is in a newer segment than the first fence record. So it is also in a newer
+   segment than every offset of an earlier fetch.
+5. The setting is reset.
 
-An empty segment does not roll, and followers learn of the end of the log one fetch late: that is
-why there are two records at least. The further ones are stamped ahead of the clock and of the
-newest record, because rolling goes by the time of records.
+There are at least two records because an empty segment does not roll, and because followers learn
+the end of the log one fetch late. Rolling depends on the time of records. So the later fence
+records have a time ahead of the clock and ahead of the newest record.
 """
 
 from __future__ import annotations
@@ -43,12 +45,12 @@ from secadmin.kafka.wire.connection import BrokerAddress
 from secadmin.kafka.wire.connections import BrokerConnections
 from secadmin.kafka.wire.parked_fetch import FetchPlace, ParkedFetch, ping
 
-# Of a further fence record before what is newest: enough to begin a segment.
+# How far the time of a later fence record is ahead of the newest time. It begins a segment.
 _AHEAD_MS = ROLL_MS + 10
 
 
 class FenceNotProven(Unavailable):
-    """A fetch that was let in earlier may still be waiting; nothing may be written there."""
+    """A fetch that was allowed earlier may still wait. So nothing may be written to the topics."""
 
     title = "Fence not proven"
 
@@ -61,7 +63,7 @@ class FenceNotProven(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class FenceLimits:
-    """How long to try, in seconds: in all, for each further fence record, between attempts."""
+    """Time limits in seconds: in all, for each later fence record, and between attempts."""
 
     total_s: float = 10.0
     record_s: float = 0.05
@@ -69,10 +71,10 @@ class FenceLimits:
 
 
 class Fence:
-    """Puts up fences, of several topics in one go; threads may fence different topics.
+    """Fences topics, several in one call. Threads may fence different topics at the same time.
 
-    Two callers must not fence one topic at the same time: the first to finish would take the
-    setting away from the other. Who calls holds the topic's lock.
+    Two callers must not fence one topic at the same time: the first to finish would reset the
+    setting that the other still needs. So the caller holds the topic's lock.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class Fence:
         clock: Callable[[], float] = time.time,
         limits: FenceLimits | None = None,
     ) -> None:
-        """`clock` gives seconds since 1970; it stamps records, and no limit depends on it."""
+        """`clock` gives seconds since 1970. Fence records get it; no time limit depends on it."""
         self._admins = admins
         self._topics = topics
         self._writer = writer
@@ -94,22 +96,22 @@ class Fence:
         self._setting = SegmentSetting(admins)
 
     def put_up(self, topics: Collection[str], take_away: Callable[[], object]) -> None:
-        """Run `take_away`, which deletes ACLs at every broker; then fence the topics that exist.
+        """Run `take_away`, which deletes ACLs at every broker. Then fence the topics that exist.
 
         Raises:
-            FenceNotProven: Not all own fetches came back within the limits. It holds for all of the
-                topics, of which some may be fenced.
-            Unavailable: Kafka cannot be reached, or the setting could not be taken back.
+            FenceNotProven: Not all own fetches came back within the limits. The error names all the
+                topics, though some of them may be fenced.
+            Unavailable: Kafka cannot be reached, or the setting could not be reset.
         """
         take_away()
-        # Whether a topic is there is what holds once the ACLs are gone.
+        # Only now it counts whether a topic exists, because the ACLs are gone.
         there = self._topics.describe(topics).keys()
         if not there:
             return
         try:
             self._prove(there)
         except FenceNotProven:
-            # That it is not proven must be known, whatever else fails; the next fence restores.
+            # The caller must learn this error. If the reset fails, the next fence resets.
             with suppress(Unavailable):
                 self._setting.restore(there)
             raise
@@ -119,11 +121,11 @@ class Fence:
         self._setting.restore(there)
 
     def shortened(self, topics: Collection[str]) -> frozenset[str]:
-        """Topics that a fence left with its setting, because the process ended within it."""
+        """The topics that still have a fence's setting because its process ended too early."""
         return self._setting.shortened(topics)
 
     def restore(self, topics: Collection[str]) -> None:
-        """Take back the setting of fences that were never finished. Raises Unavailable."""
+        """Reset the setting that unfinished fences left. Raises Unavailable."""
         self._setting.restore(topics)
 
     def _prove(self, topics: Collection[str]) -> None:
@@ -135,7 +137,7 @@ class Fence:
             except FenceNotProven:
                 raise
             except (OSError, ValueError, Unavailable) as error:
-                # A leader moved, a connection broke: begin anew, with fetches for new records.
+                # A leader moved or a connection broke. Begin again, with fetches for new records.
                 if time.monotonic() > deadline:
                     raise FenceNotProven(topics, str(error)) from None
                 time.sleep(self._limits.pause_s)
@@ -143,7 +145,7 @@ class Fence:
     def _attempt(self, topics: Collection[str], deadline: float) -> None:
         replicas = self._replicas(topics)
         with ExitStack() as stack:
-            # Three requests of this thread take about as long as a change of settings.
+            # In parallel: a change of settings takes as long as three requests of this thread.
             meanwhile = stack.enter_context(ThreadPoolExecutor(1))
             shortening = meanwhile.submit(self._setting.shorten, topics)
             first = self._write(replicas, ahead_ms=0)
@@ -153,8 +155,8 @@ class Fence:
                 for address in addresses:
                     connection = stack.enter_context(self._connections.lent(address))
                     parked.append(ParkedFetch(connection, place))
-            # Requests wait in one line at a broker: when it has answered a later one, it has taken
-            # up our fetches.
+            # A broker has one queue of requests. When it has answered a later request, it has begun
+            # with our fetches.
             for address in {address for addresses in replicas.values() for address in addresses}:
                 ping(stack.enter_context(self._connections.lent(address)))
             shortening.result()
@@ -169,7 +171,7 @@ class Fence:
         return [fetch for fetch in parked if not fetch.came_back(until - time.monotonic())]
 
     def _replicas(self, topics: Collection[str]) -> dict[Partition, list[BrokerAddress]]:
-        """By partition, the live brokers that hold it: a client may fetch from any of them."""
+        """By partition, its live replicas. A client may fetch from any of them."""
         descriptions = self._topics.describe(topics)
         if missing := set(topics) - descriptions.keys():
             raise Unavailable(f"Kafka does not serve the topic {min(missing)}")
@@ -181,13 +183,13 @@ class Fence:
         }
 
     def _write(self, partitions: Collection[Partition], ahead_ms: int) -> dict[Partition, int]:
-        """Write a fence record to each partition, so far ahead; the offsets by partition."""
+        """Write a fence record to each partition, `ahead_ms` ahead. Gives offsets by partition."""
         newest = self._newest(partitions)
         now = int(self._clock() * 1000)
         return self._writer.write({at: max(now, newest[at]) + ahead_ms for at in partitions})
 
     def _newest(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """The largest timestamp in each partition, in ms; -1 in an empty one."""
+        """The largest timestamp in each partition in ms, or -1 if the partition is empty."""
         by_time: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
         request = {TopicPartition(*partition): by_time for partition in partitions}
         futures = self._admins.reads.list_offsets(request, request_timeout=REQUEST_TIMEOUT_S)
@@ -203,6 +205,6 @@ def _addresses(
 ) -> list[BrokerAddress]:
     if partition.leader is None or partition.leader.id not in brokers:
         raise Unavailable(f"partition {partition.id} has no leader")
-    # Who is not listed as alive is taken for dead, and its connections for closed; a broker that
-    # has lost its controllers, but neither the leader nor its clients, is left out (README).
+    # A broker that is not listed as alive counts as dead, and its connections as closed. This is
+    # not true for a broker that has lost only its controllers; README names this limit.
     return [brokers[node.id] for node in partition.replicas if node.id in brokers]

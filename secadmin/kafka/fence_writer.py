@@ -1,4 +1,4 @@
-"""Writing fence records: no key, no value, the header `fence`."""
+"""Writes fence records. A fence record has no key, no value, and the header `fence`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FenceWriter:
     def __init__(self, settings: KafkaSettings) -> None:
         self._producer: Producer = fence_producer(settings)
         self._closed = Event()
-        # One thread serves everybody's acknowledgements: no caller waits for another's poll.
+        # One thread handles all acknowledgements, so no caller waits for the poll of another.
         self._thread = Thread(target=self._serve, name="fence-writer", daemon=True)
         self._thread.start()
 
@@ -44,7 +44,7 @@ class FenceWriter:
             The records' offsets, by partition.
 
         Raises:
-            Unavailable: A record was not taken, or not acknowledged.
+            Unavailable: Kafka did not accept a record, or did not acknowledge it.
         """
         futures = {
             partition: self._produce(partition, stamp) for partition, stamp in stamps.items()
@@ -55,7 +55,7 @@ class FenceWriter:
         }
 
     def close(self) -> None:
-        """Stop serving; what was not acknowledged is given up."""
+        """Stop the thread. Records without an acknowledgement are given up."""
         self._closed.set()
         self._thread.join()
 
@@ -77,9 +77,11 @@ class FenceWriter:
                 on_delivery=delivered,
             )
         except BufferError:
-            raise Unavailable(f"cannot {_purpose(partition)}: too much is on its way") from None
+            raise Unavailable(
+                f"cannot {_purpose(partition)}: too many records wait to be sent"
+            ) from None
         except KafkaException as error:
-            # The producer remembers for a while that a topic was not there.
+            # The producer remembers for some seconds that a topic did not exist.
             raise unavailable(error, _purpose(partition)) from None
         return future
 

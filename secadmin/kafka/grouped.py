@@ -1,7 +1,7 @@
-"""Requests of several threads at a time, sent as one.
+"""Sends the requests of several threads as one request.
 
-The cluster commits a change of ACLs or settings in tens of milliseconds, and a broker takes up one
-request of a connection at a time; but one request may change many things.
+The cluster needs tens of milliseconds to commit a change of ACLs or settings, and a broker handles
+one request of a connection at a time. But one request may change many things.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class Grouped(Generic[_Item]):
     """Collects items while a request is under way, and sends them all in the next one."""
 
     def __init__(self, send: Callable[[Sequence[_Item]], Sequence[Exception | None]]) -> None:
-        """`send` carries out items in one request; it gives each item's failure, or None."""
+        """`send` carries out items in one request. It gives a failure or None for each item."""
         self._send = send
         self._waiting: list[tuple[_Item, Future[None]]] = []
         self._under_way = False
         self._changed = Condition()
 
     def run(self, items: Sequence[_Item]) -> None:
-        """Return when all items have been carried out. Raises the first failure of one of them."""
+        """Carry out the items, and wait for the end. Raises the first failure of an item."""
         futures: list[Future[None]] = [Future() for _ in items]
         with self._changed:
             self._waiting += zip(items, futures, strict=True)
@@ -38,14 +38,14 @@ class Grouped(Generic[_Item]):
             future.result()
 
     def _send_waiting(self) -> None:
-        """Send what waits, in this thread; the others go on collecting meanwhile."""
+        """Send all waiting items in this thread. Other threads may add items in the meantime."""
         batch, self._waiting = self._waiting, []
         self._under_way = True
         self._changed.release()
         try:
             failures = self._send([item for item, _ in batch])
         except Exception as error:
-            # It is raised again in every thread that waits.
+            # Every waiting thread raises it again.
             failures = [error] * len(batch)
         finally:
             self._changed.acquire()

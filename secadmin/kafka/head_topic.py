@@ -1,7 +1,7 @@
 """An anchor in Kafka: a topic that keeps the audit log's heads for ever.
 
-It is written by an account of its own, which can do nothing else. What is to be kept apart from
-that: the superusers of the cluster, SecAdmin's own account among them, can delete the topic.
+An account of its own writes the topic, and it has no other rights. But the super users of the
+cluster, which include SecAdmin's account, can delete the topic.
 """
 
 from __future__ import annotations
@@ -30,40 +30,40 @@ from secadmin.kafka.principals import Principals
 from secadmin.kafka.topics import FOREVER_MS, Topics, TopicSpec
 
 READ_TIMEOUT_S = 20.0
-"""Longest time for reading all heads, in seconds."""
+"""The longest time for reading all heads, in seconds."""
 _AT_A_TIME = 1_000
 _PARTITION = 0
 
 
 class HeadTopic:
-    """Keeps lines in the topic. Used by one thread for writing, and by any for reading."""
+    """Keeps lines in the topic. One thread writes; any number of threads may read."""
 
     place = f"the topic {HEAD_TOPIC}"
 
     def __init__(
         self, settings: KafkaSettings, topics: Topics, principals: Principals, acls: Acls
     ) -> None:
-        """Nothing is sent yet: Kafka may be away."""
+        """Send nothing yet, because Kafka may be unreachable."""
         self._settings = settings
         self._topics, self._principals, self._acls = topics, principals, acls
         self._producer: Producer | None = None
 
     def append(self, line: bytes) -> None:
-        """Write the line; all replicas have it when the call returns. Raises Unavailable."""
+        """Write the line, and wait until all replicas have it. Raises Unavailable."""
         if self._producer is None:
             self._prepare()
             self._producer = head_producer(self._settings)
         try:
             self._write(self._producer, line)
         except Unavailable:
-            # Topic, account or right may be gone: they are made anew before the next try.
+            # Topic, account or right may be gone, so the next try makes them again.
             self._producer = None
             raise
 
     def read(self, most: int) -> Iterator[bytes]:
         """The newest lines, oldest first.
 
-        Raises Unavailable where they cannot be read in time, or where the first ones are gone.
+        Raises Unavailable if they cannot be read in time, or if the first heads are gone.
         """
         deadline = time.monotonic() + READ_TIMEOUT_S
         with _consumer(self._settings) as consumer:
@@ -79,7 +79,7 @@ class HeadTopic:
                         yield message.value() or b""
 
     def close(self) -> None:
-        """Give the connection back; what was not acknowledged is given up."""
+        """Close the connection. A line without an acknowledgement is given up."""
         self._producer = None
 
     def _prepare(self) -> None:
@@ -119,7 +119,7 @@ def _consumer(settings: KafkaSettings) -> Iterator[Consumer]:
 
 
 def _offsets(consumer: Consumer) -> tuple[int, int]:
-    """First and next offset of the topic."""
+    """The first offset of the topic, and the offset that its next record will get."""
     place = TopicPartition(HEAD_TOPIC, _PARTITION)
     first, end = consumer.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_S)
     return first, end

@@ -1,9 +1,9 @@
-"""Principals: the SCRAM users of the cluster, one for each access that is given out.
+"""Principals: the SCRAM users of the cluster, one for each access.
 
-A cluster that replays the removal of a user when it starts may lose all users, unless a snapshot of
-its metadata has some (`deploy.broker_snapshot` says why). Nobody can ask a cluster whether that is
-so. So a user is removed only where the settings say that the cluster bears it; elsewhere it is
-closed: its password becomes one that nobody knows.
+If a user is removed and the cluster starts again, the cluster may lose all users, unless a snapshot
+of its metadata has some (`deploy.broker_snapshot` explains it). Nobody can ask the cluster whether
+it has such a snapshot. So a user is removed only if the settings say that this is safe. Otherwise
+the user is closed: it gets a password that nobody knows.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from secadmin.kafka.connect import (
 )
 
 KNOWN_TIMEOUT_S = 5.0
-"""Longest wait for a created principal to be known to the cluster, in seconds."""
+"""The longest wait until the cluster knows a new principal, in seconds."""
 
 _SECRET_BYTES = 32
 _NAME_BYTES = 12
 _RANDOM = re.compile(f"[0-9a-f]{{{2 * _NAME_BYTES}}}")
 _POLL_S = 0.01
-# What Kafka demands at least. More would only slow logins down: the secrets are random, 256 bits.
+# Kafka's minimum. More iterations would only slow logins down: a secret has 256 random bits.
 _SCRAM = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-# One iteration more, which Kafka tells of each user: so a closed one is known as such.
+# One iteration more. Kafka shows the iterations of each user, so a closed user can be recognized.
 _CLOSED = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4097)
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a client logs in with. The password is told once and never shown in a repr."""
+    """Name and password of a client. The password is shown once, and never in a repr."""
 
     username: str
     password: str = field(repr=False)
 
 
 def new_principal_name(kind: str) -> str:
-    """A name that was never given out: `kind`, a hyphen and 96 random bits; holds no dot."""
+    """A new name: `kind`, a hyphen and 96 random bits in hexadecimal. It has no dot."""
     return f"{kind}-{secrets.token_hex(_NAME_BYTES)}"
 
 
 def is_new_principal_name(name: str, kinds: Collection[str]) -> bool:
-    """Whether `new_principal_name` may have made the name, of one of the kinds."""
+    """Say whether `new_principal_name` may have made the name, with one of the kinds."""
     kind, _, random = name.partition("-")
     return kind in kinds and _RANDOM.fullmatch(random) is not None
 
@@ -70,12 +70,12 @@ class Principals:
     """The cluster's SCRAM-SHA-512 users, through long-lived administrative clients."""
 
     def __init__(self, admins: AdminClients, *, removes: bool = False) -> None:
-        """`removes` says whether the cluster bears that users are removed."""
+        """`removes` says whether it is safe to remove users from the cluster."""
         self._admins = admins
         self._removes = removes
 
     def create(self, name: str) -> Credentials:
-        """Create the user with a random password; returns once the cluster knows it.
+        """Create the user with a random password, and wait until the cluster knows the user.
 
         Raises:
             Unavailable: Kafka cannot be reached.
@@ -85,9 +85,9 @@ class Principals:
         return credentials
 
     def delete(self, name: str) -> None:
-        """Let nobody log in as the user any more: remove it, or close it. Raises Unavailable.
+        """Remove or close the user, so that nobody can log in as the user. Raises Unavailable.
 
-        Open connections of the user live on: its ACLs must be deleted first.
+        Open connections of the user stay open. So its ACLs must be deleted first.
         """
         if not self._removes:
             self._upsert(Credentials(name, secrets.token_urlsafe(_SECRET_BYTES)), _CLOSED)
@@ -96,9 +96,9 @@ class Principals:
         self._alter(deletion, f"delete the principal {name}", KafkaError.RESOURCE_NOT_FOUND)
 
     def list_names(self) -> frozenset[str]:
-        """The names of all SCRAM users that are not done with. Raises Unavailable.
+        """The names of all SCRAM users that may need a deletion. Raises Unavailable.
 
-        A closed one is done with, unless it can be removed.
+        Closed users are left out, unless users can be removed.
         """
         described = self._describe_all()
         if self._removes:
@@ -106,18 +106,18 @@ class Principals:
         return frozenset(name for name, user in described.items() if not _is_closed(user))
 
     def count_closed(self) -> int:
-        """How many closed users the cluster holds. Raises Unavailable."""
+        """The number of closed users in the cluster. Raises Unavailable."""
         return sum(map(_is_closed, self._describe_all().values()))
 
     def ensure(self, account: KafkaAccount) -> None:
-        """Make an account of the platform exist with the password in its file. Raises Unavailable.
+        """Give an account of the platform the password from its file. Raises Unavailable.
 
-        Kafka cannot tell a password, so it is set again at each call; that disturbs nobody.
+        Kafka cannot show a password, so each call sets it again. That disturbs no connection.
         """
         self._upsert(Credentials(account.username, account.password()), _SCRAM)
 
     def _describe_all(self) -> Mapping[str, UserScramCredentialsDescription]:
-        # Asked for all users, the client gives one future of a dictionary by name.
+        # For all users together, the client gives one future: a dictionary by name.
         reads = self._admins.reads
         future: Any = reads.describe_user_scram_credentials(request_timeout=REQUEST_TIMEOUT_S)
         found: Mapping[str, UserScramCredentialsDescription] = finished(
@@ -165,6 +165,6 @@ def _is_closed(user: UserScramCredentialsDescription) -> bool:
 
 
 def _iterations(user: UserScramCredentialsDescription) -> set[int]:
-    """Those of the mechanism that the platform uses; a cluster may have others beside it."""
+    """The iterations of the platform's mechanism. A user may have other mechanisms too."""
     ours = _SCRAM.mechanism
     return {info.iterations for info in user.scram_credential_infos if info.mechanism == ours}

@@ -1,6 +1,6 @@
-"""Quotas: how many bytes a second a principal that was given out may write and fetch.
+"""Quotas: how many bytes a second the principal of an access may write and fetch.
 
-Each is set for the one user. A default for all users would bind the platform's own accounts, too.
+Each quota is for one user. A default for all users would limit the platform's own accounts too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PRODUCED, _FETCHED = "producer_byte_rate", "consumer_byte_rate"
 
 
 class Quotas:
-    """The quotas of the cluster's users. Any broker passes a change on to the controller."""
+    """Sets quotas of the cluster's users. Any broker passes a change on to the controller."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Quotas:
         produced_bytes_per_s: int,
         fetched_bytes_per_s: int,
     ) -> None:
-        """The rates are those that every principal gets, at each broker."""
+        """Every principal gets these rates, at each broker."""
         self._admins = admins
         self._connections = connections
         self._rates = {
@@ -33,11 +33,11 @@ class Quotas:
         }
 
     def give(self, principal: str) -> None:
-        """Bind the principal to the rates. Raises Unavailable."""
+        """Limit the principal to the rates. Raises Unavailable."""
         self._alter(principal, dict(self._rates))
 
     def take_back(self, principal: str) -> None:
-        """Delete what binds the principal, if anything does. Raises Unavailable."""
+        """Delete the principal's quotas, if it has any. Raises Unavailable."""
         self._alter(principal, dict.fromkeys(self._rates))
 
     def _alter(self, principal: str, rates: dict[str, float | None]) -> None:

@@ -1,4 +1,4 @@
-"""The topic setting with which the fence makes a log roll at its next record."""
+"""The topic setting by which the fence makes a log roll at the next record."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, all_finished
 from secadmin.kafka.grouped import Grouped
 
 ROLL_MS = 100
-"""A record that is newer than a segment's first by more than that begins another."""
+"""A record begins a new segment if it is newer than the segment's first one by more than this."""
 _NAME = "segment.ms"
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The setting's new value in ms, or None to take it back."""
+    """The setting's new value in ms, or None to reset it."""
 
     topic: str
     value: str | None
@@ -35,7 +35,7 @@ class _Change:
 
 
 class SegmentSetting:
-    """Sets `segment.ms` to 100 and takes it back. The platform's topics have none of their own."""
+    """Sets `segment.ms` to 100 and resets it. The platform's topics have no value of their own."""
 
     def __init__(self, admins: AdminClients) -> None:
         self._admins = admins
@@ -46,11 +46,11 @@ class SegmentSetting:
         self._changes.run([_Change(topic, str(ROLL_MS)) for topic in topics])
 
     def restore(self, topics: Collection[str]) -> None:
-        """Take the setting back; a topic that is gone needs nothing. Raises Unavailable."""
+        """Reset the setting. A topic that is gone is no failure. Raises Unavailable."""
         self._changes.run([_Change(topic, None) for topic in topics])
 
     def shortened(self, topics: Collection[str]) -> frozenset[str]:
-        """Those of the topics whose setting is in force. Raises Unavailable."""
+        """Of these topics, those that have the fence's setting now. Raises Unavailable."""
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         if not resources:
             return frozenset()
@@ -63,7 +63,7 @@ class SegmentSetting:
         )
 
     def _send(self, changes: Sequence[_Change]) -> list[Exception | None]:
-        # A topic's changes do not meet here: whoever fences it holds its lock.
+        # One topic is never here twice, because the fence's caller holds the topic's lock.
         resources = [change.resource() for change in changes]
         futures = self._admins.changes.incremental_alter_configs(
             resources, request_timeout=REQUEST_TIMEOUT_S

@@ -1,11 +1,11 @@
-"""Building a plan from its sources up, one checked node at a time.
+"""Build a plan from its sources up, one checked node at a time.
 
 Each node is analysed when it is made (`catalog.plan_check.check_node`), and never again.
 
-A front end may feed one stream into several boxes, or name one common table expression twice; as a
-plan is a tree, each use is a copy, and a few lines of text could stand for a plan larger than any
-memory. So sizes are counted while building, before anything walks the tree: of nodes, and of what
-stands in them.
+A language may feed one stream into several boxes, or name one common table expression twice. A plan
+is a tree, so each use is a copy. A few lines of text could thus give a plan that is larger than any
+memory. So the nodes, and the parts in them, are counted while the plan is built, before anything
+walks the tree.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from catalog.plan_check import MAX_NODES, check_node
 from catalog.schema import MAX_ATTRIBUTES, Schema
 from secadmin.languages.text import placed
 
-# Whatever walks, stores or compiles a plan does so recursively, under Python's limit of 1,000.
+# The code that walks, stores or compiles a plan is recursive. Python allows 1,000 levels.
 MAX_DEPTH = 140
-# As JSON, a part has 100 to 200 bytes; a plan is written down while no other call can write.
+# As JSON, a part has 100 to 200 bytes. While a plan is stored, no other call can write.
 MAX_PARTS = 50_000
-# A text of this length is a part more.
+# Each piece of a text with this many characters counts as one more part.
 _LONG = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A checked node, and how large it is when it is stored.
+    """A checked node, and its size when it is stored.
 
-    `parts` are the tree's nodes, their expressions' attributes, constants and calls, and the
-    attributes of the sources. `emissions` are what its aggregates ask for, in a language in which
-    each says it for itself.
+    `parts` is the number of nodes in the tree, of attributes, constants and calls in their
+    expressions, and of attributes of the sources. `emissions` has the emission that each aggregate
+    asks for, in a language in which each aggregate has its own.
     """
 
     checked: CheckedNode
@@ -63,10 +63,10 @@ def build(
     position: Position | None,
     emission: Emission | None = None,
 ) -> Built:
-    """The node over these inputs (which it holds already), checked.
+    """Check the node over these inputs, which the node already holds.
 
-    `emission` is what the node itself asks for. Raises InvalidInput; where the fault is the node's
-    own, at `position`.
+    `emission` is the emission that the node itself asks for. Raises InvalidInput. If the fault is
+    in the node itself, the error has `position`.
     """
     nodes = 1 + sum(below.checked.nodes for below in inputs)
     depth = 1 + max((below.checked.depth for below in inputs), default=0)
@@ -78,7 +78,7 @@ def build(
         )
     if depth > MAX_DEPTH:
         raise InvalidInput(
-            f"more than {MAX_DEPTH} boxes stand in a row; split the query in two", position
+            f"more than {MAX_DEPTH} boxes are in a row; split the query in two", position
         )
     parts = _own_parts(node) + sum(below.parts for below in inputs)
     if parts > MAX_PARTS:
@@ -97,9 +97,9 @@ def build(
 
 
 def _own_parts(node: Node) -> int:
-    """The parts of the node itself; where they are too many, at least one more than there may be.
+    """Count the parts of the node itself. Counting stops as soon as there are too many.
 
-    What a BETWEEN or IN repeats is one value here, but many when it is stored.
+    A BETWEEN or IN repeats its left side. It is one value here, but many when it is stored.
     """
     count = 1 + (len(node.relation.schema.attributes) if isinstance(node, Source) else 0)
     rest = _expressions(node)

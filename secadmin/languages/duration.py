@@ -21,7 +21,7 @@ _SHORT = re.compile(r"([0-9]{1,15})(ms|[smhd]?)")
 
 
 def interval_ms(amount: str, unit: str, position: Position | None = None) -> int:
-    """The length of `INTERVAL '<amount>' <unit>`. Raises InvalidInput.
+    """The length of `INTERVAL '<amount>' <unit>` in milliseconds. Raises InvalidInput.
 
     >>> interval_ms("5", "MINUTE")
     300000
@@ -36,7 +36,7 @@ def interval_ms(amount: str, unit: str, position: Position | None = None) -> int
 
 
 def short_ms(text: str, position: Position | None = None) -> int:
-    """The length of a duration with a suffix ms, s, m, h or d; milliseconds without one.
+    """The length of a duration in milliseconds. The suffix is ms, s, m, h or d; none means ms.
 
     Raises InvalidInput.
 

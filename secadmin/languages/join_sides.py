@@ -1,4 +1,4 @@
-"""What the two sides of a join look like to both languages."""
+"""The two sides of a join, for both languages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Equal = tuple[tuple[AttributeRef, AttributeRef], ...]
 
 
 def qualified(side: Built, alias: str, position: Position) -> Built:
-    """The side with its attributes called `<alias>.<name>`, so that two sides are disjoint."""
+    """The side with its attributes renamed to `<alias>.<name>`. So no name is on both sides."""
     columns = tuple(
         Column(f"{alias}.{name}", AttributeRef(name, position)) for name in side.schema.names
     )
@@ -23,7 +23,7 @@ def qualified(side: Built, alias: str, position: Position) -> Built:
 def split_equal(
     parts: Iterable[Expression], left: Built, right: Built
 ) -> tuple[Equal, Expression | None]:
-    """What a join compares with = between its sides, as (left, right), and the other conditions."""
+    """The pairs (left, right) that a join compares with =, and the other conditions as one."""
     equal: list[tuple[AttributeRef, AttributeRef]] = []
     rest: list[Expression] = []
     for part in parts:

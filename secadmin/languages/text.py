@@ -1,4 +1,4 @@
-"""Query texts: what any of them may hold, and the places in them."""
+"""Query texts: the characters that they may have, and positions in them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from catalog.errors import InvalidInput, Position
 
-# Tab, line feed and carriage return are white space; no other control character has a use here,
-# and some mark fields on the labelled topics.
+# Tab, line feed and carriage return are white space. No other control character has a use here,
+# and some of them separate the fields of records in lab topics.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -23,18 +23,18 @@ class Lines:
 
     @classmethod
     def of(cls, text: str) -> Lines:
-        """The lines of a text, which line feeds end."""
+        """The lines of a text. A line feed ends a line."""
         return cls((0, *(match.end() for match in re.finditer("\n", text))))
 
     def position(self, offset: int) -> Position:
-        """The line and column, from 1, of the character at an offset from 0."""
+        """The line and column of the character at an offset. Lines and columns begin at 1."""
         line = bisect_right(self.starts, offset)
         return Position(line, offset - self.starts[line - 1] + 1)
 
 
 @contextmanager
 def placed(position: Position | None) -> Iterator[None]:
-    """Give the place to an InvalidInput that has none of its own."""
+    """Give the position to an InvalidInput from the block that has no position."""
     try:
         yield
     except InvalidInput as error:
@@ -44,20 +44,21 @@ def placed(position: Position | None) -> Iterator[None]:
 
 
 def check_text(text: str, max_bytes: int) -> Lines:
-    """The lines of a text that a front end may read.
+    """Check a query text, and give its lines.
 
-    Raises InvalidInput for one that is too long, empty, no Unicode, or holds control characters.
+    Raises InvalidInput if the text is too long or empty, or has half a character or a control
+    character.
     """
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
         place = Lines.of(text).position(error.start)
-        raise InvalidInput("half a character (a lone surrogate)", place) from None
+        raise InvalidInput("this is half a character (a lone surrogate)", place) from None
     if size > max_bytes:
         raise InvalidInput(f"a query text has at most {max_bytes // 1024} KiB")
     if not text.strip():
         raise InvalidInput("the query text is empty", Position(1, 1))
     lines = Lines.of(text)
     if found := _CONTROL.search(text):
-        raise InvalidInput("a control character", lines.position(found.start()))
+        raise InvalidInput("control characters are not allowed", lines.position(found.start()))
     return lines

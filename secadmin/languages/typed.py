@@ -1,4 +1,4 @@
-"""Typed expressions while they are built: NULLs get their type, sizes stay bounded."""
+"""Typed expressions while they are built. Each NULL gets a type, and the size has a limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from catalog.expression import AttributeRef, Call, Expression, Literal, call_typ
 from catalog.schema import Type
 
 MAX_SIZE = 4_000
-# As with plans, everything that works on expressions is recursive.
+# As with plans, the code that works on expressions is recursive.
 MAX_DEPTH = 50
 
 # Functions whose arguments have one type: a NULL among them has the type of the others.
@@ -23,7 +23,7 @@ _OF_TYPE = {
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """An expression with its type; a bare NULL has the type None until its place gives it one."""
+    """An expression with its type. A bare NULL has the type None until its context gives one."""
 
     expression: Expression
     type: Type | None
@@ -32,7 +32,7 @@ class Typed:
 
     @property
     def position(self) -> Position | None:
-        """Where it stands in the text."""
+        """The position of the expression in the text."""
         return self.expression.position
 
 
@@ -47,12 +47,12 @@ def literal(value: bool | int | float | str | None, kind: Type, position: Positi
 
 
 def null(position: Position | None) -> Typed:
-    """NULL, as it is written; the type inside is a placeholder."""
+    """A bare NULL. The type inside is a placeholder."""
     return Typed(Literal(None, Type.STRING, position), None)
 
 
 def as_type(value: Typed, kind: Type) -> Typed:
-    """The value, or NULL of that type if it is a bare NULL."""
+    """The value itself, or a NULL of that type if the value is a bare NULL."""
     return value if value.type is not None else literal(None, kind, value.position)
 
 
@@ -64,9 +64,9 @@ def known(value: Typed) -> Type:
 
 
 def call(function: str, arguments: Sequence[Typed], position: Position | None) -> Typed:
-    """A function of the allow-list over arguments.
+    """A call of a function of the allow-list.
 
-    Raises InvalidInput where they do not fit it, or the expression gets too large.
+    Raises InvalidInput if the arguments do not fit the function, or the expression is too large.
     """
     given = _with_types(function, arguments)
     size = 1 + sum(argument.size for argument in given)

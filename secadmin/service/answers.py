@@ -11,7 +11,7 @@ from secadmin.control.platform import Platform
 
 
 def utc(at: datetime) -> datetime:
-    """A time of the catalog, which stores UTC without a zone, with its zone."""
+    """Add the zone to a time of the catalog, which stores UTC without a zone."""
     return at.replace(tzinfo=UTC)
 
 
@@ -21,7 +21,7 @@ def attributes_of(schema: Schema) -> list[dict[str, Any]]:
 
 
 def access_answer(platform: Platform, given: Given) -> dict[str, Any]:
-    """A new access as JSON: all that a client needs to connect."""
+    """A new access as JSON, with everything that a client needs to connect."""
     answer = {
         "principal": given.principal,
         "secret": given.secret,

@@ -20,7 +20,7 @@ from secadmin.service.routes import ROUTERS
 
 
 def create_app(platform: Platform) -> FastAPI:
-    """The service over a platform. Its OpenAPI document is shown to those who are logged in."""
+    """The service over a platform. Only users that are logged in get its OpenAPI document."""
     app = FastAPI(
         title="SecAdmin", docs_url=None, redoc_url=None, openapi_url=None, responses=RESPONSES
     )
@@ -46,7 +46,7 @@ async def _add_headers(
     request: Request, call_next: Callable[[Request], Awaitable[Response]]
 ) -> Response:
     response = await call_next(request)
-    # Answers differ by user and hold secrets: nothing between here and the client keeps them.
+    # Answers differ by user and hold secrets, so no cache may keep them.
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Strict-Transport-Security"] = "max-age=31536000"

@@ -1,4 +1,4 @@
-"""Who asks: the bearer token of a request, turned into a caller."""
+"""Authentication: finds the caller by the bearer token of a request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
 def is_valid_token(platform: Platform, token: str) -> bool:
-    """Whether the token is that of a session. Raises Unavailable without the database."""
+    """Say whether the token belongs to a session. Raises Unavailable without the database."""
     with platform.catalog.read() as session:
         try:
             authenticate(session, token, platform.clock(), allow_one_time=True)
@@ -43,7 +43,7 @@ def _authenticate(
     token = credentials.credentials
     with platform.catalog.read() as session:
         login = authenticate(session, token, platform.clock(), allow_one_time=allow_one_time)
-    # Connections that have shown a valid token are the last to go where there are too many.
+    # If there are too many connections, those that have shown a valid token are closed last.
     request.scope.setdefault("state", {})[KNOWN] = True
     return Caller(token, login.user.name)
 
@@ -57,11 +57,11 @@ def _new_caller(request: Request, platform: OnPlatform, credentials: Bearer) -> 
 
 
 def _named(request: Request, caller: Caller) -> Caller:
-    """The caller, whose name the line about the request has."""
+    """The caller. The request log gets the caller's name."""
     request.state.user = caller.user_name
     return caller
 
 
 Authenticated = Annotated[Caller, Depends(_caller)]
-# Only what somebody with a one-time password needs in order to change it.
+# Only for the calls that a user needs to change a one-time password.
 AuthenticatedAtAll = Annotated[Caller, Depends(_new_caller)]

@@ -1,6 +1,6 @@
-"""Requests larger than any this API takes are refused before they are read.
+"""Refuses requests that are too large before they are read.
 
-Nobody without a session has more than a login to send: only for a valid token more is read.
+A caller without a session needs to send only a login. More is read only with a valid token.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ MAX_STRANGERS_BODY_BYTES = 16_384
 
 
 class BodyLimit:
-    """ASGI middleware that answers 413 to a body over the limit, declared or not."""
+    """ASGI middleware. It answers 413 to a body over the limit, with or without a declared size."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on once its whole body is known to be small enough."""
+        """Read the whole body, and pass the request on if the body is small enough."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -33,8 +33,8 @@ class BodyLimit:
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                # Nobody hears it, and what is not whole is not carried out.
-                await problem(400, "Bad request", "the body is not whole")(scope, receive, send)
+                # Nobody reads this answer. A request that is not complete is not carried out.
+                await problem(400, "Bad request", "the body is not complete")(scope, receive, send)
                 return
             body += message.get("body", b"")
             more = message.get("more_body", False)
@@ -43,7 +43,7 @@ class BodyLimit:
             if len(body) > limit:
                 detail = f"this request is at most {limit} bytes long"
                 answer = problem(413, "Request too large", detail)
-                # What is left of the body is not read.
+                # The rest of the body is not read.
                 answer.headers["Connection"] = "close"
                 await answer(scope, receive, send)
                 return
@@ -60,7 +60,7 @@ class BodyLimit:
 
 
 async def _has_session(scope: Scope) -> bool:
-    """Whether the request's token is that of a session; not, where that cannot be told."""
+    """Say whether the request's token belongs to a session. False if this is unknown."""
     kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not token:
         return False

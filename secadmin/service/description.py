@@ -1,4 +1,4 @@
-"""The OpenAPI document: every answer that is none of success is a problem document (RFC 9457)."""
+"""The OpenAPI document. Every answer that is not a success is a problem document (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{_NAME}"}}}
 _MEANINGS = {
     400: "The body cannot be read",
     401: "No session, or a login that failed",
-    403: "The right is missing",
-    404: "Not there, or not to be seen",
-    409: "It does not fit the present state",
+    403: "The caller does not have the right",
+    404: "It does not exist, or the caller may not see it",
+    409: "It does not fit the present state of the platform",
     413: "The request is too large",
-    422: "What was given cannot be used",
-    503: "Kafka or the database is away; what was decided stands",
+    422: "An input is not usable",
+    503: "Kafka or the database cannot be reached; a change that was committed stays",
 }
 # Any route can answer with any of these.
 RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -32,7 +32,7 @@ _MISTAKE = {
 }
 _SCHEMA = {
     "title": _NAME,
-    "description": "An RFC 9457 problem document; line and column point into a query text.",
+    "description": "A problem document (RFC 9457). Line and column are a position in a query text.",
     "type": "object",
     "properties": {
         "type": _TEXT,
@@ -49,7 +49,7 @@ _SCHEMA = {
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
-    """The app's OpenAPI document, for an app that was made with RESPONSES."""
+    """The OpenAPI document of an app that was made with RESPONSES."""
     document = app.openapi()
     document["components"]["schemas"][_NAME] = _SCHEMA
     return document

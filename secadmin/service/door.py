@@ -1,8 +1,8 @@
-"""Connections before and between requests: deadlines for TLS, head and body, and a bound on them.
+"""Connections before and between requests: limits of their time and of their number.
 
-uvicorn has none of them: it waits for ever for the rest of a head or a body, and serves as many
-connections as there are. TLS begins here and not in uvicorn, so that a connection counts from its
-first moment, before it has said anything.
+uvicorn has no such limits: it waits for ever for the rest of a head or a body, and accepts any
+number of connections. TLS begins here and not in uvicorn, so that a connection counts from its
+first moment, before it has sent anything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KNOWN = "known"
 
 @dataclass(frozen=True, slots=True)
 class DoorLimits:
-    """How long a client may take, in seconds, and how many may wait at once."""
+    """The time that a client may take, in seconds, and how many clients may wait at once."""
 
     handshake_s: float = 5.0
     head_s: float = 10.0
@@ -35,12 +35,12 @@ class DoorLimits:
 
 @dataclass
 class Door:
-    """What all connections of a service share."""
+    """The state that all connections of a service share."""
 
     context: ssl.SSLContext
     limits: DoorLimits = DoorLimits()
     room: WaitingRoom = field(init=False)
-    # A task that nobody holds may be collected before it has ended.
+    # Without a reference, Python may delete a task before it has ended.
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Door:
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> asyncio.Protocol:
-        """What uvicorn calls for each connection that it accepts."""
+        """uvicorn calls this for each connection that it accepts."""
         return Entrance(self, GuardedHttp(self, config, server_state, app_state))
 
 
@@ -65,7 +65,7 @@ def tls_context(certificate: str, key: str) -> ssl.SSLContext:
 
 
 class Entrance(asyncio.Protocol):
-    """A connection until TLS stands; then HTTP takes it over."""
+    """A connection until the TLS handshake is complete. Then HTTP takes it over."""
 
     def __init__(self, door: Door, http: GuardedHttp) -> None:
         self._door = door
@@ -74,7 +74,7 @@ class Entrance(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Let it wait, and begin TLS."""
         raw = cast(asyncio.Transport, transport)
-        # What comes now is TLS's to read.
+        # TLS must read the bytes that come now.
         raw.pause_reading()
         self._http.entered(raw)
         task = asyncio.get_running_loop().create_task(self._secure(raw))
@@ -91,7 +91,7 @@ class Entrance(asyncio.Protocol):
                 ssl_handshake_timeout=self._door.limits.handshake_s,
             )
         except OSError:
-            # No TLS, or not in time; TLS's errors are among these.
+            # The handshake failed or took too long. TLS errors are subclasses of these.
             secured = None
         if secured is None or raw.is_closing():
             self._http.gone()
@@ -101,7 +101,7 @@ class Entrance(asyncio.Protocol):
 
 
 class GuardedHttp(H11Protocol):
-    """HTTP on one connection; a request must be there, whole, in time."""
+    """HTTP on one connection. Each request must be complete within its time limit."""
 
     def __init__(
         self, door: Door, config: Config, server_state: ServerState, app_state: dict[str, Any]
@@ -116,30 +116,30 @@ class GuardedHttp(H11Protocol):
         self._known = False
 
     def entered(self, raw: asyncio.Transport) -> None:
-        """The connection was accepted; the deadline of its first request's head runs."""
+        """The connection was accepted. The time limit for the first head begins."""
         self._raw = raw
         peer = raw.get_extra_info("peername")
         self.host = str(peer[0]) if peer else ""
         self._wait(self, self._door.limits.head_s)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """TLS stands."""
+        """The TLS handshake is complete."""
         super().connection_made(transport)
         early, self._early = self._early, None
         if early:
             self.data_received(early)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, and see whether that is all that was waited for."""
+        """Take the data, and check whether the head or the body is complete now."""
         if self._early is not None:
-            # TLS hands on what came with its last message before it says that it stands.
+            # TLS may pass on data before it reports that the handshake is complete.
             self._early += data
             return
         super().data_received(data)
         self._see()
 
     def on_response_complete(self) -> None:
-        """The next request's head is waited for."""
+        """The response is complete, so the connection waits for the next head."""
         self._known = self._known or bool(self.scope["state"].get(KNOWN))
         self._wait(None, self._door.limits.head_s)
         super().on_response_complete()
@@ -152,7 +152,7 @@ class GuardedHttp(H11Protocol):
             super().connection_lost(exc)
 
     def gone(self) -> None:
-        """Nobody waits here any more."""
+        """The connection does not wait any more."""
         self._door.room.leave(self)
         if self._deadline is not None:
             self._deadline.cancel()
@@ -165,7 +165,7 @@ class GuardedHttp(H11Protocol):
             self._raw.abort()
 
     def _see(self) -> None:
-        """Whether the connection waits for the rest of a head or of a body, or is served."""
+        """Find out whether the connection waits for a head, waits for a body, or is served."""
         cycle: RequestResponseCycle | None = self.cycle
         if self._raw is None or self._raw.is_closing() or cycle is None or cycle.response_complete:
             return

@@ -1,7 +1,7 @@
-"""Threads for what hashes passwords, apart from those that serve all else.
+"""Threads that hash passwords, separate from the threads for all other work.
 
-bcrypt takes its time by design, and calls wait for their turn at it: a flood of logins must not
-keep the threads from a revocation.
+bcrypt is slow on purpose, and calls must wait for it. A flood of logins must not take the threads
+that a revocation needs.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 THREADS = 8
 MOST_WAITING = 60
-"""Some seconds of hashing: who comes behind so many is told to come again."""
+"""Some seconds of hashing. If so many calls wait, the next one is told to try again."""
 
 
 class HashingThreads:
-    """A few threads, and a short line of those who wait for one."""
+    """A few threads, and a short queue of calls that wait for one."""
 
     def __init__(self) -> None:
         self._limiter = CapacityLimiter(THREADS)
-        # Those in a thread and those in line; only the event loop counts.
+        # The calls in a thread and in the queue. Only the event loop changes it.
         self._there = 0
 
     async def run(self, work: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
-        """What the work gives, done in such a thread. Raises Unavailable if the line is long."""
+        """Do the work in such a thread. Gives its result. Raises Unavailable if too many wait."""
         if self._there >= THREADS + MOST_WAITING:
             raise Unavailable("too many passwords are being checked; try again")
         self._there += 1

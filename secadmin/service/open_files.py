@@ -1,4 +1,4 @@
-"""How many files the service may have open: connections are among them."""
+"""The limit of open files of the service. Each connection counts as a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WANTED = 65_536
 
 
 def raise_limit() -> None:
-    """Raise the soft limit to what is wanted, as far as the hard one lets it."""
+    """Raise the soft limit to the wanted number, but not above the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = WANTED if hard == resource.RLIM_INFINITY else min(WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,4 +1,4 @@
-"""How many requests are worked on at once."""
+"""The limit of requests that the service handles at once."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from secadmin.service.problems import problem
 
 MOST_OPEN = 400
 MOST_WITHOUT_TOKEN = 100
-"""Of those; the rest is for requests that bring a token."""
+"""The part of them for requests without a token. The rest is for requests with a token."""
 
 
 class OpenRequests:
-    """ASGI middleware that answers 503 where too many requests are open."""
+    """ASGI middleware that answers 503 if too many requests are open."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        # Those with a token and those without; only the event loop counts.
+        # Requests with and without a token. Only the event loop changes them.
         self._open = {True: 0, False: 0}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -29,7 +29,7 @@ class OpenRequests:
         if full or sum(self._open.values()) >= MOST_OPEN:
             answer = problem(503, "Unavailable", "too many requests are open; try again")
             answer.headers["Retry-After"] = "2"
-            # Else the rest of the body would be taken for the next request.
+            # Otherwise the rest of the body would be read as the next request.
             answer.headers["Connection"] = "close"
             await answer(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents. Nothing of an unexpected error reaches the client."""
+"""Errors as problem documents (RFC 9457). The client gets no details of an unexpected error."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def _platform(request: Request, error: PlatformError) -> JSONResponse:
 
 
 async def _validation(request: Request, error: RequestValidationError) -> JSONResponse:
-    # Only where and what, never the given value: it may be a password.
+    # Only the place and the fault, never the given value, which may be a password.
     mistakes = [
         {"where": ".".join(str(part) for part in e["loc"]), "what": e["msg"]}
         for e in error.errors()
@@ -62,4 +62,6 @@ async def _unexpected(request: Request, error: Exception) -> JSONResponse:
     log.error(
         "%s %s failed", request.method, request.scope.get("route", request.url.path), exc_info=error
     )
-    return problem(500, "Internal error", "something went wrong here; the operator's log has it")
+    return problem(
+        500, "Internal error", "something went wrong in the service; its log has the details"
+    )

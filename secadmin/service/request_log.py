@@ -1,7 +1,7 @@
-"""One line in the service's log for each request: which operation, how it ended, who asked.
+"""One line in the service's log for each request: the operation, its result, and the user.
 
-Paths and query strings name objects and principals, so the route's template stands for them: who
-did what to what is the audit log's to tell.
+Paths and query strings name objects and principals. So the line has only the template of the route.
+The audit log says which user did what to which object.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from fastapi import Request, Response
 
 _NOBODY = "-"
-# A method is the client's own text.
+# The client chooses the text of the method.
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 _log = logging.getLogger(__name__)
 

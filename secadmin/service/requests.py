@@ -1,4 +1,4 @@
-"""What requests carry. Unknown fields are refused, lengths bounded before anything looks inside."""
+"""The bodies of requests. Unknown fields are refused, and lengths are checked first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Body(BaseModel):
 
 
 class LoginBody(Body):
-    """A login; without `roles` all of the user's roles are activated."""
+    """A login. Without `roles`, all roles of the user are activated."""
 
     user: Name
     password: Secret
@@ -40,7 +40,7 @@ class PasswordBody(Body):
 
 
 class UserBody(Body):
-    """A new user; without a password a one-time one is made."""
+    """A new user. Without a password, a one-time password is made."""
 
     name: Name
     password: Secret | None = None
@@ -59,7 +59,7 @@ class RoleBody(Body):
 
 
 class GrantBody(Body):
-    """Permissions of a role on an object; SYSTEM has the name "system"."""
+    """Permissions of a role on an object. SYSTEM has the name "system"."""
 
     role: Name
     permissions: list[Word] = Field(min_length=1, max_length=20)
@@ -92,7 +92,7 @@ class DeclaredAggregateBody(Body):
 
 
 class StreamBody(Body):
-    """A new source stream; durations in milliseconds, sizes in bytes."""
+    """A new stream. Durations are in milliseconds, sizes in bytes."""
 
     name: Name
     schema_: Name = Field(alias="schema")
@@ -109,7 +109,7 @@ class StreamBody(Body):
 
 
 class QueryBody(Body):
-    """A new standing query; `output` names the output of an SQL query."""
+    """A new query. `output` is the name of an SQL query's output."""
 
     name: Name
     language: Literal["sql", "borealis"]
@@ -124,6 +124,6 @@ class SemanticsBody(Body):
 
 
 class AccessBody(Body):
-    """A new access; `keep` lets it outlive the session."""
+    """A new access. With `keep`, it does not end with the session."""
 
     keep: bool = False

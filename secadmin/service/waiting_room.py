@@ -1,4 +1,4 @@
-"""Who waits for a client's next bytes, for how long, and who has to go where too many do."""
+"""Connections that wait for a client's next bytes. If too many wait, one is closed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Visitor(Protocol):
-    """A connection that the service does not work for at the moment."""
+    """A connection for which the service has no work at the moment."""
 
     @property
     def host(self) -> str:
@@ -22,10 +22,10 @@ class Visitor(Protocol):
 class WaitingRoom:
     """The connections from which a request, or the rest of one, is still to come.
 
-    Strangers are those that have not shown a valid token. Where they are more than `most`, the one
-    that has waited longest goes, of those of the address that most of them come from: who has just
-    come and speaks at once is served, however many are silent. Those that have shown one are left
-    alone, up to `most_known`.
+    A connection is a stranger until it has shown a valid token. If there are more than `most`
+    strangers, one is closed: of the address with the most strangers, the one that has waited
+    longest. So a new client that sends at once is served, however many others are silent. Up to
+    `most_known` connections that have shown a valid token stay open.
     """
 
     most: int
@@ -40,7 +40,7 @@ class WaitingRoom:
         return self._count + len(self._known)
 
     def enter(self, visitor: Visitor, *, known: bool = False) -> None:
-        """Let the visitor wait, as the last of its address."""
+        """Let the visitor wait, after all others of its address."""
         self.leave(visitor)
         if known and len(self._known) < self.most_known:
             self._known.add(visitor)
@@ -54,7 +54,7 @@ class WaitingRoom:
             longest.put_out()
 
     def leave(self, visitor: Visitor) -> None:
-        """The visitor is served, or gone."""
+        """The visitor does not wait any more: it is served, or has left."""
         self._known.discard(visitor)
         crowd = self._strangers.get(visitor.host, {})
         if visitor in crowd:

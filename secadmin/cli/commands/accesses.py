@@ -29,15 +29,15 @@ def subscribe(
     folder: NewFolder,
     keep: Keep = False,
     wait: Annotated[
-        str, typer.Option(envvar="SECADMIN_WAIT", help="How long to wait at most, as 2m.")
+        str, typer.Option(envvar="SECADMIN_WAIT", help="The longest wait, such as 2m.")
     ] = "2m",
     no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Do not wait until it is fed.")
+        bool, typer.Option("--no-wait", help="Do not wait until the subscription is fed.")
     ] = False,
 ) -> None:
     """Subscribe to an output: write the files with which any Kafka client can read it.
 
-    Waits until the subscription is fed: what comes in before that may not be delivered.
+    The command waits until the subscription is fed. Earlier results may not be delivered.
     """
     cli = cli_of(ctx)
     at_most_s = 0.0 if no_wait else milliseconds(wait) / 1000
@@ -49,7 +49,7 @@ def subscribe(
 def quarantine(
     ctx: typer.Context, stream: StreamName, folder: NewFolder, keep: Keep = False
 ) -> None:
-    """Read what did not fit a stream: write the files for any Kafka client."""
+    """Read a stream's quarantine: write the files with which any Kafka client can read it."""
     cli = cli_of(ctx)
     _tell(cli, _give(cli, ("streams", stream, "quarantine"), folder, keep), folder)
 
@@ -62,7 +62,7 @@ def sender(ctx: typer.Context, stream: StreamName, folder: NewFolder, keep: Keep
 
 def _give(cli: Cli, path: tuple[str, str, str], folder: Path, keep: bool) -> Access:
     cli.session()
-    # Before the call: the secret is told once, so there must be a place for it.
+    # Before the call: the secret is shown only once, so its folder must exist.
     new_private_folder(folder)
     try:
         return _written(cli, path, folder, keep)
@@ -72,7 +72,7 @@ def _give(cli: Cli, path: tuple[str, str, str], folder: Path, keep: bool) -> Acc
 
 
 def _tell(cli: Cli, access: Access, folder: Path, fed: bool | None = None) -> None:
-    """Say what was given; `fed` where that was waited for."""
+    """Say what the user got. `fed` is None if the command did not wait."""
     shown = {
         "principal": access.principal,
         "kind": access.kind,
@@ -89,7 +89,7 @@ def _tell(cli: Cli, access: Access, folder: Path, fed: bool | None = None) -> No
 
 
 def _written(cli: Cli, path: tuple[str, str, str], folder: Path, keep: bool) -> Access:
-    """A new access in the folder. One whose secret could not be written is ended again."""
+    """Make an access and write its files. End it again if its secret cannot be written."""
     with cli.api() as api:
         answer = api.post(*path, body={"keep": keep})
         try:
@@ -112,7 +112,7 @@ def unsubscribe(
     ctx: typer.Context,
     access: Annotated[str, typer.Argument(metavar="PRINCIPAL|DIR")],
 ) -> None:
-    """End an access, named by its principal or by the folder of its files, which are deleted."""
+    """End an access. Name its principal or the folder of its files, which are then deleted."""
     cli = cli_of(ctx)
     folder = Path(access)
     is_folder = is_access_folder(folder)
@@ -122,7 +122,7 @@ def unsubscribe(
         try:
             api.delete("accesses", principal)
         except NotFound:
-            # The files of one that has ended are secret all the same.
+            # The files are secret even if the access has ended.
             if not is_folder:
                 raise
             said = f"{principal} had ended already, or is another user's; its files are deleted"

@@ -1,4 +1,4 @@
-"""consume: print what a subscription reaches."""
+"""consume: print the records of a subscription."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from secadmin.cli.refused import refused_line
 from secadmin.cli.safe_text import json_text
 from secadmin.cli.screen import Screen
 
-# Beside the value in a table.
+# The columns of a table after the value.
 _MARKS = frozenset({"label", "reason", "partition", "offset", "timestamp", "size"})
 
 
@@ -43,27 +43,31 @@ def consume(
     source: Annotated[
         str, typer.Argument(metavar="DIR|OUTPUT", autocompletion=names_of(ObjectKind.OUTPUT))
     ],
-    most: Annotated[int | None, typer.Option("--max", min=1, help="Stop after so many.")] = None,
+    most: Annotated[
+        int | None, typer.Option("--max", min=1, help="Stop after so many records.")
+    ] = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0, help="Stop when none came for so many seconds.")
+        float | None, typer.Option(min=0, help="Stop if no record came for so many seconds.")
     ] = None,
     begin: Annotated[
-        Begin | None, typer.Option("--from", help="Default: where the folder's group stopped.")
+        Begin | None,
+        typer.Option("--from", help="Where to begin. Default: where the folder's group stopped."),
     ] = None,
-    table: Annotated[bool, typer.Option("--table", help="A table, at the end.")] = False,
+    table: Annotated[bool, typer.Option("--table", help="Print a table at the end.")] = False,
 ) -> None:
-    """Print the records of a subscription, one a line: the JSON value, a tab, the label.
+    """Print the records of a subscription, one on each line: the JSON value, a tab, the label.
 
-    A quarantine's: the bytes as they came (`\\xNN` for one that is no text or that a terminal would
-    obey, two backslashes for one), the reason, partition:offset and time in in.STREAM.
+    For a quarantine, a line has the bytes of the record, the reason, its partition:offset and its
+    time in in.STREAM. A byte that is no text or that a terminal would obey is printed as `\\xNN`,
+    and a backslash as two.
 
-    DIR is what subscribe or quarantine wrote; for an OUTPUT a subscription is made that ends with
-    the command. With --json a line is an object of value, label and id.
+    DIR is a folder that subscribe or quarantine wrote. For an OUTPUT, the command makes a
+    subscription that ends with it. With --json, a line is an object with value, label and id.
     """
     cli = cli_of(ctx)
     with (
         _opened(cli, source) as folder,
-        # Closed here, wherever the output breaks off: its consumer then commits what was shown.
+        # Closed here, even if the output breaks. The consumer then commits the printed records.
         closing(_records(cli, folder, begin, Limits(most, timeout))) as records,
     ):
         if table and not cli.screen.json:
@@ -75,7 +79,7 @@ def consume(
 
 @contextmanager
 def _opened(cli: Cli, source: str) -> Iterator[AccessFolder]:
-    """What a folder holds, or a subscription to an output for this run alone."""
+    """The subscription in a folder, or a new subscription to an output for this run alone."""
     if is_access_folder(Path(source)) or "/" in source:
         yield read_subscription(Path(source))
         return
@@ -97,7 +101,7 @@ def _records(
     make = cli.seams.consumer
     check = LoginCheck(lambda: login_refused(make, folder.settings))
     follower = Follower(positions, check, cli.screen.note)
-    # A group of its own leaves the folder's group where it is.
+    # With a group of its own, the folder's group keeps its offsets.
     own = {"group.id": f"{folder.group_prefix}{secrets.token_hex(8)}", "enable.auto.commit": False}
     ours = {**OWN_SETTINGS, "error_cb": follower.on_error, **(own if begin else {})}
     consumer = open_client(make, {**folder.settings, **ours})
@@ -130,5 +134,5 @@ def _table(screen: Screen, records: Iterator[dict[str, Any]]) -> None:
     except KeyboardInterrupt:
         screen.note("stopped")
     finally:
-        # They count as read, so they are shown whatever ends the reading.
+        # They count as read, so they are shown even if the reading ends with an error.
         screen.rows(rows, "no records")

@@ -9,13 +9,13 @@ import typer
 from secadmin.cli.commands.outputs import Switch
 from secadmin.cli.context import cli_of
 
-app = typer.Typer(no_args_is_help=True, help="What runs, by id: for administrators.")
+app = typer.Typer(no_args_is_help=True, help="Executions by id, for administrators.")
 Id = Annotated[int, typer.Argument(metavar="ID", min=1)]
 
 
 @app.command("list")
 def list_executions(ctx: typer.Context) -> None:
-    """List what runs, whose it is and what it takes."""
+    """List executions with their owners and their use of the platform."""
     cli = cli_of(ctx)
     with cli.api() as api:
         cli.screen.rows(api.get("executions"), "nothing runs")
@@ -51,5 +51,5 @@ def weak(ctx: typer.Context, execution: Id, switch: Switch) -> None:
 
 
 def ids_of(ids: list[Any]) -> str:
-    """Executions as a line tells them."""
+    """A text with the ids of executions."""
     return f"executions {', '.join(map(str, ids))}" if ids else "nothing: it had stopped before"

@@ -31,7 +31,7 @@ def grant(ctx: typer.Context, role: RoleName, words: Words) -> None:
 def revoke(ctx: typer.Context, role: RoleName, words: Words) -> None:
     """Revoke permissions on an object from a role.
 
-    Once this returns, nothing more arrives that they opened.
+    After the command, nothing more arrives that they allowed.
     Example: secadmin revoke CUSTOMER1 READ_TUPLE stream in1
     """
     _change(cli_of(ctx), "revocations", role, words)
@@ -61,7 +61,7 @@ def grants(
     kind: ObjectKind,
     name: Annotated[str, typer.Argument(metavar="[NAME]", show_default=False)] = "system",
 ) -> None:
-    """List who holds what on an object. The system needs no name."""
+    """List the permissions of roles on an object. The system needs no name."""
     cli = cli_of(ctx)
     with cli.api() as api:
         rows = api.get("grants", kind=kind.value, name=name)

@@ -16,9 +16,11 @@ audit = typer.Typer(invoke_without_command=True, help="The audit log.")
 
 def catalog(
     ctx: typer.Context,
-    kind: Annotated[ObjectKind | None, typer.Option("--kind", help="Only this kind.")] = None,
+    kind: Annotated[
+        ObjectKind | None, typer.Option("--kind", help="Show only this kind of object.")
+    ] = None,
 ) -> None:
-    """List what you may view."""
+    """List the objects that you may view."""
     cli = cli_of(ctx)
     with cli.api() as api:
         rows = api.get("catalog", kind=kind.value if kind else None)
@@ -26,14 +28,14 @@ def catalog(
 
 
 def health(ctx: typer.Context) -> None:
-    """Say whether the platform is well; to an administrator, what is not."""
+    """Say whether the platform is well. An administrator also sees the problems."""
     cli = cli_of(ctx)
     with cli.api() as api:
         answer: dict[str, Any] = api.get("health")
         try:
             answer["problems"] = api.get("problems")
         except Denied:
-            cli.screen.note("what is not well is told to holders of CHANGE SYSTEM")
+            cli.screen.note("only users with CHANGE SYSTEM see what is not well")
     if cli.screen.answered(answer):
         return
     cli.screen.line(answer["status"], "green" if answer["status"] == "ok" else "red")
@@ -48,7 +50,7 @@ def explain(
     kind: ObjectKind,
     name: Annotated[str, typer.Argument(metavar="[NAME]", show_default=False)] = "system",
 ) -> None:
-    """Say why a user may or may not do something."""
+    """Explain why a user may do something or may not."""
     cli = cli_of(ctx)
     wanted = parse_permission(permission)
     with cli.api() as api:
@@ -68,11 +70,11 @@ def explain(
 def show(
     ctx: typer.Context,
     after: Annotated[
-        int | None, typer.Option("--after", min=0, help="Only entries with a higher number.")
+        int | None, typer.Option("--after", min=0, help="Show only entries with a higher number.")
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, max=1000)] = None,
 ) -> None:
-    """Show the audit log, oldest entry first; `audit verify` checks that it is whole."""
+    """Show the audit log, oldest entry first. `audit verify` checks that it is whole."""
     if ctx.invoked_subcommand is not None:
         return
     cli = cli_of(ctx)
@@ -82,7 +84,7 @@ def show(
 
 @audit.command()
 def head(ctx: typer.Context) -> None:
-    """Print the head, NUMBER:HASH, to be kept elsewhere for `audit verify --head`."""
+    """Print the head, NUMBER:HASH. Keep it elsewhere for `audit verify --head`."""
     cli = cli_of(ctx)
     with cli.api() as api:
         answer = api.get("audit", "head")
@@ -98,7 +100,7 @@ def verify(
         typer.Option("--head", metavar="NUMBER:HASH", help="A head that you kept elsewhere."),
     ] = None,
 ) -> None:
-    """Check that no entry was changed or left out; exit code 1 where one was.
+    """Check that no entry was changed or left out. If one was, the exit code is 1.
 
     The entries are compared with the heads that are kept outside the database.
     """
@@ -121,7 +123,7 @@ def verify(
 
 
 def _compared(anchor: dict[str, Any], entries: int) -> str:
-    """Up to which entry an anchor was compared, and what is wrong with it."""
+    """Say up to which entry an anchor was compared, and what is wrong with it."""
     newest = anchor["newest"]
     found = (
         f"compared up to {min(newest, entries)} ({anchor['heads']} heads)"

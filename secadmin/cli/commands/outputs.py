@@ -38,7 +38,7 @@ def show(ctx: typer.Context, name: OutputName) -> None:
 
 @app.command()
 def weak(ctx: typer.Context, name: OutputName, switch: Switch) -> None:
-    """Turn weak semantics on or off: a result is then seen by who may see any one of its sources.
+    """Turn weak semantics on or off: with it, one readable source is enough to see a result.
 
     All subscriptions move to new topics.
     """

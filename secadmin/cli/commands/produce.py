@@ -23,7 +23,7 @@ from secadmin.cli.tuple_rules import TupleRules
 from secadmin.cli.upload import Outcome, Upload
 
 _INTERRUPTED = 130
-# A few milliseconds of waiting make batches, and batches make the rate.
+# Waiting some milliseconds makes batches, and batches make a high rate possible.
 _LINGER_MS = "20"
 
 
@@ -33,14 +33,14 @@ def produce(
     file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False)],
     file_format: Annotated[
         FileFormat | None,
-        typer.Option("--format", help="Told by .csv, .json, .jsonl, .ndjson where not given."),
+        typer.Option("--format", help="Default: by the file name, .csv, .json, .jsonl or .ndjson."),
     ] = None,
 ) -> None:
-    """Send a file to a stream: CSV with a header, or a JSON object a line.
+    """Send a file to a stream: CSV with a header, or one JSON object on each line.
 
-    CSV cells become the types of the stream's attributes; an empty cell is an absent attribute.
-    A line that the stream would refuse is not sent, and told with the reason. Waits until the
-    brokers have acknowledged all; exit code 1 when a record was not sent.
+    CSV cells become the types of the stream's attributes. An empty cell is an absent attribute.
+    A line that the stream would refuse is not sent, and is reported with the reason. The command
+    waits until the brokers have acknowledged all. If a record was not sent, the exit code is 1.
     """
     cli = cli_of(ctx)
     written = file_format or format_of(file)
@@ -74,7 +74,7 @@ def _sender(cli: Cli, access: Access) -> Sender:
 
 
 def _report(screen: Screen, outcome: Outcome) -> None:
-    """Say what was sent; ends the command with an exit code when not all was."""
+    """Say what was sent. End the command with an exit code if not all was sent."""
     acked, seconds = outcome.tally.acked, outcome.seconds
     if screen.json:
         counts = {"sent": outcome.tally.sent, "acked": acked, "failed": outcome.lost}

@@ -15,7 +15,7 @@ from secadmin.cli.context import cli_of
 from secadmin.cli.options import QueryName
 from secadmin.cli.plan_tree import output_tree
 
-app = typer.Typer(no_args_is_help=True, help="Standing queries.")
+app = typer.Typer(no_args_is_help=True, help="Queries.")
 
 
 class Language(StrEnum):
@@ -26,7 +26,7 @@ class Language(StrEnum):
 
 
 class QueryTextError(InvalidInput):
-    """A mistake in a query text; `more` are the lines that show the place."""
+    """A mistake in a query text. `more` has the lines that show its position."""
 
     def __init__(self, error: InvalidInput, text: str) -> None:
         super().__init__(error.detail)
@@ -40,7 +40,7 @@ def add(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     file: Annotated[Path, typer.Argument(metavar="FILE", allow_dash=True)],
     language: Annotated[
-        Language | None, typer.Option(help="Told by .sql and .xml where not given.")
+        Language | None, typer.Option(help="Default: by the file name, .sql or .xml.")
     ] = None,
     output: Annotated[str | None, typer.Option(help="Name of an SQL query's output.")] = None,
 ) -> None:
@@ -111,17 +111,17 @@ def plan(ctx: typer.Context, name: QueryName) -> None:
         try:
             cli.screen.tree(output_tree(output))
         except (ValueError, TypeError):
-            cli.screen.note("this version does not know the plan's form; it follows as JSON")
+            cli.screen.note("this version does not know the form of the plan; here it is as JSON")
             cli.screen.answer(output)
 
 
 @app.command()
 def start(ctx: typer.Context, name: QueryName) -> None:
-    """Start a stopped query; it goes on where it stopped."""
+    """Start a stopped query. It goes on where it stopped."""
     cli = cli_of(ctx)
     with cli.api() as api:
         api.post("queries", name, "start")
-    cli.screen.line(f"{name} is to run")
+    cli.screen.line(f"{name} will run")
 
 
 @app.command()
@@ -130,7 +130,7 @@ def stop(ctx: typer.Context, name: QueryName) -> None:
     cli = cli_of(ctx)
     with cli.api() as api:
         api.post("queries", name, "stop")
-    cli.screen.line(f"{name} is to stop")
+    cli.screen.line(f"{name} will stop")
 
 
 @app.command()

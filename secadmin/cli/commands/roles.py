@@ -33,7 +33,7 @@ def list_roles(ctx: typer.Context) -> None:
 
 @app.command()
 def remove(ctx: typer.Context, role: RoleName) -> None:
-    """Remove a role with its grants; accesses that were made with it end at once."""
+    """Remove a role with its grants. Accesses that were made with it end at once."""
     cli = cli_of(ctx)
     with cli.api() as api:
         api.delete("roles", role)
@@ -45,9 +45,11 @@ def junior(
     ctx: typer.Context,
     senior: Annotated[str, typer.Argument(metavar="SENIOR")],
     role: Annotated[str, typer.Argument(metavar="JUNIOR")],
-    remove: Annotated[bool, typer.Option("--remove", help="Take it back.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Take the junior role away again.")
+    ] = False,
 ) -> None:
-    """Let the senior role hold what the junior one holds."""
+    """Let the senior role hold everything that the junior role holds."""
     cli = cli_of(ctx)
     with cli.api() as api:
         if remove:

@@ -20,7 +20,9 @@ def add(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME")],
     attributes: Annotated[list[str] | None, typer.Argument(metavar="NAME:TYPE[!]...")] = None,
-    file: Annotated[Path | None, typer.Option("--file", help="Attributes from JSON.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="A JSON file with the attributes.")
+    ] = None,
 ) -> None:
     """Add a schema. An exclamation mark makes an attribute required.
 
@@ -55,7 +57,7 @@ def show(ctx: typer.Context, name: SchemaName) -> None:
 
 @app.command()
 def remove(ctx: typer.Context, name: SchemaName) -> None:
-    """Remove a schema that no stream has any more."""
+    """Remove a schema that no stream uses any more."""
     cli = cli_of(ctx)
     with cli.api() as api:
         api.delete("schemas", name)

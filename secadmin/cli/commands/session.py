@@ -19,13 +19,13 @@ def login(
     user: Annotated[str, typer.Argument(metavar="USER")],
     role: Annotated[
         list[str] | None,
-        typer.Option("--role", "-r", help="Activate this role only; can be repeated."),
+        typer.Option("--role", "-r", help="Activate only this role. The option may be repeated."),
     ] = None,
     password_stdin: PasswordStdin = False,
 ) -> None:
     """Log in, and keep the session for the next commands.
 
-    All of the user's roles are activated unless some are named. The server and its CA are kept too.
+    If no role is named, all of the user's roles are activated. Server and CA are kept too.
     """
     cli = cli_of(ctx)
     connection = cli.connection()
@@ -43,11 +43,11 @@ def login(
     roles = ", ".join(answer["roles"]) or "no roles"
     cli.screen.line(f"logged in as {answer['user']} ({roles}) until {answer['expires_at']}")
     if answer["must_change_password"]:
-        cli.screen.note("this password works once: choose your own now with `secadmin passwd`")
+        cli.screen.note("this password works only once; choose your own now: secadmin passwd")
 
 
 def _end_former(cli: Cli) -> None:
-    """A session whose token is forgotten could not be ended any more, nor could its accesses."""
+    """End the former session now: without its token nobody could end it or its accesses."""
     try:
         former = cli.profile.load()
         if former is not None:
@@ -71,7 +71,7 @@ def logout(ctx: typer.Context) -> None:
 
 
 def whoami(ctx: typer.Context) -> None:
-    """Show who is logged in, with which roles, until when."""
+    """Show the user that is logged in, its roles, and when the session ends."""
     cli = cli_of(ctx)
     with cli.api() as api:
         cli.screen.fields(api.get("whoami"))
@@ -81,7 +81,10 @@ def passwd(
     ctx: typer.Context,
     password_stdin: Annotated[
         bool,
-        typer.Option("--password-stdin", help="Read the old, then the new password, a line each."),
+        typer.Option(
+            "--password-stdin",
+            help="Read the old and then the new password from standard input, one on each line.",
+        ),
     ] = False,
 ) -> None:
     """Change your password."""
@@ -107,7 +110,7 @@ def _change(api: Api, old: str, new: str) -> None:
 
 
 def deactivate(ctx: typer.Context, role: Annotated[str, typer.Argument(metavar="ROLE")]) -> None:
-    """Deactivate a role in this session; accesses that were made with it end."""
+    """Deactivate a role in this session. Accesses that were made with it end."""
     cli = cli_of(ctx)
     with cli.api() as api:
         api.delete("whoami", "roles", role)

@@ -16,40 +16,44 @@ from secadmin.cli.context import cli_of
 from secadmin.cli.durations import byte_count, milliseconds
 from secadmin.cli.options import StreamName
 
-app = typer.Typer(no_args_is_help=True, help="Streams: where tuples come in.")
+app = typer.Typer(no_args_is_help=True, help="Streams, to which senders write tuples.")
 _DECLARED = "Declared aggregate"
 
 
 @app.command()
-def add(  # noqa: PLR0913, PLR0917  # an option each
+def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME")],
     schema: Annotated[str, typer.Option(autocompletion=names_of(ObjectKind.SCHEMA))],
     event_time: Annotated[
-        str | None, typer.Option(help="The timestamp attribute that windows go by.")
+        str | None, typer.Option(help="The timestamp attribute for windows and joins.")
     ] = None,
     lateness: Annotated[
-        str | None, typer.Option(help="How far a tuple may lag behind the newest, as 5s.")
+        str | None, typer.Option(help="How far a tuple may lag behind the newest one, such as 5s.")
     ] = None,
     max_ahead: Annotated[
-        str | None, typer.Option(help="How far event time may be ahead of the clock, as 1h.")
+        str | None, typer.Option(help="How far event time may be ahead of the clock, such as 1h.")
     ] = None,
-    max_bytes: Annotated[str | None, typer.Option(help="Largest record, as 64KiB.")] = None,
+    max_bytes: Annotated[
+        str | None, typer.Option(help="The largest record, such as 64KiB.")
+    ] = None,
     partitions: Annotated[int | None, typer.Option(min=1)] = None,
-    public: Annotated[bool, typer.Option("--public", help="Everybody may see its tuples.")] = False,
+    public: Annotated[
+        bool, typer.Option("--public", help="Everybody may see the stream's tuples.")
+    ] = False,
     senders: Annotated[
         Senders | None,
-        typer.Option(help="A topic for each sender, or one that all write. [default: own]"),
+        typer.Option(help="A topic for each sender, or one for all. [default: own]"),
     ] = None,
     time_format: Annotated[
         TimeFormat | None, typer.Option(help="How times are written in records. [default: iso]")
     ] = None,
     unknown_fields: Annotated[
         UnknownFields | None,
-        typer.Option(help="Records with a field that the schema has not. [default: quarantine]"),
+        typer.Option(help="What to do with unknown fields. [default: quarantine]"),
     ] = None,
     declare_window: Annotated[
-        str | None, typer.Option(rich_help_panel=_DECLARED, help="Tumbling window, as 1m.")
+        str | None, typer.Option(rich_help_panel=_DECLARED, help="Tumbling window, such as 1m.")
     ] = None,
     declare_key: Annotated[
         list[str] | None, typer.Option(rich_help_panel=_DECLARED, help="Can be repeated.")
@@ -59,12 +63,15 @@ def add(  # noqa: PLR0913, PLR0917  # an option each
         typer.Option(rich_help_panel=_DECLARED, help="count, sum, avg, stddev; repeatable."),
     ] = None,
     declare_minimum: Annotated[
-        int | None, typer.Option(rich_help_panel=_DECLARED, min=2, help="Least tuples in a group.")
+        int | None,
+        typer.Option(
+            rich_help_panel=_DECLARED, min=2, help="The smallest number of tuples in a group."
+        ),
     ] = None,
 ) -> None:
-    """Add a source stream.
+    """Add a stream.
 
-    A declared aggregate is the one through which READ AGGREGATE reads the stream.
+    READ AGGREGATE reads the stream only through its declared aggregate.
     Example: secadmin stream add in1 --schema trades --event-time ts --lateness 5s
     """
     body = {
@@ -111,7 +118,7 @@ def _declared(
 
 @app.command()
 def show(ctx: typer.Context, name: StreamName) -> None:
-    """Show a stream's schema and settings, and who may change its permissions sees its senders."""
+    """Show a stream's schema and settings, and its senders if you may change its permissions."""
     cli = cli_of(ctx)
     with cli.api() as api:
         answer: dict[str, Any] = api.get("streams", name)
@@ -128,7 +135,7 @@ def show(ctx: typer.Context, name: StreamName) -> None:
 
 @app.command()
 def readers(ctx: typer.Context, name: StreamName) -> None:
-    """List what reads a stream, of whomever: ids alone."""
+    """List the executions of all users that read a stream, only their ids."""
     cli = cli_of(ctx)
     with cli.api() as api:
         cli.screen.rows(api.get("streams", name, "readers"), f"nothing reads {name}")
@@ -136,7 +143,7 @@ def readers(ctx: typer.Context, name: StreamName) -> None:
 
 @app.command("stop-readers")
 def stop_readers(ctx: typer.Context, name: StreamName) -> None:
-    """Stop all queries that read a stream; their owners are told why."""
+    """Stop all queries that read a stream. Their owners see the reason."""
     cli = cli_of(ctx)
     with cli.api() as api:
         answer = api.post("streams", name, "readers", "stop")

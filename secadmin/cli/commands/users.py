@@ -38,7 +38,7 @@ def list_users(ctx: typer.Context) -> None:
 
 @app.command()
 def lock(ctx: typer.Context, user: UserName) -> None:
-    """Lock a user: its sessions and accesses end at once, and its queries stop."""
+    """Lock a user. Its sessions and accesses end at once, and its queries stop."""
     cli = cli_of(ctx)
     with cli.api() as api:
         api.post("users", user, "lock")
@@ -56,7 +56,7 @@ def unlock(ctx: typer.Context, user: UserName) -> None:
 
 @app.command("reset-password")
 def reset_password(ctx: typer.Context, user: UserName) -> None:
-    """Give a user a new one-time password, shown once; its sessions end at once."""
+    """Give a user a new one-time password, shown once. The user's sessions end at once."""
     cli = cli_of(ctx)
     with cli.api() as api:
         answer = api.post("users", user, "password-reset")
@@ -78,8 +78,8 @@ def assign(ctx: typer.Context, user: UserName, role: RoleName) -> None:
 
 @app.command()
 def unassign(ctx: typer.Context, user: UserName, role: RoleName) -> None:
-    """Take a role from a user; accesses that were made with it end at once."""
+    """Take a role from a user. Accesses that were made with it end at once."""
     cli = cli_of(ctx)
     with cli.api() as api:
         api.delete("users", user, "roles", role)
-    cli.screen.line(f"{user} has the role {role} no more")
+    cli.screen.line(f"{user} does not have the role {role} any more")

@@ -1,4 +1,4 @@
-"""DescribeAcls: which ACLs that match a filter a broker itself lists."""
+"""DescribeAcls: the ACLs that one broker lists for a filter."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _DESCRIBE_ACLS, _VERSION = 29, 1
 
 
 def broker_acls(connection: BrokerConnection, matching: AclFilter) -> list[ListedAcl]:
-    """What the broker itself lists of the ACLs that match, whatever resource they are on.
+    """The matching ACLs that this broker lists, on all resources.
 
     Raises:
         OSError, ValueError: The broker did not answer, or answered with an error.
     """
-    # The client library's enumerations have the protocol's own numbers.
+    # The client library's enumerations have the same numbers as the protocol.
     body = (
         int8(matching.resource.value)
         + string(matching.name)

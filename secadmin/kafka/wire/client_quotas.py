@@ -1,4 +1,4 @@
-"""AlterClientQuotas: the rates of one Kafka user, which the client library has no call for."""
+"""AlterClientQuotas: sets the quotas of one Kafka user. The client library has no such call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALTER_CLIENT_QUOTAS, _VERSION = 49, 0
 def alter_user_quotas(
     connection: BrokerConnection, user: str, rates: Mapping[str, float | None]
 ) -> None:
-    """Set the user's quotas of these names; None takes one away, also where there is none.
+    """Set the user's quotas by name. None deletes a quota, and is no error if there is none.
 
     Raises:
         OSError, ValueError: The broker did not answer, or answered with an error.

@@ -1,4 +1,4 @@
-"""A connection to one broker, over TLS, logged in as SecAdmin."""
+"""A connection to one broker over TLS, under SecAdmin's account."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
 
 @dataclass(frozen=True, slots=True, order=True)
 class BrokerAddress:
-    """Where clients reach a broker."""
+    """The address at which clients reach a broker."""
 
     host: str
     port: int
 
 
 class BrokerConnection:
-    """Sends requests to one broker and receives their answers in order. Not for several threads.
+    """Sends requests to one broker, and receives their answers in order. For one thread only.
 
-    A failure of the network or of TLS raises OSError; an answer that makes no sense, ValueError.
+    A failure of the network or of TLS raises OSError. An invalid answer raises ValueError.
     """
 
     def __init__(self, address: BrokerAddress, settings: KafkaSettings) -> None:
-        """Connect and log in. Raises Unavailable when the broker refuses the account."""
+        """Connect and log in. Raises Unavailable if the broker refuses the account."""
         context = ssl.create_default_context(cafile=str(settings.ca_file))
         plain = socket.create_connection((address.host, address.port), REQUEST_TIMEOUT_S)
         try:
@@ -62,14 +62,14 @@ class BrokerConnection:
         return answer
 
     def send(self, api: int, version: int, body: bytes) -> None:
-        """Send a request whose answer `receive` gives."""
+        """Send a request. `receive` gives its answer."""
         self._correlation += 1
         header = int16(api) + int16(version) + int32(self._correlation) + string(_CLIENT)
         self._socket.settimeout(REQUEST_TIMEOUT_S)
         self._socket.sendall(octets(header + body))
 
     def receive(self, timeout_s: float) -> Reader | None:
-        """The answer to the request that was sent, or None if it is not here in time."""
+        """The answer to the last request, or None if it does not arrive in time."""
         deadline = time.monotonic() + timeout_s
         while (frame := self._frame()) is None:
             # At least a millisecond: zero would make the socket non-blocking.
@@ -87,7 +87,7 @@ class BrokerConnection:
         return answer
 
     def is_usable(self) -> bool:
-        """Whether nothing has arrived unasked, such as the broker's end of an idle connection."""
+        """Say whether the connection is still open, with nothing unexpected received on it."""
         readable, _, _ = select.select([self._socket], [], [], 0)
         return not readable and not self._buffer
 
@@ -120,7 +120,7 @@ class BrokerConnection:
 
 @contextmanager
 def network_errors(purpose: str) -> Iterator[None]:
-    """Raises Unavailable for a failure of the network, of TLS or of the protocol in the block."""
+    """Raise Unavailable for a failure of the network, of TLS or of the protocol in the block."""
     try:
         yield
     except (OSError, ValueError, KeyError) as error:

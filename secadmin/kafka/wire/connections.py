@@ -1,4 +1,4 @@
-"""Warm connections to every broker: a login takes longer than all that a revocation does."""
+"""Open connections to every broker, kept because a login takes longer than a whole revocation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEPT_PER_BROKER = 36
 
 
 class BrokerConnections:
-    """Lends connections, each to one borrower at a time, and keeps them for the next."""
+    """Lends connections. Each has one borrower at a time, and is kept for the next one."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
@@ -23,11 +23,11 @@ class BrokerConnections:
 
     @contextmanager
     def lent(self, address: BrokerAddress) -> Iterator[BrokerConnection]:
-        """A connection to the broker. One on which the block fails is closed.
+        """A connection to the broker. It is closed if the block fails.
 
         Raises:
             OSError, ValueError: The broker cannot be reached (see `network_errors`).
-            Unavailable: It refuses SecAdmin's account.
+            Unavailable: The broker refuses SecAdmin's account.
         """
         connection = self._take(address) or BrokerConnection(address, self._settings)
         try:
@@ -38,7 +38,7 @@ class BrokerConnections:
         self._give_back(address, connection)
 
     def close(self) -> None:
-        """Close all connections that are not lent."""
+        """Close all connections that nobody has borrowed."""
         with self._lock:
             for connections in self._idle.values():
                 while connections:

@@ -1,4 +1,4 @@
-"""The Kafka protocol's primitive types, in the encoding before its flexible versions."""
+"""The primitive types of the Kafka protocol, in the encoding of its non-flexible versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def int16(value: int) -> bytes:
 
 
 def int32(value: int) -> bytes:
-    """A signed 32-bit integer; also the length in front of an array."""
+    """A signed 32-bit integer. The length before an array has this form too."""
     return struct.pack(">i", value)
 
 
@@ -44,7 +44,7 @@ def octets(value: bytes) -> bytes:
 
 
 class Reader:
-    """Reads primitive types from an answer, in order. Raises ValueError when it ends too soon."""
+    """Reads primitive types from an answer, in order. Raises ValueError if it ends too soon."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -72,7 +72,7 @@ class Reader:
         return None if length < 0 else self._take(length).decode()
 
     def octets(self) -> bytes:
-        """Bytes; null reads as none."""
+        """Bytes. For null there are no bytes."""
         return self._take(max(0, self.int32()))
 
     def _take(self, length: int) -> bytes:

@@ -1,4 +1,4 @@
-"""A fetch that a broker parks: it comes back only when the log has rolled behind its offset."""
+"""A fetch that a broker parks. It comes back only when the log has rolled after its offset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from secadmin.kafka.wire.connection import BrokerConnection
 from secadmin.kafka.wire.encoding import Reader, int8, int32, int64, string
 
 PARKED_S = 60.0
-"""How long the broker may keep the fetch, in seconds; a later answer proves nothing."""
+"""The broker may keep the fetch for so many seconds. A later answer proves nothing."""
 
 _FETCH, _VERSION = 1, 11
 _API_VERSIONS = 18
@@ -24,7 +24,7 @@ _AGAIN_S = 0.002
 
 @dataclass(frozen=True, slots=True)
 class FetchPlace:
-    """What is fetched: the record at `offset` of one partition."""
+    """The record to fetch: the one at `offset` of a partition."""
 
     topic: str
     partition: int
@@ -32,11 +32,11 @@ class FetchPlace:
 
 
 class ParkedFetch:
-    """One fetch of one place at one broker, leader or follower.
+    """One fetch of one place at one broker, which may be the leader or a follower.
 
-    It asks for 2 GiB (the broker cuts that down to its own limit) but takes a single byte of the
-    partition, so no amount of records releases it: of all fetches of this place it is the hardest
-    to release. What is left is a newer segment, an error, or the end of `PARKED_S`.
+    It waits for at least 2 GiB (the broker lowers that to its own limit), but accepts only one byte
+    of the partition. So no number of records releases it, and no other fetch of this place is
+    harder to release. Only a newer segment, an error or the end of `PARKED_S` releases it.
     """
 
     def __init__(self, connection: BrokerConnection, place: FetchPlace) -> None:
@@ -46,7 +46,7 @@ class ParkedFetch:
         self._send()
 
     def came_back(self, timeout_s: float) -> bool:
-        """Wait for the answer; whether it came, and shows that a newer segment released it.
+        """Wait for the answer. True means that it came because there is a newer segment.
 
         Raises:
             OSError, ValueError: The connection failed, or the fetch came back for another reason.
@@ -57,7 +57,7 @@ class ParkedFetch:
                 raise ValueError("the broker kept the fetch for its whole time")
             if holds_records(answer, self._place):
                 return True
-            # A follower that does not know yet that the record is committed answers with nothing.
+            # A follower answers without records if it does not know yet that they are committed.
             time.sleep(_AGAIN_S)
             self._send()
         return False
@@ -68,7 +68,7 @@ class ParkedFetch:
 
 
 def ping(connection: BrokerConnection) -> None:
-    """Return when the broker has answered a request. Raises OSError or ValueError."""
+    """Send a small request, and wait for its answer. Raises OSError or ValueError."""
     error = connection.request(_API_VERSIONS, 0, b"").int16()
     if error:
         raise ValueError(f"the broker answered with error {error}")
@@ -97,10 +97,10 @@ def _request(place: FetchPlace) -> bytes:
 
 
 def holds_records(answer: Reader, place: FetchPlace) -> bool:
-    """Whether the answer to a fetch holds records of its place.
+    """Say whether the answer to a fetch holds records of its place.
 
     Raises:
-        ValueError: It is an error, throttled, or sends the client elsewhere.
+        ValueError: The answer is an error, is throttled, or sends the client to another broker.
     """
     throttled_ms, error = answer.int32(), answer.int16()
     answer.int32()

@@ -1,4 +1,4 @@
-"""The client's side of a SCRAM-SHA-512 login (RFC 5802), without channel binding."""
+"""The client's part of a SCRAM-SHA-512 login (RFC 5802), without channel binding."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def verify(self, server_final: bytes) -> None:
-        """Raises ValueError unless the broker knows the password, too."""
+        """Check that the broker knows the password too. Raises ValueError if it does not."""
         signature = base64.b64decode(_fields(server_final).get("v", ""))
         if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):
             raise ValueError("the broker did not prove that it knows the account")

@@ -22,7 +22,7 @@ _FUNCTION, _NAME = "aggregate-function", "aggregate-function-output-name"
 
 
 def aggregate(box: Box, inputs: Sequence[Built]) -> Built:
-    """The Aggregate that the box is. Raises InvalidInput."""
+    """Make the Aggregate of a box. Raises InvalidInput."""
     parameters = box.parameters
     parameters.check(
         *("window-size-by", "window-size", "advance", "order-by", "group-by", "emit"),

@@ -1,4 +1,4 @@
-"""The kinds of boxes: what each takes, and the plan node that it is."""
+"""The kinds of boxes: the inputs and parameters of each, and its plan node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Inputs = Sequence[Built]
 
 
 def run_box(box: Box, inputs: Inputs) -> Built:
-    """The plan of what a box writes, over the plans of what it reads. Raises InvalidInput."""
+    """The plan of the stream that a box writes. Raises InvalidInput."""
     kind = _BOXES.get(box.type)
     if kind is None:
         known_types = ", ".join(_BOXES)

@@ -1,4 +1,4 @@
-"""`parse_borealis`: boxes and arcs become one plan for each output."""
+"""`parse_borealis` makes one plan for each output from boxes and arcs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from secadmin.languages.building import MAX_PARTS, Built, build
 from secadmin.languages.resolver import Resolver, look_up
 from secadmin.languages.text import placed
 
-# All outputs together: each is checked and stored whole.
+# The limit for all outputs together, because each is checked and stored whole.
 MAX_TOTAL_NODES = 10 * MAX_NODES
 
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """The outputs of a document, (name, plan) in its order; `dict(diagram.outputs)` works."""
+    """The outputs of a document as pairs (name, plan), in the order of the document."""
 
     outputs: tuple[tuple[str, CheckedPlan], ...]
 
@@ -34,9 +34,12 @@ class Diagram:
 def parse_borealis(text: str, resolver: Resolver) -> Diagram:
     """The checked plans of a document in the XML of `grammar.md`.
 
-    Every input goes through the resolver. Raises InvalidInput with line and column for anything
-    that is not in the format or does not fit, UnknownRelation (one of them) for an input that the
-    resolver does not find, and what else the resolver raises.
+    The resolver looks up every input.
+
+    Raises:
+        InvalidInput: Something is not in the format, or does not fit. It has line and column.
+        UnknownRelation: The resolver does not find an input. It is an InvalidInput.
+        PlatformError: The resolver raised it.
     """
     try:
         return _diagram(read_document(parse_tree(text)), resolver)
@@ -105,7 +108,7 @@ def _check_schema(arc: Arc, document: Document, real: Schema) -> None:
 
 
 def _run(document: Document, streams: dict[str, Built]) -> None:
-    """Give each written stream its plan: boxes run when all that they read is there."""
+    """Give each written stream its plan. A box runs when all its inputs have their plans."""
     waiting = {
         box.name: len({a.stream for a in box.inputs} - streams.keys()) for box in document.boxes
     }

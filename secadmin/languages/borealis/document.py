@@ -1,4 +1,4 @@
-"""A Borealis document: inputs, outputs, schemas and boxes, as they are written."""
+"""A Borealis document: its inputs, outputs, schemas and boxes, as the text has them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _TYPES = {
     "timestamp": Type.TIMESTAMP,
     "bool": Type.BOOLEAN,
 }
-# Diagrams of other systems have it; strings here have no greatest length.
+# Diagrams of other systems have a size. Here it limits nothing.
 _SIZE = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """The name of a stream where something reads or writes it."""
+    """A place where something reads or writes a stream, with the name of the stream."""
 
     stream: str
     position: Position
@@ -47,7 +47,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """All of a file, in its order."""
+    """The whole document, in the order of its text."""
 
     inputs: tuple[Arc, ...]
     outputs: tuple[Arc, ...]
@@ -57,7 +57,7 @@ class Document:
 
 
 def read_document(root: Element) -> Document:
-    """The document below its root element. Raises InvalidInput for whatever it should not hold."""
+    """Read the document from its root element. Raises InvalidInput for a wrong part."""
     if root.tag != "borealis":
         raise InvalidInput("the document is a <borealis> element", root.position)
     _attributes(root)
@@ -66,7 +66,7 @@ def read_document(root: Element) -> Document:
     for element in parts["schema"]:
         name = _attributes(element, "name")["name"].text
         if name in schemas:
-            raise InvalidInput(f"schema {name[:80]!r} stands twice", element.position)
+            raise InvalidInput(f"schema {name[:80]!r} is there twice", element.position)
         schemas[name] = _schema(element)
     boxes: list[Box] = []
     for query in parts["query"]:
@@ -100,7 +100,7 @@ def _field(element: Element) -> Attribute:
         )
     size = values.get("size")
     if size is not None and (kind is not Type.STRING or not _SIZE.fullmatch(size.text)):
-        raise InvalidInput("size is a number, and of strings only", size.place())
+        raise InvalidInput("size is a number, and only strings have it", size.place())
     return Attribute(values["name"].text, kind)
 
 
@@ -145,7 +145,7 @@ def _children(element: Element, *allowed: str) -> dict[str, list[Element]]:
     for child in element.children:
         if child.tag not in found:
             raise InvalidInput(
-                f"<{child.tag[:40]}> has no place in <{element.tag}>", child.position
+                f"<{child.tag[:40]}> is not allowed in <{element.tag}>", child.position
             )
         found[child.tag].append(child)
     return found

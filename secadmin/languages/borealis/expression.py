@@ -1,4 +1,4 @@
-"""Expressions in parameters: the same as in SQL, in one attribute's value."""
+"""Expressions in parameters. They are those of SQL, in the value of one XML attribute."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from secadmin.languages.typed import Typed
 
 
 def read(parameter: Parameter, scope: Scope, where: str) -> Typed:
-    """The value of an expression over a scope. Raises InvalidInput, with its place."""
+    """Read the expression of a parameter over a scope. Raises InvalidInput, with its position."""
     tree, reader = parsed(parameter, scope, where)
     return reader.read(tree)
 
 
 def parsed(parameter: Parameter, scope: Scope, where: str) -> tuple[exp.Expr, Reader]:
-    """The syntax tree of an expression, and the reader for it. Raises InvalidInput."""
+    """The syntax tree of a parameter's expression, and its reader. Raises InvalidInput."""
     if not parameter.text.strip():
         raise InvalidInput(f"{parameter.name} is empty", parameter.place())
     place = parameter.value.place

@@ -1,4 +1,4 @@
-"""The join box: pairs whose event times are no farther apart than the two buffers hold tuples."""
+"""The join box. Its two buffers say how far the event times of a pair may differ."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SIDES = ("left", "right")
 
 
 def join(box: Box, inputs: Sequence[Built]) -> Built:
-    """The Join that the box is, and the Project to its out-fields. Raises InvalidInput.
+    """Make the Join of a box, and the Project to its out-fields. Raises InvalidInput.
 
-    A left tuple stays for `left-buffer-size`: the right one may be that much later, and the other
-    way round.
+    A left tuple is kept for `left-buffer-size`: the right tuple may be later by that time. A right
+    tuple is kept for `right-buffer-size`: the left tuple may be later by that time.
     """
     parameters = box.parameters
     parameters.check(

@@ -1,4 +1,4 @@
-"""The parameters of a box: each is known, needed ones are there, numbered ones have no gaps."""
+"""The parameters of a box, and checks of them: unknown and missing ones, gaps in numbered ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from secadmin.languages.borealis.tree import Value
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter as it is written."""
+    """A parameter as the text has it."""
 
     name: str
     value: Value
@@ -23,31 +23,31 @@ class Parameter:
         return self.value.text
 
     def place(self) -> Position:
-        """Where the value stands."""
+        """The position of the value in the text."""
         return self.value.place()
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """All parameters of a box; `position` is the box's."""
+    """All parameters of a box. `position` is the position of the box."""
 
     by_name: dict[str, Parameter]
     position: Position
 
     @classmethod
     def of(cls, parameters: Iterable[Parameter], position: Position) -> Parameters:
-        """The parameters of a box. Raises InvalidInput where one stands twice."""
+        """The parameters of a box. Raises InvalidInput if a name is there twice."""
         found: dict[str, Parameter] = {}
         for parameter in parameters:
             if parameter.name in found:
                 raise InvalidInput(
-                    f"parameter {parameter.name[:80]!r} stands twice", parameter.position
+                    f"parameter {parameter.name[:80]!r} is there twice", parameter.position
                 )
             found[parameter.name] = parameter
         return cls(found, position)
 
     def check(self, *single: str, series: Iterable[str] = ()) -> None:
-        """Raise InvalidInput for a parameter that is none of these, or of these series."""
+        """Raise InvalidInput for a parameter that is not one of these and not of these series."""
         numbered = {f"{prefix}.{i}" for prefix in series for i in range(len(self.by_name))}
         for name, parameter in self.by_name.items():
             if name not in single and name not in numbered:
@@ -76,7 +76,7 @@ class Parameters:
             raise InvalidInput(f"{name} is {' or '.join(allowed)}", found.place())
 
     def pairs(self, first: str, second: str) -> list[tuple[Parameter, Parameter]]:
-        """The two series together, at least one of each. Raises InvalidInput for a gap."""
+        """The pairs of two numbered series, at least one. Raises InvalidInput for a gap."""
         count = sum(name.startswith((f"{first}.", f"{second}.")) for name in self.by_name)
         return [
             (self.need(f"{first}.{index}"), self.need(f"{second}.{index}"))

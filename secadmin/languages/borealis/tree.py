@@ -1,7 +1,7 @@
-"""XML as a tree of elements that know their places; nothing of DTDs, entities or the outside.
+"""XML as a tree of elements with positions. DTDs, entities and outside files are refused.
 
-Attribute values keep, for each character, where it stands in the text: an expression in a `value`
-is an expression in the middle of a line, whatever `&lt;` comes before.
+An attribute's value keeps the offset of each of its characters. So an error in an expression has
+the right column, also if a reference such as `&lt;` comes before it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ MAX_BYTES = 256 * 1024
 MAX_DEPTH = 8
 _NAMED = re.compile(r"""\s+([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _TAG = re.compile(r"<[^\s/>]+")
-# What stands for one character of a value: a reference, a line's end, or itself.
+# The text of one character of a value: a reference, the end of a line, or the character itself.
 _CHARACTER = re.compile(r"&[^;]*;|\r\n|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An attribute's value; `starts` are its characters' offsets in the text, and its end."""
+    """An attribute's value. `starts` has the offset of each character in the text, and the end."""
 
     text: str
     starts: tuple[int, ...]
     lines: Lines
 
     def place(self, offset: int = 0) -> Position:
-        """Where a character of the value stands in the text."""
+        """The position in the text of a character of the value."""
         return self.lines.position(self.starts[min(offset, len(self.starts) - 1)])
 
 
@@ -48,7 +48,7 @@ class Element:
 
 
 def parse_tree(text: str) -> Element:
-    """The root element. Raises InvalidInput, with its place, for what is ill-formed or unsafe."""
+    """The root element. Raises InvalidInput, with its position, for ill-formed or unsafe XML."""
     lines = check_text(text, MAX_BYTES)
     builder = _Builder(text, lines)
     parser = DefusedXMLParser(
@@ -69,7 +69,7 @@ def parse_tree(text: str) -> Element:
 
 
 class _Builder:
-    """Collects elements; `expat` tells where the parser stands."""
+    """Collects elements. `expat` is the parser, which knows its offset."""
 
     def __init__(self, text: str, lines: Lines) -> None:
         self.expat: object = None
@@ -80,11 +80,11 @@ class _Builder:
         self._root: Element | None = None
 
     def offset_of(self, byte: int) -> int:
-        """The offset in the text of a byte of its UTF-8 form."""
+        """The offset in the text, given the offset of a byte in its UTF-8 form."""
         return byte if self._bytes is None else len(self._bytes[:byte].decode(errors="ignore"))
 
     def here(self) -> Position:
-        """Where the parser stands."""
+        """The position of the parser in the text."""
         return self._lines.position(self._offset())
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -110,12 +110,12 @@ class _Builder:
         self._open.pop()
 
     def data(self, text: str) -> None:
-        """Text between elements; only white space has a place there."""
+        """Text between elements. Only white space is allowed there."""
         if text.strip():
-            raise InvalidInput("text between elements; values stand in attributes", self.here())
+            raise InvalidInput("text between elements; values belong in attributes", self.here())
 
     def close(self) -> Element:
-        """The root, once the parser has seen the end."""
+        """The root element. The parser calls this at the end of the text."""
         if self._root is None:
             raise InvalidInput("there is no <borealis> element")
         return self._root
@@ -124,7 +124,7 @@ class _Builder:
         return self.offset_of(getattr(self.expat, "CurrentByteIndex", 0))
 
     def _raw(self, offset: int) -> dict[str, tuple[int, ...]]:
-        """The offsets of the characters of each attribute of the tag that opens at `offset`."""
+        """For each attribute of the tag that opens at `offset`, the offsets of its characters."""
         found: dict[str, tuple[int, ...]] = {}
         tag = _TAG.match(self._text, offset)
         at = tag.end() if tag else offset

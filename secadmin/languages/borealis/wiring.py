@@ -1,4 +1,4 @@
-"""Whether the arcs of a diagram connect: each stream has one writer, each box a reader."""
+"""Checks that the arcs of a diagram connect: each stream has one writer, each box a reader."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from secadmin.languages.borealis.document import Arc, Box, Document
 
 
 def check_wiring(document: Document) -> None:
-    """Raise InvalidInput, with its place, for arcs that lead nowhere or come from two places."""
+    """Raise InvalidInput if a stream has no writer, two writers or no reader."""
     if len(document.boxes) > MAX_NODES:
         raise InvalidInput(f"a diagram has at most {MAX_NODES} boxes", document.position)
     for box in document.boxes:
@@ -22,8 +22,8 @@ def check_wiring(document: Document) -> None:
         for arc in box.inputs:
             if arc.stream not in written:
                 raise InvalidInput(
-                    f"box {box.name!r} reads {arc.stream!r}, which is no input and which no box "
-                    "writes",
+                    f"box {box.name!r} reads {arc.stream!r}, which is not an input and which no "
+                    "box writes",
                     arc.position,
                 )
     inputs = {arc.stream for arc in document.inputs}
@@ -34,14 +34,14 @@ def check_wiring(document: Document) -> None:
 
 
 def cycle(boxes: list[Box]) -> InvalidInput:
-    """The error for boxes that wait for each other; it names those of one cycle."""
+    """The error for boxes that wait for each other. It names the boxes of one cycle."""
     writers = {box.outputs[0].stream: box for box in boxes}
     path: list[Box] = []
     box = boxes[0]
     while box not in path:
         path.append(box)
         box = next(writers[arc.stream] for arc in box.inputs if arc.stream in writers)
-    # Each box was found from one that reads it: backwards is the way of the tuples.
+    # Each box was found from a box that reads it. So the tuples flow in the reversed order.
     names = [each.name for each in (box, *reversed(path[path.index(box) :]))]
     return InvalidInput(f"the diagram has a cycle: {' -> '.join(names)}", box.position)
 
@@ -61,7 +61,7 @@ def _check_once(arcs: tuple[Arc, ...], what: str) -> None:
     seen: set[str] = set()
     for arc in arcs:
         if arc.stream in seen:
-            raise InvalidInput(f"{what} {arc.stream!r} stands twice", arc.position)
+            raise InvalidInput(f"{what} {arc.stream!r} is there twice", arc.position)
         seen.add(arc.stream)
 
 

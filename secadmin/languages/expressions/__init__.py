@@ -1,1 +1,1 @@
-"""Expressions as both languages write them: from a text to a typed tree of the allow-list."""
+"""Expressions, which are the same in both languages: from a text to a typed expression."""

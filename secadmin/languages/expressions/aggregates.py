@@ -21,16 +21,16 @@ _EDGES = {
 
 
 def edge_marker(name: str) -> str:
-    """What a window's edge is called until the groups are there.
+    """The name of a window's edge until the Aggregate is made.
 
-    The input may have an attribute `window_start` of its own, and group by it.
+    The marker is needed because the input may have an attribute `window_start` of its own.
     """
     return f"{name}()"
 
 
 @dataclass(frozen=True, slots=True)
 class NoCalls:
-    """The clauses where neither aggregates nor windows stand; `clause` is named in errors."""
+    """A clause in which neither aggregates nor windows are allowed. Errors name the `clause`."""
 
     clause: str
 
@@ -38,15 +38,15 @@ class NoCalls:
         """None for a scalar function. Raises InvalidInput for the others."""
         place = reader.environment.at(node)
         if name in AGGREGATE_FUNCTIONS:
-            raise InvalidInput(f"{name.upper()} cannot stand in {self.clause}", place)
+            raise InvalidInput(f"{name.upper()} cannot be used in {self.clause}", place)
         if name in WINDOW_FUNCTIONS:
-            raise InvalidInput(f"{name.upper()} stands in GROUP BY", place)
+            raise InvalidInput(f"{name.upper()} belongs in GROUP BY", place)
         if name in _EDGES:
             raise InvalidInput(f"{name.upper()} needs GROUP BY {EXAMPLE}", place)
         return None
 
     def column(self, name: str, position: Position) -> Typed | None:
-        """None: names are attributes here."""
+        """None, because every name is an attribute here."""
         return None
 
 
@@ -68,9 +68,9 @@ class Ungrouped(NoCalls):
 
 @dataclass(frozen=True, slots=True)
 class Aggregates:
-    """Collects the aggregates of a grouped SELECT; each becomes the attribute `agg.<n>`.
+    """Collects the aggregates of a grouped SELECT. Each becomes the attribute `agg.<n>`.
 
-    Nothing that a user can name contains a digit after a dot, so these clash with nothing.
+    A user's name never has a digit after a dot, so these names are always new.
     """
 
     window: Window
@@ -79,14 +79,14 @@ class Aggregates:
     found: list[Aggregation] = field(default_factory=list)
 
     def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
-        """The value of an aggregate or a window's edge, None for a scalar function."""
+        """The value of an aggregate or of a window's edge, or None for a scalar function."""
         place = reader.environment.at(node)
         if name in _EDGES:
             self._check_edge(node, name, reader)
             return attribute(edge_marker(_EDGES[name]), Type.TIMESTAMP, place)
         if name in WINDOW_FUNCTIONS:
             raise InvalidInput(
-                f"{name.upper()} stands in GROUP BY; here {name.upper()}_START()", place
+                f"{name.upper()} belongs in GROUP BY; here {name.upper()}_START()", place
             )
         if name not in AGGREGATE_FUNCTIONS:
             return None
@@ -106,7 +106,7 @@ class Aggregates:
         return attribute(edge_marker(name), Type.TIMESTAMP, position)
 
     def _check_edge(self, node: exp.Expr, name: str, reader: Reader) -> None:
-        """TUMBLE_START() or, as other systems write it, with the arguments of GROUP BY again."""
+        """Check that an edge has no arguments, or the same arguments as the window in GROUP BY."""
         if not node.expressions:
             return
         again = exp.Anonymous(this=name.rpartition("_")[0], expressions=node.expressions)
@@ -124,12 +124,12 @@ class Aggregates:
 
 
 def aggregate_call(node: exp.Expr, reader: Reader) -> tuple[Aggregation, Type]:
-    """The aggregate that a syntax tree is, still without a name. Raises InvalidInput."""
+    """Read an aggregate, still without a name, from its syntax tree. Raises InvalidInput."""
     name = node.this.lower() if isinstance(node, exp.Anonymous) else ""
     if name not in AGGREGATE_FUNCTIONS:
         known_names = ", ".join(AGGREGATE_FUNCTIONS)
         raise InvalidInput(
-            f"an aggregate function stands here, one of {known_names}", reader.environment.at(node)
+            f"an aggregate function belongs here: one of {known_names}", reader.environment.at(node)
         )
     return _aggregation(node, name, reader)
 

@@ -1,4 +1,4 @@
-"""What a part of a query is read with."""
+"""The environment that each part of a query is read with."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from secadmin.languages.resolver import Resolver, look_up
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The text's places, the relations that it can name, common table expressions in force.
+    """Positions in the text, the resolver for names, and the common table expressions so far.
 
-    An expression that stands alone names no relation and has no resolver.
+    A single expression, as in a Borealis box, names no relation and has no resolver.
     """
 
     place: Place
@@ -28,7 +28,7 @@ class Environment:
     named: Mapping[str, Built] = field(default_factory=dict)
 
     def at(self, node: exp.Expr) -> Position:
-        """The place of a node."""
+        """The position of a node."""
         return self.place(offset(node))
 
     def only(self, node: exp.Expr, *allowed: str) -> None:
@@ -36,21 +36,21 @@ class Environment:
         only(node, *allowed, place=self.place)
 
     def refused(self, node: exp.Expr) -> InvalidInput:
-        """The error for a node that the language does not have at its place."""
+        """The error for a node that the language does not allow at its place."""
         return refused(node, self.place)
 
     def identifier(self, node: object) -> str:
-        """The name that an identifier is. Raises InvalidInput for anything else."""
+        """The name in an identifier. Raises InvalidInput for anything else."""
         return str(self._identifier(node).this)
 
     def column(self, node: exp.Expr) -> tuple[str, str | None]:
-        """The name and the qualifier that a column is. Raises InvalidInput."""
+        """The name of a column, and its qualifier or None. Raises InvalidInput."""
         self.only(node, "this", "table")
         table = node.args.get("table")
         return self.identifier(node.this), self.identifier(table) if table else None
 
     def new_name(self, node: object) -> str:
-        """A name that the query gives to something. Raises InvalidInput if it is not usable."""
+        """The new name in an identifier, as after AS. Raises InvalidInput if it is not usable."""
         identifier = self._identifier(node)
         return check_attribute_name(str(identifier.this), self.at(identifier))
 
@@ -61,11 +61,11 @@ class Environment:
         return node
 
     def relation(self, name: str, position: Position) -> Relation:
-        """The relation that stands at this place. Raises UnknownRelation and what it may."""
+        """The relation that is named at this position. Raises UnknownRelation or InvalidInput."""
         if self.resolver is None:
             raise InvalidInput("an expression names no streams", position)
         return look_up(self.resolver, name, position)
 
     def naming(self, name: str, built: Built) -> Environment:
-        """The same with one more common table expression."""
+        """The same environment with one more common table expression."""
         return replace(self, named={**self.named, name: built})

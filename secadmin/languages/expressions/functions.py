@@ -1,4 +1,4 @@
-"""What functions are called in SQL, and which function of the allow-list each one is."""
+"""The names of functions in SQL, and the function of the allow-list for each name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCALAR = {
     "mod": "%",
 }
 EXTRACTED = frozenset({"year", "month", "day", "hour", "minute", "second"})
-# SUBSTRING(s, start) goes on to the end: no string here is longer.
+# SUBSTRING(s, start) goes to the end of the string. No string here is longer than this.
 _TO_THE_END = 1_000_000_000
 
 

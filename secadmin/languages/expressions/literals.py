@@ -20,10 +20,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def number(digits: str, position: Position | None, *, negative: bool = False) -> Typed:
-    """The constant that digits are: BIGINT, or DOUBLE with a point or an exponent.
+    """Read a number: a BIGINT, or a DOUBLE if it has a point or an exponent.
 
-    Raises InvalidInput where it does not fit. The sign is a part of it, because the least BIGINT
-    has no positive counterpart.
+    Raises InvalidInput if it does not fit. The sign is part of the number, because the smallest
+    BIGINT has no positive counterpart.
     """
     sign = -1 if negative else 1
     if len(digits) > _MAX_DIGITS or not _DECIMAL.fullmatch(digits):
@@ -40,7 +40,7 @@ def number(digits: str, position: Position | None, *, negative: bool = False) ->
 
 
 def timestamp(text: str, position: Position | None) -> Typed:
-    """The moment that a text gives, in UTC. Raises InvalidInput.
+    """Read a time in UTC; the value is in microseconds since 1970. Raises InvalidInput.
 
     >>> timestamp("1970-01-01 00:00:01", None).expression.value
     1000000

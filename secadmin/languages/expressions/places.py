@@ -1,4 +1,4 @@
-"""Places of syntax nodes in the text."""
+"""The positions of syntax nodes in the text."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from sqlglot import exp
 
 from catalog.errors import Position
 
-# From an offset in the text that was parsed to a place in the text that the user wrote.
+# Gives the position in the user's text for an offset in the parsed text.
 Place = Callable[[int], Position]
 
 
 def own_offset(node: exp.Expr) -> int | None:
-    """The offset of the token that the node was made of, if it was made of one."""
+    """The offset of the token that the node comes from, or None."""
     start = node.meta.get("start")
     return start if isinstance(start, int) else None
 
 
 def offset(node: exp.Expr) -> int:
-    """The offset of the first token that can be found of a node and all below it."""
+    """The offset of the node, or else the smallest offset of the nodes below it."""
     own = own_offset(node)
     if own is not None:
         return own

@@ -1,4 +1,4 @@
-"""From syntax trees to typed expressions: an allow-list of nodes, everything else is refused."""
+"""From syntax trees to typed expressions. Nodes that are not in `_READERS` are refused."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from secadmin.languages.typed import Typed, call, literal, null
 
 
 class Calls(Protocol):
-    """What calls mean that are no scalar functions: aggregates, and the edges of windows."""
+    """Reads the calls that are not scalar functions: aggregates, and the edges of windows."""
 
     def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
-        """The value of the call, or None if it is a scalar function's. Raises InvalidInput."""
+        """The value of the call, or None if it calls a scalar function. Raises InvalidInput."""
         ...
 
     def column(self, name: str, position: Position) -> Typed | None:
-        """The value of an unqualified name that is no attribute of FROM, or None."""
+        """The value of an unqualified name that is not an attribute of FROM, or None."""
         ...
 
 
@@ -38,9 +38,9 @@ class Reader:
     calls: Calls
 
     def read(self, node: exp.Expr) -> Typed:
-        """The expression that a syntax tree stands for.
+        """Read the expression of a syntax tree.
 
-        Raises InvalidInput, with its place, for anything that is not in the language.
+        Raises InvalidInput, with its position, for anything that is not in the language.
         """
         reading = _READERS.get(type(node))
         if reading is None:
@@ -216,7 +216,7 @@ def _call(reader: Reader, node: exp.Expr) -> Typed:
     if special is not None:
         return special
     if name not in functions.SCALAR:
-        return functions.scalar_call(name, [], place)  # raises, before any argument is read
+        return functions.scalar_call(name, [], place)  # raises before any argument is read
     return functions.scalar_call(name, [reader.read(a) for a in node.expressions], place)
 
 

@@ -1,4 +1,4 @@
-"""Which attributes a SELECT can name, and what they are called in the plan."""
+"""The attributes that a SELECT can name, and their names in the plan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from secadmin.languages.typed import Typed, attribute
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """An attribute: its name in the query and in the plan."""
+    """An attribute: its `name` in the query, its `inner` name in the plan, and its type."""
 
     name: str
     inner: str
@@ -20,14 +20,14 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What one item of FROM brings; `alias` is empty for a derived table without one."""
+    """The attributes of one item of FROM. `alias` is empty for a derived table without a name."""
 
     alias: str
     fields: tuple[Field, ...]
 
     @classmethod
     def of(cls, alias: str, schema: Schema, prefix: str = "") -> Table:
-        """The attributes of a schema, which the plan knows with this prefix."""
+        """The attributes of a schema. In the plan their names have this prefix."""
         return cls(alias, tuple(Field(a.name, prefix + a.name, a.type) for a in schema.attributes))
 
 
@@ -38,9 +38,9 @@ class Scope:
     tables: tuple[Table, ...]
 
     def resolve(self, name: str, alias: str | None, position: Position) -> Typed:
-        """The attribute that a name, perhaps qualified, stands for.
+        """The attribute of a name, which may be qualified.
 
-        Raises InvalidInput for one that there is not, or not only once.
+        Raises InvalidInput if there is no such attribute, or more than one.
         """
         tables = self.tables if alias is None else (self.table(alias, position),)
         found = [(t, f) for t in tables for f in t.fields if f.name == name]

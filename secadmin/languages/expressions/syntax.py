@@ -1,7 +1,7 @@
-"""From a text to a syntax tree in which nothing is left that was not looked at.
+"""From a text to a syntax tree that has every word of the text.
 
-The tree is still whatever sqlglot made of it; that every node and argument in it is one that the
-language has is for those who read it, through `only`.
+The tree is as sqlglot made it. The readers of the tree check, with `only`, that the language has
+each node and each argument.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from secadmin.languages.expressions.places import Place, offset, own_offset
 from secadmin.languages.expressions.tokens import check_tokens, take_updates
 
 MAX_TREE_DEPTH = 150
-# Chains of these are read in a loop, so that their length is no depth.
+# Chains of these are read in a loop, so a long chain does not count as deep.
 CHAINED = (exp.And, exp.Or, exp.DPipe, exp.Union)
 _CONSTANTS = {TokenType.STRING, TokenType.NUMBER}
 _WORDS = {TokenType.VAR, TokenType.IDENTIFIER, *_CONSTANTS}
-# All that is closed: the rest begins with what is not.
+# The longest beginning of a text in which every quotation and comment is closed.
 _CLOSED = re.compile(r"""(?:'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(?!/\*)[^'"])*+""", re.DOTALL)
 _NODE_WORDS = {
     "anonymous": "a function call",
@@ -33,25 +33,25 @@ _NODE_WORDS = {
     "tuple": "a list in parentheses",
 }
 _REFUSED_NODES: dict[type[exp.Expr], str] = {
-    exp.Window: "OVER is not part of this language; windows stand in GROUP BY",
+    exp.Window: "OVER is not part of this language; windows belong in GROUP BY",
     exp.Subquery: "a query inside an expression is not part of this language; use a join",
     exp.Select: "a query inside an expression is not part of this language; use a join",
-    exp.Interval: "INTERVAL stands in windows and in the time bound of a join only",
-    exp.Null: "NULL stands where an expression's value does",
-    exp.Alias: "AS stands after a whole item of the SELECT list",
-    exp.Star: "* stands in the SELECT list and in count(*)",
+    exp.Interval: "INTERVAL may be used only in windows and in the time bound of a join",
+    exp.Null: "NULL may be used only as the value of an expression",
+    exp.Alias: "AS belongs after a whole item of the SELECT list",
+    exp.Star: "* may be used only in the SELECT list and in count(*)",
 }
 
 
 def parse_query(text: str, place: Place) -> tuple[exp.Expr, int | None]:
-    """The syntax tree of one statement, and where its EMIT UPDATES stood. Raises InvalidInput."""
+    """The syntax tree of a statement, and the offset of its EMIT UPDATES. Raises InvalidInput."""
     tokens = _tokens(text, place)
     updates = take_updates(tokens)
     return _parse(tokens, place, lambda parser: parser.parse(tokens, text)), updates
 
 
 def parse_expression(text: str, place: Place) -> exp.Expr:
-    """The syntax tree of an expression that stands alone. Raises InvalidInput."""
+    """The syntax tree of a single expression. Raises InvalidInput."""
     tokens = _tokens(text, place)
     return _parse(tokens, place, lambda parser: parser.parse_condition(tokens, text))
 
@@ -70,7 +70,7 @@ def only(node: exp.Expr, *allowed: str, place: Place) -> None:
 
 
 def refused(node: exp.Expr, place: Place) -> InvalidInput:
-    """The error for a node that the language does not have at its place."""
+    """The error for a node that the language does not allow at its place."""
     words = _REFUSED_NODES.get(type(node), f"{_word(node)} is not part of this language here")
     return InvalidInput(words, place(offset(node)))
 
@@ -78,7 +78,7 @@ def refused(node: exp.Expr, place: Place) -> InvalidInput:
 def chain(node: exp.Expr, *allowed: str, place: Place) -> list[exp.Expr]:
     """The operands of a chain of one operator, such as a AND b AND c.
 
-    Raises InvalidInput if a link has other arguments than its operands and the allowed ones.
+    Raises InvalidInput if a link has arguments that are neither operands nor allowed.
     """
     operands: list[exp.Expr] = []
     rest = [node]
@@ -129,7 +129,7 @@ def _parse(
 
 
 def _unreadable_string(text: str, place: Place) -> InvalidInput:
-    """Tokens fail only where a quotation or comment is never closed."""
+    """The error for a failed tokenizer. It fails only if a quotation or comment is not closed."""
     opened = _CLOSED.match(text)
     where = opened.end() if opened else 0
     return InvalidInput("a quotation or comment that opens here is never closed", place(where))
@@ -155,9 +155,9 @@ def _check_depth(tree: exp.Expr, place: Place) -> None:
 
 
 def _check_complete(tree: exp.Expr, tokens: list[Token], place: Place) -> None:
-    """Every name and constant of the text stands in the tree, every CASE arm and BETWEEN is whole.
+    """Check that the tree has every name and constant, and that CASE and BETWEEN are complete.
 
-    What sqlglot reads over, nobody would ever look at.
+    sqlglot skips some words, and no other code would see them.
     """
     nodes = list(tree.walk())
     seen = {own_offset(node) for node in nodes}
@@ -176,4 +176,6 @@ def _check_complete(tree: exp.Expr, tokens: list[Token], place: Place) -> None:
     for kinds, count in counted.items():
         if sum(token.token_type == kinds[0] for token in tokens) != count:
             where = next((token.start for token in tokens if token.token_type in kinds), 0)
-            raise InvalidInput(f"{kinds[0].name} is missing or one too many", place(where))
+            raise InvalidInput(
+                f"{kinds[0].name} is missing, or there is one too many", place(where)
+            )

@@ -1,7 +1,7 @@
-"""What can be refused by looking at words alone, with the exact place, before any parsing.
+"""Checks of single words, with the exact position, before any parsing.
 
-sqlglot is lenient (it reads over doubled commas and missing closing parentheses) and recursive
-(deep nesting is a RecursionError), so that is settled here.
+sqlglot skips doubled commas and missing closing parentheses. It is also recursive, so deep nesting
+is a RecursionError. So both are checked here.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from sqlglot.tokenizer_core import Token, TokenType
 from catalog.errors import InvalidInput
 from secadmin.languages.expressions.places import Place
 
-# 20 to 25 of Python's 1,000 frames go into each level.
+# Each level takes 20 to 25 of Python's 1,000 frames.
 MAX_NESTING = 30
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_ONLY_ALL = "as every tuple would have to be kept for ever to know"
+_ONLY_ALL = "because every tuple would have to be kept for ever"
 _ONLY_INNER = "only inner joins: write JOIN ... ON"
 REFUSED = {
     TokenType.DISTINCT: f"DISTINCT is not possible on a stream, {_ONLY_ALL}; group by a window",
@@ -48,13 +48,14 @@ _SIGNS = {
 _KEYWORD = re.compile(r"[A-Za-z_][A-Za-z0-9_ ]*")
 _OPENERS = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.CASE: TokenType.END}
 _CLOSERS = {closer: opener for opener, closer in _OPENERS.items()}
-# A comma separates two things.
+# A comma separates two things, so it must not be next to these.
 _NO_COMMA_AFTER = {TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.GROUP_BY}
 _NO_COMMA_BEFORE = {TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM}
-# What an item of a list stands behind.
+# The tokens after which an item of a list begins.
 _BEFORE_ITEMS = {TokenType.SELECT, TokenType.L_PAREN, TokenType.COMMA}
 _NO_SOURCE: set[TokenType | None] = {TokenType.FROM, TokenType.FOR, TokenType.R_PAREN}
-# Before these, the word stands for nothing. A name follows AS, in CAST a type, in WITH a query.
+# A word has nothing after it if one of these follows. A name follows AS; in CAST a type follows,
+# in WITH a query.
 _NOTHING: dict[TokenType, set[TokenType | None]] = {
     TokenType.FROM: _NO_SOURCE,
     TokenType.FOR: _NO_SOURCE,
@@ -67,10 +68,10 @@ _NOTHING: dict[TokenType, set[TokenType | None]] = {
 
 
 def take_updates(tokens: list[Token]) -> int | None:
-    """Take EMIT UPDATES off the end of a query: the offset where it stood, None if it did not."""
+    """Remove EMIT UPDATES from the end of a query. Gives its offset, or None if there was none."""
     last = tokens[-2:]
     words = [token.text.upper() for token in last if token.token_type == TokenType.VAR]
-    # FROM emit updates: a relation of that name, called `updates`.
+    # In `FROM emit updates`, `emit` is a relation and `updates` is its alias.
     if words != ["EMIT", "UPDATES"] or (tokens[-3:-2] and tokens[-3].token_type == TokenType.FROM):
         return None
     del tokens[-2:]
@@ -78,7 +79,7 @@ def take_updates(tokens: list[Token]) -> int | None:
 
 
 def check_tokens(tokens: list[Token], place: Place) -> None:
-    """Raise InvalidInput, with its place, for words that no query here has."""
+    """Raise InvalidInput, with its position, for words that no query may have."""
     if not tokens:
         raise InvalidInput("there is no query here", place(0))
     for index, token in enumerate(tokens):
@@ -91,7 +92,7 @@ def check_tokens(tokens: list[Token], place: Place) -> None:
 
 
 def _unknown(token: Token) -> str | None:
-    """Signs and quotations that sqlglot knows from elsewhere: |>, ->, [, ?, N'...' and others."""
+    """The fault of a sign or quotation of another dialect: |>, ->, [, ?, N'...' and others."""
     kind = token.token_type
     if kind in REFUSED or kind in _SIGNS or kind in _NAMES_AND_CONSTANTS:
         return None
@@ -115,12 +116,12 @@ def _fault(token: Token, following: Token | None) -> str | None:
         glued = after in {TokenType.VAR, TokenType.NUMBER, TokenType.IDENTIFIER}
         return f"cannot read the number {token.text[:20]!r}" if glued else None
     if after in _NOTHING.get(kind, ()):
-        return f"{token.text.upper()} with nothing behind it"
+        return f"{token.text.upper()} with nothing after it"
     return _comma_fault(kind, after)
 
 
 def _misplaced(token: Token, before: TokenType | None) -> str | None:
-    """Words that sqlglot reads over, or reads as a query of another kind, where they lead."""
+    """The fault of a word in a place where sqlglot skips it or reads another kind of query."""
     starts = before in {None, TokenType.L_PAREN, TokenType.ALL}
     if token.token_type == TokenType.FROM and starts:
         return "a query starts with SELECT or WITH"
@@ -128,9 +129,9 @@ def _misplaced(token: Token, before: TokenType | None) -> str | None:
     if token.token_type == TokenType.ALIAS and leads:
         return "AS with nothing before it"
     if token.token_type == TokenType.ALL and before in _BEFORE_ITEMS:
-        return "ALL stands after UNION"
+        return "ALL belongs after UNION"
     if token.token_type == TokenType.WITH and before == TokenType.R_PAREN:
-        return "WITH stands once; a comma separates its queries"
+        return "WITH may be written only once; a comma separates its queries"
     return None
 
 

@@ -22,7 +22,7 @@ EXAMPLE = _FORMS["tumble"]
 
 
 def is_window(node: exp.Expr) -> bool:
-    """Whether a syntax tree is a call of a window function."""
+    """Say whether a syntax tree is a call of a window function."""
     name = node.this if isinstance(node, exp.Anonymous) else None
     return isinstance(name, str) and name.lower() in WINDOW_FUNCTIONS
 
@@ -31,7 +31,7 @@ def interval(node: exp.Expr, environment: Environment) -> int:
     """The length of an INTERVAL in milliseconds. Raises InvalidInput for anything else."""
     place = environment.at(node)
     if not isinstance(node, exp.Interval):
-        raise InvalidInput("an interval stands here, as in INTERVAL '5' MINUTE", place)
+        raise InvalidInput("an interval belongs here, as in INTERVAL '5' MINUTE", place)
     environment.only(node, "this", "unit")
     return interval_ms(str(node.this.this), str(node.args["unit"].this), place)
 
@@ -39,7 +39,7 @@ def interval(node: exp.Expr, environment: Environment) -> int:
 def window(
     node: exp.Expr, event_time: str | None, environment: Environment, scope: Scope
 ) -> Window:
-    """The window that a call of TUMBLE or HOP over the event time stands for.
+    """The window of a call of TUMBLE or HOP over the event time.
 
     `event_time` is the plan's name of the attribute with the input's event time. Raises
     InvalidInput.

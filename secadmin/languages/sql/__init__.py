@@ -1,1 +1,1 @@
-"""Continuous queries in SQL."""
+"""Queries in SQL."""

@@ -13,13 +13,13 @@ from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.scope import Scope, Table
 
-# Reads a whole query; handed in because queries and their FROM clauses nest in each other.
+# Reads a whole query. It is a parameter because queries and FROM clauses nest in each other.
 ReadQuery = Callable[[exp.Expr, Environment], Built]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of FROM under its alias; `node` is where it stands."""
+    """One item of FROM with its alias. `node` is its syntax node, which has the position."""
 
     alias: str
     built: Built
@@ -27,12 +27,12 @@ class Item:
 
     @property
     def scope(self) -> Scope:
-        """What a SELECT over this item alone can name."""
+        """The attributes that a SELECT over this item alone can name."""
         return Scope((Table.of(self.alias, self.built.schema),))
 
 
 def read_item(node: exp.Expr, environment: Environment, read_query: ReadQuery) -> Item:
-    """The relation or derived table that an item of FROM stands for. Raises InvalidInput."""
+    """Read one item of FROM: a relation or a derived table. Raises InvalidInput."""
     if isinstance(node, exp.Table):
         return _relation(node, environment)
     if isinstance(node, exp.Subquery):

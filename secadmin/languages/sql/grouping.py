@@ -1,4 +1,4 @@
-"""GROUP BY a window and keys, HAVING, and what SELECT may say over them."""
+"""GROUP BY with a window and keys, HAVING, and the results that SELECT makes of the groups."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EDGES = (WINDOW_START, WINDOW_END)
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """What GROUP BY says."""
+    """The window and the keys of a GROUP BY."""
 
     window: Window
     event_time: str
@@ -62,7 +62,7 @@ def read_grouping(
     for key in keys:
         known(key)
         if isinstance(key.expression, Literal):
-            raise InvalidInput("a constant is no key; name an attribute", key.position)
+            raise InvalidInput("a constant is not a key; name an attribute", key.position)
     expressions = tuple(key.expression for key in keys)
     place = environment.at(group)
     return Grouping(size, time or "", expressions, place)
@@ -70,7 +70,7 @@ def read_grouping(
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """What SELECT and HAVING say over the groups, and the aggregates that they use."""
+    """The results of SELECT, the condition of HAVING, and the aggregates that they use."""
 
     items: Sequence[tuple[str, Typed]]
     having: Typed | None
@@ -80,7 +80,7 @@ class Selected:
 def grouped(
     source: Built, grouping: Grouping, selected: Selected
 ) -> tuple[Built, tuple[Column, ...]]:
-    """The Aggregate, filtered by HAVING, and the columns that SELECT makes of it."""
+    """The Aggregate, filtered by HAVING, and the columns of SELECT over it."""
     found, having = selected.aggregations, selected.having
     names = _Names(grouping.keys, found, selected.items)
     windows = build(Windowed(source.node, grouping.window), (source,), grouping.position)
@@ -101,7 +101,7 @@ def grouped(
 
 
 class _Names:
-    """Names of the Aggregate's results: as SELECT calls them, where that is possible."""
+    """The names of the Aggregate's attributes: the names of SELECT, if that is possible."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class _Names:
         return name
 
     def rewrite(self, expression: Expression) -> Expression:
-        """The expression over the Aggregate's results. Raises InvalidInput for ungrouped values."""
+        """The expression over the Aggregate's attributes. Raises InvalidInput for other values."""
         for name, key in zip(self.keys, self._keys, strict=True):
             if expression == key:
                 return AttributeRef(name, expression.position)
@@ -152,6 +152,6 @@ class _Names:
 def read_aggregates(
     grouping: Grouping, environment: Environment, scope: Scope
 ) -> tuple[Reader, list[Aggregation]]:
-    """The reader of SELECT and HAVING over groups, and the list that it collects aggregates in."""
+    """A reader for SELECT and HAVING over groups, and the list in which it collects aggregates."""
     calls = Aggregates(grouping.window, grouping.event_time, scope)
     return Reader(environment, scope, calls), calls.found

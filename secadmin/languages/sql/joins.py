@@ -20,7 +20,7 @@ from secadmin.languages.sql.time_bounds import Bound, Sides, bounds, is_conditio
 
 
 def join(left: Item, right: Item, on: exp.Expr, environment: Environment) -> tuple[Built, Scope]:
-    """The join of two items of FROM, and what a SELECT over it can name. Raises InvalidInput."""
+    """The join of two items of FROM, and the scope of a SELECT over it. Raises InvalidInput."""
     _check_aliases(left, right, environment)
     times = [_event_time(item, environment) for item in (left, right)]
     both = [qualified(item.built, item.alias, environment.at(item.node)) for item in (left, right)]
@@ -61,7 +61,7 @@ def _event_time(item: Item, environment: Environment) -> str:
 
 
 def _written(left: Item, right: Item, times: list[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """Each side's event time qualified, and plain where the other side has no such attribute."""
+    """The names of each side's event time: qualified, and also plain if the other side lacks it."""
     names = []
     for item, other, time in ((left, right, times[0]), (right, left, times[1])):
         plain = {time} if other.built.schema.get(time) is None else set()
@@ -82,7 +82,7 @@ def _read_on(on: exp.Expr, sides: Sides, reader: Reader) -> tuple[list[Bound], l
 
 
 def _parts(node: exp.Expr, place: Place) -> list[exp.Expr]:
-    """The conditions that AND joins, parentheses taken off."""
+    """The conditions that AND connects, without parentheses around them."""
     while isinstance(node, exp.Paren):
         node = node.this
     if not isinstance(node, exp.And):
@@ -102,7 +102,7 @@ def _interval(
     ):
         if not given:
             raise InvalidInput(
-                f"this join would keep tuples for ever; bound it in ON, as with AND {missing}",
+                f"this join would keep tuples for ever; add a time bound to ON: AND {missing}",
                 place,
             )
     if max(lower) > min(upper):

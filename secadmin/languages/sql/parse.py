@@ -1,4 +1,4 @@
-"""`parse_sql`: a continuous query in SQL becomes a plan."""
+"""`parse_sql` makes a plan of a query in SQL."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ MAX_BYTES = 64 * 1024
 def parse_sql(text: str, resolver: Resolver) -> CheckedPlan:
     """The checked plan of one query in the SQL subset of `grammar.md`.
 
-    Every name of a relation goes through the resolver, each time it is used. Raises InvalidInput
-    with line and column for anything that is not in the language or does not fit the schemas,
-    UnknownRelation (one of them) for a name that the resolver does not find, and what else the
-    resolver raises.
+    The resolver looks up every name of a relation, each time it is used.
+
+    Raises:
+        InvalidInput: Something is not in the language, or does not fit the schemas. It has line
+            and column.
+        UnknownRelation: The resolver does not find a name. It is an InvalidInput.
+        PlatformError: The resolver raised it.
     """
     lines = check_text(text, MAX_BYTES)
     tree, updates = parse_query(text, lines.position)
@@ -43,7 +46,7 @@ def parse_sql(text: str, resolver: Resolver) -> CheckedPlan:
 
 
 def _read_query(node: exp.Expr, environment: Environment) -> Built:
-    """The plan of SELECT, UNION ALL or either in parentheses, with the WITH before it."""
+    """The plan of a SELECT or UNION ALL, perhaps in parentheses, and of the WITH before it."""
     clause = node.args.get("with_")
     if clause is not None:
         environment = _read_with(clause, environment)
@@ -74,7 +77,7 @@ def _read_with(clause: exp.Expr, environment: Environment) -> Environment:
 
 
 def _read_union(node: exp.Union, environment: Environment) -> Built:
-    operands = chain(node, place=environment.place)  # `distinct`, where it is set, is refused
+    operands = chain(node, place=environment.place)  # refuses `distinct`
     first, *rest = (_read_query(operand, environment) for operand in operands)
     branches = [first]
     for operand, branch in zip(operands[1:], rest, strict=True):
@@ -86,7 +89,7 @@ def _read_union(node: exp.Union, environment: Environment) -> Built:
 def _renamed(
     branch: Built, names: tuple[str, ...], node: exp.Expr, environment: Environment
 ) -> Built:
-    """The branch under the first one's names, as SQL's UNION goes by position."""
+    """The branch with the names of the first branch, because UNION matches by position."""
     own = branch.schema.names
     place = environment.at(node)
     if len(own) != len(names):

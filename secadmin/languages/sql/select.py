@@ -21,7 +21,7 @@ _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having")
 
 
 def read_select(node: exp.Select, environment: Environment, read_query: ReadQuery) -> Built:
-    """The plan of one SELECT. Raises InvalidInput, with its place, for whatever is not allowed."""
+    """The plan of one SELECT. Raises InvalidInput, with its position."""
     environment.only(node, *_CLAUSES)
     if not node.expressions:
         raise InvalidInput("SELECT names no results; write * for all", environment.at(node))
@@ -157,7 +157,7 @@ def _item(node: exp.Expr, reader: Reader) -> tuple[str, Typed]:
 def _own_name(node: exp.Expr, value: Typed) -> str | None:
     if isinstance(node, exp.Column):
         return str(node.this.this)
-    # TUMBLE_START() is called what it is.
+    # TUMBLE_START() without AS gets the name window_start.
     edges = {edge_marker(edge): edge for edge in (WINDOW_START, WINDOW_END)}
     match value.expression:
         case AttributeRef(name):

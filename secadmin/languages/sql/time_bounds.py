@@ -1,4 +1,4 @@
-"""The time bound of a join: comparisons of the two sides' event times, shifted by intervals."""
+"""The time bound of a join. It compares the event times of both sides, shifted by intervals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The event times of both sides, as the query can write them."""
+    """The names by which the query can write the event time of each side."""
 
     left: frozenset[str]
     right: frozenset[str]
@@ -31,7 +31,7 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The right event time is at least (`lower`) or at most (not `lower`) the left one + `ms`."""
+    """A bound: right event time >= left event time + `ms` if `lower`, <= otherwise."""
 
     lower: bool
     ms: int
@@ -39,17 +39,17 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One side's event time, shifted."""
+    """The event time of one side, shifted by milliseconds."""
 
     is_left: bool
     shift_ms: int
 
 
 def bounds(node: exp.Expr, sides: Sides) -> tuple[Bound, ...]:
-    """The bounds that a condition sets, none if it is about something else.
+    """The bounds that a condition sets. There are none if it does not compare event times.
 
-    Raises InvalidInput for a comparison of event times that bounds nothing or not to the
-    millisecond.
+    Raises InvalidInput for a comparison of event times that is not an inclusive bound in
+    milliseconds.
     """
     found = [_bound(*comparison, sides) for comparison in _comparisons(node)]
     parts = [bound for each in found for bound in each]
@@ -77,7 +77,7 @@ def _bound(
     shift = second.shift_ms - first.shift_ms
     if operator in (exp.GT, exp.LT):
         if shift == 0:
-            # To the microsecond: a bound, and the comparison itself is kept as a condition.
+            # Event times have microseconds, so the comparison itself also stays as a condition.
             return (Bound(operator is exp.GT, 0),)
         raise InvalidInput(
             "a join's time bound is inclusive; write >= or <=", sides.environment.at(one)
@@ -89,7 +89,7 @@ def _bound(
 
 
 def is_condition_too(node: exp.Expr) -> bool:
-    """Whether a condition that sets bounds says more than they do."""
+    """Say whether a condition that sets a bound is stricter than the bound."""
     return isinstance(node, exp.GT | exp.LT)
 
 

@@ -1,4 +1,4 @@
-"""All routes, a file for each thing they are about."""
+"""All routes. Each kind of object has a file."""
 
 from secadmin.service.routes import (
     accesses,

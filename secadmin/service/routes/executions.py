@@ -1,4 +1,4 @@
-"""Executions: what runs, by id."""
+"""Executions, by id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Id = Annotated[int, Path(ge=1, lt=2**63)]
 
 @router.get("")
 def list_executions(platform: OnPlatform, caller: Authenticated) -> list[dict[str, Any]]:
-    """What runs, whose it is and what it takes; no names of objects."""
+    """All executions with their owners and their use of the platform, without names of objects."""
     return [
         {
             **asdict(view),
@@ -33,7 +33,7 @@ def list_executions(platform: OnPlatform, caller: Authenticated) -> list[dict[st
 def stop_execution(
     platform: OnPlatform, caller: Authenticated, execution: Id
 ) -> dict[str, list[int]]:
-    """Stop the query that it belongs to; `stopped` are the ids of all that stopped with it."""
+    """Stop the query of the execution. `stopped` has the ids of all executions that stopped."""
     return {"stopped": executions.stop_execution(platform, caller, execution)}
 
 
@@ -41,7 +41,7 @@ def stop_execution(
 def set_semantics(
     platform: OnPlatform, caller: Authenticated, execution: Id, body: SemanticsBody
 ) -> None:
-    """Turn weak semantics of its output on or off."""
+    """Turn weak semantics of the execution's output on or off."""
     executions.set_weak(platform, caller, execution, body.weak)
 
 
@@ -49,5 +49,5 @@ def set_semantics(
 def remove_execution(
     platform: OnPlatform, caller: Authenticated, execution: Id
 ) -> dict[str, list[int]]:
-    """Remove the query that it belongs to; `removed` are the ids of all that went with it."""
+    """Remove the query of the execution. `removed` has the ids of all removed executions."""
     return {"removed": executions.remove_execution(platform, caller, execution)}

@@ -1,4 +1,4 @@
-"""Grants: which role holds which permission on which object."""
+"""Grants: the permissions of roles on objects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def show(
 
 @router.post("/grants")
 def grant(platform: OnPlatform, caller: Authenticated, body: GrantBody) -> dict[str, Any]:
-    """Grant permissions; `warnings` say what the grant keeps from whom."""
+    """Grant permissions. `warnings` say what some users do not see any more."""
     permissions = [parse_permission(text) for text in body.permissions]
     granted = grants.grant(platform, caller, body.role, permissions, body.kind, body.name)
     return {"changed": granted.added, "warnings": granted.warnings}
@@ -36,7 +36,7 @@ def grant(platform: OnPlatform, caller: Authenticated, body: GrantBody) -> dict[
 
 @router.post("/revocations")
 def revoke(platform: OnPlatform, caller: Authenticated, body: GrantBody) -> dict[str, Any]:
-    """Revoke permissions; once this has answered, nothing more arrives that they opened."""
+    """Revoke permissions. After the answer, nothing more arrives that they allowed."""
     permissions = [parse_permission(text) for text in body.permissions]
     changed = grants.revoke(platform, caller, body.role, permissions, body.kind, body.name)
     return {"changed": changed, "warnings": []}

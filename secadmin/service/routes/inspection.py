@@ -1,4 +1,4 @@
-"""The catalog as one sees it, explanations, the audit log, health."""
+"""The visible catalog, explanations, the audit log, and health."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ router = APIRouter(tags=["inspection"])
 
 @router.get("/health")
 def health(request: Request, platform: OnPlatform) -> dict[str, str]:
-    """Whether all is well (ok or degraded), and whether the audit log's heads are kept.
+    """The health (ok or degraded), and whether the audit log's heads are kept.
 
-    It says nothing else to those who are not logged in.
+    Callers need no login, so it says nothing else.
     """
     return {
         "status": "ok" if request.app.state.health.is_well() else "degraded",
@@ -31,7 +31,7 @@ def health(request: Request, platform: OnPlatform) -> dict[str, str]:
 
 @router.get("/problems")
 def list_problems(platform: OnPlatform, caller: Authenticated) -> list[dict[str, Any]]:
-    """What is not well, why, and since when."""
+    """The problems, each with its reason and since when it is there."""
     return [
         {"what": p.what, "reason": p.reason, "since": utc(p.since) if p.since else None}
         for p in list_problems_of(platform, caller)
@@ -42,7 +42,7 @@ def list_problems(platform: OnPlatform, caller: Authenticated) -> list[dict[str,
 def view_catalog(
     platform: OnPlatform, caller: Authenticated, kind: ObjectKind | None = None
 ) -> list[dict[str, str]]:
-    """What the caller may view."""
+    """The objects that the caller may view."""
     rows = inspection.view_catalog(platform, caller, kind)
     return [{"kind": kind, "name": name, "owner": owner} for kind, name, owner in rows]
 
@@ -56,7 +56,7 @@ def explain(
     name: str = "system",
     user: str | None = None,
 ) -> dict[str, Any]:
-    """Why a user may or may not."""
+    """Explain why a user holds a permission or does not hold it."""
     wanted = parse_permission(permission)
     ways = inspection.explain(platform, caller, user, wanted, kind, name)
     return {
@@ -82,7 +82,7 @@ def read_audit(
 
 @router.get("/audit/head")
 def audit_head(platform: OnPlatform, caller: Authenticated) -> dict[str, Any]:
-    """The audit log's head, to be kept where nobody who writes the database can write."""
+    """The audit log's head. Keep it where no user of the database can change it."""
     head = inspection.audit_head(platform, caller)
     return {"head": str(head), "seq": head.seq, "hash": head.hash}
 
@@ -93,7 +93,7 @@ def verify_audit(
     caller: Authenticated,
     head: Annotated[str | None, Query(max_length=100)] = None,
 ) -> dict[str, Any]:
-    """Whether the audit log is whole, and with what it was compared."""
+    """Check that the audit log is whole, and name the heads that it was compared with."""
     given = Head.parse(head) if head is not None else None
     verified = inspection.verify_audit(platform, caller, given)
     report = verified.report
@@ -106,7 +106,7 @@ def verify_audit(
 
 
 def _anchor(state: AnchorState) -> dict[str, Any]:
-    """An anchor as JSON; `newest` is the number of the newest head that it holds."""
+    """An anchor as JSON. `newest` is the number of the newest head that it holds."""
     return {
         "place": state.kept.place,
         "heads": len(state.kept.heads),

@@ -1,4 +1,4 @@
-"""Standing queries."""
+"""Queries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def list_queries(platform: OnPlatform, caller: Authenticated) -> list[dict[str, 
 
 @router.get("/{name}")
 def show_query(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, Any]:
-    """One query, with what its engine says of it."""
+    """One query, with its state as its engine reports it."""
     return _answer(query_views.show_query(platform, caller, name))
 
 
@@ -60,7 +60,7 @@ def show_plan(platform: OnPlatform, caller: Authenticated, name: str) -> dict[st
 
 @router.post("/{name}/start", status_code=204)
 def start_query(platform: OnPlatform, caller: Authenticated, name: str) -> None:
-    """Start a stopped query; it goes on where it stopped."""
+    """Start a stopped query. It goes on where it stopped."""
     queries.set_running(platform, caller, name, running=True)
 
 

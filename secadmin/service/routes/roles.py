@@ -37,7 +37,7 @@ def remove_role(platform: OnPlatform, caller: Authenticated, role: str) -> None:
 def add_junior(
     platform: OnPlatform, caller: Authenticated, role: str, body: RoleBody
 ) -> dict[str, list[str]]:
-    """Let the role hold what another one holds; `warnings` say what that keeps from whom."""
+    """Let the role hold what another role holds. `warnings` say what users do not see any more."""
     return {"warnings": people.add_seniority(platform, caller, role, body.role)}
 
 

@@ -1,4 +1,4 @@
-"""Login, logout, and the session's own affairs."""
+"""Login, logout, and calls about the caller's own session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Source streams, with their quarantine and senders."""
+"""Streams, with their quarantine and senders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ router = APIRouter(prefix="/streams", tags=["streams"])
 
 @router.post("", status_code=201)
 def add_stream(platform: OnPlatform, caller: Authenticated, body: StreamBody) -> dict[str, str]:
-    """Add a source stream."""
+    """Add a stream."""
     wanted = streams.StreamDefinition(
         name=body.name,
         schema=body.schema_,
@@ -85,7 +85,7 @@ def show_readers(platform: OnPlatform, caller: Authenticated, name: str) -> list
 
 @router.post("/{name}/readers/stop")
 def stop_readers(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, list[int]]:
-    """Stop the queries that read the stream; `stopped` are the ids of their executions."""
+    """Stop the queries that read the stream. `stopped` has the ids of their executions."""
     return {"stopped": executions.stop_readers(platform, caller, name)}
 
 

@@ -25,7 +25,7 @@ def list_users(platform: OnPlatform, caller: Authenticated) -> list[dict[str, An
 async def add_user(
     platform: OnPlatform, hashing: InHashingThread, caller: Authenticated, body: UserBody
 ) -> dict[str, Any]:
-    """Add a user; the one-time password, if one was made, is told this once."""
+    """Add a user. If a one-time password was made, only this answer shows it."""
     given = body.password.get_secret_value() if body.password else None
     made = await hashing.run(people.add_user, platform, caller, body.name, given)
     return {"name": body.name} if made is None else {"name": body.name, "password": made}
@@ -33,7 +33,7 @@ async def add_user(
 
 @router.post("/{user}/lock", status_code=204)
 def lock(platform: OnPlatform, caller: Authenticated, user: str) -> None:
-    """Lock a user: its sessions and accesses end, and its queries stop."""
+    """Lock a user. Its sessions and accesses end, and its queries stop."""
     people.set_locked(platform, caller, user, locked=True)
 
 
@@ -47,7 +47,7 @@ def unlock(platform: OnPlatform, caller: Authenticated, user: str) -> None:
 async def reset_password(
     platform: OnPlatform, hashing: InHashingThread, caller: Authenticated, user: str
 ) -> dict[str, str]:
-    """A new one-time password, told this once; the user's sessions end."""
+    """Make a new one-time password, which only this answer shows. The user's sessions end."""
     made = await hashing.run(people.reset_password, platform, caller, user)
     return {"name": user, "password": made}
 
@@ -56,7 +56,7 @@ async def reset_password(
 def assign_role(
     platform: OnPlatform, caller: Authenticated, user: str, body: RoleBody
 ) -> dict[str, list[str]]:
-    """Let a user activate a role; `warnings` say what that keeps from it."""
+    """Let a user activate a role. `warnings` say what the user does not see any more."""
     return {"warnings": people.assign_role(platform, caller, user, body.role)}
 
 

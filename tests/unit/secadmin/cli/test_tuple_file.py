@@ -217,7 +217,7 @@ def test_a_file_of_another_encoding_is_refused(codec: str, file_format: FileForm
 
 
 def test_a_file_that_is_one_array_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="is a JSON array; write an object a line"):
+    with pytest.raises(InvalidInput, match="is a JSON array; write one object on each line"):
         read(f'\n [{{"ts":{TS}}},\n{{"ts":{TS}}}]', FileFormat.JSON)
 
 

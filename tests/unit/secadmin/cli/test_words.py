@@ -36,9 +36,9 @@ def test_grants(words: str, permissions: tuple[Permission, ...], kind: str, name
     ("words", "told"),
     [
         ("READ|stream|in1", "unknown permission 'READ'"),
-        ("READ TUPLE|in1", "say on what"),
-        ("system", "say on what"),
-        ("stream|in1", "say on what"),
+        ("READ TUPLE|in1", "name the object"),
+        ("system", "name the object"),
+        ("stream|in1", "name the object"),
         ("on|stream|in1", "at least one"),
         ("FLY|system", "unknown permission 'FLY'"),
     ],
