@@ -1,4 +1,4 @@
-"""Where the parts of a deployment are: one TOML file, 0600, by `deploy` or an operator."""
+"""The settings of a deployment: one TOML file (mode 0600) that `deploy` or an operator writes."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class KafkaSettings:
 
     Attributes:
         bootstrap: `host:port`, with commas between several, for the platform itself.
-        audit: Does nothing but write the audit log's heads to a topic.
-        clients_bootstrap: The same as `bootstrap` for users, where theirs is another listener.
-        removes_users: Whether the cluster bears that Kafka users are removed. One whose nodes have
-            no snapshot of the metadata with a user in it may lose all when it starts again.
+        audit: The account that only writes the audit log's heads to a topic.
+        clients_bootstrap: The same for users, if they use another listener.
+        removes_users: Whether Kafka users may be removed. A cluster whose nodes have
+            no metadata snapshot with a user in it may lose all users when it restarts.
     """
 
     bootstrap: str
@@ -47,7 +47,7 @@ class KafkaSettings:
 
     @property
     def users_bootstrap(self) -> str:
-        """What users connect to."""
+        """The address to which users connect."""
         return self.clients_bootstrap or self.bootstrap
 
     def client_config(self, account: KafkaAccount) -> dict[str, Any]:
@@ -66,8 +66,8 @@ class KafkaSettings:
 class SecAdminSettings:
     """The control service: address, certificate, first administrator's password file, audit log.
 
-    `audit_key_file` holds the key that authenticates the audit log; `audit_heads_file` is where
-    its heads are kept beside Kafka.
+    `audit_key_file` holds the key that authenticates the audit log. `audit_heads_file` keeps its
+    heads, which a Kafka topic keeps too.
     """
 
     host: str
@@ -82,9 +82,9 @@ class SecAdminSettings:
 
 @dataclass(frozen=True, slots=True)
 class SecFilterSettings:
-    """The data plane: Spark master, connector jars, checkpoints (0700), key of the result ids.
+    """SecFilter: Spark master, connector jars, checkpoints (mode 0700), key of the result ids.
 
-    There are so many `engines` for queries, beside the one for ingest and the one for probation.
+    `engines` is the number of engines for queries. `ingest` and `probation` do not count.
     """
 
     master: str
@@ -108,7 +108,7 @@ class Settings:
 
     @classmethod
     def load(cls, path: Path) -> Settings:
-        """Read the file. Raises InvalidInput that names the missing or unusable entry."""
+        """Read the file. Raises InvalidInput with the name of a missing or unusable entry."""
         try:
             data = tomllib.loads(path.read_text())
         except OSError as error:
@@ -144,7 +144,7 @@ def _kafka(data: dict[str, Any]) -> KafkaSettings:
 
 
 def _switch(data: dict[str, Any], name: str) -> bool:
-    """A setting that is off where it is not there; a text such as "false" is no switch."""
+    """A setting that is true or false, and false if it is absent. A text is not accepted."""
     value = data.get(name, False)
     if not isinstance(value, bool):
         raise ValueError(f"{name}: it must be true or false")
@@ -152,7 +152,7 @@ def _switch(data: dict[str, Any], name: str) -> bool:
 
 
 def _number(data: dict[str, Any], name: str, usual: int) -> int:
-    """A setting that is a number from 1."""
+    """A setting that is a number from 1. It is `usual` if it is absent."""
     value = data.get(name, usual)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name}: it must be a number from 1")
