@@ -1,1 +1,1 @@
-"""What exists: objects, owners, roles, permissions, labels, plans; and their storage."""
+"""The catalog: objects, owners, roles, permissions, labels and plans, and their storage."""

@@ -1,4 +1,4 @@
-"""Whether an engine can carry a query, or a stream: decided when it is added or started."""
+"""Checks that an engine has room for a query or a stream, before it is added or started."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from catalog.sender_state import SenderState
 
 
 def require_admissible(checked: CheckedPlan, limits: Limits) -> None:
-    """Raise InvalidInput, saying what would fit, for a plan that is too much by itself."""
+    """Raise InvalidInput for a plan that is too large by itself, with a message what would fit."""
     sources = len(source_nodes(checked.plan))
     if sources > limits.sources:
         raise InvalidInput(
@@ -36,16 +36,20 @@ def require_admissible(checked: CheckedPlan, limits: Limits) -> None:
 
 
 def slots_of(plan: Plan, partitions: Mapping[str, Sized]) -> int:
-    """How many tasks the sources of a plan take; `partitions` are those of each topic it reads."""
+    """The number of tasks that the sources of a plan take.
+
+    `partitions` has the partitions of each topic that the plan reads, by the topic's name.
+    """
     return sum(len(partitions[each.relation.topic]) for each in source_nodes(plan))
 
 
 def engines_for(
     session: Session, slots: Mapping[int, int], engines: Collection[str], limits: Limits
 ) -> Mapping[int, str]:
-    """The engine that has room for each execution; `slots` are how many tasks each takes.
+    """Find an engine with room for each execution.
 
-    Raises Conflict where they do not all fit beside what runs.
+    `slots` has the number of tasks that each execution takes, by its id. Raises Conflict if they
+    do not all fit beside the executions that run.
     """
     taken = taken_slots(session, engines, besides=slots)
     found = balanced(slots, taken, limits.slots)
@@ -62,7 +66,7 @@ def engines_for(
 def taken_slots(
     session: Session, engines: Collection[str], besides: Container[int] = ()
 ) -> dict[str, int]:
-    """How many tasks of each query engine are taken by what runs, other than `besides`."""
+    """The number of tasks that running executions take in each query engine, without `besides`."""
     running = (
         select(OutputRow.object_id, OutputRow.slots, Assignment.home)
         .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
@@ -80,7 +84,7 @@ def taken_slots(
 
 
 def require_ingest_slots(session: Session, wanted: int, limits: Limits) -> None:
-    """Raise Conflict where ingest has no room for a stream of so many partitions."""
+    """Raise Conflict if ingest has no room for a stream with `wanted` partitions."""
     taken = ingesting(session)
     if taken + wanted > limits.slots:
         raise Conflict(
@@ -93,9 +97,9 @@ def require_ingest_slots(session: Session, wanted: int, limits: Limits) -> None:
 def require_senders(
     session: Session, streams: Collection[int], before: int, limits: Limits
 ) -> None:
-    """Raise Conflict where a change gave senders to these streams for which there is no room.
+    """Raise Conflict if a change gave these streams more senders than there is room for.
 
-    Call it when the new rows are there; `before` is what `ingesting` was.
+    Call it after the new rows are written. `before` is the result of `ingesting` before the change.
     """
     counts = (
         select(Object.name, func.count())
@@ -121,12 +125,15 @@ def require_senders(
 
 
 def ingesting(session: Session) -> int:
-    """How many tasks ingest takes: each topic of a sender, and one at least of each stream."""
+    """The number of tasks that ingest takes.
+
+    Each partition of a sender's topic takes one. A stream without senders counts as one sender.
+    """
     return sum(ingesting_by_group(session).values())
 
 
 def ingesting_by_group(session: Session) -> Counter[int]:
-    """How many tasks each group of ingest takes."""
+    """The number of tasks that each ingest group takes."""
     counted = (SenderRow.stream_id == StreamRow.object_id, SenderRow.state != SenderState.GONE)
     of_each = (
         select(StreamRow.ingest_group, StreamRow.partitions, func.count(SenderRow.id))

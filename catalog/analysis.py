@@ -1,4 +1,4 @@
-"""`analyse`: a plan is looked at once, from its sources up; all others use what it found."""
+"""`analyse` checks a plan once, from its sources up. All other code uses its result."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from catalog.schema import check_definition
 
 
 def analyse(plan: Plan) -> CheckedPlan:
-    """The plan with all that is known of each node. Raises InvalidInput for a wrong plan."""
+    """Check the plan and compute what is known of each node. Raises InvalidInput if it is wrong."""
     return complete(analyse_node(plan.root), plan.emission)
 
 
 def analyse_node(root: Node) -> CheckedNode:
-    """A node and all below it, checked. Raises InvalidInput where a node is wrong.
+    """Check a node and all nodes below it. Raises InvalidInput if a node is wrong.
 
-    A value that several nodes hold as their input is looked at once. Without recursion: a plan that
-    is too deep is refused like any other wrong one.
+    A node that is the input of several nodes is checked once. There is no recursion, so a plan that
+    is too deep is refused like any other wrong plan.
     """
     done: dict[int, CheckedNode] = {}
     waiting = [root]
@@ -37,7 +37,10 @@ def analyse_node(root: Node) -> CheckedNode:
 
 
 def complete(root: CheckedNode, emission: Emission) -> CheckedPlan:
-    """The query that sends the results of `root` so. Raises InvalidInput where it cannot run."""
+    """The plan that sends the results of `root` with this emission.
+
+    Raises InvalidInput if it cannot run.
+    """
     if isinstance(root.node, Windowed):
         raise InvalidInput("only an aggregate reads windows")
     if emission is Emission.UPDATES:
@@ -47,10 +50,10 @@ def complete(root: CheckedNode, emission: Emission) -> CheckedPlan:
 
 
 def _check_updates(root: CheckedNode) -> None:
-    """With EMIT UPDATES there is nothing but windows, straight over streams.
+    """With EMIT UPDATES a plan has windows only, and it reads streams only.
 
-    The engine sends a query's results in one way; and what another query's output repeats after a
-    crash it only leaves out of what is sent once.
+    The engine sends all results of a query in one way. An output of another query may repeat a
+    tuple after a crash, and the engine removes repeats only if each result is sent once.
     """
     require_windows(root)
     for each in root.walk():
@@ -65,7 +68,7 @@ def _check_updates(root: CheckedNode) -> None:
 
 
 def require_windows(root: CheckedNode) -> None:
-    """Raise InvalidInput where there is nothing that EMIT UPDATES could give updates of."""
+    """Raise InvalidInput if the plan has no window, so that EMIT UPDATES has nothing to update."""
     if not any(each.state is StateKind.GROUPS for each in root.walk()):
         raise InvalidInput(
             "EMIT UPDATES goes with windows; without one, each result is sent at once"

@@ -1,7 +1,7 @@
-"""Where executions run: each in one engine, which it leaves only when it has ended there.
+"""Assignments: each execution runs in one engine, and moves only after it has ended there.
 
-An execution is the run of an output, and has the output's id. One without a row is the first query
-engine's. What writes is called inside a change or `Catalog.bookkeeping`.
+An execution is the run of an output, and has the output's id. An execution without a row belongs
+to the first query engine. Call the functions that write inside a change or `Catalog.bookkeeping`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def engine_of(session: Session, run: str) -> str:
 
 
 def assigned_to(session: Session, engine: str) -> frozenset[int]:
-    """The executions that the engine is to run, as far as they are to run at all."""
+    """The executions that this engine may run. Some of them may not be wanted at the moment."""
     rows = {row.output_id: row for row in session.scalars(select(Assignment))}
     own = frozenset(i for i, row in rows.items() if row.engine == engine and _may_run(row))
     if engine != FIRST:
@@ -47,10 +47,10 @@ def parked(session: Session) -> Mapping[int, str]:
 def assign(
     session: Session, slots: Mapping[int, int], engines: Collection[str], limits: Limits
 ) -> None:
-    """Give an engine to each execution that begins; `slots` are how many tasks each takes.
+    """Assign an engine to each execution that starts.
 
-    What is suspected of its engine's death stays so. A parked one runs alone first. Raises Conflict
-    where no engine has room.
+    `slots` has the number of tasks that each execution takes, by its id. A suspected execution
+    stays suspected. A parked execution runs alone first. Raises Conflict if no engine has room.
     """
     for output_id, home in engines_for(session, slots, engines, limits).items():
         row = session.get(Assignment, output_id)
@@ -71,9 +71,9 @@ def target_of(row: Assignment) -> str:
 
 
 def hand_over(session: Session, row: Assignment) -> bool:
-    """Let the execution go where it should run, if it does not run now; whether it went.
+    """Move the execution to the engine where it should run, if it does not run now.
 
-    Its engine says what runs, before it runs.
+    Returns whether it moved. This is safe because an engine reports a run before it starts it.
     """
     status = session.get(RunStatus, query_run_name(row.output_id), populate_existing=True)
     if row.engine == target_of(row) or (status is not None and status.state != "stopped"):
@@ -85,13 +85,17 @@ def hand_over(session: Session, row: Assignment) -> bool:
 
 
 def note_change(session: Session, run: str) -> None:
-    """Note that the run begins with another plan or other classes than before."""
+    """Note that the run starts with a changed plan or changed classes."""
     row = session.get(Assignment, output_of(run) or 0)
     if row is not None and row.engine == row.home:
         row.changed_beat = heartbeat_of(session, row.home).beats
 
 
 def _may_run(row: Assignment) -> bool:
-    """In probation only what is tried runs; what should run elsewhere, or nowhere, does not."""
+    """Whether the execution's engine may run it now.
+
+    An engine runs no execution that is parked or belongs in another engine. The engine `probation`
+    runs only the execution that is tried.
+    """
     here = row.engine == target_of(row) and not row.parked_because
     return here and (row.engine != PROBATION or row.tried)

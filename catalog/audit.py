@@ -1,8 +1,8 @@
-"""The audit log: a chain of hashes in which a changed, missing or inserted entry shows.
+"""The audit log: a chain of hashes that reveals a changed, missing or inserted entry.
 
-Each entry's hash covers the entry and the hash before it, and is made with a key that no database
-holds: who can write the tables cannot write another chain. What can be done without the key, to
-cut the end off or to bring an older state back, shows by heads that were kept elsewhere.
+Each entry's hash covers the entry and the hash before it. The hash needs a key that no database
+holds, so a person who can write the tables cannot make another chain. Without the key, a person
+can still cut off the end or restore an older state. The heads that are kept elsewhere reveal that.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from catalog.models import AuditEntry, AuditHead
 
 HEAD_ID = 1
 _USE = "entry"
-# Who acts when no user does; no user can have this name.
+# The actor of what the platform does by itself. No user can have this name.
 PLATFORM = "(platform)"
-# Who acts before anybody has proven to be a user.
+# The actor of a call before its user is known. No user can have this name.
 NOBODY = "(nobody)"
-# Keys under which somebody would put a secret; the log is read by people.
+# Names of fields that would hold a secret. People read the log, so it must not contain any.
 _SECRET_KEYS = frozenset(
     {"password", "secret", "token", "password_hash", "token_hash", "authorization"}
 )
 
 
 class Outcome(StrEnum):
-    """What became of an action."""
+    """The result of an action."""
 
     ALLOWED = "allowed"
     DENIED = "denied"
@@ -45,7 +45,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """How many entries there are, and the first (number, what is wrong) that does not fit."""
+    """The number of checked entries, and the first problem: (number of its entry, message)."""
 
     entries: int
     first_problem: tuple[int, str] | None = None
@@ -59,10 +59,10 @@ class AuditReport:
 def append(
     session: Session, head: AuditHead, at: datetime, fields: Mapping[str, Any], key: AuditKey
 ) -> None:
-    """Add an entry behind the head, which the caller has locked, and move the head.
+    """Add an entry after the head and move the head. The caller has locked the head.
 
     `fields`: actor, action, object, outcome, reason, detail. Texts longer than their column are
-    cut. Raises ValueError for a detail that is no JSON or seems to hold a secret.
+    cut. Raises ValueError for a detail that is not JSON or seems to hold a secret.
     """
     _refuse_secrets(fields["detail"])
     entry = AuditEntry(
@@ -73,7 +73,7 @@ def append(
         object=_storable(fields["object"], 200),
         outcome=Outcome(fields["outcome"]).value,
         reason=_storable(fields["reason"], 2_000),
-        # As it comes back from the database: keys are texts, tuples are lists.
+        # Make the detail as the database returns it: keys are texts, tuples are lists.
         detail=json.loads(_canonical(dict(fields["detail"]))),
     )
     entry.hash = _hash(entry, head.hash, key)
@@ -83,7 +83,7 @@ def append(
 
 
 def head(session: Session) -> Head:
-    """The head to keep. Raises LookupError where the head row is missing."""
+    """The head of the audit log. Raises LookupError if its row is missing."""
     row = session.get(AuditHead, HEAD_ID)
     if row is None:
         raise LookupError("the audit log has no head")
@@ -91,9 +91,9 @@ def head(session: Session) -> Head:
 
 
 def verify(session: Session, key: AuditKey, kept: Collection[KeptHeads] = ()) -> AuditReport:
-    """Walk the whole chain. Each of the heads that were kept must be part of it.
+    """Check the whole chain. Each kept head must be part of it.
 
-    They must have been read before the session's snapshot was taken, or newer ones look missing.
+    Read the kept heads before the session takes its snapshot. Otherwise newer heads seem missing.
     """
     number, previous = 0, GENESIS
     expected = _by_number(kept)
@@ -121,7 +121,7 @@ def verify(session: Session, key: AuditKey, kept: Collection[KeptHeads] = ()) ->
 
 
 def _by_number(kept: Collection[KeptHeads]) -> dict[int, list[tuple[Head, str]]]:
-    """The heads, each with its place; those of an empty log say nothing."""
+    """The heads by number, each with its place. The head of an empty log is left out."""
     found: defaultdict[int, list[tuple[Head, str]]] = defaultdict(list)
     for each in kept:
         for head in each.heads:
@@ -154,7 +154,7 @@ def _canonical(value: object) -> str:
 
 
 def _storable(text: str, limit: int) -> str:
-    """The text as every database takes it: no NUL, no lone surrogate, cut to its column."""
+    """The text in a form that every database accepts: no NUL, no lone surrogate, cut to `limit`."""
     plain = text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
 

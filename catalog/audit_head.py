@@ -1,4 +1,4 @@
-"""The head of the audit log: what is kept of it outside the database, so that its loss shows."""
+"""The head of the audit log. Copies outside the database reveal a loss of entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WRITTEN = re.compile(r"(0|[1-9][0-9]{0,17}):([0-9a-f]{64})")
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest entry's number and hash, to be kept outside the database."""
+    """The number and hash of the newest entry, to be kept outside the database."""
 
     seq: int
     hash: str
@@ -27,7 +27,7 @@ class Head:
 
     @classmethod
     def parse(cls, text: str) -> Head:
-        """The head that `str` wrote. Raises InvalidInput."""
+        """Read the head that `str` wrote. Raises InvalidInput for any other text."""
         found = _WRITTEN.fullmatch(text.strip())
         if found is None:
             raise InvalidInput("a head is NUMBER:HASH, as `secadmin audit head` prints it")
@@ -36,26 +36,26 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class KeptHeads:
-    """Heads that were kept in one place, which messages name ("the file")."""
+    """The heads that one place keeps. Messages use the name of the place, such as "the file"."""
 
     place: str
     heads: frozenset[Head]
 
     @property
     def newest(self) -> int | None:
-        """The highest number, None where there is none."""
+        """The highest number of a head, or None if there is no head."""
         return max((head.seq for head in self.heads), default=None)
 
 
 def seal(key: AuditKey, head: Head, at: datetime) -> bytes:
-    """The head as a line without its end, with the time at which it is sent, authenticated."""
+    """The head and its time of sending as one authenticated line, without a line end."""
     when = at.isoformat(timespec="microseconds")
     fields = {"seq": head.seq, "hash": head.hash, "at": when}
     return json.dumps(fields | {"code": key.code(_USE, f"{head} {when}")}).encode()
 
 
 def unseal(key: AuditKey, line: bytes) -> Head | None:
-    """The head, or None where the line is not one that this key has authenticated."""
+    """The head in the line, or None if this key did not authenticate the line."""
     try:
         fields = json.loads(line)
         head = Head.parse(f"{fields['seq']}:{fields['hash']}")

@@ -12,12 +12,12 @@ LEAST_BYTES = 32
 
 
 class AuditKey:
-    """Authenticates entries and heads (HMAC-SHA256): who lacks the key can make neither."""
+    """Authenticates entries and heads (HMAC-SHA256). Nobody can make them without the key."""
 
     __slots__ = ("_secret",)
 
     def __init__(self, secret: bytes) -> None:
-        """Raises ValueError for fewer than 32 bytes."""
+        """`secret` has 32 bytes or more. Raises ValueError if it has fewer."""
         if len(secret) < LEAST_BYTES:
             raise ValueError(f"a key has at least {LEAST_BYTES} bytes")
         self._secret = secret
@@ -26,7 +26,7 @@ class AuditKey:
     def load(cls, file: Path) -> AuditKey:
         """Read the key from its file, as hexadecimal text.
 
-        Raises InvalidInput that names the file where there is no key in it.
+        Raises InvalidInput if there is no key in the file. The message names the file.
         """
         try:
             return cls(bytes.fromhex(file.read_text().strip()))
@@ -37,9 +37,9 @@ class AuditKey:
             raise InvalidInput(f"the audit key {file} is not usable: it needs {least}") from None
 
     def code(self, use: str, text: str) -> str:
-        """The text's code in hexadecimal. What has another use never has the same code."""
+        """The authentication code of the text, in hexadecimal. Each `use` has other codes."""
         return hmac.digest(self._secret, f"{use}\n{text}".encode(), hashlib.sha256).hex()
 
     def fits(self, code: str, use: str, text: str) -> bool:
-        """Whether it is the text's code."""
+        """Whether `code` is the authentication code of the text for this use."""
         return hmac.compare_digest(self.code(use, text).encode(), code.encode("utf-8", "replace"))

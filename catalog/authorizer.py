@@ -1,8 +1,8 @@
-"""The authorizer: who may do what on which object, and why (OxRBAC, 004 §2 and §3.1).
+"""The authorizer decides which subject may do what on which object (OxRBAC, 004 §2 and §3.1).
 
-A permission is held by a grant to one of the subject's roles, or by ownership as far as
-`permission.OWNER_HOLDS` goes. There is no other way, for anyone; what is not decided is denied.
-A grant of READ AGGREGATE does not count for who may SEND to the stream (`catalog.senders`).
+A subject holds a permission by a grant to one of its roles. An owner also holds the permissions
+in `permission.OWNER_HOLDS`. There is no other way for anybody, and all else is denied. A grant of
+READ AGGREGATE does not count for a user that may SEND to the stream (`catalog.senders`).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from catalog.namespace import SYSTEM_NAME, Namespace, namespace_of, not_found
 from catalog.permission import APPLIES, OWNER_HOLDS, ObjectKind, Permission
 from catalog.subject import Subject
 
-# Who reads single tuples may read their aggregates as well (DESIGN, kinds of category).
+# A subject that may read single tuples may read their aggregates too (docs/architecture.md).
 _GIVEN_BY: dict[Permission, frozenset[Permission]] = {
     Permission.READ_AGGREGATE: frozenset({Permission.READ_AGGREGATE, Permission.READ_TUPLE})
 }
-# More categories than this are cheaper to fetch whole than to name one by one.
+# With more categories than this, it is faster to fetch all than to name each one.
 _MAX_NAMED_BITS = 500
 
-# Statements are made once: making one takes longer than running it.
+# Statements are built once, because building one takes longer than running it.
 _ROLES: BindParameter[int] = bindparam("roles")
 _SYSTEM = select(Object).where(Object.namespace == Namespace.SYSTEM, Object.removed_at.is_(None))
 # All live objects on which `decide` would allow VIEW OBJECT.
@@ -56,7 +56,7 @@ _HOLDING = (
     )
     .order_by(Grant.permission)
 )
-# The categories of live streams that grants to the roles give to who may send to `sent`.
+# The categories of live streams that grants give to the roles of a user that may send to `sent`.
 _READABLE = (
     select(CategoryRow.bit)
     .join(Grant, Grant.object_id == CategoryRow.stream_id)
@@ -86,14 +86,14 @@ _READABLE_NAMED = _READABLE.where(CategoryRow.bit.in_(bindparam("bits")))
 
 
 def describe(target: Object) -> str:
-    """Kind and name of an object, as decisions and the audit log write it."""
+    """The kind and name of an object, as decisions and the audit log write them."""
     return SYSTEM_NAME if target.kind == ObjectKind.SYSTEM else f"{target.kind} {target.name}"
 
 
 class Authorizer:
-    """Decides over what one database session sees.
+    """Makes decisions on the data that one database session sees.
 
-    `trail` collects each decision that `require` made, for the audit log.
+    `trail` collects each decision that `require` makes, for the audit log.
     """
 
     def __init__(self, session: orm.Session) -> None:
@@ -119,8 +119,9 @@ class Authorizer:
     def require(self, subject: Subject, permission: Permission, target: Object) -> Decision:
         """Return the decision if it allows.
 
-        Raises NotFound, in the same words as for an object that never was, where the subject may
-        not VIEW OBJECT it (user abstraction layer, 004 §2), else Denied with the reason.
+        Raises NotFound if the subject may not VIEW OBJECT the object. The words are the same as for
+        an object that never existed (user abstraction layer, 004 §2). Otherwise raises Denied with
+        the reason.
         """
         view = self.decide(subject, Permission.VIEW_OBJECT, target)
         if not view.allowed:
@@ -134,7 +135,7 @@ class Authorizer:
         return decision
 
     def system(self) -> Object:
-        """The object that stands for the system itself. Raises NotFound before bootstrap."""
+        """The object SYSTEM. Raises NotFound before bootstrap."""
         found = self._session.scalar(_SYSTEM)
         if found is None:
             raise not_found(Namespace.SYSTEM, SYSTEM_NAME)
@@ -143,10 +144,11 @@ class Authorizer:
     def find(self, subject: Subject, place: ObjectKind | Namespace, name: str) -> Object:
         """The object of that name and kind (or in that namespace) that the subject may view.
 
-        Raises NotFound: one query and one answer, whether the object is absent or hidden.
+        Raises NotFound if there is none. Query and answer are the same for an absent object and a
+        hidden one.
         """
         if not name.isascii() or "\0" in name:
-            # No object has such a name, and not every database takes it.
+            # No object has such a name, and some databases do not accept it.
             raise not_found(place, name)
         namespace = place if isinstance(place, Namespace) else namespace_of(place)
         asked = {**_asker(subject), "name": name, "namespace": namespace}
@@ -171,9 +173,9 @@ class Authorizer:
     def explain(
         self, subject: Subject, permission: Permission, target: Object
     ) -> tuple[Decision, ...]:
-        """Each way in which the subject could hold the permission, and how it went.
+        """Each way in which the subject could hold the permission, with its decision.
 
-        The subject holds it where at least one way allows.
+        The subject holds the permission if at least one way allows it.
         """
         if (early := _without_grants(subject, permission, target)) is not None:
             return (early,)
@@ -184,12 +186,12 @@ class Authorizer:
         return tuple(ways)
 
     def clearance_of(self, subject: Subject, within: Label | None = None) -> Clearance:
-        """The categories that the subject may see, in one query (DESIGN, kinds of category).
+        """The categories that the subject may see, in one query.
 
-        READ TUPLE on a stream gives its source and aggregated categories, READ AGGREGATE the
-        aggregated one, but not to who may SEND there by any role. A category of another kind, or
-        of a removed stream, is given to nobody. `within` cuts the answer to
-        these categories, which is faster where they are few.
+        READ TUPLE on a stream gives its source and aggregated categories. READ AGGREGATE gives the
+        aggregated one, but not to a user that may SEND there by any role. Nobody gets a category of
+        another kind, or of a removed stream. `within` limits the answer to these categories, which
+        is faster if they are few.
         """
         if subject.barred is not None or not subject.role_ids:
             return Clearance()
@@ -204,9 +206,9 @@ class Authorizer:
     def _holding(
         self, subject: Subject, permission: Permission, target: Object
     ) -> dict[int, Permission]:
-        """The subject's roles with a grant that gives the permission, and which grant it is.
+        """The subject's roles with a grant that gives the permission, each with the grant.
 
-        Of several the last by name: READ TUPLE before READ AGGREGATE.
+        If a role has several, it is the last by name: READ TUPLE wins over READ AGGREGATE.
         """
         given_by = _GIVEN_BY.get(permission, frozenset({permission}))
         asked = {
@@ -218,7 +220,7 @@ class Authorizer:
 
 
 def _without_grants(subject: Subject, permission: Permission, target: Object) -> Decision | None:
-    """The decision where neither grants nor ownership are looked at, or None."""
+    """The decision if it needs neither grants nor ownership, otherwise None."""
     what = describe(target)
     kind = ObjectKind(target.kind)
     if subject.barred is not None:
@@ -252,7 +254,7 @@ def _by_ownership(subject: Subject, permission: Permission, target: Object) -> D
 def _by_role(
     subject: Subject, permission: Permission, target: Object, role: int, held: Permission | None
 ) -> Decision:
-    """The decision of one role, which holds the grant `held`, or none that gives the permission."""
+    """The decision by one role. `held` is its grant, or None if no grant gives the permission."""
     name = subject.role_names[role]
     senior = subject.through.get(role)
     inherited = f" (through {senior})" if senior else ""
@@ -267,16 +269,16 @@ def _by_role(
     if sender is not None:
         reason += (
             f", but it does not count: role {sender} lets {subject.user_name} SEND there, "
-            "and who sends could compute single tuples of others"
+            "and a sender could compute single tuples of others"
         )
     return Decision(sender is None, permission, what, reason, None if sender else name)
 
 
 def _to(subject: Subject, visible: Select[Object]) -> Select[Object]:
-    """What of these objects the subject is shown: nothing where everything is barred."""
+    """Those of these objects that the subject may see. A barred subject sees none."""
     return visible if subject.barred is None else visible.where(false())
 
 
 def _asker(subject: Subject) -> dict[str, Any]:
-    """Who asks, as `_VISIBLE` needs it."""
+    """The user and roles of the subject, as parameters of `_VISIBLE`."""
     return {"user": subject.user_id, "roles": list(subject.role_ids)}

@@ -1,4 +1,4 @@
-"""Which engine takes which execution: the one that has most room."""
+"""Gives each execution to the engine that has the most room."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Mapping
 def balanced(
     wanted: Mapping[int, int], taken: Mapping[str, int], most: int
 ) -> dict[int, str] | None:
-    """An engine for each execution, so that no engine has more than `most` slots taken.
+    """Find an engine for each execution, so that no engine has more than `most` slots taken.
 
-    `wanted` are the slots of each execution, by its id. `taken` are those of each engine, also of
-    an engine where none is. Large executions choose first. None where they do not all fit.
+    `wanted` has the slots that each execution needs, by its id. `taken` has the slots that are
+    taken in each engine, also if that is 0. Large executions get an engine first. Returns None if
+    they do not all fit.
     """
     free = {engine: most - slots for engine, slots in taken.items()}
     chosen: dict[int, str] = {}

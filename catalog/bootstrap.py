@@ -1,4 +1,4 @@
-"""The first start: tables, the SYSTEM object, the role ADMIN, the first administrator."""
+"""The first start makes the tables, the object SYSTEM, the role ADMIN and the user `admin`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ADMIN_USER = "admin"
 def ensure_initialised(
     catalog: Catalog, first_password_file: Path, passwords: Passwords | None = None
 ) -> None:
-    """Make what a new deployment starts with; do nothing where it is there.
+    """Make everything that a new deployment starts with. Do nothing if it exists already.
 
-    The one-time password of the user `admin` is written to `first_password_file` (0600) before the
-    user exists for others, so that no crash leaves an administrator whose password nobody knows.
-    Safe when several services start at once. Raises Unavailable where the database is away.
+    The one-time password of the user `admin` is written to `first_password_file` (mode 0600) before
+    the user is committed. So no crash leaves an administrator whose password nobody knows. Several
+    services may call it at once. Raises Unavailable if the database cannot be reached.
     """
     upgrade(catalog.engine)
     with catalog.read() as session:
@@ -37,7 +37,7 @@ def ensure_initialised(
     password = one_time_password()
     password_hash = (passwords or Passwords()).hash(password)
     with catalog.change(PLATFORM) as change:
-        # Another service may have been first while the hash was made.
+        # Another service may have made everything while this one computed the hash.
         if _is_initialised(change.session):
             change.audit("initialise", SYSTEM_NAME, reason="another service was first")
             return
@@ -51,7 +51,7 @@ def _is_initialised(session: Session) -> bool:
 
 
 def _initialise(change: Change, password_hash: str) -> None:
-    """ADMIN is a role with grants on SYSTEM; it passes by no check (DESIGN, subjects)."""
+    """ADMIN is a role with grants on SYSTEM. It undergoes every check."""
     system = Object(
         kind=ObjectKind.SYSTEM,
         namespace=Namespace.SYSTEM,
@@ -78,7 +78,7 @@ def _initialise(change: Change, password_hash: str) -> None:
 
 
 def _write_private(path: Path, content: str) -> None:
-    """Write the file in one step, with mode 0600 from its first moment on."""
+    """Write the file in one step. It has mode 0600 from the start."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)

@@ -1,6 +1,6 @@
 """The kinds of category: how a stream gets its bits, and which permissions give them.
 
-A kind that is not here does not exist: a category of another kind is given to nobody.
+No other kind exists. Nobody gets a category of an unknown kind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from catalog.permission import Permission
 
 
 class CategoryKind(StrEnum):
-    """What a category is of a stream; the catalog stores the value."""
+    """The kind of a category of a stream. The catalog stores the value."""
 
     SOURCE = "source"
     AGGREGATED = "aggregated"
@@ -22,13 +22,13 @@ class CategoryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KindEntry:
-    """What holds for all categories of a kind (004 §3.2).
+    """The rules for all categories of a kind (004 §3.2).
 
     Attributes:
-        after: How many bits behind the stream's first one its bit is. Bits are never reused.
+        after: The distance of its bit from the stream's first bit. Bits are never reused.
         needs_declaration: Whether only a stream with a declared aggregate has one.
-        given_by: Whoever holds one of these on the stream holds the category.
-        kept_from_senders: Those of `given_by` that give nothing to users who may SEND there.
+        given_by: A subject that holds one of these permissions on the stream has the category.
+        kept_from_senders: Those of `given_by` that give nothing to users that may SEND there.
     """
 
     after: int

@@ -1,4 +1,4 @@
-"""A plan of which everything is known that flows along its edges; `catalog.analysis` makes it."""
+"""Checked plans: plans with the known properties of each node. `catalog.analysis` makes them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from catalog.schema import Schema
 
 
 class StateKind(StrEnum):
-    """What a node keeps of the tuples that it has read.
+    """The state that a node keeps.
 
-    GROUPS: a value for each open window and keys. PAIRS: the tuples that can still find a partner.
+    GROUPS: one value for each open window and keys. PAIRS: the tuples that can still find a
+    partner.
     """
 
     NONE = "none"
@@ -24,13 +25,13 @@ class StateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckedNode:
-    """A node that is right, and what its tuples are.
+    """A correct node with the properties of its tuples.
 
-    `event_time` is the attribute that carries event time, or None. A tuple lags behind the newest
-    one by at most `late_ms` (as far as the latest source) and `spread_ms` (how far apart the
-    results of one tuple are). A tuple that the node keeps is in `copies` groups at once. `nodes`
-    and `depth` are those of the tree below and the node. `sizes` and `total` are how large its
-    attributes, and all expressions so far, get in the engine (`catalog.plan_size`).
+    `event_time` is the attribute that holds event time, or None. A tuple lags behind the newest one
+    by at most `late_ms` plus `spread_ms`. `late_ms` is the lag of the latest source. `spread_ms` is
+    the distance between the results of one tuple. A tuple that the node keeps is in `copies` groups
+    at once. `nodes` and `depth` count the node and the tree below it. `sizes` has the size in the
+    engine of each attribute, and `total` that of all expressions so far (`catalog.plan_size`).
     """
 
     node: Node
@@ -49,11 +50,11 @@ class CheckedNode:
 
     @property
     def delay_ms(self) -> int:
-        """How far a tuple may lag behind the newest one, where each result is sent once."""
+        """How far a tuple may lag behind the newest one, if each result is sent once (ms)."""
         return self.late_ms + self.spread_ms
 
     def walk(self) -> Iterator[CheckedNode]:
-        """Every node of the tree, inputs first."""
+        """All nodes of the tree, inputs first."""
         waiting = [(self, False)]
         while waiting:
             node, ready = waiting.pop()
@@ -73,7 +74,7 @@ class CheckedPlan:
 
     @property
     def plan(self) -> Plan:
-        """The plan itself, as it is stored."""
+        """The plan in the form that is stored."""
         return Plan(self.root.node, self.emission)
 
     @property
@@ -83,7 +84,7 @@ class CheckedPlan:
 
     @property
     def event_time(self) -> str | None:
-        """The attribute of the results that carries event time, or None."""
+        """The attribute of the results that holds event time, or None."""
         return self.root.event_time
 
     @property
@@ -93,9 +94,10 @@ class CheckedPlan:
 
     @property
     def delay_ms(self) -> int:
-        """How far a result may lag behind the newest one.
+        """How far a result may lag behind the newest one (ms).
 
-        An update also lags by a window: a tuple is in windows that end up to a window's size apart.
+        An update may lag by one more window, because the windows of a tuple end up to one window's
+        size apart.
         """
         if self.emission is Emission.CLOSED:
             return self.root.delay_ms
@@ -104,7 +106,7 @@ class CheckedPlan:
 
     @property
     def copies(self) -> int:
-        """In how many groups a tuple is at once, all nodes together."""
+        """The number of groups that a tuple is in at once, in all nodes together."""
         return sum(each.copies for each in self.root.walk())
 
 

@@ -19,18 +19,18 @@ class Clearance:
         return cls(Label.of(*categories).bits)
 
     def covers(self, label: Label | None) -> bool:
-        """Whether a tuple with this label is visible: label ⊆ clearance. Never without a label."""
+        """Whether a tuple with this label is visible: label ⊆ clearance. False without a label."""
         return label is not None and label.bits & ~self.bits == 0
 
     def cut_to(self, reach: Label) -> Clearance:
-        """The part of the clearance that matters where only `reach` can occur."""
+        """The part of the clearance that matters if tuples carry only categories of `reach`."""
         return Clearance(self.bits & reach.bits)
 
 
 def covers_weakly(clearance: Clearance, label: Label | None, sources: Label) -> bool:
-    """Weak semantics (004 §3.2): any one source category suffices, every other kind stays ⊆.
+    """Weak semantics (004 §3.2): one source category is enough, but all other categories count.
 
-    `sources` holds the categories of the kind "source stream"; a label without any is checked as
+    `sources` holds all categories of the kind `source`. A label without any of them is checked as
     under strong semantics.
     """
     if label is None:

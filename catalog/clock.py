@@ -1,4 +1,4 @@
-"""The time that the catalog goes by, which is not put back while a process runs."""
+"""The catalog's clock. Its time never goes back while a process runs."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ Clock = Callable[[], datetime]
 
 
 def system_time() -> datetime:
-    """What the system's clock shows; somebody may put it on or back."""
+    """The time of the system's clock. Somebody may set that clock forward or back."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
 class SteadyClock:
-    """Follows the system's clock when that is put on, and goes on as before when it is put back.
+    """Follows the system's clock when it is set forward, and ignores it when it is set back.
 
-    So no session outlives its time, no stop of logins lasts longer than it should, and the times in
-    the audit log are in the order of its entries. Only a new process begins with the time that the
-    system's clock then shows.
+    So no session lasts too long, logins are not stopped for too long, and the times in the audit
+    log have the order of its entries. A new process starts with the time of the system's clock.
     """
 
     def __init__(
         self, system: Clock = system_time, seconds: Callable[[], float] = time.monotonic
     ) -> None:
-        """`seconds` goes on evenly, whatever is done to the system's clock."""
+        """`seconds` is a clock that never jumps, even if the system's clock is set."""
         self._system = system
         self._seconds = seconds
         self._lock = Lock()
@@ -36,7 +35,7 @@ class SteadyClock:
     def __call__(self) -> datetime:
         """The time now."""
         with self._lock:
-            # In this order: a thread that is held up in between must not put the clock on.
+            # Keep this order: a thread that pauses in between must not set the clock forward.
             shown, passed = self._system(), timedelta(seconds=self._seconds())
             self._origin = max(self._origin, shown - passed)
             return self._origin + passed

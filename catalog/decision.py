@@ -1,4 +1,4 @@
-"""Decisions: whether a permission is held, and why (DESIGN, subjects and objects)."""
+"""Decisions: whether a subject holds a permission, and why."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from catalog.permission import Permission
 class Decision:
     """The answer to "does this subject hold this permission on this object", with its reason.
 
-    `object` is kind and name ("stream in1"); `reason` says which role or ownership gave the
-    permission, or what was missing; `via_role` names the role whose grant decided, None where no
-    grant did (ownership, or a denial).
+    `object` is kind and name ("stream in1"). `reason` says which role or ownership gave the
+    permission, or what was missing. `via_role` is the name of the role whose grant decided, or None
+    if no grant decided (ownership, or a denial).
     """
 
     allowed: bool

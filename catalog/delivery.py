@@ -1,4 +1,4 @@
-"""What one delivery topic takes: the predicate that the fan-out and SecAdmin share (004 §3.2)."""
+"""The rule for what one delivery topic takes. Fan-out and SecAdmin share it (004 §3.2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Delivery:
     """The results that `clearance` covers and `beyond` does not.
 
     A whole class has no `beyond`. A difference class has one: the clearance that the subscriber's
-    other topics serve already. `weak` is the semantics of delivery, for both.
+    other topics serve already. `weak` says whether both are checked under weak semantics.
     """
 
     clearance: Clearance
@@ -21,20 +21,20 @@ class Delivery:
     beyond: Clearance | None = None
 
     def takes(self, label: Label | None, sources: Label) -> bool:
-        """Whether a result with this label goes there; one without a label goes nowhere.
+        """Whether the topic takes a result with this label. No topic takes one without a label.
 
-        `sources` holds the categories of the kind "source stream" (see `covers_weakly`).
+        `sources` holds all categories of the kind `source` (see `covers_weakly`).
         """
         if not self._covered(self.clearance, label, sources):
             return False
         return self.beyond is None or not self._covered(self.beyond, label, sources)
 
     def within(self, rights: Delivery) -> bool:
-        """Whether all that it can take is covered by `rights`, whose `beyond` does not count.
+        """Whether `rights` covers everything that this topic can take. Its `beyond` does not count.
 
-        Each category of the clearance can stand in a result of its own, and what is covered by
-        fewer categories is covered by more, weakly too. So the categories decide, and nothing has
-        to be known about the results.
+        A result may carry only one category of the clearance. And if some categories cover a
+        result, then more categories cover it too, also under weak semantics. So it is enough to
+        compare the categories, without knowing the results.
         """
         if self.weak and not rights.weak:
             return False

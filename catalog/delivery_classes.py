@@ -1,4 +1,4 @@
-"""Delivery classes as the catalog stores them, and what decides how an output's classes grow."""
+"""Delivery classes as the catalog stores them, and whether an output's results can be split."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from catalog.stored_form import from_stored
 
 
 def delivery_of(row: DeliveryClass) -> Delivery | None:
-    """What the class takes; None, which is nothing, where that cannot be read."""
+    """What the class takes. None if the row cannot be read: then the class takes nothing."""
     clearance = Label.from_wire(row.clearance)
     if clearance is None:
         return None
@@ -27,10 +27,10 @@ def delivery_of(row: DeliveryClass) -> Delivery | None:
 
 
 def only_appends(session: Session, output_id: int) -> bool:
-    """Whether no result of the output takes the place of an earlier one.
+    """Whether no result of the output replaces an earlier result.
 
-    So it is where neither its plan nor that of an output which it reads, at any distance, gives
-    updates. A window's updates belong together, and must not be spread over several topics.
+    This is true if neither its plan nor the plan of any output below it gives updates. The updates
+    of one window belong together, so they must not be spread over several topics.
     """
     looked_at: set[int] = set()
     left = {output_id}

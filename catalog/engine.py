@@ -1,4 +1,4 @@
-"""Opening the catalog's database: SQLite in a file, or PostgreSQL by URL."""
+"""Opens the catalog's database: SQLite in a file, or PostgreSQL by URL."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from sqlalchemy.exc import ArgumentError
 from catalog.errors import InvalidInput
 from catalog.outage import outages_translated
 
-# Set on the connections of transactions that write.
+# This option is set on the connections of transactions that write.
 WRITING = "catalog_writing"
 _PRIVATE = 0o600
 _URLS = "the catalog's URL is sqlite:///<file> or postgresql://..."
-# Of the advisory lock that transactions which write hold; a database has 2**64 of them.
+# The number of the advisory lock for transactions that write. A database has 2**64 numbers.
 _WRITER_LOCK = 0x5EC_AD_319
 _SWITCH_PAUSE_S = 0.01
 _POOL: dict[str, Any] = {
     "pool_size": 10,
     "max_overflow": 30,
     "pool_timeout": 10,
-    # Hashes of passwords and tokens are among them, and errors are logged.
+    # Parameters include hashes of passwords and tokens, and errors are logged.
     "hide_parameters": True,
 }
 
 
 def open_engine(url: str, lock_timeout_ms: int = 10_000) -> Engine:
-    """An engine for the URL; whoever waits longer than `lock_timeout_ms` for a lock gives up.
+    """Make the database engine for a URL.
 
-    Raises InvalidInput for a URL of another database, Unavailable where a file cannot be opened.
+    A transaction that waits longer than `lock_timeout_ms` for a lock fails. Raises InvalidInput for
+    a URL of another kind of database or a file that cannot be made, Unavailable for a database that
+    cannot be opened.
     """
     try:
         parsed = make_url(url)
@@ -52,23 +54,23 @@ def open_engine(url: str, lock_timeout_ms: int = 10_000) -> Engine:
 
 
 def for_reading(engine: Engine) -> Engine:
-    """The engine for transactions that read: one snapshot each, and no writing."""
+    """The engine for transactions that read. Each sees one snapshot and cannot write."""
     if engine.dialect.name == "postgresql":
         return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     return engine
 
 
 def for_writing(engine: Engine) -> Engine:
-    """The engine for transactions that write: one at a time, whatever the number of services.
+    """The engine for transactions that write. One runs at a time, over all services.
 
-    On PostgreSQL they are READ COMMITTED, so that what is read after the lock was awaited is what
-    the one before left.
+    On PostgreSQL they are READ COMMITTED. So a transaction that has waited for the lock reads what
+    the transaction before it wrote.
     """
     return engine.execution_options(**{WRITING: True})
 
 
 def _refuse_nul(_engine: object, _cursor: object, _sql: str, given: Any, *_rest: object) -> None:
-    """Raise InvalidInput for a text with NUL, which PostgreSQL does not take and SQLite does."""
+    """Raise InvalidInput for a text with NUL. SQLite would accept it, PostgreSQL would not."""
     for row in given if isinstance(given, list) else [given]:
         values = row.values() if isinstance(row, dict) else row
         if any(isinstance(value, str) and "\0" in value for value in values):
@@ -78,7 +80,7 @@ def _refuse_nul(_engine: object, _cursor: object, _sql: str, given: Any, *_rest:
 def _open_postgresql(url: URL, lock_timeout_ms: int) -> Engine:
     options = (
         f"-c lock_timeout={lock_timeout_ms} -c timezone=UTC"
-        # A service that hangs in a change must not hold up all others for ever.
+        # A service that hangs in a change must not block all others for ever.
         " -c idle_in_transaction_session_timeout=60000"
     )
     engine = create_engine(
@@ -88,7 +90,7 @@ def _open_postgresql(url: URL, lock_timeout_ms: int) -> Engine:
         connect_args={
             "connect_timeout": 5,
             "options": options,
-            # Of several hosts the one that can be written; a standby cannot.
+            # If there are several hosts, use the one that accepts writes, not a standby.
             "target_session_attrs": "read-write",
         },
         **_POOL,
@@ -96,8 +98,8 @@ def _open_postgresql(url: URL, lock_timeout_ms: int) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # What SQLite's BEGIN IMMEDIATE does: two that locked rows in different orders would wait
-        # for each other, and one of them would fail.
+        # This lock does what SQLite's BEGIN IMMEDIATE does. Without it, two transactions could
+        # lock rows in different orders and wait for each other, and one of them would fail.
         if connection.get_execution_options().get(WRITING):
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITER_LOCK})")
 
@@ -110,11 +112,11 @@ def _open_sqlite(url: URL, lock_timeout_ms: int) -> Engine:
 
     @event.listens_for(engine, "connect")
     def connect(connection: sqlite3.Connection, _record: object) -> None:
-        # The driver's own BEGIN comes too late and is never IMMEDIATE; `begin` below does it.
+        # The driver's own BEGIN comes too late and is never IMMEDIATE. `begin` below sends it.
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout = {lock_timeout_ms}")
         connection.execute("PRAGMA foreign_keys = ON")
-        # A revocation that was answered for must survive a power cut.
+        # A revocation that was confirmed to its user must survive a power cut.
         connection.execute("PRAGMA synchronous = FULL")
 
     @event.listens_for(engine, "begin")
@@ -129,7 +131,7 @@ def _open_sqlite(url: URL, lock_timeout_ms: int) -> Engine:
 
 
 def _make_private(path: Path) -> None:
-    """Make the database file 0600 before SQLite does; -wal and -shm take its mode."""
+    """Make the database file with mode 0600 before SQLite does. -wal and -shm get its mode."""
     try:
         if not path.is_file():
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, _PRIVATE))
@@ -141,9 +143,9 @@ def _make_private(path: Path) -> None:
 
 
 def _switch_to_wal(engine: Engine, deadline: float) -> None:
-    """The mode stays in the file; readers then never wait for the writer.
+    """Switch the file to WAL mode for good, so that readers never wait for the writer.
 
-    Of two that switch at once SQLite refuses one without waiting, as each waits for the other.
+    If two connections switch at once, SQLite refuses one of them without waiting.
     """
     raw = engine.raw_connection()
     try:
@@ -154,7 +156,7 @@ def _switch_to_wal(engine: Engine, deadline: float) -> None:
 
 
 def _is_wal(cursor: DBAPICursor, deadline: float) -> bool:
-    """Whether the file is in the mode now; False where another is at it before `deadline`."""
+    """Whether the file is in WAL mode now. False if another one switches it before `deadline`."""
     try:
         cursor.execute("PRAGMA journal_mode = WAL")
     except sqlite3.OperationalError as error:

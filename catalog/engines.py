@@ -1,7 +1,7 @@
-"""The engines of a deployment: the processes in which runs run, each with a name.
+"""The names of the engines of a deployment. An engine is a process in which runs run.
 
 The engine `ingest` runs the ingest of all streams. Queries run in `query-1`, `query-2` and so on.
-`probation` runs one execution at a time: one whose engine died (`catalog.probation`).
+`probation` runs one suspected execution at a time (`catalog.probation`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ FIRST = "query-1"
 
 
 def query_engines(count: int) -> tuple[str, ...]:
-    """The names of the engines that queries are assigned to; `count` is 1 or more."""
+    """The names of the engines to which queries are assigned. `count` is 1 or more."""
     return tuple(f"query-{number}" for number in range(1, count + 1))
 
 
 def all_engines(count: int) -> tuple[str, ...]:
-    """The names of all engines of a deployment with so many query engines."""
+    """The names of all engines of a deployment with `count` query engines."""
     return (INGEST, *query_engines(count), PROBATION)

@@ -1,4 +1,4 @@
-"""One error tree. Each error knows its HTTP status and exit code and says what to do."""
+"""The errors that users see. Each has an HTTP status and an exit code, and says what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a query text; line and column count from 1."""
+    """A position in a query text. Line and column count from 1."""
 
     line: int
     column: int
@@ -17,7 +17,7 @@ class Position:
 
 
 class PlatformError(Exception):
-    """Base of every error that a user can be shown. The message never holds data or a secret."""
+    """The base of every error that a user may see. The message never holds data or a secret."""
 
     status = 500
     exit_code = 1
@@ -29,7 +29,7 @@ class PlatformError(Exception):
 
 
 class InvalidInput(PlatformError):
-    """What was given cannot be used as it stands; `position` points into a query text."""
+    """The input cannot be used. `position` is the position in a query text, if there is one."""
 
     status = 422
     exit_code = 2
@@ -41,7 +41,7 @@ class InvalidInput(PlatformError):
 
 
 class NotAuthenticated(PlatformError):
-    """No session, an ended one, or a login that failed (always the same words)."""
+    """There is no session, it has ended, or a login failed. The words are always the same."""
 
     status = 401
     exit_code = 3
@@ -57,7 +57,7 @@ class Denied(PlatformError):
 
 
 class NotFound(PlatformError):
-    """There is no such object for this subject (absent, or not to be seen: the same words)."""
+    """The object is absent or hidden from this subject. The words are the same for both."""
 
     status = 404
     exit_code = 5
@@ -65,7 +65,7 @@ class NotFound(PlatformError):
 
 
 class Conflict(PlatformError):
-    """The request does not fit the present state (a name is taken, an object is in use)."""
+    """The request does not fit the current state (a name is taken, an object is in use)."""
 
     status = 409
     exit_code = 6
@@ -73,7 +73,7 @@ class Conflict(PlatformError):
 
 
 class Unavailable(PlatformError):
-    """Kafka or the database cannot be reached; what was decided stands and is retried."""
+    """Kafka or the database cannot be reached. A decision that was made holds and is retried."""
 
     status = 503
     exit_code = 7

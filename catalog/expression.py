@@ -1,4 +1,4 @@
-"""Expressions over a tuple's attributes, and their types: one tree for every language."""
+"""Expressions over a tuple's attributes, and their types. All languages share these classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from catalog.errors import InvalidInput, Position
 from catalog.functions import LIKE, MAX_PATTERN, SCALAR_FUNCTIONS
 from catalog.schema import Schema, Type
 
-# Deep enough for what people write, and far from where recursion ends.
+# This is enough for what people write, and far below the limit of recursion.
 MAX_DEPTH = 200
 
 
@@ -45,8 +45,8 @@ Expression = AttributeRef | Literal | Call
 def type_of(expression: Expression, schema: Schema) -> Type:
     """The type of an expression over tuples of `schema`.
 
-    Raises InvalidInput, with the place in the text, for an unknown attribute, a function outside
-    the allow-list, arguments of the wrong number or type, or more than MAX_DEPTH calls in another.
+    Raises InvalidInput, with the position in the text, for an unknown attribute, a function outside
+    the allow-list, arguments of the wrong number or type, or more than MAX_DEPTH nested calls.
     """
     _refuse_deep(expression)
     return _type_of(expression, schema)
@@ -123,12 +123,12 @@ def _literal_fits(value: bool | float | str, declared: Type) -> bool:
         case Type.DOUBLE:
             return isinstance(value, float) and value - value == 0
         case Type.STRING:
-            # These two separate and mark fields on the labelled topics.
+            # These two characters separate and mark fields in lab topics.
             return isinstance(value, str) and not ({"\x1e", "\x1f"} & set(value))
 
 
 def attributes_of(expression: Expression) -> Iterator[AttributeRef]:
-    """Every attribute reference in the expression, in reading order."""
+    """All attribute references in the expression, in reading order."""
     match expression:
         case AttributeRef():
             yield expression

@@ -1,8 +1,8 @@
-"""The allow-list of functions: names, what they take, what they give.
+"""The allow-list of functions, with the types of their arguments and results.
 
-A function that is not here reaches no engine. All are total: where a value has no result (overflow,
-division by zero, an unreadable cast) it is NULL, never an error, because an error would tell about
-tuples that were filtered.
+An engine runs no other function. None of them can fail: if there is no result (overflow, division
+by zero, an unreadable cast), the result is NULL. An error would reveal something about tuples that
+are invisible to the user.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ _ORDERED = frozenset({Type.BIGINT, Type.DOUBLE, Type.STRING, Type.TIMESTAMP})
 
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """`result` gives the type for the arguments' types, or None where they do not fit `takes`.
+    """A function of the allow-list that computes one value from the values of a tuple.
 
-    `growth` says of a function that gives a string how long that can be, in bytes: so many times
-    as long as all its arguments together; with 0, never longer than its longest argument (or than
-    the text of a number or condition). A result that could be longer than MAX_TEXT_BYTES is NULL:
-    that is decided from the arguments' lengths, before it is made.
+    `result` gives the result's type for the arguments' types, or None if they do not fit `takes`.
 
-    `copies` says how often the engine's form of a call holds each of its arguments: nested calls
-    multiply (`catalog.plan_size`). `chained` says that infinity and what is not a number stay so
-    through the call: it is enough to look at the end of a chain of such calls.
+    `growth` limits the length in bytes of a result that is a string. The result is at most `growth`
+    times as long as all arguments together. With 0 it is never longer than the longest argument (or
+    than the text of a number or condition). A result that could be longer than MAX_TEXT_BYTES is
+    NULL. The arguments' lengths decide that, before the result is made.
+
+    `copies` is how often the engine's form of a call contains each argument. With nested calls
+    these numbers multiply (`catalog.plan_size`). `chained` says that the call turns infinity and
+    NaN into infinity or NaN. So a chain of such calls needs one check, at its end.
     """
 
     name: str
@@ -50,7 +52,7 @@ def _wider(types: Types) -> Type | None:
 
 
 def _same(types: Types) -> Type | None:
-    """The one type of all, numbers widened."""
+    """The type that all have in common, after numbers are widened."""
     if len(set(types)) == 1:
         return types[0]
     return _wider(types)
@@ -90,7 +92,7 @@ def _any_to(result: Type) -> Callable[[Types], Type | None]:
 
 
 def _case(types: Types) -> Type | None:
-    """when, then, when, then, ..., else."""
+    """The arguments are when, then, when, then, ..., else."""
     if len(types) < 3 or len(types) % 2 == 0 or set(types[:-1:2]) != {Type.BOOLEAN}:
         return None
     return _same((*types[1:-1:2], types[-1]))
@@ -102,9 +104,9 @@ def _cast(*sources: Type, result: Type) -> Callable[[Types], Type | None]:
 
 _S, _N = Type.STRING, Type.BIGINT
 LIKE = "like"
-# A pattern is tried at each character of a text.
+# The engine tries a pattern at each character of a text, so a long pattern is slow.
 MAX_PATTERN = 255
-# What a record of the platform's topics takes (4 MiB), less its headers: no text is longer.
+# A record of the platform's topics has at most 4 MiB. Less the headers, no text is longer.
 MAX_TEXT_BYTES = 4 * 1024 * 1024 - 64 * 1024
 _FUNCTIONS = (
     *(
@@ -133,7 +135,7 @@ _FUNCTIONS = (
         growth=0,
     ),
     ScalarFunction("case", "conditions and values of one type, and an ELSE", _case, growth=0),
-    # A letter of two bytes may become three of two each.
+    # A letter of two bytes may become three letters of two bytes each.
     *(
         ScalarFunction(name, "a string", _fixed((_S,), _S), growth=3, copies=2)
         for name in ("upper", "lower")
@@ -186,7 +188,7 @@ def _aggregate_number(result: Type | None) -> Callable[[Type], Type | None]:
     return lambda argument: (result or argument) if argument in _NUMERIC else None
 
 
-# name -> the result's type for the argument's type, or None where it does not fit.
+# name -> the result's type for the argument's type, or None if the type does not fit.
 # count(*) is `count` without an argument. stddev is of the sample, NULL below two values.
 AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
     "count": _aggregate_any(Type.BIGINT),
@@ -197,5 +199,5 @@ AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
     "max": lambda argument: argument if argument in _ORDERED else None,
 }
 
-# The functions that an owner can declare for READ AGGREGATE: min and max would give single values.
+# The functions that an owner can declare for READ AGGREGATE. min and max would show single values.
 DECLARABLE_FUNCTIONS = frozenset({"count", "sum", "avg", "stddev"})

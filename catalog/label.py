@@ -1,7 +1,7 @@
-"""Labels: sets of categories as bit vectors (DESIGN, the one rule; paper 004 §3.2).
+"""Labels: sets of categories as bit vectors (004 §3.2).
 
-A category is a bit position, never reused. There is no limit of 32 or 64 categories: a label is a
-Python integer here, as many 64-bit words as needed on the wire.
+A category is a bit position, and is never reused. There may be more than 64 categories: here a
+label is a Python integer, and on the wire it has as many 64-bit words as it needs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _signed(word: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The set of categories that went into a tuple. `bits` is non-negative; 0 is public."""
+    """The set of categories that went into a tuple. `bits` is 0 or more, and 0 is public."""
 
     bits: int = 0
 
@@ -36,7 +36,7 @@ class Label:
         return cls(reduce(lambda bits, category: bits | (1 << category), categories, 0))
 
     def __or__(self, other: Label) -> Label:
-        """Combine: what is derived from both carries the categories of both."""
+        """The combined label. A result that is derived from both carries the categories of both."""
         return Label(self.bits | other.bits)
 
     def categories(self) -> tuple[int, ...]:
@@ -44,7 +44,7 @@ class Label:
         return tuple(i for i in range(self.bits.bit_length()) if self.bits >> i & 1)
 
     def within(self, other: Label) -> bool:
-        """Whether every category of this label is one of the other's."""
+        """Whether the other label has every category of this label."""
         return self.bits & ~other.bits == 0
 
     def word(self, index: int) -> int:
@@ -56,13 +56,13 @@ class Label:
         return tuple(sorted({category // WORD_BITS for category in self.categories()}))
 
     def to_wire(self) -> str:
-        """The Kafka header: 64-bit words, lowest first, signed decimal, comma-separated."""
+        """The text of the Kafka header: 64-bit words, lowest first, signed decimal, with commas."""
         count = max(1, -(-self.bits.bit_length() // WORD_BITS))
         return ",".join(str(self.word(index)) for index in range(count))
 
     @classmethod
     def from_wire(cls, text: str | bytes | None) -> Label | None:
-        """Read the header; anything that is not exactly a label is None, which nobody may see."""
+        """Read the header. Returns None if it is no exact label: nobody may see that record."""
         if isinstance(text, bytes):
             try:
                 text = text.decode("ascii")
@@ -80,7 +80,7 @@ def _is_word(part: str) -> bool:
     digits = part[1:] if part.startswith("-") else part
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
         return False
-    # Exactly as it is written, or not at all: no leading zeros, no minus zero.
+    # Accept only the form that `to_wire` writes: no leading zeros, no minus zero.
     return str(int(part)) == part and -_SIGN <= int(part) < _SIGN
 
 
@@ -88,5 +88,5 @@ PUBLIC = Label(0)
 
 
 def combine(labels: Iterable[Label]) -> Label:
-    """The union of all labels that something was derived from; of none, the public label."""
+    """The union of the labels. The union of no labels is the public label."""
     return reduce(Label.__or__, labels, PUBLIC)

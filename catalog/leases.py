@@ -1,7 +1,7 @@
-"""Leases: locks across processes that end by themselves when their holder is gone.
+"""Leases: locks across processes that end by themselves when their holder is dead.
 
-Whether a holder is gone is found out by watching its lease, and never by comparing clocks: those of
-two machines differ, and each can be put on and back.
+A service watches a lease to find out whether its holder is dead. It never compares clocks, because
+the clocks of two machines differ, and each can be set forward or back.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ class Leases:
         seconds: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """A lease that this service saw with one holder for `ttl`, in one wait or several, is over.
+        """A lease is over if this service saw it with one holder for `ttl`, in one wait or more.
 
-        So `ttl` is longer than anybody who is alive holds one. `seconds` goes on evenly.
+        So `ttl` must be longer than any living holder keeps a lease. `seconds` never jumps.
         """
         self._catalog = catalog
         self._ttl = ttl
         self._seconds = seconds
         self._sleep = sleep
         self._lock = Lock()
-        # By name, the other's token and when it was seen first.
+        # For each name, the token of the other holder and the time when it was seen first.
         self._seen: dict[str, tuple[str, float]] = {}
-        # Own tokens that could not be given back, as the database was away.
+        # Own tokens that could not be given back, because the database could not be reached.
         self._left: set[str] = set()
 
     @contextmanager
     def hold(self, *names: str, wait: timedelta = timedelta(seconds=10)) -> Iterator[None]:
         """Hold the leases `names`, all of them, while the block runs.
 
-        Raises Unavailable where they are not had within `wait`, or where somebody took one over
-        because this process stood still for too long: what the block did must then be looked at
-        again.
+        Raises Unavailable if they are not free within `wait`. Also raises it if another service
+        took a lease over because this process was stuck for too long. Then the caller must check
+        again what the block did.
         """
         token = secrets.token_hex(_TOKEN_BYTES)
         give_up = self._seconds() + wait.total_seconds()
@@ -64,7 +64,7 @@ class Leases:
         try:
             yield
         except BaseException:
-            # What went wrong in the block is what the caller is told.
+            # If the block failed, the caller gets the error of the block.
             with suppress(Unavailable):
                 self._release(names, token)
             raise
@@ -72,13 +72,13 @@ class Leases:
             raise Unavailable(f"the lease on {min(lost)!r} was lost; try again")
 
     def _try_acquire(self, names: Collection[str], token: str) -> str | None:
-        """Take the leases if nobody has them, or whoever has them is gone; else one that is held.
+        """Take all leases if each is free or its holder is dead. Else the name of one that is held.
 
-        All or none: two that wait for each other's leases hold none meanwhile.
+        It takes all or none. So two services that wait for each other's leases hold none of them.
         """
         with self._catalog.bookkeeping() as session:
             left = list(session.scalars(select(Lease).where(Lease.name.in_(names))))
-            # Each is looked at, so that each is watched from now on.
+            # Look at each of them, so that each is watched from now on.
             if held := [row.name for row in left if not self._is_over(row)]:
                 return min(held)
             expires_at = self._catalog.clock() + self._ttl
@@ -101,7 +101,7 @@ class Leases:
             return self._seconds() - first >= self._ttl.total_seconds()
 
     def _release(self, names: Collection[str], token: str) -> set[str]:
-        """Give the leases back; those of them that had been lost."""
+        """Give the leases back. Returns the leases that had been lost."""
         own = delete(Lease).where(Lease.name.in_(names), Lease.holder == token)
         try:
             with self._catalog.bookkeeping() as session:

@@ -1,4 +1,4 @@
-"""How much one deployment carries: what is more is refused when it is asked for."""
+"""The limits of one deployment. A request that would exceed them is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from catalog.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The defaults suit the default engines: local[256], 1 GB of heap.
+    """The limits of queries, engines and streams.
 
     `sources` is how often one query may read streams and outputs, a stream that is read twice
     counted twice. `window_copies` is in how many windows of one query a tuple may be (size ÷
@@ -35,10 +35,10 @@ _Table = TypeVar("_Table")
 
 
 def read_limits(kind: type[_Table], given: Mapping[str, object], place: str) -> _Table:
-    """The limits of that kind (a dataclass of numbers) that a table of the settings gives.
+    """Read limits of that kind (a dataclass of numbers) from a table of the settings.
 
-    `place` is the table's name. What is not given is as it is by default. Raises InvalidInput for
-    any other name or value.
+    `place` is the table's name. A limit that is not given has its default. Raises InvalidInput for
+    an unknown name, or a value that is not a whole number from 1.
     """
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name, value in given.items():

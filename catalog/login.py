@@ -1,4 +1,4 @@
-"""Logging in (authenticator, 004 §2): one answer and one amount of work for all that fails."""
+"""Login (authenticator, 004 §2). Every failed login gets the same answer after the same work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from catalog.store import Catalog, Change
 
 @dataclass(frozen=True, slots=True)
 class LoginRules:
-    """How long a session lasts; how many failed logins stop logins, and for how long."""
+    """How long a session lasts, how many failed logins stop logins, and for how long."""
 
     lifetime: timedelta = timedelta(hours=8)
     failures: int = 5
@@ -28,7 +28,7 @@ class LoginRules:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A session that was opened. The token is told here and never again."""
+    """A session that was opened. Only this object has the token: the catalog keeps a hash of it."""
 
     token: str = field(repr=False)
     session_id: int
@@ -46,19 +46,19 @@ def login(
     roles: Sequence[str] | None = None,
     rules: LoginRules = LoginRules(),
 ) -> Login:
-    """Open a session in which the named roles are active (None: all that the user holds).
+    """Open a session in which the named roles are active (None: all roles that the user holds).
 
-    Raises NotAuthenticated, in the same words and after the same work, for an unknown or locked
-    user, a wrong password, and while logins are stopped; Denied for a role that is unknown or that
-    the user does not hold. Both are in the audit log.
+    Raises NotAuthenticated for an unknown or locked user, for a wrong password, and while logins
+    are stopped. The words and the work are the same for all of these. Raises Denied for a role that
+    is unknown or that the user does not hold. Both are written to the audit log.
     """
     with catalog.read() as session:
         user = user_named(session, name)
         stored = user.password_hash if user else None
-    # Between two transactions: nobody waits for the tenth of a second that this takes.
+    # This takes a tenth of a second. It is between two transactions, so that nobody waits for it.
     fits = passwords.verify(password, stored)
     with catalog.change(user.name if user else NOBODY) as change:
-        # A refusal is kept and raised after the commit, or its audit entry would go with it.
+        # Raise a refusal after the commit. Otherwise its audit entry would be rolled back too.
         result = _conclude(change, name, stored if fits else None, roles, rules)
     if isinstance(result, PlatformError):
         raise result
@@ -72,9 +72,9 @@ def _conclude(
     roles: Sequence[str] | None,
     rules: LoginRules,
 ) -> Login | PlatformError:
-    """Decide over the present state: `proven` is the hash that the password was right for."""
+    """Decide on the current state. `proven` is the hash that the password fits, or None."""
     user = user_named(change.session, name)
-    # A name that is nobody's is not kept: people type passwords into the wrong field.
+    # Do not keep an unknown name, because people type passwords into the wrong field.
     who = f"user {user.name}" if user else NOBODY
     why = refusal(user, proven, change.now)
     if user is None or why is not None:
@@ -112,14 +112,14 @@ def _open(change: Change, user: User, active: list[Role], rules: LoginRules) -> 
 
 def user_named(session: DatabaseSession, name: str) -> User | None:
     """The user of that name, or None."""
-    # What no name can hold reaches no database: PostgreSQL refuses NUL with an error of its own.
+    # Do not ask the database for an impossible name: PostgreSQL has its own error for NUL.
     if "\0" in name or not name.isascii():
         return None
     return session.scalar(select(User).where(User.name == name))
 
 
 def refusal(user: User | None, proven: str | None, now: datetime) -> str | None:
-    """Why a login fails, for the audit log alone; None where it does not."""
+    """Why a login fails, for the audit log only. None if it does not fail."""
     if user is None:
         return "there is no such user"
     if user.locked:
@@ -132,9 +132,10 @@ def refusal(user: User | None, proven: str | None, now: datetime) -> str | None:
 
 
 def count_failure(user: User, now: datetime, rules: LoginRules) -> None:
-    """Count a failed login; the last one allowed stops logins for a while.
+    """Count a failed login. The last one that is allowed stops logins for a while.
 
-    While they are stopped nothing is counted, or anyone could keep anyone out for ever.
+    While logins are stopped, nothing is counted. Otherwise an attacker could keep a user out for
+    ever.
     """
     until = user.logins_stopped_until
     if until is not None:

@@ -33,13 +33,13 @@ class Base(DeclarativeBase):
 
 
 def _of_those(name: str, without: str, column: str) -> Index:
-    """An index of the rows without a time in that column, for what is looked for all the time."""
+    """An index of the rows without a time in the column `without`, for frequent searches."""
     where = text(f"{without} IS NULL")
     return Index(name, column, sqlite_where=where, postgresql_where=where)
 
 
 class User(Base):
-    """Somebody who can log in."""
+    """A person that can log in."""
 
     __tablename__ = "users"
     id: Mapped[int] = mapped_column(Key, primary_key=True)
@@ -53,7 +53,7 @@ class User(Base):
 
 
 class Role(Base):
-    """A job function; permissions are granted to roles only."""
+    """A job function. Permissions are granted only to roles."""
 
     __tablename__ = "roles"
     id: Mapped[int] = mapped_column(Key, primary_key=True)
@@ -61,7 +61,7 @@ class Role(Base):
 
 
 class Seniority(Base):
-    """The senior role holds what the junior one holds; the graph has no cycle."""
+    """The senior role holds everything that the junior role holds. The graph has no cycle."""
 
     __tablename__ = "seniorities"
     senior_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True)
@@ -77,7 +77,7 @@ class Membership(Base):
 
 
 class Session(Base):
-    """A login. Of its token only the SHA-256 is kept; `active_roles` are those activated."""
+    """A session. Only the SHA-256 of its token is kept. `active_roles` are the activated roles."""
 
     __tablename__ = "sessions"
     __table_args__ = (_of_those("sessions_open", "ended_at", "id"),)
@@ -102,10 +102,10 @@ class SessionRole(Base):
 class Object(Base):
     """SYSTEM, a schema, a stream, a query or an output.
 
-    `namespace` is what names are unique in: streams and outputs share one, since a query can name
-    either. A removed object keeps its row (its id is never reused) and is not seen any more; its
-    name is free only once it is `gone`, with its topics, or the next object of that name would find
-    the old one's tuples in them.
+    Names are unique in a `namespace`. Streams and outputs share one, because a query can name
+    either. A removed object keeps its row, so its id is never reused, but nobody sees it. Its name
+    is free only after its topics are deleted (`gone_at`). Otherwise a new object of that name would
+    get the old tuples.
     """
 
     __tablename__ = "objects"
@@ -142,7 +142,7 @@ class Grant(Base):
 
 
 class CategoryRow(Base):
-    """One bit of every label; the row outlives what it stands for, so a bit is never reused."""
+    """A category: one bit of every label. The row outlives its stream, so no bit is reused."""
 
     __tablename__ = "categories"
     bit: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
@@ -159,9 +159,9 @@ class SchemaRow(Base):
 
 
 class StreamRow(Base):
-    """A source stream: its encoded Relation and RecordFormat. None of it changes after creation.
+    """A stream with its encoded Relation and RecordFormat, which never change.
 
-    All users write one topic where it is `shared`; elsewhere each has a topic of its own.
+    If it is `shared`, all users write one topic. Otherwise each user has its own topic.
     """
 
     __tablename__ = "streams"
@@ -177,11 +177,10 @@ class StreamRow(Base):
 
 
 class SenderRow(Base):
-    """A user who may send to a stream, and its topic there (`catalog.sender_state`).
+    """A user that may SEND to a stream, and its topic there (`catalog.sender_state`).
 
-    `user_id` is None for the topic that all users of a shared stream write. The id is never given
-    again: it stands in the origins of tuples. The topic is there since `opened_at`, and deleted
-    since `removed_at`.
+    `user_id` is None for the topic that all users of a shared stream write. The id is never reused,
+    because the origins of tuples contain it. The topic exists from `opened_at` to `removed_at`.
     """
 
     __tablename__ = "senders"
@@ -195,9 +194,9 @@ class SenderRow(Base):
 
 
 class QueryRow(Base):
-    """A standing query as it was added; `running` is what its holders want it to be.
+    """A query as it was added. `running` says whether its users want it to run.
 
-    `stopped_because` says why somebody else stopped it; empty where its holders did.
+    `stopped_because` is the reason if the platform stopped it, and empty if a user stopped it.
     """
 
     __tablename__ = "queries"
@@ -209,11 +208,11 @@ class QueryRow(Base):
 
 
 class OutputRow(Base):
-    """What a query gives. `relation` and `plan` are encoded.
+    """An output of a query. `relation` and `plan` are encoded.
 
-    `starting_offsets` is {topic: {partition: offset}} of the labelled topics when the query was
-    added; `slots` is how many tasks of the engine its sources take (`catalog.admission`). `weak` is
-    the semantics at delivery; `retention_ms` that of the delivery topics.
+    `starting_offsets` is {topic: {partition: offset}} of the lab topics when the query was added.
+    `slots` is the number of the engine's tasks that its sources take (`catalog.admission`). `weak`
+    says whether delivery has weak semantics. `retention_ms` is that of the delivery topics.
     """
 
     __tablename__ = "outputs"
@@ -228,7 +227,7 @@ class OutputRow(Base):
 
 
 class OutputInput(Base):
-    """The output's plan reads the relation (a stream or another output)."""
+    """A relation (a stream or another output) that the output's plan reads."""
 
     __tablename__ = "output_inputs"
     output_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
@@ -236,7 +235,7 @@ class OutputInput(Base):
 
 
 class DeliveryClass(Base):
-    """A delivery class of an output: its topic never changes what it holds, its name is random.
+    """A delivery class of an output. The rule for its topic never changes. Its name is random.
 
     `clearance` is in the label's wire form, and so is `beyond`: a difference class takes nothing
     that this one covers. A whole class has None. A class is fed from when its topic exists
@@ -259,12 +258,12 @@ class DeliveryClass(Base):
 
 
 class Access(Base):
-    """A Kafka principal that was given out: for reading an output, a quarantine, or for sending.
+    """A principal that a user got to read an output or a quarantine, or to send to a stream.
 
-    It holds what `roles` held when it was made and is checked again at every change. Without a
-    session it outlives the session that made it (`--keep`). `topics` are what the catalog wants the
-    principal to reach now; one that has ended has none. Once it has ended and is fenced its Kafka
-    user is deleted: it is `retired`.
+    `roles` are the roles that were active when it was made, and every change checks their rights
+    again. Without a session it is a kept access: it outlives the session that made it (`--keep`).
+    `topics` are the topics that it may reach now. An access that has ended has none. After it has
+    ended and its withdrawals are done, its principal is deleted in Kafka (`retired_at`).
     """
 
     __tablename__ = "accesses"
@@ -284,10 +283,10 @@ class Access(Base):
 
 
 class AccessTopic(Base):
-    """A topic that the catalog lets an access reach now; that of a subscription has a class.
+    """A topic that an access may reach now. The topic of a subscription has a class.
 
-    Kafka was told to let it in at `allowed_at`. Results come to it since `fed_at`. A `leaving`
-    topic is reached only until all others of the access are fed, which take its place.
+    Kafka lets the access in since `allowed_at`. The topic is fed since `fed_at`. The access reaches
+    a `leaving` topic only until all its other topics are fed. They then replace it.
     """
 
     __tablename__ = "access_topics"
@@ -313,11 +312,11 @@ class AccessRole(Base):
 
 
 class Withdrawal(Base):
-    """The intent to take a topic from a principal, written in the transaction that decided it.
+    """The intent to take a topic from a principal. The transaction that decides it writes it.
 
-    It is done once the ACL is gone and, for reading, the fence stands. What is not done when the
-    service starts is done before it serves. While the fence is `unproven` nothing is written to the
-    topic.
+    It is done after the ACL is deleted and, for reading, the fence is proven. When the service
+    starts, it first does all withdrawals that are not done. While the fence is `unproven`, nothing
+    is written to the topic.
     """
 
     __tablename__ = "withdrawals"
@@ -330,9 +329,9 @@ class Withdrawal(Base):
 
 
 class Lease(Base):
-    """A lock across processes that ends by itself when its holder is gone.
+    """A lock across processes that ends by itself when its holder is dead.
 
-    `expires_at` is by the holder's clock, for who looks into the table; nothing is decided by it.
+    `expires_at` is by the holder's clock, for people who read the table. Nothing depends on it.
     """
 
     __tablename__ = "leases"
@@ -342,10 +341,10 @@ class Lease(Base):
 
 
 class RunStatus(Base):
-    """What an engine says of a Spark query: its state, and a message that never holds data.
+    """An engine's report on a run: its state, and a message that never holds data.
 
-    It is in that state `since` then. None of its `topics` is deleted. `counts` are running totals
-    of what it withheld, by kind.
+    `since` is the time when this state began. None of its `topics` may be deleted. `counts` has the
+    numbers of tuples and records that it withheld so far, by kind.
     """
 
     __tablename__ = "run_statuses"
@@ -360,11 +359,12 @@ class RunStatus(Base):
 
 
 class Heartbeat(Base):
-    """How often an engine has said that it is alive; no time, for no clock is shared.
+    """The heartbeat of an engine: a count of beats. It has no time, because clocks differ.
 
-    What looks at it sees whether it goes on (`catalog.pulse`). `applied` is the generation that the
-    engine has seen: since then each `RunStatus` of its runs says which topics the run uses. Its
-    process began at the beat `began`. It has died `deaths` times since it last lived long.
+    Other processes watch whether the count goes on (`catalog.pulse`). `applied` is the generation
+    that the engine has applied: the `RunStatus` of each of its runs has the topics of that
+    generation. Its process began at the beat `began`. It has died `deaths` times since it last
+    lived long.
     """
 
     __tablename__ = "heartbeats"
@@ -379,10 +379,10 @@ class Heartbeat(Base):
 class Assignment(Base):
     """Where an execution (the run of an output) runs; `catalog.assignments` has the rules.
 
-    `home` is the engine whose slots it takes, `engine` the only one that may run it now. It goes to
-    probation while it is `on_trial`; there one execution at a time is `tried`. Beats are those of
-    the home engine, but `tried_beat`, which is of probation. `parked_because` is not empty for one
-    that is started no more.
+    `home` is the engine whose slots it takes. `engine` is the only one that may run it now. While
+    it is `on_trial` it belongs in the engine `probation`, where one execution is `tried` at a time.
+    `tried_beat` is a beat of `probation`, and all other beats are of the home engine.
+    `parked_because` is the reason why it is parked, and empty if it is not.
     """
 
     __tablename__ = "assignments"
@@ -399,9 +399,9 @@ class Assignment(Base):
 
 
 class TopicFault(Base):
-    """A topic that is not what the catalog says, as an engine has found.
+    """A topic that an engine found to differ from what the catalog says.
 
-    What uses the topic stands still, and nothing else.
+    Only the runs that use the topic stop.
     """
 
     __tablename__ = "topic_faults"
@@ -412,7 +412,7 @@ class TopicFault(Base):
 
 
 class Generation(Base):
-    """One row that counts changes of what should run; engines look at it instead of at all."""
+    """One row that counts the changes of the wanted runs. Engines read it to notice changes."""
 
     __tablename__ = "generation"
     id: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
@@ -435,7 +435,7 @@ class AuditEntry(Base):
 
 
 class AuditHead(Base):
-    """The newest entry's number and hash; locking this row makes all changes one history."""
+    """The number and hash of the newest entry. Changes lock this row, so they run one by one."""
 
     __tablename__ = "audit_head"
     id: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)

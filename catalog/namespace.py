@@ -1,4 +1,4 @@
-"""What names of objects are unique in, and the one answer for what is not there to be seen."""
+"""Namespaces of objects, and the one answer for an object that is absent or hidden."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from catalog.permission import ObjectKind
 
 
 class Namespace(StrEnum):
-    """Streams and outputs share one namespace, since a query can name either."""
+    """Names are unique in a namespace. Streams and outputs share one: a query can name either."""
 
     SYSTEM = "system"
     SCHEMA = "schema"
@@ -35,10 +35,10 @@ def namespace_of(kind: ObjectKind) -> Namespace:
 
 
 def not_found(place: ObjectKind | Namespace, name: str) -> NotFound:
-    """The error for an object that is absent or hidden: the words never tell which of the two.
+    """The error for an object that is absent or hidden. Its words never say which of the two.
 
-    They depend on the namespace alone, or asking for "stream x" and "output x" would tell which of
-    them a hidden x is.
+    The words depend only on the namespace. Otherwise the answers for "stream x" and "output x"
+    would show which of them a hidden x is.
     """
     namespace = place if isinstance(place, Namespace) else namespace_of(place)
     return NotFound(f"there is no {_WORDS.get(namespace, namespace.value)} {name[:80]!a}")

@@ -1,4 +1,4 @@
-"""Where a stream's tuple came from: the key of its record in lab.<stream>."""
+"""Origins: the record from which ingest made a tuple. It is the key in lab.<stream>."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _WRITTEN = re.compile(rb"(\d{1,19}):(\d{1,10}):(\d{1,19})")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The record that a tuple came from. A sender has one topic, so its id names the topic.
+    """The record from which a tuple was made. A sender has one topic, so its id names the topic.
 
-    Records of two senders at the same place of their topics are two tuples.
+    Two senders may have records with equal partition and offset. These give two tuples.
     """
 
     sender: int
@@ -24,6 +24,6 @@ class Origin:
 
 
 def origin_of(key: bytes | str | None) -> Origin | None:
-    """The origin that a record's key says; None where it says none."""
+    """The origin in the key of a record, or None if the key has no valid origin."""
     written = _WRITTEN.fullmatch(key.encode() if isinstance(key, str) else key or b"")
     return Origin(*map(int, written.groups())) if written else None

@@ -1,4 +1,4 @@
-"""What a database that is away, locked or full looks like to users: `Unavailable`."""
+"""Turns the errors of a database that is away, locked or full into `Unavailable`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import exc
 
 from catalog.errors import Unavailable
 
-# Primary result codes (the low byte) that tell of the database's state, not of a wrong statement.
+# Primary result codes (the low byte) for the state of the database, not for a wrong statement.
 _SQLITE_OUTAGES = frozenset(
     {
         sqlite3.SQLITE_BUSY,
@@ -22,18 +22,18 @@ _SQLITE_OUTAGES = frozenset(
         sqlite3.SQLITE_NOTADB,
     }
 )
-# A transaction of ours that stood idle for too long (`engine`), which is none of psycopg's
-# operational errors.
+# A transaction of ours was idle for too long (`catalog.engine`). In psycopg this is not an
+# operational error.
 _POSTGRESQL_OUTAGES = frozenset({"25P03"})
-# The database can only be read, as it has become a standby. Where nothing may be written, an error.
+# The database has become a standby, so it accepts no writes. In a reading transaction it is a bug.
 _READ_ONLY = "25006"
 
 
 @contextmanager
 def outages_translated(*, writing: bool = False) -> Iterator[None]:
-    """Raise Unavailable for a database that cannot be reached or is locked for too long.
+    """Raise Unavailable if the database cannot be reached or is locked for too long.
 
-    The block of one that is `writing` may write.
+    `writing` says whether the block may write.
     """
     try:
         yield
@@ -46,7 +46,7 @@ def outages_translated(*, writing: bool = False) -> Iterator[None]:
 
 
 def _is_outage(error: exc.DBAPIError | sqlite3.Error, writing: bool) -> bool:
-    # What the settings of a new connection raise comes without SQLAlchemy's wrapping.
+    # SQLAlchemy does not wrap errors that occur while a new connection is set up.
     cause = error.orig if isinstance(error, exc.DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
         code = getattr(cause, "sqlite_errorcode", None)

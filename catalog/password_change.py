@@ -1,4 +1,4 @@
-"""Changing one's own password, which ends the user's other sessions."""
+"""A user changes its own password. That ends the user's other sessions."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ def change_password(
     new: str,
     rules: LoginRules = LoginRules(),  # noqa: B008 - a frozen value
 ) -> tuple[int, ...]:
-    """Set a new password for the user of the session; the ids of the user's other, ended sessions.
+    """Set a new password for the user of the session. Returns the ids of the ended sessions.
 
-    A one-time password is thereby done with. Raises InvalidInput for a new password that may not
-    be set or is the old one, NotAuthenticated for a wrong old one, which counts as a failed login.
+    The password is then no one-time password. Raises InvalidInput if the new password is not
+    allowed or equals the old one. Raises NotAuthenticated for a wrong old password, which counts as
+    a failed login.
     """
     check_new_password(new)
     if new == old:
         raise InvalidInput("the new password is the old one; choose another one")
     with catalog.read() as session:
         user = authenticate(session, token, catalog.clock(), allow_one_time=True).user
-    # Between two transactions: bcrypt takes long.
+    # bcrypt is slow, so it runs between two transactions.
     fits = passwords.verify(old, user.password_hash)
     new_hash = passwords.hash(new)
     with catalog.change(user.name) as change:

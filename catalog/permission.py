@@ -18,7 +18,7 @@ class ObjectKind(StrEnum):
 
 
 class Permission(StrEnum):
-    """A right that a role can be granted on an object. ADD is given per kind."""
+    """What a role can be allowed on an object. ADD is a permission for each kind of object."""
 
     VIEW_CATALOG = "VIEW CATALOG"
     VIEW_OBJECT = "VIEW OBJECT"
@@ -63,7 +63,7 @@ APPLIES: dict[ObjectKind, frozenset[Permission]] = {
     ),
 }
 
-# What owning an object gives, whatever roles are active. Never a right to data.
+# The owner of an object holds these permissions with any active roles. None gives access to data.
 OWNER_HOLDS = frozenset(
     {
         Permission.VIEW_OBJECT,
@@ -75,7 +75,7 @@ OWNER_HOLDS = frozenset(
 
 
 def parse_permission(text: str) -> Permission:
-    """The permission that a user names ("read tuple", "READ_TUPLE"). Raises InvalidInput."""
+    """The permission with this name ("read tuple", "READ_TUPLE"). Raises InvalidInput."""
     wanted = text.strip().upper().replace("_", " ").replace("-", " ")
     try:
         return Permission(wanted)

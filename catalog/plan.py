@@ -1,8 +1,8 @@
-"""The plan of a query: one tree of frozen values, independent of front end and engine.
+"""The plan of a query: a tree of frozen values that depends on no language and no engine.
 
-Each node holds its inputs. `catalog.analysis.analyse` says what flows along the edges. Labels are
-never mentioned: every node's rule is that a result carries the union of the labels of all that it
-was derived from.
+Each node holds its inputs. `catalog.analysis.analyse` computes the schema and the other properties
+of each node. A plan does not mention labels. All nodes have one rule for them: a result carries
+the union of the labels of all tuples from which it was derived.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from catalog.relation import Relation
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """All tuples of a relation, from when the query was added on."""
+    """All tuples of a relation, from the moment when the query was added."""
 
     relation: Relation
 
@@ -40,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A new tuple from each: exactly these columns (Borealis: map)."""
+    """A new tuple with exactly these columns for each tuple (Borealis: map)."""
 
     input: Node
     columns: tuple[Column, ...]
@@ -48,7 +48,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """All tuples of all inputs; the inputs' schemas agree in names and types."""
+    """All tuples of all inputs. The schemas of the inputs have equal names and types."""
 
     inputs: tuple[Node, ...]
 
@@ -66,7 +66,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """The tuples of a stream, each in all windows that its event time lies in.
+    """The tuples of its input, each in all windows that contain its event time.
 
     The tuples keep their attributes. An Aggregate reads them window by window.
     """
@@ -77,7 +77,7 @@ class Windowed:
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """A named result of an Aggregate; `argument` None is count(*)."""
+    """A named result of an Aggregate. If `argument` is None, it is count(*)."""
 
     name: str
     function: str
@@ -101,8 +101,9 @@ class Join:
     """Pairs with equal attributes whose event times are near each other (interval join).
 
     `equal` holds (left, right) attribute pairs, at least one. The right tuple's event time lies in
-    [left + lower_ms, left + upper_ms]. `condition`, over the attributes of both, filters further.
-    The result has the attributes of both, whose names are disjoint; its event time is the left's.
+    [left + lower_ms, left + upper_ms]. `condition` is a further condition on the attributes of
+    both. The result has the attributes of both, whose names must differ. Its event time is the left
+    one's.
     """
 
     left: Node
@@ -120,10 +121,10 @@ WINDOW_START, WINDOW_END = "window_start", "window_end"
 class Emission(StrEnum):
     """When the results of a plan are sent.
 
-    CLOSED: each result once, when no tuple can change it any more. The result of a window is sent
-    when the watermark has passed the window's end. UPDATES (EMIT UPDATES): the result of a group
-    each time that tuples have joined the group, with what the group holds by then. The last one is
-    the result of the whole.
+    CLOSED: each result is sent once, when no tuple can change it any more. The result of a window
+    is sent when the watermark has passed the window's end. UPDATES (EMIT UPDATES): the result of a
+    group is sent each time that new tuples come into the group. It covers all tuples that the group
+    has then, so the last one is the result of the complete group.
     """
 
     CLOSED = "closed"
@@ -152,7 +153,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
 
 
 def walk(root: Node) -> Iterator[Node]:
-    """Every node, inputs first. Without recursion: it also counts plans that are too deep."""
+    """All nodes, inputs first. There is no recursion, so it works for plans that are too deep."""
     waiting = [(root, False)]
     while waiting:
         node, ready = waiting.pop()
@@ -175,9 +176,10 @@ def source_nodes(plan: Plan) -> tuple[Source, ...]:
 
 
 def at_sources(plan: Plan, rewrite: Callable[[Source], Node]) -> Plan:
-    """The plan with each Source replaced by what `rewrite` makes of it.
+    """The plan with each Source replaced by the result of `rewrite`.
 
-    All that changes a plan at its sources goes through here. The result is a new plan: analyse it.
+    All code that changes a plan at its sources uses this function. The result is a new plan, so it
+    must be analysed.
     """
     return replace(plan, root=_rewritten(plan.root, rewrite))
 
@@ -195,5 +197,5 @@ def _rewritten(node: Node, rewrite: Callable[[Source], Node]) -> Node:
 
 
 def is_stateful(plan: Plan) -> bool:
-    """Whether the plan keeps tuples: it then runs in micro-batches, else under real-time mode."""
+    """Whether the plan keeps state. It then runs in micro-batches, otherwise in real-time mode."""
     return any(isinstance(node, Aggregate | Join) for node in walk(plan.root))

@@ -1,6 +1,6 @@
-"""What each node of a plan may be, and what its tuples are: schema, event time, delay, state.
+"""Checks each node of a plan, and computes the schema, event time, delay and state of its tuples.
 
-All of it is decided when the query is added, so that no query fails for its shape at run time.
+All checks are made when the query is added, so that no wrong plan fails only when it runs.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _Inputs = tuple[CheckedNode, ...]
 
 
 def check_node(node: Node, given: _Inputs) -> CheckedNode:
-    """The node over these inputs, which it holds already. Raises InvalidInput.
+    """Check a node. `given` are its checked inputs. Raises InvalidInput.
 
-    Nothing below the inputs is looked at again.
+    The nodes below the inputs are not checked again.
     """
     nodes = 1 + sum(below.nodes for below in given)
     depth = 1 + max((below.depth for below in given), default=0)
@@ -93,7 +93,7 @@ def _schema(node: Node, given: _Inputs) -> Schema:
 
 
 def _event_time(node: Node, given: _Inputs) -> str | None:
-    """The attribute of the node's tuples that carries event time, or None."""
+    """The attribute of the node's tuples that holds event time, or None."""
     match node:
         case Source(relation):
             return relation.event_time
@@ -107,27 +107,27 @@ def _event_time(node: Node, given: _Inputs) -> str | None:
         case Aggregate():
             return WINDOW_END
         case _:
-            # A pair goes by its left side.
+            # A pair has the event time of its left tuple.
             return given[0].event_time
 
 
 def _late_ms(node: Node, given: _Inputs) -> int:
-    """How far the sources' tuples lag behind the newest one."""
+    """How far the sources' tuples may lag behind the newest one (ms)."""
     if isinstance(node, Source):
         return node.relation.lateness_ms
     return max((below.late_ms for below in given), default=0)
 
 
 def _spread_ms(node: Node) -> int:
-    """How far apart the results can be that one tuple gives.
+    """The largest distance in event time between the results of one tuple (ms).
 
-    One right tuple ends the wait of left ones that are up to the join's interval apart.
+    One right tuple can complete left tuples that are up to the join's interval apart.
     """
     return node.upper_ms - node.lower_ms if isinstance(node, Join) else 0
 
 
 def _copies(node: Node) -> int:
-    """In how many groups of the node a tuple is at once."""
+    """The number of groups of the node that a tuple is in at once."""
     if isinstance(node, Aggregate) and isinstance(node.input, Windowed):
         return node.input.window.size_ms // node.input.window.slide_ms
     return 0

@@ -1,6 +1,6 @@
-"""Plans and what they hold as JSON: a node is {"node": its class, its fields...}.
+"""Writes plans and their parts as JSON: a node is {"node": its class, its fields...}.
 
-What is stored goes through `catalog.stored_form`, which says in which form it is.
+Use `catalog.stored_form` to store a value. It adds the version of the form.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CLASSES: dict[str, type] = {
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat),
     )
 }
-# Made once: evaluating annotations takes longer than all else that decoding does.
+# This is computed once, because evaluating annotations is the slowest part of decoding.
 _HINTS = {cls: get_type_hints(cls) for cls in _CLASSES.values()}
 
 
@@ -35,7 +35,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Label):
-        # In words: Python writes no integer of more than 4,300 digits, a label may have more.
+        # Write a label in words. Python writes no integer of more than 4,300 digits.
         return {"node": "Label", "words": value.to_wire()}
     if is_dataclass(value) and not isinstance(value, type):
         own = {f.name: encode(getattr(value, f.name)) for f in fields(value)}
@@ -70,7 +70,7 @@ def _label(words: object) -> Label:
 
 
 def _typed(hint: Any, value: Any) -> Any:
-    """Turn a scalar back into the enum that the field holds."""
+    """Turn a scalar back into the enum value that the field holds."""
     if get_origin(hint) in (Union, types.UnionType):
         enums = [h for h in get_args(hint) if isinstance(h, type) and issubclass(h, Enum)]
         hint = enums[0] if enums else hint

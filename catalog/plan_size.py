@@ -1,8 +1,8 @@
-"""How large a plan gets in the engine, which puts a column's expression in place of its name.
+"""The size of a plan in the engine, which replaces each column's name with its expression.
 
-A column that is used eight times over nine levels stands there 8⁹ times, and a call may hold its
-argument more than once (`ScalarFunction.copies`). So the size is counted as if every name were
-replaced, down to the sources.
+A column that is used eight times on each of nine levels occurs 8⁹ times in the engine. A call may
+also contain its argument more than once (`ScalarFunction.copies`). So the size is counted as if
+every name were replaced, down to the sources.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from catalog.plan import (
     Windowed,
 )
 
-# Attributes, constants and calls of one expression; of all of a plan's.
+# The largest number of attributes, constants and calls, in one expression and in a whole plan.
 MAX_EXPRESSION = 10_000
 MAX_PLAN = 100_000
 Sizes = Mapping[str, int]
@@ -34,8 +34,9 @@ Sizes = Mapping[str, int]
 def sizes_of(node: Node, given: tuple[Sizes, ...], below: int) -> tuple[Sizes, int]:
     """The size of each attribute of the node's tuples, and the size of all expressions so far.
 
-    `given` are the attributes' sizes of the inputs, `below` is the size of all expressions under
-    the node. The node's types are right. Raises InvalidInput, with the place of what is too large.
+    `given` has the sizes of the inputs' attributes. `below` is the size of all expressions under
+    the node. The node's types are already checked. Raises InvalidInput, with the position in the
+    text, if something is too large.
     """
     counter = _Counter(below)
     counter.require_room(None)
@@ -43,7 +44,7 @@ def sizes_of(node: Node, given: tuple[Sizes, ...], below: int) -> tuple[Sizes, i
 
 
 class _Counter:
-    """Counts the expressions of one node, on top of those below it."""
+    """Counts the expressions of one node, and adds them to those below it."""
 
     def __init__(self, below: int) -> None:
         self.total = below
@@ -75,7 +76,7 @@ class _Counter:
         for aggregation in node.aggregations:
             if aggregation.argument is not None:
                 self._count(aggregation.argument, given)
-        # What was kept as state has no expression any more.
+        # The engine keeps these values as state, so they have no expression any more.
         results = dict.fromkeys((a.name for a in node.aggregations), 1)
         return {WINDOW_START: 1, WINDOW_END: 1, **keys, **results}
 
@@ -95,7 +96,7 @@ class _Counter:
 
 def _too_large(what: str, limit: int, position: Position | None) -> InvalidInput:
     return InvalidInput(
-        f"{what} has more than {limit} parts once each computed column stands in full "
+        f"{what} has more than {limit} parts if each computed column is written in full "
         "wherever it is used; use it fewer times, or compute it in a query of its own "
         "and read its output",
         position,
@@ -115,7 +116,7 @@ def size_of(expression: Expression, given: Sizes) -> int:
 
 
 def _within(call: Call, given: Sizes) -> int:
-    """The size of a call; of a chain only its end is looked at again."""
+    """The size of a call. A chain of calls needs one check, at its end."""
     rule = SCALAR_FUNCTIONS[call.function]
     inner = [
         _within(part, given)

@@ -1,9 +1,10 @@
-"""Which executions may have ended their engine, how long they run alone, and when one is parked.
+"""Rules for executions that may have killed their engine: suspicion, trial and parking.
 
-An engine that dies tells nobody why. So what has changed since it was last well is suspected, and
-runs alone for a while. Only what dies alone is blamed: a hostile query never gets another parked.
+An engine that dies does not say why. So the executions that changed shortly before are suspected,
+and run alone for a while. An execution is blamed only if the engine dies while it runs alone. So a
+hostile query never gets another query parked.
 
-Time is counted in beats of an engine (`catalog.pulse`), for no clock is shared.
+Time is counted in beats of an engine (`catalog.pulse`), because clocks differ.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-# A beat comes every two seconds: two minutes, half a minute and an hour.
+# A beat comes every two seconds, so these are two minutes, half a minute and an hour.
 HEALTHY_BEATS = 60
 PROVEN_BEATS = 15
 LONG_LIFE_BEATS = 1_800
 DEATHS_TO_PARK = 3
-# What doubles doubles so often at most: then it is days.
+# A time is doubled at most this often. It is days then.
 _DOUBLINGS = 12
 PARKED = (
     f"its engine ended {DEATHS_TO_PARK} times while it ran alone: it needs too much memory, or "
@@ -25,18 +26,19 @@ PARKED = (
 
 
 def suspects(changed: Mapping[int, int], beats: int, deaths: int) -> frozenset[int]:
-    """The executions that are suspected when their engine has died.
+    """The executions that are suspected after their engine has died.
 
-    `changed` is at which beat of the engine each was started or changed, `beats` is its last beat.
-    It had died `deaths` times before, since it last lived long. Each of these deaths lets us look
-    back twice as far, so what kills slowly is suspected in the end.
+    `changed` has the beat of the engine at which each execution was started or changed. `beats` is
+    the engine's last beat. The engine had died `deaths` times since it last lived long. With each
+    of these deaths we look back twice as far, so an execution that kills slowly is suspected in the
+    end.
     """
     window = _doubled(HEALTHY_BEATS, deaths)
     return frozenset(execution for execution, at in changed.items() if beats - at < window)
 
 
 def proven_after(trials: int) -> int:
-    """How many beats an execution runs alone, after so many trials that it survived."""
+    """How many beats an execution must run alone, after it has survived `trials` trials."""
     return _doubled(PROVEN_BEATS, trials)
 
 
@@ -45,13 +47,13 @@ def _doubled(beats: int, times: int) -> int:
 
 
 def is_parked(deaths: int) -> bool:
-    """Whether an execution whose engine died so often while it was alone is started no more."""
+    """Whether an execution is parked whose engine died `deaths` times while it ran alone."""
     return deaths >= DEATHS_TO_PARK
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An execution that waits to run alone: how often it died alone, how often it survived."""
+    """An execution that waits to run alone, with its deaths alone and its survived trials."""
 
     execution: int
     deaths: int
@@ -59,6 +61,6 @@ class Waiting:
 
 
 def next_alone(waiting: Iterable[Waiting]) -> int | None:
-    """The execution that runs alone next: what has died least comes first."""
+    """The execution that runs alone next: the one with the fewest deaths."""
     order = sorted(waiting, key=lambda each: (each.deaths, each.trials, each.execution))
     return order[0].execution if order else None

@@ -1,6 +1,6 @@
-"""Which engines are alive: each counts in the catalog, and who asks sees whether that goes on.
+"""Finds out which engines are alive: each raises a number in the catalog, and others watch it.
 
-No time is compared across processes: a clock may be put on or back, and hosts differ.
+No times of two processes are compared, because a clock may be set, and hosts differ.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from sqlalchemy.orm import Session
 from catalog.models import Heartbeat
 
 PATIENCE_S = 15.0
-# An engine that has not reached the catalog for so long ends itself.
+# An engine that has not reached the catalog for this time ends itself.
 ALONE_S = 60.0
-# So one that was watched for so long without a beat has ended.
+# So an engine that was watched for this time without a beat has ended.
 GONE_S = 90.0
 
 
 def beat(session: Session, engine: str) -> int:
-    """Say that the engine is alive; call it inside `Catalog.bookkeeping`. How often it has."""
+    """Raise the engine's number of beats and return it. Call it inside `Catalog.bookkeeping`."""
     row = heartbeat_of(session, engine)
     row.beats += 1
     session.flush()
@@ -31,7 +31,7 @@ def beat(session: Session, engine: str) -> int:
 
 
 def heartbeat_of(session: Session, engine: str) -> Heartbeat:
-    """The engine's row, which is made where there is none."""
+    """The engine's row. It is made if there is none."""
     row = session.get(Heartbeat, engine, populate_existing=True)
     if row is None:
         row = Heartbeat(engine=engine)
@@ -42,9 +42,9 @@ def heartbeat_of(session: Session, engine: str) -> Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was seen of an engine: its beats, and at which seconds it beat last.
+    """What this process saw of an engine: its beats, and the time of the last one (s).
 
-    Since `watched` it was looked at all the time, and did not beat.
+    Since `watched` this process looked all the time, and the engine did not beat.
     """
 
     beats: int | None
@@ -56,17 +56,17 @@ class Pulse:
     """Watches the engines' beats from this process. Safe to share between threads."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
-        """`seconds` goes on evenly."""
+        """`seconds` is a clock that never jumps."""
         self._seconds = seconds
         self._lock = Lock()
         self._seen: dict[str, _Seen] = {}
         self._looked = float("-inf")
 
     def living(self, session: Session) -> frozenset[str]:
-        """The engines that were seen to beat a short while ago.
+        """The engines whose last beat was seen a short time ago.
 
-        What was not watched for a while begins anew: one beat may have come just after the last
-        look, and none since.
+        If an engine was not watched for a while, watching starts again: its only beat may have come
+        just after the last look.
         """
         rows = session.execute(select(Heartbeat.engine, Heartbeat.beats)).all()
         with self._lock:
@@ -77,7 +77,7 @@ class Pulse:
             return frozenset(e for e, seen in self._seen.items() if now - seen.moved < PATIENCE_S)
 
     def gone(self) -> frozenset[str]:
-        """The engines that were watched for so long without a beat that they have ended."""
+        """The engines that have ended, because they were watched long enough without a beat."""
         with self._lock:
             return frozenset(
                 engine

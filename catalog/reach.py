@@ -1,4 +1,4 @@
-"""Which categories the results of a plan can carry, and which aggregate lowers a label."""
+"""Reach: the categories that results of a plan can carry. Lowering: which aggregate does it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ReachOf = Callable[[Relation], Label]
 
 
 def reach(plan: Plan, of: ReachOf) -> Label:
-    """Every category that a result can carry; `of` says it of a relation's tuples."""
+    """All categories that a result can carry. `of` gives those of a relation's tuples."""
     own = (of(each.relation) for each in source_nodes(plan))
     lowered = (found.aggregated for _, found in _lowering(plan))
     return combine(own) | Label.of(*lowered)
@@ -38,11 +38,11 @@ def is_public(plan: Plan) -> bool:
 
 
 def lowers(node: Node, emission: Emission) -> DeclaredAggregate | None:
-    """The declared aggregate that this node is, or None: then its results keep the source category.
+    """The declared aggregate if this node is one. None means that results keep the source category.
 
-    It is one only straight over the source, over the declared keys and window, with declared
-    functions of plain attributes (DESIGN, the one rule). With updates it is none: two that follow
-    each other may differ by one tuple, and tell it.
+    The node must read the source directly, have the declared keys and window, and use only declared
+    functions of plain attributes. With updates it is never one: two updates in a row may differ by
+    one tuple, and so reveal it.
     """
     found = _straight(node)
     if found is None or emission is Emission.UPDATES:
@@ -77,7 +77,7 @@ def _lowering(plan: Plan) -> list[tuple[int, DeclaredAggregate]]:
 
 
 def _straight(node: Node) -> tuple[Aggregate, Window, DeclaredAggregate] | None:
-    """An aggregate over windows straight over a source, and what the source's owner declared."""
+    """An aggregate over windows directly over a source, and the source's declared aggregate."""
     match node:
         case Aggregate(Windowed(Source(relation), window)) if relation.declared is not None:
             return node, window, relation.declared

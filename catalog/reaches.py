@@ -1,7 +1,7 @@
-"""Which categories the tuples of a relation can carry: looked up when somebody asks.
+"""Looks up the reach of a relation: the categories that its tuples can carry.
 
-It is stored in no plan. So a category that a stream gets later is in the reach of all that is
-computed from the stream, at the next look.
+No plan stores a reach. So if a stream gets a category later, the next look-up finds it in the reach
+of everything that is computed from the stream.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from catalog.stored_form import from_stored
 class Reaches:
     """The reaches of relations in one transaction, each computed once.
 
-    A stream's are its source categories; without any, nobody sees a tuple of it. An output's follow
-    from its plan.
+    The reach of a stream is its source categories. Without any, nobody sees a tuple of it. The
+    reach of an output follows from its plan.
     """
 
     def __init__(self, session: Session) -> None:
@@ -35,7 +35,7 @@ class Reaches:
     def of(self, relation: Relation) -> Label:
         """Every category that a tuple of the relation can carry.
 
-        Without recursion: outputs may follow each other in long rows.
+        There is no recursion, because there may be long chains of outputs.
         """
         waiting = [relation]
         while waiting:
@@ -71,7 +71,7 @@ class Reaches:
 
 
 def _source_categories(session: Session) -> Mapping[int, Label]:
-    """By stream, the categories that ingest can give its tuples."""
+    """The categories that ingest can give to tuples, by the stream's id."""
     query = select(CategoryRow.stream_id, CategoryRow.bit).where(CategoryRow.kind == "source")
     found: dict[int, Label] = {}
     for row in session.execute(query):

@@ -1,4 +1,4 @@
-"""How a stream's records are written: what its senders send and ingest reads."""
+"""The format of a stream's records, which its senders write and ingest reads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Format(StrEnum):
-    """What a record is."""
+    """The format of a record."""
 
     JSON = "json"
 
@@ -27,7 +27,7 @@ class TimeFormat(StrEnum):
 
 
 class UnknownFields(StrEnum):
-    """What becomes of a record that has a field which is no attribute."""
+    """What ingest does with a record that has a field which is not an attribute."""
 
     QUARANTINE = "quarantine"
     IGNORE = "ignore"
@@ -42,5 +42,5 @@ class RecordFormat:
     unknown_fields: UnknownFields = UnknownFields.QUARANTINE
 
 
-# What a stream has where nothing else is asked for.
+# The format of a stream if nothing else is given.
 USUAL = RecordFormat()

@@ -1,4 +1,4 @@
-"""Relations: what a query can read, a source stream or an output of another query."""
+"""Relations: a query can read a stream or an output of another query."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class RelationKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredAggregate:
-    """The one aggregate through which READ AGGREGATE reads a stream (DESIGN, the one rule).
+    """The one aggregate through which READ AGGREGATE shows a stream.
 
-    It is part of the stream's definition and never changes: tumbling windows of `window_ms`,
-    grouped by exactly `keys`, any of `functions` (names of the allow-list) over plain attributes,
-    for groups of at least `minimum` tuples, and as many values of each attribute that goes in.
-    `source` and `aggregated` are category bits.
+    It is part of the stream's definition and never changes. It has tumbling windows of `window_ms`
+    and exactly the keys `keys`. It uses any of `functions` (names of the allow-list) on plain
+    attributes. A group needs at least `minimum` tuples, and as many values of each attribute that
+    is used. `source` and `aggregated` are category bits.
 
-    A query that did not see the stream from its first tuple has `since_ms` (since 1970 UTC): of the
-    windows that begin before, it may have missed something.
+    A query that did not read the stream from its first tuple has `since_ms` (since 1970 UTC). It
+    may have missed tuples of windows that begin before that time.
     """
 
     window_ms: int
@@ -42,10 +42,10 @@ class DeclaredAggregate:
 class Relation:
     """A stream or an output as a query sees it. None of this changes while it exists.
 
-    `event_time` names the TIMESTAMP attribute that windows go by, or None; `lateness_ms` is how far
-    a tuple may lag behind the newest one (the watermark); `public` tells that tuples may carry the
-    empty label (a public stream's carry no other). Which categories a tuple can carry is not part
-    of it: that can change, and is looked up (`catalog.reaches`).
+    `event_time` is the name of the TIMESTAMP attribute that windows use, or None. `lateness_ms` is
+    how far a tuple may lag behind the newest one (the watermark). `public` says that tuples may
+    carry the empty label. Tuples of a public stream carry no other label. The reach of a relation
+    is not part of it, because it can change (`catalog.reaches`).
     """
 
     object_id: int

@@ -1,4 +1,4 @@
-"""The role hierarchy: a senior role holds what its juniors hold, transitively (004 §2, RBAC96)."""
+"""The role hierarchy: a senior role holds all that its juniors hold (004 §2, RBAC96)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from catalog.models import Role, Seniority
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """By role, itself and all that it reaches in the hierarchy; and the names of all of them."""
+    """For each role, the role itself and all roles that it reaches, with the names of all."""
 
     members: Mapping[int, frozenset[int]]
     names: Mapping[int, str]
@@ -23,23 +23,23 @@ class Closure:
 def _closure_by(
     start: Select[int], near: InstrumentedAttribute[int], far: InstrumentedAttribute[int]
 ) -> Select[int, int, str]:
-    """One of the roles that `start` selects, a role reached from it (itself, too), and its name."""
+    """Rows of a role that `start` selects, a role that it reaches (also itself), and its name."""
     roots = start.subquery().c[0]
     reached = select(roots.label("root"), roots.label("member")).cte("reached", recursive=True)
     edge = aliased(Seniority)
     step = select(reached.c.root, getattr(edge, far.key)).join(
         edge, getattr(edge, near.key) == reached.c.member
     )
-    # UNION, not UNION ALL: it ends even on a graph with a cycle, should one ever get in.
+    # Use UNION, not UNION ALL, so that it ends even if the graph ever has a cycle.
     reached = reached.union(step)
     members = select(reached.c.root, reached.c.member, Role.name)
     return members.join(Role, Role.id == reached.c.member)
 
 
 def juniors_from(start: Select[int]) -> Select[int, int, str]:
-    """The statement of a `Closure`: of the roles whose ids `start` selects, and all their juniors.
+    """The statement for a `Closure` of the roles whose ids `start` selects and all their juniors.
 
-    Statements are made once: making one takes longer than running it.
+    Build a statement once, because building it takes longer than running it.
     """
     return _closure_by(start, Seniority.senior_id, Seniority.junior_id)
 
@@ -63,7 +63,7 @@ def juniors_with_names(session: Session, role_ids: Iterable[int]) -> Closure:
 
 
 def seniors_of(session: Session, role_ids: Iterable[int]) -> Mapping[int, frozenset[int]]:
-    """For each of the roles: itself and all its seniors: who is touched when its grants change."""
+    """For each role, itself and all its seniors. A change of its grants affects all of these."""
     return _closure(session, role_ids, _SENIORS).members
 
 
@@ -73,7 +73,7 @@ def _closure(session: Session, role_ids: Iterable[int], closure: Select[int, int
 
 
 def read_closure(session: Session, closure: Select[int, int, str], **asked: object) -> Closure:
-    """What such a statement finds, with the values of its parameters."""
+    """Run such a statement with the values of its parameters."""
     found: dict[int, set[int]] = {}
     names: dict[int, str] = {}
     for root, member, name in session.execute(closure, asked):
@@ -83,10 +83,10 @@ def read_closure(session: Session, closure: Select[int, int, str], **asked: obje
 
 
 def add_junior(session: Session, senior: Role, junior: Role) -> bool:
-    """Put `junior` below `senior`; False where it already stood there.
+    """Put `junior` below `senior`. Returns False if it already is there.
 
-    Call it inside `Catalog.change`, whose serial order makes the check safe against a second
-    change. Raises Conflict where the hierarchy would get a cycle.
+    Call it inside `Catalog.change`, where no second change can disturb the check. Raises Conflict
+    if the hierarchy would get a cycle.
     """
     if senior.id in juniors_of(session, [junior.id]).get(junior.id, frozenset({junior.id})):
         raise Conflict(
@@ -100,7 +100,7 @@ def add_junior(session: Session, senior: Role, junior: Role) -> bool:
 
 
 def remove_junior(session: Session, senior: Role, junior: Role) -> bool:
-    """Take `junior` from below `senior`; False where it did not stand there."""
+    """Take `junior` from below `senior`. Returns False if it was not there."""
     edge = session.get(Seniority, (senior.id, junior.id))
     if edge is None:
         return False

@@ -1,4 +1,4 @@
-"""The kinds of what a run withholds, as `RunStatus.counts` has them."""
+"""The kinds of tuples and records that a run withholds, as in `RunStatus.counts`."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ LOST = "lost_to_retention"
 
 
 def refused_kind(stream_id: int) -> str:
-    """The kind of what ingest put into the quarantine of that stream."""
+    """The kind of the records that ingest put into the quarantine of that stream."""
     return f"refused_{stream_id}"

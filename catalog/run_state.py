@@ -1,7 +1,7 @@
-"""What a run does, as it is told.
+"""The state of a query, as users see it.
 
-It depends on what is wanted, on what the run's engine says, and on whether the engine is alive.
-Of a dead engine it is not known what runs, whatever it said last.
+It depends on what is wanted, on the report of the run's engine, and on whether the engine is
+alive. If the engine is dead, nobody knows what runs there, and its last report does not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from catalog.wanted import delivery_topics, is_in_step
 
 STOPPED, STARTING, STOPPING, UNKNOWN = "stopped", "starting", "stopping", "unknown"
 FAILED, RESTARTING = "failed", "restarting"
-# What is told of a query with several runs: the first of these that one of them is in.
+# The state of a query with several runs is the first of these that one of its runs has.
 _WORST_FIRST = (UNKNOWN, FAILED, RESTARTING, STARTING, STOPPING, STOPPED, "running")
 _DEAD = "its engine does not say that it is alive"
 _WAITS = "its engine ended, and it waits until it can run alone for a while"
@@ -31,7 +31,7 @@ _UNPROVEN = "it stands still until a fence is proven"
 
 @dataclass(frozen=True, slots=True)
 class QueryState:
-    """What a query does, why where that is to be told, and since when where that is known."""
+    """The state of a query, with its reason and the time of its start, if these are known."""
 
     state: str
     message: str = ""
@@ -43,7 +43,7 @@ def state_of_query(
 ) -> QueryState:
     """The state of the query with these outputs.
 
-    `running` is what is wanted of it, `living` are the engines that are alive.
+    `running` says whether it should run. `living` are the engines that are alive.
     """
     found = [_state(session, output_id, running, living) for output_id in output_ids]
     if not found:

@@ -1,4 +1,4 @@
-"""What should run in the data plane: the whole contract between catalog and secfilter."""
+"""The runs that SecFilter should keep running: the whole contract of catalog and secfilter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from catalog.topics import lab_topic, quarantine_topic
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who may write a topic, and nobody else: by its id ingest names the origins of tuples."""
+    """A sender: only it may write its topic. Ingest uses its id in the origins of tuples."""
 
     id: int
     topic: str
@@ -29,9 +29,9 @@ class Sender:
 class IngestStream:
     """One stream of an ingest run: every valid record of its senders' topics gets `label`.
 
-    A record larger than `max_bytes`, or whose event time is more than `max_ahead_ms` ahead of
-    when the broker took it, goes to quarantine. Its topics in. and lab. have so many `partitions`;
-    None where that is not known.
+    A record goes to quarantine if it is larger than `max_bytes`, or if its event time is more than
+    `max_ahead_ms` after the time at which the broker took it. `partitions` is the number of
+    partitions of its in topics and its lab topic, or None if it is not known.
     """
 
     relation: Relation
@@ -53,7 +53,7 @@ class IngestRun:
 
 @dataclass(frozen=True, slots=True)
 class FanOutClass:
-    """One delivery topic and what it takes; the fields are those of `Delivery`."""
+    """One delivery topic and the rule for what it takes. The fields are those of `Delivery`."""
 
     topic: str
     clearance: Clearance
@@ -70,11 +70,10 @@ class FanOutClass:
 class QueryRun:
     """One Spark query that computes an output and fans it out to its classes.
 
-    `labelled` tells that other queries read the output, so lab.<output> is written too. `sources`
-    holds the categories of the kind "source stream", which weak delivery treats differently.
-    `starting_offsets` is {topic: {partition: offset}} of the labelled topics, for the first start.
-    `reaches` are the categories that tuples can carry, by the id of each relation that the plan
-    reads.
+    `labelled` says that other queries read the output, so lab.<output> is written too. `sources`
+    holds the categories of the kind `source`, which weak semantics treats differently.
+    `starting_offsets` is {topic: {partition: offset}} of the lab topics, for the first start.
+    `reaches` has the reach of each relation that the plan reads, by the relation's id.
     """
 
     name: str
@@ -87,20 +86,20 @@ class QueryRun:
     reaches: Mapping[int, Label] = field(default_factory=dict)
 
     def reach_of(self, relation: Relation) -> Label:
-        """What a tuple of the relation can carry; of an unknown relation, nothing."""
+        """The reach of the relation. It is empty for an unknown relation."""
         return self.reaches.get(relation.object_id, PUBLIC)
 
 
 Run = IngestRun | QueryRun
 
 
-# The message of a run that was told to end, also inside its batch, and goes on all the same.
+# The message of a run that did not end after it was told to, even inside its batch.
 NOT_ENDED = "its run has not ended"
 
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What an engine says of a run; nothing in it holds data.
+    """An engine's report on a run. It never holds data.
 
     `state` is starting, running, restarting, failed or stopped. While it is running, all classes
     of the run with this `fingerprint` are fed: by one Spark query, or by a side run beside it.
@@ -117,12 +116,12 @@ class RunReport:
 
 
 def stream_topics(stream: str) -> tuple[str, str]:
-    """The topics of a stream besides its senders': labelled, and what is refused."""
+    """The lab topic and the quarantine of a stream."""
     return lab_topic(stream), quarantine_topic(stream)
 
 
 def topics_of(run: Run | None) -> frozenset[str]:
-    """The topics that a run reads or writes: while it runs none of them is deleted."""
+    """The topics that a run reads or writes. None of them is deleted while it runs."""
     if run is None:
         return frozenset()
     if isinstance(run, IngestRun):
@@ -133,7 +132,7 @@ def topics_of(run: Run | None) -> frozenset[str]:
 
 
 def fingerprint(run: Run) -> str:
-    """A hash of all that a run depends on: a run whose fingerprint changed is restarted."""
+    """A hash of everything on which a run depends. If it changes, the run is restarted."""
     if isinstance(run, IngestRun):
         parts: object = [
             run.name,

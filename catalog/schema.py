@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from catalog.errors import InvalidInput, Position
 
-# Two leading underscores are for the platform's own columns inside the engine.
+# Names with two leading underscores belong to the platform's own columns in the engine.
 _ATTRIBUTE = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]{0,63}")
 MAX_ATTRIBUTES = 200
 
@@ -49,7 +49,7 @@ def parse_type(name: str) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute of a schema; a required one is never null or absent."""
+    """One attribute of a schema. A required attribute is never null or absent."""
 
     name: str
     type: Type
@@ -58,7 +58,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The attributes of a tuple, in order, names unique."""
+    """The attributes of a tuple, in order. Their names are unique."""
 
     attributes: tuple[Attribute, ...]
 
@@ -79,9 +79,9 @@ class Schema:
 
 
 def check_definition(schema: Schema) -> Schema:
-    """Check what a user defines or an output shows: plain names, 1 to 200 attributes.
+    """Check the schema of a stream or an output: plain names, 1 to 200 attributes.
 
-    Raises InvalidInput. (Inside a plan attributes may have qualified names such as `a.price`.)
+    Raises InvalidInput. Inside a plan, attributes may have qualified names such as `a.price`.
     """
     if not 1 <= len(schema.attributes) <= MAX_ATTRIBUTES:
         raise InvalidInput(f"a schema has 1 to {MAX_ATTRIBUTES} attributes")
@@ -91,7 +91,7 @@ def check_definition(schema: Schema) -> Schema:
 
 
 def check_attribute_name(name: str, position: Position | None = None) -> str:
-    """Return an attribute's name if users may give it; else InvalidInput."""
+    """Return an attribute's name if users may use it. Raises InvalidInput if not."""
     if not _ATTRIBUTE.fullmatch(name):
         raise InvalidInput(
             f"attribute name {name[:80]!r} is not usable: "

@@ -1,4 +1,4 @@
-"""A sender's states: a topic whose right was taken is read to its end before it goes."""
+"""The states of a sender. If its right is revoked, its topic is read to the end, then deleted."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from catalog.store import bump_generation
 
 
 class SenderState(StrEnum):
-    """What a sender's topic is for now."""
+    """The state of a sender and its topic."""
 
     ACTIVE = "active"
     """Its user may send."""
     DRAINING = "draining"
-    """Nobody may write it any more; ingest takes what is left."""
+    """Nobody may write the topic any more. Ingest reads the records that are left."""
     GONE = "gone"
-    """Ingest has taken all. The topic is deleted once no run uses it."""
+    """Ingest has read all records. The topic is deleted when no run uses it."""
 
 
 def is_ingested() -> ColumnElement[bool]:
-    """Of rows of senders: whether ingest reads the topic."""
+    """The condition on rows of senders that ingest reads the topic."""
     return and_(
         SenderRow.opened_at.is_not(None),
         SenderRow.state.in_((SenderState.ACTIVE, SenderState.DRAINING)),
@@ -31,7 +31,7 @@ def is_ingested() -> ColumnElement[bool]:
 
 
 def draining(session: orm.Session) -> frozenset[int]:
-    """The ids of the senders whose topics nobody can write any more, but ingest still reads."""
+    """The ids of the draining senders: nobody may write their topics, but ingest reads them."""
     undone = select(Withdrawal.topic).where(Withdrawal.done_at.is_(None))
     drains = select(SenderRow.id).where(
         SenderRow.state == SenderState.DRAINING, SenderRow.topic.not_in(undone)
@@ -54,7 +54,7 @@ def still_read(session: orm.Session, senders: Collection[int]) -> frozenset[int]
 
 
 def report_drained(session: orm.Session, senders: Collection[int]) -> None:
-    """Note that ingest has taken all that these held; call it inside `Catalog.bookkeeping`."""
+    """Note that ingest has read all of their records. Call it inside `Catalog.bookkeeping`."""
     drained = (SenderRow.id.in_(senders), SenderRow.state == SenderState.DRAINING)
     session.execute(update(SenderRow).where(*drained).values(state=SenderState.GONE))
     bump_generation(session)

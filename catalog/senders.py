@@ -1,7 +1,8 @@
-"""Who may SEND by any role, active or not: who has a topic, and is not shown a declared aggregate.
+"""Finds the users that may SEND by any role, active or not.
 
-Who has sent all tuples of a group but one computes that one from the group's aggregate. Tuples do
-not say who sent them, so whoever may send, in whatever session, does not read by READ AGGREGATE.
+Such a user has a topic, and may not see the stream's declared aggregate. A user that has sent all
+tuples of a group but one could compute that one from the group's aggregate. Tuples do not say who
+sent them, so READ AGGREGATE never counts for a user that may SEND, in any session.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from catalog.permission import Permission
 from catalog.roles import juniors_of, seniors_of
 
 NOWHERE: Mapping[int, str] = MappingProxyType({})
-"""What somebody may send to who may send to no stream with a declared aggregate."""
+"""The value for a user that may send to no stream with a declared aggregate."""
 
 
 def _held(which: ColumnElement[bool]) -> CTE:
@@ -34,13 +35,13 @@ def _held(which: ColumnElement[bool]) -> CTE:
 
 
 def _aggregated(stream: orm.InstrumentedAttribute[int]) -> ColumnElement[bool]:
-    """Whether the stream has a declared aggregate: elsewhere senders are kept from nothing."""
+    """Whether the stream has a declared aggregate. Only there are rights of senders limited."""
     declared = select(CategoryRow.stream_id).where(CategoryRow.kind == CategoryKind.AGGREGATED)
     return stream.in_(declared)
 
 
 def _sending(held: CTE) -> Select[int, int, str]:
-    """(user, stream, name of a role that gives it) wherever these roles hold SEND."""
+    """(user, stream, name of a role) for each stream where the role gives the user SEND."""
     return (
         select(held.c.user_id, Grant.object_id, Role.name)
         .join(Grant, Grant.role_id == held.c.role_id)
@@ -51,7 +52,7 @@ def _sending(held: CTE) -> Select[int, int, str]:
 
 
 def _with_own_topics() -> Select[int, int]:
-    """(stream, user) of all who may send to a stream on which each sender has its own topic."""
+    """(stream, user) for all users that may send to a stream where senders have own topics."""
     granted = (
         select(Grant.object_id, Grant.role_id)
         .join(StreamRow, StreamRow.object_id == Grant.object_id)
@@ -68,20 +69,21 @@ def _with_own_topics() -> Select[int, int]:
     return members.join(Membership, Membership.role_id == roles.c.role_id).distinct()
 
 
-# Statements are made once: making one takes longer than running it.
+# Statements are built once, because building one takes longer than running it.
 _SENDING = _sending(_held(Membership.user_id.in_(bindparam("users"))))
 _WITH_OWN_TOPICS = _with_own_topics()
 
 
 def with_own_topics(session: orm.Session) -> frozenset[tuple[int, int]]:
-    """(stream, user) for each user that is to have a topic of its own in a stream. One query."""
+    """(stream, user) for each user that needs its own topic in a stream. It takes one query."""
     return frozenset((stream, user) for stream, user in session.execute(_WITH_OWN_TOPICS))
 
 
 def sent_to(session: orm.Session, users: Iterable[int]) -> Mapping[int, Mapping[int, str]]:
-    """By user, the streams with a declared aggregate that it may SEND to by any of its roles.
+    """By user, the streams with a declared aggregate to which it may SEND by any of its roles.
 
-    Each with the first name of a role that gives it. Users without any are left out. One query.
+    Each stream has the name of the first role that gives SEND. Users without such a stream are left
+    out. It takes one query.
     """
     found: dict[int, dict[int, str]] = {}
     for user, stream, role in session.execute(_SENDING, {"users": sorted(set(users))}):
@@ -92,10 +94,10 @@ def sent_to(session: orm.Session, users: Iterable[int]) -> Mapping[int, Mapping[
 def kept_from_aggregates(
     session: orm.Session, role: int, members_of: int, user: int | None = None
 ) -> tuple[Object, ...]:
-    """The streams whose declared aggregate somebody is not shown since it may SEND there as well.
+    """The names of streams whose declared aggregate a user may not see because it may SEND there.
 
-    Those on which `role` or a junior holds either right; somebody is a user with the role
-    `members_of` or a senior one, or `user` alone. By name.
+    They are streams on which `role` or a junior holds either permission. The users are those that
+    have the role `members_of` or a senior role of it, or only `user`.
     """
     seniors = seniors_of(session, [members_of]).get(members_of, frozenset())
     members = select(Membership.user_id).where(Membership.role_id.in_(seniors))

@@ -1,4 +1,4 @@
-"""Sessions: what a token stands for, how a session ends (session manager, 004 §2 and §3)."""
+"""Sessions: how a token proves one, and how one ends (session manager, 004 §2 and §3)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from catalog.models import Access, Role, Session, User
 from catalog.store import Change
 
 _TOKEN_BYTES = 32
-# Statements that every request runs are made once: making one takes longer than running it.
+# Every request runs these statements. They are built once, because that takes longer.
 _LOGIN = (
     select(Session)
     .where(Session.token_hash == bindparam("digest"))
     .options(orm.joinedload(Session.user))
-    # Inside a change, what another service did meanwhile counts, not what was read before.
+    # Inside a change, read the rows again, because another service may have changed them.
     .execution_options(populate_existing=True)
 )
 
 
 def new_token() -> str:
-    """An opaque random token; the catalog keeps only `token_hash` of it."""
+    """A random token. The catalog keeps only its `token_hash`."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
@@ -37,15 +37,15 @@ def token_hash(token: str) -> str:
 def authenticate(
     session: orm.Session, token: str, now: datetime, *, allow_one_time: bool = False
 ) -> Session:
-    """The session that the token stands for, with its user.
+    """The session of the token, with its user.
 
-    Raises NotAuthenticated, always in the same words, for a token that was never given out, an
-    ended or expired session and a locked user; Denied while the one-time password stands, except
-    where `allow_one_time` lets that session through (to change it, to look at itself, to log out).
+    Raises NotAuthenticated, always in the same words, for an unknown token, an ended or expired
+    session and a locked user. Raises Denied while the user has a one-time password.
+    `allow_one_time` allows such a session (to change the password, to see itself, to log out).
     """
     digest = token_hash(token)
     login = session.scalars(_LOGIN, {"digest": digest}).one_or_none()
-    # The look-up goes by a hash, so its time tells nothing; the comparison is for good measure.
+    # The look-up uses a hash, so its time reveals nothing. The comparison is an extra check.
     if login is None or not hmac.compare_digest(login.token_hash, digest):
         raise _not_authenticated()
     if login.ended_at is not None or login.expires_at <= now or login.user.locked:
@@ -60,7 +60,7 @@ def _not_authenticated() -> NotAuthenticated:
 
 
 def end_session(change: Change, login: Session, action: str, reason: str = "") -> bool:
-    """End a session; False where it had ended before. `action` is what the audit log calls it."""
+    """End a session. Returns False if it had ended. `action` is its name in the audit log."""
     if login.ended_at is not None:
         return False
     login.ended_at = change.now
@@ -69,14 +69,14 @@ def end_session(change: Change, login: Session, action: str, reason: str = "") -
 
 
 def logout(change: Change, login: Session) -> bool:
-    """End a session at its user's wish; its accesses are the caller's to withdraw."""
+    """End a session because its user asks for it. The caller must withdraw its accesses."""
     return end_session(change, login, "logout")
 
 
 def deactivate_role(change: Change, login: Session, role_name: str) -> Role:
-    """Take a role out of a session, for the rest of it; the role, whose accesses then end.
+    """Deactivate a role for the rest of a session. Returns the role, whose accesses must end.
 
-    Raises NotFound, in the same words, for a role that is unknown or is not active.
+    Raises NotFound, in the same words, for a role that is unknown or not active.
     """
     role = next((role for role in login.active_roles if role.name == role_name), None)
     if role is None:
@@ -88,7 +88,7 @@ def deactivate_role(change: Change, login: Session, role_name: str) -> Role:
 
 
 def expired_sessions(session: orm.Session, now: datetime) -> tuple[Session, ...]:
-    """Sessions that are to be ended now: over their time, or of a locked user."""
+    """Sessions that must end now, because their time is over or their user is locked."""
     query = (
         select(Session)
         .join(User, User.id == Session.user_id)
@@ -105,7 +105,7 @@ def open_sessions_of(session: orm.Session, user: User) -> tuple[Session, ...]:
 
 
 def ended_with_accesses(session: orm.Session) -> tuple[Session, ...]:
-    """Ended sessions that still have accesses: what a service that crashed in between left."""
+    """Ended sessions that still have accesses, because a service crashed at that moment."""
     left = select(Access.session_id).where(
         and_(Access.session_id.is_not(None), Access.ended_at.is_(None))
     )

@@ -1,4 +1,4 @@
-"""Where the parts of a deployment are: one TOML file, 0600, by `deploy` or an operator."""
+"""The settings of a deployment: one TOML file (mode 0600) that `deploy` or an operator writes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class KafkaSettings:
 
     @property
     def users_bootstrap(self) -> str:
-        """What users connect to."""
+        """The address to which users connect."""
         return self.clients_bootstrap or self.bootstrap
 
     def account_of(self, engine: str) -> KafkaAccount:
@@ -100,9 +100,9 @@ class SecAdminSettings:
 
 @dataclass(frozen=True, slots=True)
 class SecFilterSettings:
-    """The data plane: Spark master, connector jars, checkpoints (0700), key of the result ids.
+    """SecFilter: Spark master, connector jars, checkpoints (mode 0700), key of the result ids.
 
-    There are so many `engines` for queries, beside the one for ingest and the one for probation.
+    `engines` is the number of engines for queries. `ingest` and `probation` do not count.
     """
 
     master: str
@@ -126,7 +126,7 @@ class Settings:
 
     @classmethod
     def load(cls, path: Path) -> Settings:
-        """Read the file. Raises InvalidInput that names the missing or unusable entry."""
+        """Read the file. Raises InvalidInput with the name of a missing or unusable entry."""
         try:
             data = tomllib.loads(path.read_text())
         except OSError as error:
@@ -172,7 +172,7 @@ def _kafka(data: dict[str, Any]) -> KafkaSettings:
 
 
 def _switch(data: dict[str, Any], name: str) -> bool:
-    """A setting that is off where it is not there; a text such as "false" is no switch."""
+    """A setting that is true or false, and false if it is absent. A text is not accepted."""
     value = data.get(name, False)
     if not isinstance(value, bool):
         raise ValueError(f"{name}: it must be true or false")
@@ -180,7 +180,7 @@ def _switch(data: dict[str, Any], name: str) -> bool:
 
 
 def _number(data: dict[str, Any], name: str, usual: int) -> int:
-    """A setting that is a number from 1."""
+    """A setting that is a number from 1. It is `usual` if it is absent."""
     value = data.get(name, usual)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name}: it must be a number from 1")

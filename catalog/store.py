@@ -25,7 +25,7 @@ GENERATION_ID = 1
 
 
 def bump_generation(session: Session) -> None:
-    """Tell the engines that what should run may have changed."""
+    """Tell the engines that the wanted runs may have changed."""
     row = update(Generation).where(Generation.id == GENERATION_ID)
     session.execute(row.values(value=Generation.value + 1))
 
@@ -46,7 +46,7 @@ class Change:
 
     @property
     def head(self) -> Head:
-        """The audit log's head as this change leaves it so far."""
+        """The head of the audit log after the entries of this change so far."""
         return Head(self._head.seq, self._head.hash)
 
     def audit(
@@ -79,7 +79,7 @@ class Change:
         self.audit(action, decision.object, outcome, decision.reason, decision.as_detail())
 
     def bump_generation(self) -> None:
-        """Tell the engines that what should run may have changed."""
+        """Tell the engines that the wanted runs may have changed."""
         bump_generation(self.session)
 
 
@@ -95,8 +95,8 @@ class Catalog:
     ) -> None:
         """Open `sqlite:///<file>` or `postgresql://...`; the tables are made by `bootstrap`.
 
-        Without the audit log's key nothing can be changed, as by the data plane. Raises
-        InvalidInput for an unusable URL, Unavailable where the database is away.
+        Without the audit log's key no change is possible. SecFilter has no key. Raises
+        InvalidInput for an unusable URL, Unavailable if the database cannot be reached.
         """
         self.clock = clock
         self._audit_key = audit_key
@@ -106,7 +106,7 @@ class Catalog:
         self._writing = for_writing(self.engine)
 
     def tell_heads(self, committed: Callable[[Head], None]) -> None:
-        """From now on tell the head after each committed change; `committed` must not wait."""
+        """Call `committed` with the head after each committed change. It must not wait."""
         self._committed = committed
 
     @contextmanager
@@ -119,11 +119,11 @@ class Catalog:
     def change(self, actor: str) -> Iterator[Change]:
         """A change by `actor` (a user's name, or `audit.PLATFORM`).
 
-        The audit head is locked first, so all changes of all services form one serial history and
-        what the block reads is not changed under it. Committed when the block ends, rolled back
-        when it raises. Raises Unavailable where the lock is not had in time or the database is
-        away, RuntimeError where the block wrote no audit entry or the catalog was opened without
-        the audit key. Nothing slow belongs in the block.
+        The audit head is locked first. So the changes of all services run one by one, and nobody
+        changes what the block reads. It is committed when the block ends and rolled back when the
+        block raises. Raises Unavailable if the lock is not free in time or the database cannot be
+        reached. Raises RuntimeError if the block wrote no audit entry, or the catalog was opened
+        without the audit key. Do nothing slow in the block.
         """
         if self._audit_key is None:
             raise RuntimeError("only who has the audit key changes the catalog")
@@ -140,12 +140,12 @@ class Catalog:
             self._committed(newest)
 
     def newest_head(self) -> Head:
-        """The audit log's head now. Raises Unavailable, LookupError where there is none."""
+        """The audit log's head now. Raises Unavailable, or LookupError if there is none."""
         with self.read() as session:
             return audit.head(session)
 
     def verify_audit(self, kept: Collection[KeptHeads] = ()) -> AuditReport:
-        """Whether the audit log is whole, by heads that were kept. Raises Unavailable."""
+        """Check the audit log, also against the kept heads. Raises Unavailable."""
         if self._audit_key is None:
             raise RuntimeError("only who has the audit key can verify the audit log")
         with self.read() as session:
@@ -160,13 +160,13 @@ class Catalog:
         reason: str = "",
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write an audit entry alone, as for a denial, whose change was rolled back."""
+        """Write only an audit entry, such as for a denial, whose change was rolled back."""
         with self.change(actor) as change:
             change.audit(action, object, outcome, reason, detail)
 
     @contextmanager
     def bookkeeping(self) -> Iterator[Session]:
-        """A transaction without the audit log: for leases and run statuses, and nothing else."""
+        """A transaction without audit entries, only for reports of engines and for leases."""
         with (
             outages_translated(writing=True),
             Session(self._writing, expire_on_commit=False) as session,
@@ -175,5 +175,5 @@ class Catalog:
             yield session
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self.engine.dispose()

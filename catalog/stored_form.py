@@ -1,7 +1,7 @@
-"""Values as they are stored: JSON with the version of the form in it.
+"""Stored forms: JSON with the version of the form in it.
 
-`to_stored` always writes the newest form. `from_stored` reads every form that there ever was, and
-refuses a form that a newer program wrote.
+`to_stored` always writes the newest form. `from_stored` reads every older form too, and refuses a
+form that a newer program wrote.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VERSION = 1 + len(UPGRADES)
 
 
 class NewerForm(ValueError):
-    """What is stored was written by a newer program, which this one cannot read."""
+    """The value was stored by a newer program, so this program cannot read it."""
 
 
 def to_stored(value: object) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def to_stored(value: object) -> dict[str, Any]:
 
 
 def from_stored(kind: type[T], data: Mapping[str, Any]) -> T:
-    """The value of that class that `to_stored` wrote, of this program or an older one.
+    """Read a value of that class that `to_stored` of this program or an older one wrote.
 
     Raises NewerForm for what a newer program wrote, ValueError for anything else.
     """

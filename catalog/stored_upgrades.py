@@ -1,4 +1,4 @@
-"""Older stored forms made newer, one step each; a step never changes once it was released.
+"""Steps that upgrade old stored forms by one version each. A released step never changes.
 
 Steps work on JSON and not on classes, because the classes change with the program. A node is an
 object whose "node" is the name of its class.
@@ -22,7 +22,7 @@ def _each_object(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]])
 
 
 def windows_and_emission(value: Any) -> Any:
-    """1 to 2: an aggregate held its window, and said itself whether it gives updates."""
+    """1 to 2: in form 1 an aggregate had its own window and its own choice of updates."""
     updates = False
 
     def change(item: dict[str, Any]) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def windows_and_emission(value: Any) -> Any:
 
 
 def no_reaches(value: Any) -> Any:
-    """2 to 3: a relation held the categories that its tuples can carry."""
+    """2 to 3: in form 2 a relation had the categories that its tuples can carry."""
 
     def change(item: dict[str, Any]) -> dict[str, Any]:
         if item.get("node") != "Relation":

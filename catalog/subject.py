@@ -1,4 +1,4 @@
-"""Subjects: who asks, with which roles (OxRBAC, 004 §2)."""
+"""Subjects: a user together with the roles that count (OxRBAC, 004 §2)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _HELD_BY_ACCESSES = (
         ),
     )
 )
-# Those that have not ended; one whose time is over may still be among them.
+# Sessions that have not ended. The time of some of them may be over already.
 _OPEN_SESSIONS = select(Session.id, Session.expires_at).where(
     Session.id.in_(bindparam("sessions")), Session.ended_at.is_(None)
 )
@@ -52,12 +52,12 @@ _OPEN_SESSIONS = select(Session.id, Session.expires_at).where(
 class Subject:
     """A user with the roles that count now.
 
-    `active_role_ids` are those that were activated, `role_ids` these and all their juniors;
-    `role_names` names each of `role_ids`; `through` gives for a junior the active role that it is
-    held through. `barred` says why nothing at all is allowed (the user is locked, ...), not even by
-    ownership; None where the roles and ownership decide. `session_id` is None for an access that
-    outlives its session. `sends_to` are the streams with a declared aggregate that the user may
-    SEND to by any of its roles, active or not, each with the name of one that gives it.
+    `active_role_ids` are the active roles. `role_ids` are these and all their juniors, and
+    `role_names` has the name of each. `through` gives for each junior the active role through which
+    it is held. `barred` is the reason why nothing is allowed (such as a locked user), not even to
+    an owner, or None. `session_id` is None for a kept access. `sends_to` are the streams with a
+    declared aggregate to which the user may SEND by any of its roles, active or not. Each has the
+    name of a role that gives it.
     """
 
     user_id: int
@@ -88,7 +88,7 @@ def subject_of_session(session: orm.Session, login: Session) -> Subject:
 
 
 def subject_of_user(session: orm.Session, user: User) -> Subject:
-    """What the user would be with all of its roles active: for `explain`."""
+    """The subject of the user if all of its roles were active. `explain` uses it."""
     held = read_closure(session, _HELD_BY_USER, user_id=user.id)
     sends_to = _sends_to(session, user)
     return _subject(user, sends_to, None, None, frozenset(held.members), held)
@@ -99,9 +99,9 @@ def subjects_of_accesses(
 ) -> tuple[Subject, ...]:
     """The subjects of access rows, in their order: the user with the roles of the access.
 
-    Of these only those count that the user still holds and, where the access belongs to a session,
-    that are still active in it. What ended, or whose session's time is over at `now`, bars
-    everything. A handful of queries, however many accesses there are.
+    A role counts only if the user still holds it. If the access belongs to a session, the role must
+    also be active in it. An access is barred if it has ended, or if the time of its session is over
+    at `now`. The number of database queries does not depend on the number of accesses.
     """
     if not accesses:
         return ()
@@ -127,7 +127,7 @@ def subjects_of_accesses(
 def _ends_of_open_sessions(
     session: orm.Session, accesses: Sequence[Access]
 ) -> Mapping[int, datetime]:
-    """By session, of those of the accesses that have not ended, when their time is over."""
+    """The end of the time of each session of the accesses that has not ended, by its id."""
     wanted = {access.session_id for access in accesses if access.session_id is not None}
     if not wanted:
         return {}
@@ -136,7 +136,7 @@ def _ends_of_open_sessions(
 
 
 def _bar(access: Access, ends: Mapping[int, datetime], now: datetime) -> str | None:
-    """Why the access counts for nothing, if it does."""
+    """The reason why the access is barred, or None."""
     if access.ended_at is not None:
         return "the access has ended"
     if access.session_id is not None:

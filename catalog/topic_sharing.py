@@ -9,6 +9,6 @@ class Senders(StrEnum):
     """A choice for a stream, made when it is added."""
 
     OWN = "own"
-    """Each user writes its own topic: nobody can write as another, or see what others send."""
+    """Each user writes its own topic. So no user can write as another, or see what others send."""
     SHARED = "shared"
-    """All users write one topic: for more senders than there can be topics."""
+    """All users write one topic. This is for more senders than there can be topics."""

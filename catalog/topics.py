@@ -1,4 +1,4 @@
-"""Names of topics (DESIGN, where tuples flow) and of the headers on their records."""
+"""The names of topics and of the headers on their records."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ FENCE_HEADER = "fence"
 REASON_HEADER = "reason"
 
 WIRE_VERSION = 2
-"""The version of what stands in lab.*: a record of another version is not read."""
+"""The version of the records in lab.*. A record of another version is not read."""
 
 HEAD_TOPIC = "audit.head"
-"""Where the audit log's heads are kept."""
+"""The topic that keeps the audit log's heads."""
 
 
 def in_topic(stream: str, name: str) -> str:
-    """Where one sender of a stream writes its tuples, as JSON; the name is random."""
+    """The topic to which one sender of a stream writes. `name` is random."""
     return f"in.{stream}.{name}"
 
 
 def lab_topic(relation: str) -> str:
-    """Where labelled tuples of a stream or an output stand, for the platform alone."""
+    """The topic that holds the labelled tuples of a stream or an output, only for the platform."""
     return f"lab.{relation}"
 
 
 def quarantine_topic(stream: str) -> str:
-    """Where a stream's records go that do not fit its schema."""
+    """The topic for records of a stream that ingest refuses."""
     return f"quarantine.{stream}"
 
 
@@ -42,5 +42,5 @@ def out_pattern(output: str) -> str:
 
 
 def topic_relation(topic: str) -> str:
-    """The stream or output that a topic is of."""
+    """The stream or output to which a topic belongs."""
     return topic.split(".")[1]

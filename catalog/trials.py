@@ -1,7 +1,7 @@
-"""What happens to executions when an engine dies, and how they come back (`catalog.probation`).
+"""Moves executions after their engine has died, and moves them back (`catalog.probation`).
 
-Each engine does this for itself, when it begins and with each beat: then it knows what runs in it.
-All functions are called inside `Catalog.bookkeeping`.
+Each engine does this for its own executions, when it begins and at each beat, because then it knows
+what runs in it. Call all functions inside `Catalog.bookkeeping`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from catalog.store import bump_generation
 
 
 def begin(session: Session, engine: str, *, died: bool) -> None:
-    """The engine's process begins; nothing runs in it yet. `died` says how the last one ended."""
+    """Note that the engine's process begins. `died` says whether the last process died."""
     heart = heartbeat_of(session, engine)
     heart.began, heart.ended = heart.beats, False
     if died and engine == PROBATION:
@@ -56,7 +56,7 @@ def begin(session: Session, engine: str, *, died: bool) -> None:
 
 
 def keep(session: Session, engine: str) -> None:
-    """Go on with what is under way in the engine; call it with each beat."""
+    """Continue the moves and trials of the engine. Call it at each beat."""
     heart = heartbeat_of(session, engine)
     rows = _rows(session, engine)
     moved = [row for row in rows if hand_over(session, row)]
@@ -72,28 +72,28 @@ def keep(session: Session, engine: str) -> None:
 
 
 def end(session: Session, engine: str) -> None:
-    """The engine has ended as it should, and nothing runs in it any more."""
+    """Note that the engine has ended normally, so nothing runs in it any more."""
     heartbeat_of(session, engine).ended = True
     session.flush()
 
 
 def awaits_trial(session: Session) -> bool:
-    """Whether an execution waits to run alone, or does so."""
+    """Whether an execution waits to run alone, or runs alone now."""
     return any(not row.parked_because for row in _wanted_rows(session, PROBATION))
 
 
 def has_superfluous(session: Session, engines: Collection[str]) -> bool:
-    """Whether there are engines beside the deployment's query `engines` and the usual two."""
+    """Whether the catalog has engines other than `engines`, `ingest` and `probation`."""
     return bool(_superfluous(session, engines))
 
 
 def give_up(
     session: Session, engines: Collection[str], gone: Collection[str], limits: Limits
 ) -> None:
-    """Find new homes for what is assigned to engines that the deployment has no more.
+    """Find new homes for the executions of engines that the deployment does not have any more.
 
-    `engines` are its query engines, `gone` those that must have ended by now, however they did.
-    What finds no room waits.
+    `engines` are its query engines. `gone` are engines that have surely ended. An execution for
+    which there is no room waits.
     """
     for heart in _superfluous(session, engines):
         if heart.ended or heart.engine in gone:
@@ -111,7 +111,7 @@ def _move_all(session: Session, old: str, engines: Collection[str], limits: Limi
     query = select(OutputRow.object_id, OutputRow.slots, QueryRow.running)
     query = query.join(QueryRow, QueryRow.object_id == OutputRow.query_id)
     found_rows = session.execute(query.where(OutputRow.object_id.in_(rows)))
-    # What is stopped takes no room until it is started.
+    # A stopped execution takes no room until it is started.
     slots = {row.object_id: row.slots if row.running else 0 for row in found_rows}
     found = balanced(slots, taken_slots(session, engines), limits.slots)
     if found is None:
@@ -145,13 +145,13 @@ def _blame(session: Session) -> None:
 
 
 def _keep_trying(session: Session, beats: int) -> bool:
-    """Let what has proven itself go home, or begin with the next; whether something changed."""
+    """Move a proven execution home, or start the next trial. Returns whether it did either."""
     wanted = _wanted_rows(session, PROBATION)
     tried = next((row for row in _rows(session, PROBATION) if row.tried), None)
     if tried is None:
         return _try_next([row for row in wanted if row.on_trial and not row.parked_because], beats)
     if tried not in wanted:
-        # It was stopped or removed: it goes home when it has ended.
+        # It was stopped or removed, so it moves home after it has ended.
         left = tried.on_trial
         tried.on_trial = False
         return left
@@ -175,7 +175,7 @@ def _rows(session: Session, engine: str) -> list[Assignment]:
 
 
 def _wanted_rows(session: Session, engine: str) -> list[Assignment]:
-    """Those of the engine's executions that are wanted to run."""
+    """The executions of the engine that are wanted."""
     query = aliased(Object)
     wanted = (
         select(Assignment)

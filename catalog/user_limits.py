@@ -1,4 +1,4 @@
-"""What one user may take of the platform."""
+"""The limits of what one user may use of the platform."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class UserLimits:
-    """The limits of each user; settings `[limits.user]`.
+    """The limits of each user (settings `[limits.user]`).
 
-    `running_queries` and `reads` (every place where a plan reads a stream or output) are of the
-    running queries that it owns, `accesses` the Kafka users that it has at once. The two rates, in
-    bytes a second, are of each such Kafka user, at each broker.
+    `running_queries` is for the running queries that the user owns. `reads` is for the places where
+    their plans read a stream or an output. `accesses` is for the accesses that the user has at
+    once. The two rates, in bytes per second, are for each principal at each broker.
     """
 
     running_queries: int = 100

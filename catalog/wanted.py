@@ -1,4 +1,4 @@
-"""What should run, read from the tables, and what engines say of it."""
+"""Reads the wanted runs from the tables, and writes the reports of engines."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ _MESSAGE_LENGTH = 2_000
 
 
 def generation(session: Session) -> int:
-    """The number of changes so far of what should run."""
+    """The number of changes of the wanted runs so far."""
     row = session.get(Generation, GENERATION_ID, populate_existing=True)
     return row.value if row is not None else 0
 
 
 def wanted_runs(session: Session, engine: str | None = None) -> tuple[Run, ...]:
-    """Everything that should run, in an order that only changes with what should run.
+    """All wanted runs, in an order that depends only on them.
 
-    With the name of an `engine`, what should run there. A run that writes a topic whose fence is
-    not proven stands still; it misses nothing.
+    With the name of an `engine`, only the runs of this engine. A run that writes a topic with an
+    unproven withdrawal is left out. It continues later and loses nothing.
     """
     sources = _source_bits(session)
     unproven = _unproven_topics(session)
@@ -78,9 +78,9 @@ def wanted_runs(session: Session, engine: str | None = None) -> tuple[Run, ...]:
 
 
 def report_applied(session: Session, engine: str, applied: int) -> None:
-    """Note that each run of the engine has told what it uses of this generation.
+    """Note that the engine has reported for each run the topics that it uses in this generation.
 
-    Call it in `bookkeeping`.
+    Call it inside `Catalog.bookkeeping`.
     """
     heartbeat_of(session, engine).applied = applied
     session.flush()
@@ -89,7 +89,7 @@ def report_applied(session: Session, engine: str, applied: int) -> None:
 def fed_classes(
     session: Session, class_ids: Iterable[int], living: Container[str]
 ) -> frozenset[int]:
-    """Those of the classes that a living engine feeds: nothing that comes to them is missed."""
+    """Those of the classes that a living engine feeds. They get all results from now on."""
     own = DeliveryClass.id.in_(set(class_ids))
     rows = session.scalars(select(DeliveryClass).where(own)).all()
     names = {query_run_name(row.output_id) for row in rows}
@@ -113,7 +113,7 @@ def fed_classes(
 
 
 def report_status(session: Session, report: RunReport, now: datetime) -> None:
-    """Note what a run is doing; call it inside `Catalog.bookkeeping`. No message holds data."""
+    """Store a report on a run. Call it inside `Catalog.bookkeeping`. No message holds data."""
     before = session.get(RunStatus, report.name, populate_existing=True)
     if before is None or before.fingerprint != report.fingerprint:
         note_change(session, report.name)
@@ -134,7 +134,7 @@ def report_status(session: Session, report: RunReport, now: datetime) -> None:
 
 
 def forget_runs(session: Session, engine: str) -> None:
-    """An engine begins: nothing runs in it yet, whatever it said; call it in `bookkeeping`."""
+    """Note that an engine begins and runs nothing yet. Call it inside `Catalog.bookkeeping`."""
     names = list(session.scalars(select(RunStatus.name)))
     own = [name for name in names if engine_of(session, name) == engine]
     said = update(RunStatus).where(RunStatus.name.in_(own))
@@ -143,7 +143,7 @@ def forget_runs(session: Session, engine: str) -> None:
 
 
 def report_faults(session: Session, engine: str, faults: Mapping[str, str], now: datetime) -> None:
-    """Note which topics of the engine are not what they should be; call it in `bookkeeping`."""
+    """Store the faulty topics that the engine found. Call it inside `Catalog.bookkeeping`."""
     own = select(TopicFault).where(TopicFault.engine == engine)
     known = {row.topic: row for row in session.scalars(own)}
     for topic, row in known.items():
@@ -156,20 +156,20 @@ def report_faults(session: Session, engine: str, faults: Mapping[str, str], now:
 
 
 def is_in_step(session: Session, engine: str | None = None) -> bool:
-    """Whether all engines, or that one, have seen the last change of what should run.
+    """Whether all engines, or this one, have applied the last change of the wanted runs.
 
-    Nothing runs in an engine that has ended as it should.
+    An engine that has ended normally runs nothing, so it counts as in step.
     """
     rows = select(Heartbeat.applied).where(Heartbeat.ended.is_(False))
     if engine is not None:
         rows = rows.where(Heartbeat.engine == engine)
-    # While no engine has begun yet, nothing was ever wanted, or what was is not applied.
+    # If no engine has begun yet, it is in step only if nothing was ever wanted.
     applied = set(session.scalars(rows)) or {0}
     return applied == {generation(session)}
 
 
 def used_topics(session: Session) -> frozenset[str]:
-    """The topics that runs use, or are about to use, as the engines say."""
+    """The topics that runs use or are about to use, by the reports of the engines."""
     return frozenset(
         topic for topics in session.scalars(select(RunStatus.topics)) for topic in topics
     )
@@ -181,7 +181,7 @@ def _unproven_topics(session: Session) -> frozenset[str]:
 
 
 def _delivers_to(run: Run) -> frozenset[str]:
-    """The topics with subscribers that a run writes."""
+    """The delivery topics that a run writes."""
     if isinstance(run, IngestRun):
         return frozenset(quarantine_topic(stream.relation.name) for stream in run.streams)
     return frozenset(cls.topic for cls in run.classes)
@@ -205,14 +205,14 @@ def _ingest_runs(session: Session, sources: Mapping[int, int]) -> Iterable[Inges
     senders = _senders(session)
     for group, rows in groupby(session.scalars(query), key=lambda row: row.ingest_group):
         found = (_ingest_stream(row, sources, senders.get(row.object_id, ())) for row in rows)
-        # A stream to which nobody may send has no topic to be read.
+        # A stream to which nobody may send has no topic to read.
         streams = tuple(s for s in found if s is not None and s.senders)
         if streams:
             yield IngestRun(ingest_run_name(group), streams)
 
 
 def _senders(session: Session) -> Mapping[int, tuple[Sender, ...]]:
-    """stream id -> those whose topics are read."""
+    """stream id -> the senders whose topics are read."""
     query = select(SenderRow).where(is_ingested()).order_by(SenderRow.stream_id, SenderRow.id)
     by_stream = groupby(session.scalars(query), key=lambda row: row.stream_id)
     return {id_: tuple(Sender(row.id, row.topic) for row in rows) for id_, rows in by_stream}
@@ -227,7 +227,7 @@ def _ingest_stream(
     elif row.object_id in sources:
         label = Label.of(sources[row.object_id])
     else:
-        # Without its category a stream's tuples would be public; so none flows.
+        # Without its category, a stream's tuples would be public. So it is left out.
         return None
     written = from_stored(RecordFormat, row.record_format)
     ahead_ms, size = row.max_ahead_ms, row.max_bytes
@@ -263,7 +263,7 @@ def _query_runs(
             output=output,
             classes=tuple(cls for cls in fed if cls is not None),
             labelled=row.object_id in read,
-            # Only those in reach, or each new stream would restart every query.
+            # Keep only those in reach. Otherwise each new stream would restart every query.
             sources=Label(of_sources.bits & reached.bits),
             starting_offsets=row.starting_offsets,
             reaches={each.object_id: reaches.of(each) for each in read_by(plan)},
@@ -271,12 +271,12 @@ def _query_runs(
 
 
 def delivery_topics(session: Session, output_id: int) -> frozenset[str]:
-    """The topics of the classes that an output is delivered to."""
+    """The delivery topics of an output."""
     return frozenset(row.topic for row in _open_classes(session).get(output_id, ()))
 
 
 def _open_classes(session: Session) -> Mapping[int, list[DeliveryClass]]:
-    """output id -> its classes whose topic is there and that are not closed."""
+    """output id -> its classes that are not closed and whose topic exists."""
     query = select(DeliveryClass).where(
         DeliveryClass.opened_at.is_not(None), DeliveryClass.closed_at.is_(None)
     )
@@ -287,7 +287,7 @@ def _open_classes(session: Session) -> Mapping[int, list[DeliveryClass]]:
 
 
 def _fan_out(row: DeliveryClass, output: Relation, reached: Label) -> FanOutClass | None:
-    """The class as its run feeds it; None for one that can never hold anything."""
+    """The class for its run, or None if the class can never take a result."""
     delivery = delivery_of(row)
     if delivery is None:
         return None
@@ -303,7 +303,7 @@ def _fan_out(row: DeliveryClass, output: Relation, reached: Label) -> FanOutClas
 
 
 def _read_by_others(session: Session) -> frozenset[int]:
-    """The ids of all relations that a live output's plan reads."""
+    """The ids of all relations that the plan of an existing output reads."""
     query = (
         select(OutputInput.relation_id)
         .join(Object, Object.id == OutputInput.output_id)

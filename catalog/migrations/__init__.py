@@ -14,18 +14,18 @@ from catalog.engine import for_writing
 from catalog.errors import InvalidInput
 from catalog.outage import outages_translated
 
-# Any number; it only must be the same for all services of a deployment.
+# Any number will do, but it must be the same for all services of a deployment.
 _LOCK = 7_305_004
 
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
-    """Bring the tables to that revision, in one transaction; do nothing where they are.
+    """Bring the tables to that revision, in one transaction. Do nothing if they have it already.
 
-    Safe when several services start at once: one goes first, the others find nothing to do.
-    Raises Unavailable where the database is away, InvalidInput for tables of another version.
+    Several services may call it at once: one goes first, and the others find nothing to do. Raises
+    Unavailable if the database cannot be reached, InvalidInput for tables of an unknown version.
     """
     config = Config()
-    # Config interpolates %; a folder's name may hold one.
+    # Config interpolates %, and the name of a folder may contain one.
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     with outages_translated(), for_writing(engine).begin() as connection:
         if connection.dialect.name == "postgresql":

@@ -26,7 +26,7 @@ def upgrade() -> None:
         sa.Column("allowed_at", sa.DateTime, nullable=True),
         sa.Column("fed_at", sa.DateTime, nullable=True),
     )
-    # Since when Kafka lets it in was not kept; that it does was. Whether it is fed is looked up.
+    # The old tables say that Kafka lets the access in, but not since when. `fed_at` is set later.
     op.execute(
         "INSERT INTO access_topics (access_id, topic, class_id, leaving, allowed_at, fed_at) "
         "SELECT access_id, topic, class_id, false, "
@@ -40,7 +40,7 @@ def upgrade() -> None:
 
 
 def _drop_columns() -> None:
-    """SQLite makes the table anew, which it does not let go while rows elsewhere refer to it."""
+    """Drop columns. SQLite makes the table again, so no other row may refer to it meanwhile."""
     for name in ("ix_accesses_class_id", "ix_accesses_topic", "accesses_live"):
         op.drop_index(name, "accesses")
     op.execute("CREATE TABLE kept_roles AS SELECT access_id, role_id FROM access_roles")

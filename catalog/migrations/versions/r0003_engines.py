@@ -11,7 +11,7 @@ KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    """Make the tables anew that hold what engines say; nothing of that outlives their processes."""
+    """Make the tables for the reports of engines again. No report outlives its engine's process."""
     op.drop_table("heartbeats")
     op.create_table(
         "heartbeats",

@@ -1,6 +1,6 @@
-"""Senders: each topic that a stream's tuples come from is a row.
+"""Senders: each in topic of a stream is a row.
 
-What there was had one topic for all senders of a stream. That is what is called shared now.
+Streams that exist already have one topic for all senders. Such streams are called shared now.
 """
 
 import sqlalchemy as sa
@@ -14,7 +14,7 @@ KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    """Make the table; each stream that there is goes on with its one topic."""
+    """Make the table. Each stream that exists keeps its one topic."""
     with op.batch_alter_table("streams") as streams:
         streams.add_column(
             sa.Column("shared", sa.Boolean, nullable=False, server_default=sa.true())

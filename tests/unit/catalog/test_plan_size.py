@@ -9,7 +9,7 @@ from catalog.plan_size import MAX_EXPRESSION, size_of
 from tests.plans import checked, grouped
 from tests.unit.catalog.plans import MINUTE, PLACE, SOURCE, call, column, joined, ref
 
-FULL = "has more than 10000 parts once each computed column stands in full"
+FULL = "has more than 10000 parts if each computed column is written in full"
 
 
 def levels(count: int, fold: int = 8) -> Node:

@@ -119,7 +119,7 @@ def test_explain_says_which_role_sends(market: World) -> None:
     assert (way.allowed, way.via_role) == (False, None)
     assert way.reason == (
         "role A holds READ AGGREGATE on stream in1, but it does not count: "
-        "role S lets al SEND there, and who sends could compute single tuples of others"
+        "role S lets al SEND there, and a sender could compute single tuples of others"
     )
 
 
