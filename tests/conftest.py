@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -24,6 +25,9 @@ _OPTIONS = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": "200ms",
     "spark.driver.memory": "2g",
 }
+# A machine may be slow: how long an example takes is no test.
+hypothesis.settings.register_profile("patient", hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("patient")
 
 
 def pytest_configure() -> None:
