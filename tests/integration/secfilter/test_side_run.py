@@ -55,8 +55,9 @@ class Notes:
 def notes(plane: Plane) -> Iterator[Notes]:
     """A runner at work over the plane's engine, with long batches of queries."""
     made, stop = Notes(), Event()
-    engine = replace(plane.engine, pace=Pace(query_ms=_LONG_MS, ingest_ms=500, new_ms=_LONG_MS))
-    plane.engine = engine
+    pace = Pace(query_ms=_LONG_MS, ingest_ms=500, new_ms=_LONG_MS)
+    plane.engine = replace(plane.engine, pace=pace)
+    engine = plane.engine_of("query")
     watch = TopicWatch(engine.positions.partitions)
     starts = Starts(engine.running, engine.running_side, engine.sides)
     runner = Runner(made, starts, watch, pace=engine.pace)
@@ -81,7 +82,7 @@ def last_of(run: QueryRun) -> str:
 
 def has_any(plane: Plane, topic: str) -> bool:
     """Whether there is a record in the topic."""
-    return any(plane.engine.positions.ends([topic])[topic].values())
+    return any(plane.engine_of("query").positions.ends([topic])[topic].values())
 
 
 def begin(plane: Plane, notes: Notes, partitions: int = 1) -> tuple[IngestStream, QueryRun]:
