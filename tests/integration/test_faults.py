@@ -14,6 +14,7 @@ from deploy.scenario.story import BATCH_MS, Story
 from deploy.stack import Stack, StackOptions
 from tests.integration.results import Result, expected, last_day_sent, only, received
 from tests.integration.sending import Sending
+from tests.lanes import is_long
 
 PROGRESS, TIMEOUT_S = 30, 180.0
 
@@ -100,7 +101,8 @@ def test_what_is_killed_loses_nothing_and_leaks_nothing(story: Story) -> None:
     story.query()
     story.share()
     sending = Sending(story, pause_s=0.04).start()
-    for kill in KILLS:
+    # Engines and SecAdmin are killed one by one in `test_process.py` and `test_killed.py`, too.
+    for kill in KILLS if is_long() else (kill_broker, kill_all):
         wait_for_more(story)
         story.say(f"{kill.__name__}: {len(story.sent['in1'])} quotes of in1 are sent")
         kill(story)
