@@ -1,9 +1,9 @@
-"""Notes beside an ingest run's checkpoint: from where lab topics are read after a crash.
+"""Notes beside an ingest run's checkpoint. They say from where to read lab topics after a crash.
 
-After a crash ingest reads again what came behind its last commit, and must know what of it stands
-in lab already. A sender that has been quiet for long may have its newest tuple anywhere in a lab
-partition. So while ingest runs, the ends of the lab topics are noted again and again: what a batch
-writes that is not committed stands behind the newest note that was taken before that batch.
+After a crash, ingest reads the records after its last commit again. It must know which of them are
+in lab already. The newest tuple of a quiet sender may be anywhere in a lab partition. So while
+ingest runs, it notes the ends of the lab topics again and again. A batch that is not committed has
+written only after the newest note that was taken before that batch.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _FILE, _VERSION = "lab_notes.json", 1
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What is noted, as {topic: {partition: offset}} each.
+    """The notes, each as {topic: {partition: offset}}.
 
-    `ends` are those of lab topics by the number of the first batch whose commit makes them count.
+    `ends` has ends of lab topics, by the number of the first batch whose commit makes them count.
     `read` and `empty` belong together: in a sender's topic there is no tuple from the offset in
-    `read` up to the one in `empty`, only what Kafka writes of transactions, and what was aborted.
+    `read` up to the one in `empty`, only Kafka's own transaction records and aborted records.
     """
 
     ends: Mapping[int, Offsets] = field(default_factory=dict)
@@ -33,18 +33,18 @@ class Notes:
     empty: Offsets = field(default_factory=dict)
 
     def ends_at(self, commit: int) -> Offsets:
-        """Behind these ends stands all that was written behind that commit (-1 before the first).
+        """The ends after which everything is that was written after this commit (-1: none yet).
 
-        No topic of it is to be read from elsewhere than its beginning where nothing is noted.
+        A topic without a note must be read from its beginning.
         """
         counting = [number for number in self.ends if number <= commit]
         return self.ends[max(counting)] if counting else {}
 
     def with_ends(self, ends: Offsets, commit: int) -> Notes:
-        """Add ends that were asked for before `commit` was looked up as the newest commit.
+        """Add ends that were read before `commit` was looked up as the newest commit.
 
-        The batch behind that commit may have written before them. So they count once it is
-        committed. Topics that are not among them keep their ends: nothing is written there.
+        The batch after that commit may have written before these ends. So they count only after
+        that batch is committed. Other topics keep their ends, because nothing is written there.
         """
         newest = self.ends[max(self.ends)] if self.ends else {}
         counting = max((number for number in self.ends if number <= commit), default=-1)
@@ -52,7 +52,7 @@ class Notes:
         return Notes({**kept, commit + 1: {**newest, **ends}}, self.read, self.empty)
 
     def behind_empty(self, known: Offsets) -> dict[str, dict[str, int]]:
-        """The offsets in `known`, moved to where the next tuple can be."""
+        """The offsets in `known`, moved over empty ranges to where the next tuple can be."""
         return {
             topic: {
                 partition: self._behind(topic, partition, offset)
@@ -68,7 +68,7 @@ class Notes:
 
 
 def notes_of(checkpoint: Checkpoint) -> Notes:
-    """The notes of a generation; without any, or of another version, lab is read as a whole."""
+    """The notes of a generation. They are empty if there are none or they have another version."""
     file = _file(checkpoint)
     if not file.exists():
         return Notes()
@@ -86,7 +86,7 @@ def keep_notes(checkpoint: Checkpoint, notes: Notes) -> None:
 
 
 def carry_over(before: Checkpoint, to: Checkpoint) -> None:
-    """Let a new generation begin with what counts in the one before."""
+    """Copy the notes that count from the old generation to the new one."""
     notes = notes_of(before)
     ends = notes.ends_at(before.last_commit())
     keep_notes(to, Notes({-1: ends}, notes.read, notes.empty))
