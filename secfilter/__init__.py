@@ -1,1 +1,1 @@
-"""The data plane: ingest, compiler, fan-out and the runner (the loop of an engine)."""
+"""SecFilter: ingest, compiler, fan-out and the runner, which is the loop of an engine."""

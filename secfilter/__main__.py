@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT; the exit code."""
+    """Run until SIGTERM or SIGINT. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="secfilter", description="An engine of the data plane.")
     parser.add_argument("--settings", type=Path, required=True, metavar="FILE")
     parser.add_argument(
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    # Checkpoints and state hold data: Spark's process inherits this.
+    # Checkpoints and state hold data, so their files are private. Spark's process inherits this.
     os.umask(0o077)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"secfilter: {error.detail}", file=sys.stderr)
         return error.exit_code
     if not stop.is_set():
-        # Probation is over. Without Spark it waits in a small process, which is this one anew.
+        # No trial is left. Start this program again, as a small process that waits without Spark.
         os.execv(sys.executable, [sys.executable, "-m", "secfilter", *sys.argv[1:]])
     return 0
 
@@ -77,9 +77,9 @@ def _require_known(engine: str, settings: Settings) -> None:
 
 
 class EngineProcess:
-    """One process of an engine, from its beginning to an end in order.
+    """One process of an engine, from its start to its normal end.
 
-    `folder` is the engine's own, and `stop` is set when the process is to end.
+    `folder` is the engine's own folder. `stop` is set when the process should end.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class EngineProcess:
         self._watchdog: Watchdog | None = None
 
     def run(self) -> None:
-        """Work until it is stopped; in probation, until there is nothing to run any more."""
+        """Work until it is stopped. The engine `probation` also ends if no run is left."""
         if self._tries:
             self._begin()
             await_work(self._ledger, self._stop, BEAT_S)
@@ -125,7 +125,7 @@ class EngineProcess:
         finally:
             over.set()
             spark.stop()
-            # What waits for work keeps this process, and must keep no Spark beside it.
+            # While it waits for work, only this process may exist, without Spark.
             if not self._stop.is_set():
                 process.kill()
                 process.wait()
@@ -154,7 +154,7 @@ class EngineProcess:
         self._life.begin()
 
     def _end_now(self, spark: Popen[bytes], hangs: bool) -> None:
-        """End in the middle; without the catalog it is no execution's fault."""
+        """End at once. If the catalog cannot be reached, no execution is to blame."""
         if not hangs:
             self._life.end()
         end_at_once(spark, hangs=hangs)
@@ -164,7 +164,7 @@ class EngineProcess:
         try:
             self._ledger.end()
         except Unavailable as error:
-            _log.warning("that the engine ends could not be told: %s", error.detail)
+            _log.warning("the engine could not report its end: %s", error.detail)
 
     def _reached(self, beats: int) -> None:
         """The catalog has taken a heartbeat."""

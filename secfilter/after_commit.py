@@ -1,4 +1,4 @@
-"""What is done beside a running ingest query: notes for a restart, and topics that are drained."""
+"""Work beside a running ingest query: it keeps notes for a restart and finds drained topics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Drains:
-    """The senders whose topics are to be read to their ends; who is told that one is.
+    """The draining senders, and the call that reports a drained one.
 
     `still_read` says which of these senders ingest reads, or will read again.
     """
@@ -45,7 +45,7 @@ class AfterCommit:
     _drained: frozenset[int] = frozenset()
 
     def keep_up(self, goes_on: Callable[[], bool]) -> None:
-        """Look every two seconds, while the query goes on."""
+        """Look every two seconds, while the query runs."""
         while goes_on():
             try:
                 self.look()
@@ -56,7 +56,10 @@ class AfterCommit:
             time.sleep(_EVERY_S)
 
     def look(self) -> None:
-        """Note lab's ends and what is empty where there is a new commit; tell what is drained."""
+        """After a new commit, note the ends of lab topics and empty ranges.
+
+        Report drained topics.
+        """
         if self.checkpoint.last_commit() != self._commit:
             self._note()
         self._tell_drained()
@@ -78,7 +81,7 @@ class AfterCommit:
         return {topic: written(ends) for topic, ends in self.positions.ends(topics).items()}
 
     def _with_empty(self, notes: Notes, committed: Offsets) -> Notes:
-        """Note where a topic that was not read on has nothing but ends of transactions."""
+        """Note the ranges of unread topics that hold only ends of transactions."""
         still = {
             sender.topic: read
             for sender in self._senders()
@@ -86,7 +89,7 @@ class AfterCommit:
         }
         ends = self.positions.ends(still)
         empty = {topic: self._empty_to(topic, read, ends[topic]) for topic, read in still.items()}
-        # Of topics that are gone nothing is kept.
+        # Keep nothing about topics that are gone.
         before = {topic: read for topic, read in notes.read.items() if topic in committed}
         kept = {topic: notes.empty[topic] for topic in before if topic in notes.empty}
         return replace(notes, read={**before, **still}, empty={**kept, **empty})
@@ -102,7 +105,7 @@ class AfterCommit:
         return written(self.positions.next_tuples(topic, behind)) if behind else {}
 
     def _tell_drained(self) -> None:
-        """Tell what is drained at two looks in a row: the first may overlook what just arrived."""
+        """Report senders that are drained at two looks in a row. One look may miss a new record."""
         draining = set(self.drains.draining())
         own = [sender for sender in self._senders() if sender.id in draining]
         if not own:
@@ -115,7 +118,7 @@ class AfterCommit:
         self._drained = now
 
     def _is_drained(self, topic: str, committed: Offsets) -> bool:
-        """Whether all that was committed to the topic is read, and no transaction is open."""
+        """Whether all committed records of the topic are read, and no transaction is open."""
         read = {int(p): max(0, offset) for p, offset in committed.get(topic, {}).items()}
         ends = self.positions.raw_ends(topic)
         if read.keys() != ends.keys():

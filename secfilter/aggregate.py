@@ -48,17 +48,18 @@ class Grouping:
 
     @property
     def window(self) -> Window:
-        """The windows. Raises TypeError for an aggregate without; `check_node` lets none pass."""
+        """The windows. Raises TypeError if there are none, which `check_node` does not allow."""
         if not isinstance(self.windows.node, Windowed):
             raise TypeError("an aggregate without windows")
         return self.windows.node.window
 
 
 def compile_aggregate(grouping: Grouping, frame: DataFrame, words: tuple[int, ...]) -> DataFrame:
-    """Group by window and keys; NULL keys are a group of their own.
+    """Group by window and keys. Tuples with a NULL key form their own group.
 
-    A window's result is given once, when the watermark has passed its end (append mode), or, with
-    updates, after each micro-batch that had tuples of its group (update mode).
+    Without updates, each result is given once, when the watermark has passed the window's end
+    (append mode). With updates, it is given after each micro-batch that had tuples of its group
+    (update mode).
     """
     node, schema = grouping.node, grouping.schema
     declared = lowers(node, grouping.emission)
@@ -85,16 +86,16 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, words: tuple[int, ..
 
 
 def _all_read(grouped: DataFrame) -> Column:
-    """True, in a form that depends on every column.
+    """The constant true, in a form that depends on every column.
 
-    Spark keeps in an aggregate's state what is read above it, in the order in which it is read
-    there; and the state must not change its shape when classes come and go.
+    Spark keeps in an aggregate's state only the columns that are read above it, in the order in
+    which they are read. The shape of the state must not change when classes come and go.
     """
     return fn.hash(*(fn.col(name) for name in grouped.columns)) >= fn.lit(-(2**31))
 
 
 def _start() -> Column:
-    """When a group's window begins."""
+    """The start of a group's window."""
     return from_clock(fn.col(f"{_WINDOW}.start"))
 
 
@@ -107,12 +108,12 @@ def _part(index: int, name: str = "") -> str:
 
 
 def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]:
-    """What the engine keeps for one aggregation."""
+    """The state that the engine keeps for one aggregation."""
     if aggregation.argument is None:
         return [fn.count(fn.lit(1)).alias(_part(index))]
     value = to_column(aggregation.argument, schema)
     if _is_whole_sum(aggregation, schema):
-        # In two halves, so that whether a sum fits does not depend on the order of its tuples.
+        # Sum in two halves. So the order of the tuples does not decide whether the sum fits.
         high, low = fn.shiftright(value, 32), value.bitwiseAND(fn.lit(2**32 - 1))
         return [
             fn.try_sum(high).alias(_part(index, "_high")),
@@ -130,14 +131,14 @@ def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]
 
 
 def _least_values(node: Aggregate, schema: Schema) -> Column:
-    """Of how many tuples the value that went in least often was not NULL."""
+    """The smallest number of values that are not NULL, over all attributes that are used."""
     values = [to_column(a.argument, schema) for a in node.aggregations if a.argument is not None]
     counts = [fn.count(fn.lit(1)), *(fn.count(value) for value in values)]
     return fn.least(*counts) if values else counts[0]
 
 
 def _result(index: int, aggregation: Aggregation, schema: Schema) -> Column:
-    """The aggregation's value from what the engine kept."""
+    """The value of the aggregation, computed from the engine's state."""
     if _is_whole_sum(aggregation, schema):
         high = fn.col(_part(index, "_high")).cast("decimal(20,0)")
         low = fn.col(_part(index, "_low")).cast("decimal(20,0)")
@@ -174,7 +175,7 @@ def _labels(words: tuple[int, ...], declared: DeclaredAggregate | None) -> list[
 
 
 def _lowered(word: Column, index: int, declared: DeclaredAggregate) -> Column:
-    """The word with the source's category replaced by "source, aggregated"."""
+    """The word with the category `source` of the stream replaced by its category `aggregated`."""
     removed, added = (
         Label.of(declared.source).word(index),
         Label.of(declared.aggregated).word(index),
@@ -184,9 +185,9 @@ def _lowered(word: Column, index: int, declared: DeclaredAggregate) -> Column:
 
 
 def _lineage(grouping: Grouping) -> Column:
-    """Window and keys: the same for every run over the same tuples, late ones or not.
+    """The lineage: window and keys. It is the same each time that the same tuples are read.
 
-    Updates of one group differ in how many tuples it holds by then.
+    With updates, it also has the number of tuples in the group, which differs between updates.
     """
     start = fn.unix_micros(_start()).cast("string")
     types = [type_of(key.expression, grouping.schema) for key in grouping.node.keys]

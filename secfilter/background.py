@@ -1,4 +1,4 @@
-"""Work that may take long, in a thread of its own, so that whoever begins it goes on."""
+"""Work that may take long, in its own thread, so that the caller does not wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 class Task(Generic[Result]):
-    """Work that has begun; it is looked at, never waited for."""
+    """Work that was started. Callers look at it, and never wait for it."""
 
     def __init__(self, work: Callable[[], Result]) -> None:
         self._work = work
@@ -19,7 +19,7 @@ class Task(Generic[Result]):
         self.done = False
 
     def do(self) -> None:
-        """Do the work, in whatever thread; its error is kept for who asks."""
+        """Do the work in the current thread. Keep its error for `result`."""
         try:
             self._result = self._work()
         except Exception as error:  # whose work it is decides what it means
@@ -27,16 +27,16 @@ class Task(Generic[Result]):
         self.done = True
 
     def result(self) -> Result:
-        """What came of it, once it is `done`. Raises what the work raised."""
+        """The result. Call it only after it is `done`. Raises the error of the work."""
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[return-value]
 
 
-# Begins a task under a name, for who looks at the threads.
+# Starts a task. The name is for people who list the threads.
 Begin = Callable[[str, Task[Any]], object]
 
 
 def in_thread(name: str, task: Task[Any]) -> None:
-    """Begin a task in a thread that does not keep the process from ending."""
+    """Start a task in a thread that does not stop the process from ending."""
     Thread(target=task.do, name=name, daemon=True).start()

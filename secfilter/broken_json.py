@@ -1,9 +1,9 @@
-"""Why a text is not exactly one JSON object, and where.
+"""Finds out why a text is not exactly one JSON object, and at which byte.
 
-Spark's parser says only that it is none. So a regular expression matches as much of the text as is
-right; what follows is the mistake. It is made for records that were refused, in time linear in
-their length: no repetition gives back what it took. It knows values nested a few deep; of what lies
-deeper it says no more than where that begins.
+Spark's parser does not say why. So a regular expression matches as much of the text as is correct,
+and the mistake comes next. It runs only for refused records. Its time is linear in their length,
+because no repetition gives back what it took. It knows values that are nested a few levels deep.
+For a mistake at a deeper level it only says where that level begins.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark.sql import functions as fn
 _DEPTH = 4
 _WS = r"[ \t\n\r]*+"
 _HEX = "[0-9a-fA-F]"
-# Halves of surrogate pairs stand for no character.
+# Half of a surrogate pair is no character.
 _ESCAPE = (
     r'\\(?:["\\/bfnrt]|u(?:'
     rf"[0-9a-cefA-CEF]{_HEX}{{3}}|[dD][0-7]{_HEX}{{2}}"
@@ -41,7 +41,7 @@ def _members(value: str) -> str:
 
 
 def _right() -> str:
-    """What is right at the beginning of a text; the last key, and the end of the object if any."""
+    """A pattern for the correct beginning of a text, with its last key and the object's end."""
     value = _value(_DEPTH)
     begun = rf"(?:({_STRING}){_WS}(?::{_WS}(?:{value}{_WS}|{_OPEN_STRING})?+)?+|{_OPEN_STRING})"
     return rf"\A{_WS}(?:\{{{_WS}{_members(value)}(?:(\}}{_WS})|{begun})?+)?+"
@@ -49,23 +49,25 @@ def _right() -> str:
 
 _RIGHT = _right()
 _SEPARATOR = "\x1f"
-# Of sorted keys the first that stands twice.
+# In a sorted list of keys, the first key that occurs twice.
 _TWICE = rf"(?:\A|{_SEPARATOR})([^{_SEPARATOR}]*+){_SEPARATOR}\1(?:{_SEPARATOR}|\z)"
 
 
 def taken_apart(text: Column) -> Column:
-    """The end of the object, the key that was read last, and what is not right; keep it.
+    """The end of the object, the last key before the mistake, and the rest of the text.
 
-    None of the three is NULL. A key stands as in the text, in quotation marks.
+    Keep the result in a column. None of the three is NULL. A key is written as in the text, in
+    quotation marks.
     """
     marked = fn.regexp_replace(text, fn.lit(_RIGHT), fn.lit(f"$1{_SEPARATOR}$2{_SEPARATOR}"))
     return fn.split(marked, _SEPARATOR, 3)
 
 
 def reason(text: Column, apart: Column, found: Column) -> Column:
-    """Why a text that is no object is refused; `apart` is `taken_apart` of it.
+    """Why a text that is not an object is refused. `apart` is `taken_apart` of it.
 
-    `found` says what it is where it is other JSON (as `misfits.in_words`), and else is NULL.
+    If the text is other JSON, `found` says what it is (as `misfits.in_words` does). Otherwise
+    `found` is NULL.
     """
     ended, key, rest = (fn.get(apart, fn.lit(n)) for n in range(3))
     place = fn.octet_length(text) - fn.octet_length(rest) + fn.lit(1)
@@ -73,7 +75,7 @@ def reason(text: Column, apart: Column, found: Column) -> Column:
     name = fn.substring(key, 2, _CUT + 1)
     name = fn.regexp_replace(name, fn.lit(r'"\z'), fn.lit(""))
     named = fn.when(key != fn.lit(""), fn.concat(name, fn.lit(": "))).otherwise("")
-    # Every other mistake is a byte that no JSON has there.
+    # Every other mistake is a byte that is not allowed there in JSON.
     broken = (
         fn.when(rest == fn.lit(""), "ends too soon,")
         .when(rest.rlike(_BACKSLASH_U), "half a surrogate pair")
@@ -94,7 +96,7 @@ def reason(text: Column, apart: Column, found: Column) -> Column:
 
 
 def _unparsed(text: Column) -> Column:
-    """Of a text that is one object as far as can be seen here."""
+    """The reason for a text in which the regular expression finds no mistake."""
     keys = fn.array_join(fn.sort_array(fn.json_object_keys(text)), _SEPARATOR)
     twice = fn.regexp_extract(keys, _TWICE, 1)
     return fn.when(

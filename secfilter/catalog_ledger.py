@@ -1,4 +1,4 @@
-"""What an engine reads of the catalog and writes there."""
+"""The connection of an engine to the catalog: what it reads there, and its reports."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from catalog.wanted import (
 
 
 class CatalogLedger:
-    """What the catalog wants of an engine, read anew only when its generation has changed.
+    """Reads the wanted runs of one engine, and writes its reports.
 
-    And what the engine reports. `reached` is called whenever the catalog has taken a heartbeat.
+    The runs are read again only after the generation has changed. `reached` is called each time
+    that the catalog has accepted a heartbeat.
     """
 
     def __init__(
@@ -37,9 +38,9 @@ class CatalogLedger:
         self._applied: int | None = None
 
     def begin(self, *, died: bool) -> None:
-        """Take back what the engine's last process said: nothing runs yet. Raises Unavailable.
+        """Cancel the reports of the engine's last process: nothing runs yet. Raises Unavailable.
 
-        `died` tells that the last process did not end as it should.
+        `died` says that the last process did not end normally.
         """
         with self._catalog.bookkeeping() as session:
             forget_runs(session, self._engine)
@@ -47,21 +48,21 @@ class CatalogLedger:
         self.beat()
 
     def serve(self) -> None:
-        """From now on the engine can run what it should."""
+        """Note that the engine can run its runs from now on."""
         self._serves = True
 
     def end(self) -> None:
-        """Tell the catalog that the engine ends as it should. Raises Unavailable."""
+        """Report that the engine ends normally. Raises Unavailable."""
         with self._catalog.bookkeeping() as session:
             trials.end(session, self._engine)
 
     def awaits_trial(self) -> bool:
-        """Whether there is something to run in probation. Raises Unavailable."""
+        """Whether an execution waits to run in `probation`. Raises Unavailable."""
         with self._catalog.read() as session:
             return trials.awaits_trial(session)
 
     def runs(self) -> Sequence[Run]:
-        """What should run now."""
+        """The wanted runs of this engine now."""
         with self._catalog.read() as session:
             now = generation(session)
             if now != self._seen:
@@ -69,19 +70,19 @@ class CatalogLedger:
         return self._runs
 
     def applied(self) -> None:
-        """Tell the catalog that of the generation seen last each run has told what it uses."""
+        """Report that each run of the newest generation has reported the topics that it uses."""
         if self._seen is not None and self._seen != self._applied:
             with self._catalog.bookkeeping() as session:
                 report_applied(session, self._engine, self._seen)
             self._applied = self._seen
 
     def report(self, report: RunReport) -> None:
-        """Write what a run does."""
+        """Write a report on a run."""
         with self._catalog.bookkeeping() as session:
             report_status(session, report, self._catalog.clock())
 
     def draining(self) -> frozenset[int]:
-        """The senders that may not send any more, and of which there may be something left."""
+        """The draining senders: they may not send any more, but unread records may be left."""
         with self._catalog.read() as session:
             return draining(session)
 
@@ -91,17 +92,17 @@ class CatalogLedger:
             return still_read(session, senders)
 
     def drained(self, senders: Collection[int]) -> None:
-        """Write that all that these sent is taken."""
+        """Report that ingest has read all records of these senders."""
         with self._catalog.bookkeeping() as session:
             report_drained(session, senders)
 
     def faults(self, faults: Mapping[str, str]) -> None:
-        """Write which topics are not what the catalog says."""
+        """Report the topics that differ from what the catalog says."""
         with self._catalog.bookkeeping() as session:
             report_faults(session, self._engine, faults, self._catalog.clock())
 
     def beat(self) -> None:
-        """Say that the engine is alive, and go on with executions that are on trial."""
+        """Report that the engine is alive, and continue the trials of executions."""
         with self._catalog.bookkeeping() as session:
             beats = beat(session, self._engine)
             if self._serves:

@@ -1,7 +1,7 @@
-"""Checkpoints of runs: a private folder for each, in generations.
+"""Checkpoints of runs: each run has a private folder with numbered generations.
 
 Spark's own checkpoint belongs to one set of topics. When that set changes, a new generation starts
-from where the last committed batch of the old one had ended.
+at the end of the last committed batch of the old one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class Checkpoint:
 
     folder: Path
     start: Offsets | None
-    # Whose topics these are, by topic; a name may be given once more. Empty where nobody noted it.
+    # The id of each topic's owner, because a topic's name may be reused. Empty if it was not noted.
     owners: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def spark(self) -> Path:
-        """What Spark is told as the checkpoint's location."""
+        """The folder that Spark uses as the location of its checkpoint."""
         return self.folder / _SPARK
 
     def begun(self) -> bool:
-        """Whether Spark has written anything here: then the checkpoint says where to go on."""
+        """Whether Spark has written here. If so, the checkpoint says where to continue."""
         return (self.spark / "metadata").exists()
 
     def narrow(self) -> bool:
@@ -44,7 +44,7 @@ class Checkpoint:
         return self.start is not None and all(len(parts) == 1 for parts in self.start.values())
 
     def committed(self) -> Offsets:
-        """Where the last committed batch ended; `start` of what no batch has read yet."""
+        """The offsets at the end of the last committed batch, or `start` if no batch read them."""
         batches = _numbers(self.spark / "commits")
         if not batches:
             return self.start or {}
@@ -56,10 +56,10 @@ class Checkpoint:
         return max(_numbers(self.spark / "commits"), default=-1)
 
     def clear_cut_off(self) -> None:
-        """Take away what a write of a first batch left that was cut off by a crash or a stop.
+        """Delete the incomplete files of a first batch after a crash or a stop.
 
-        Spark refuses to begin at batch 0 while anything lies in its logs, now and ever after. Call
-        it while no query runs here.
+        Spark refuses to start at batch 0 as long as there is any file in its logs. Call it while no
+        query runs here.
         """
         for log in _LOGS:
             folder = self.spark / log
@@ -70,17 +70,17 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """All checkpoints of one data plane."""
+    """All checkpoints of one deployment."""
 
     root: Path
 
     def current(self, run: str, shape: str) -> Checkpoint | None:
-        """The run's generation if it was made for `shape` (what a checkpoint depends on)."""
+        """The run's newest generation if it was made for `shape`, on which a checkpoint depends."""
         newest = self._newest(run)
         return newest[0] if newest is not None and newest[1] == shape else None
 
     def previous(self, run: str) -> Checkpoint | None:
-        """The run's newest generation, whatever it was made for."""
+        """The run's newest generation, for any shape."""
         newest = self._newest(run)
         return None if newest is None else newest[0]
 
@@ -92,7 +92,7 @@ class Checkpoints:
         number = max((int(p.name) for p in home.iterdir() if p.name.isdecimal()), default=0) + 1
         folder = _private(home / str(number))
         replace_file(folder / _START, json.dumps(start))
-        # Last and at once: a generation is there with its start, or not at all.
+        # Do this last and in one step. So a generation exists only together with its start.
         made = {"generation": number, "shape": shape, "owners": dict(owners or {})}
         replace_file(home / _CURRENT, json.dumps(made))
         return Checkpoint(folder, _start_of(folder), owners or {})
@@ -141,7 +141,7 @@ def _numbers(folder: Path) -> list[int]:
 
 
 def _read_offsets(file: Path) -> Offsets:
-    """Spark's offset log: a version, metadata, then a line for each source."""
+    """Read Spark's offset log: a version, metadata, then one line for each source."""
     _, _, *sources = file.read_text().splitlines()
     merged: dict[str, dict[str, int]] = {}
     for line in sources:
@@ -157,7 +157,7 @@ def _private(folder: Path) -> Path:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Replace the file at once, and for good: a crash leaves the old or the new one."""
+    """Replace the file in one step and sync it. A crash leaves the old or the new file."""
     fresh = path.with_name(path.name + ".new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as stream:

@@ -1,4 +1,4 @@
-"""Names of columns inside Spark, and how an attribute is referred to."""
+"""The names of columns inside Spark, and how code refers to an attribute."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def label_column(index: int) -> str:
 
 
 def words_of(reach: Label) -> tuple[int, ...]:
-    """The indexes of the label words that tuples within `reach` need; at least one."""
+    """The indexes of the label words that tuples within `reach` need. There is at least one."""
     return reach.word_indexes() or (0,)
 
 
 def attribute(name: str) -> Column:
-    """The column of an attribute; quoted, because names such as `a.price` hold dots."""
+    """The column of an attribute. Its name is quoted, because it may contain dots (`a.price`)."""
     return fn.col(quoted(name))
 
 
 def quoted(name: str) -> str:
-    """A name as Spark reads it back unchanged."""
+    """The name, quoted so that Spark reads it unchanged."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def check_names(schema: Schema) -> None:
-    """Raise InvalidInput where an attribute has the name of a column of ours.
+    """Raise InvalidInput if an attribute has the name of one of the platform's own columns.
 
-    A query that could name its own result like a label word would assign the label.
+    Otherwise a query could set a label, by giving a result the name of a label word.
     """
     for name in schema.names:
         if _RESERVED.fullmatch(name):

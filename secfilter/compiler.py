@@ -1,7 +1,7 @@
-"""Plan → DataFrame: each node's rule, the label as one more column (004 §3.2, DESIGN the one rule).
+"""Compiles a plan to a DataFrame: one rule for each node, with labels as columns (004 §3.2).
 
-Filter and Project copy the label, Union puts labels of one shape together, Join combines both
-sides', Aggregate combines the whole group's.
+Filter and Project copy the label. Union makes the labels of its inputs equal in shape. Join
+combines the labels of both sides. Aggregate combines the labels of the whole group.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def compile_plan(
     """Compile a plan.
 
     `source` gives a relation's tuples: its attributes, its label words (those of `reach_of`) and
-    `__id`; it is called once for each Source. `narrow` says that each source has one partition:
-    what keeps state then reads it without a shuffle. Raises InvalidInput for a plan that uses a
-    name of ours.
+    `__id`. It is called once for each Source. `narrow` says that each source has one partition.
+    Stateful nodes then need no shuffle. Raises InvalidInput for a plan that uses the name of one of
+    the platform's own columns.
     """
     for each in checked.root.walk():
         check_names(each.schema)
@@ -62,7 +62,7 @@ class _Compiler:
     words: tuple[int, ...]
     checked: CheckedPlan
     narrow: bool
-    # Whether what is compiled stands below a join.
+    # Whether the compiled node is below a join.
     pairing: bool = False
 
     def compile(self, each: CheckedNode) -> DataFrame:
@@ -99,18 +99,18 @@ class _Compiler:
             *([_clock(relation).alias(CLOCK)] if self.checked.keeps_state else []),
         )
         if self.checked.keeps_state and relation.event_time is not None:
-            # Before any filter: time goes by all of the relation's tuples.
+            # Do this before any filter, because all tuples of the relation move time forward.
             delay = f"{self._delay_ms(relation)} milliseconds"
             timed = frame.withWatermark(CLOCK, delay)
-            # Behind the watermark, over which Spark forgets that there is one partition only.
+            # Do this after the watermark, because Spark forgets there that it has one partition.
             return _each_once(timed.coalesce(1) if self.narrow else timed, relation)
         return frame
 
     def _delay_ms(self, relation: Relation) -> int:
-        """How far Spark's watermark stays behind the relation's newest tuple.
+        """How far Spark's watermark stays behind the relation's newest tuple (ms).
 
-        Joins and leaving out what is repeated drop what is as old as the watermark, not only what
-        is older; what lags by just the lateness is in time.
+        Joins and the removal of repeated tuples also drop a tuple that is exactly as old as the
+        watermark. But a tuple that lags by exactly the lateness is in time.
         """
         inclusive = self.pairing or relation.kind is RelationKind.OUTPUT
         return relation.lateness_ms + 1 if inclusive else relation.lateness_ms
@@ -128,7 +128,7 @@ class _Compiler:
         return result
 
     def _branch(self, index: int, branch: CheckedNode, clock: Sequence[Column]) -> DataFrame:
-        # One tuple may come through two branches: these are two results.
+        # A tuple may come through two branches. That gives two results.
         lineage = fn.concat(fn.lit(f"{index}/"), fn.col(ID)).alias(ID)
         attributes = _attributes(branch.schema)
         return self.compile(branch).select(*attributes, *self._words(), lineage, *clock)
@@ -137,7 +137,7 @@ class _Compiler:
         return [fn.col(label_column(index)) for index in self.words]
 
     def _clock_of(self, each: CheckedNode) -> list[Column]:
-        """The clock column, where the node's tuples have it: below what keeps state."""
+        """The clock column, if the node's tuples have it. They have it below stateful nodes."""
         below = self.checked.keeps_state and not each.keeps_state
         return [fn.col(CLOCK)] if below else []
 
@@ -146,10 +146,10 @@ class _Compiler:
 
 
 def _each_once(timed: DataFrame, relation: Relation) -> DataFrame:
-    """An output's results without those that stand there again after a crash of its query.
+    """The tuples of an output without those that its query repeated after a crash.
 
-    They have the lineage that they had before. Ingest puts no tuple into a stream's topic twice, so
-    a stream needs no state for it.
+    A repeated tuple has the same lineage. A stream needs no state for this, because ingest never
+    writes a tuple to a stream's lab topic twice.
     """
     if relation.kind is RelationKind.OUTPUT and timed.isStreaming:
         return timed.dropDuplicatesWithinWatermark([ID])

@@ -1,4 +1,4 @@
-"""The process of Spark's JVM: when it is gone, the engine ends, so that both are started anew."""
+"""Watches the process of Spark's JVM. If it ends, the engine ends, so that both start again."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def engine_process(spark: SparkSession) -> Popen[bytes]:
 
 
 def end_with(process: Popen[bytes], *stopping: Event) -> None:
-    """End this process at once when that one ends, unless one of `stopping` is set.
+    """End this process at once when `process` ends, unless one of `stopping` is set.
 
-    Without its engine it has nothing to put in order, and whatever thread asks the engine for
-    something may wait for an answer for ever.
+    Without Spark's process there is nothing to clean up, and a thread that calls it may wait for an
+    answer for ever.
     """
 
     def watch() -> None:

@@ -1,7 +1,7 @@
-"""Expressions as Spark columns: one rule for each function of the allow-list, all of them total.
+"""Expressions as Spark columns: each function of the allow-list has one rule, which cannot fail.
 
-ANSI mode stays on, so that nothing wraps around; each rule uses the form that gives NULL. Doubles
-are finite or NULL: an operation whose result is infinite or not a number has no result.
+ANSI mode stays on, so that no number overflows silently. Each rule uses the form that gives NULL.
+Doubles are finite or NULL: if the result would be infinite or not a number, it is NULL.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from catalog.schema import Schema, Type
 from secfilter.columns import SPARK_TYPES, attribute
 from secfilter.like import like
 
-# Possessive: no repetition gives back what it took, so matching is linear.
+# The patterns are possessive: no repetition gives back what it took, so matching is linear.
 _NUMBER = r"\A[\x00-\x20]*+[+-]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?+\d++)?+[\x00-\x20]*+\z"
 Columns = Sequence[Column]
-# How a rule sees a call: its arguments, their types, and the type of the result.
+# A rule gets the arguments of a call, their types, and the type of the result.
 Rule = Callable[[Columns, Sequence[Type], Type], Column]
 
 _MIN = -(2**63)
@@ -31,7 +31,7 @@ _MIN = -(2**63)
 def to_column(expression: Expression, schema: Schema) -> Column:
     """The Spark column that computes `expression` over tuples of `schema`.
 
-    Raises InvalidInput where the expression does not fit the schema or has no rule here.
+    Raises InvalidInput if the expression does not fit the schema or has no rule here.
     """
     column, type_ = _computed(expression, schema), type_of(expression, schema)
     return finite(column) if type_ is Type.DOUBLE and _in_chain(expression) else column
@@ -67,7 +67,7 @@ def _in_chain(expression: Expression) -> bool:
 
 
 def _bounded(made: Column, columns: Columns, growth: int | None) -> Column:
-    """What a function makes, NULL where it could be longer than a text may be: not made at all."""
+    """The result of a function. It is NULL, and is not computed, if it could be too long."""
     if not growth:
         return made
     lengths = [fn.octet_length(column).cast("bigint") for column in columns]
@@ -76,7 +76,7 @@ def _bounded(made: Column, columns: Columns, growth: int | None) -> Column:
 
 
 def literal(value: Literal) -> Column:
-    """A constant of its declared type; timestamps are microseconds since 1970 UTC."""
+    """A constant of its declared type. Timestamps are microseconds since 1970 UTC."""
     spark_type = SPARK_TYPES[value.type]
     if value.value is None:
         return _null(value.type)
@@ -90,12 +90,12 @@ def _null(type_: Type) -> Column:
 
 
 def finite(value: Column) -> Column:
-    """A double, or NULL where it is infinite or not a number."""
+    """The double, or NULL if it is infinite or not a number."""
     return fn.when(fn.abs(value) <= fn.lit(1.7976931348623157e308), value)
 
 
 def _widened(columns: Columns, types: Sequence[Type], to: Type) -> list[Column]:
-    """Numbers as the type of the result; other values as they are."""
+    """Convert numbers to the type of the result. Other values stay as they are."""
     return [
         column.cast("double") if to is Type.DOUBLE and type_ is Type.BIGINT else column
         for column, type_ in zip(columns, types, strict=True)
@@ -147,8 +147,8 @@ def _rounded(operation: Callable[[Column], Column]) -> Rule:
 
 
 def _to_bigint(whole: Column, value: Column) -> Column:
-    """A double whose fraction is gone as BIGINT, NULL outside its range."""
-    # 2^63 itself is a double, the largest BIGINT is not: so the upper bound is open.
+    """A double without a fraction as BIGINT, or NULL outside the range of BIGINT."""
+    # 2^63 is a double, but the largest BIGINT is not. So the upper bound is open.
     fits = (value >= fn.lit(-(2.0**63))) & (value < fn.lit(2.0**63))
     return fn.when(fits, whole.try_cast("bigint"))
 
@@ -191,7 +191,7 @@ def _case(columns: Columns, types: Sequence[Type], to: Type) -> Column:
 
 def _substring(columns: Columns, types: Sequence[Type], to: Type) -> Column:
     text, start, length = columns
-    # From 1, as SQL counts. Both are cut to what a string can have: the engine takes 32 bits.
+    # SQL counts from 1. Both numbers are limited to a string's length: the engine takes 32 bits.
     largest = fn.lit(2**31 - 1).cast("bigint")
     one = fn.lit(1).cast("bigint")
     begin = fn.greatest(fn.least(start, largest), one)
@@ -213,9 +213,9 @@ def _cast_double(columns: Columns, types: Sequence[Type], to: Type) -> Column:
 
 
 def _numeric(column: Column, type_: Type) -> Column:
-    """The column, NULL where it is a text that is no number.
+    """The column, or NULL if it is a text that is not a number.
 
-    Java also reads its own suffixes and hexadecimals as numbers, such as `1d` and `0x1p3`.
+    This check is needed because Java also accepts numbers such as `1d` and `0x1p3`.
     """
     return fn.when(column.rlike(_NUMBER), column) if type_ is Type.STRING else column
 
@@ -232,7 +232,7 @@ def _bigint(operation: Callable[[Column], Column]) -> Rule:
     return _one(lambda column: operation(column).cast("bigint"))
 
 
-# All but LIKE, whose pattern is no column.
+# The rules of all functions but LIKE, whose pattern is not a column.
 RULES: dict[str, Rule] = {
     "+": _arithmetic(fn.try_add),
     "-": _arithmetic(fn.try_subtract),

@@ -1,7 +1,7 @@
-"""What is said of a query that failed: which kind of error, never a value.
+"""Describes the failure of a query: the kind of error, and never a value.
 
-An error's text may quote the tuple that it happened on, also one that a reader may not see. So only
-the names of conditions and classes are told, which are the engine's, not the data's.
+The text of an error may quote a tuple that the reader may not see. So only the names of conditions
+and classes are used. They come from the engine, not from the data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MEANINGS = {
 
 
 def describe(error: BaseException) -> str:
-    """A failure in words: what it means where that is known, and the names of its causes."""
+    """A failure in words: its meaning, if it is known, and the names of its causes."""
     names = _names(error)
     if _is_full_disk(error):
         meaning: str | None = "the disk of the checkpoints is full"
@@ -46,7 +46,7 @@ def _names(error: BaseException) -> list[str]:
 
 
 def _is_full_disk(error: BaseException) -> bool:
-    """Whether the operating system had no space left; the JVM has only its words for that."""
+    """Whether the disk was full. In the JVM only the text of the error says that."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return True
     words = os.strerror(errno.ENOSPC)
@@ -74,5 +74,5 @@ def _condition(error: BaseException) -> str | None:
 def _java(error: BaseException) -> Any:
     """The exception of the JVM behind Python's, if there is one."""
     thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    # An object of the JVM seems to have every attribute: only Python's own wrapper is unwrapped.
+    # An object of the JVM seems to have every attribute, so unwrap only Python's own wrapper.
     return thrown.java_exception if isinstance(thrown, Py4JJavaError) else thrown

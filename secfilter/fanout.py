@@ -1,4 +1,4 @@
-"""SecFilter: each result tuple goes to the topics of all classes that may see it (004 §3.2)."""
+"""Fan-out: writes each result to the topics of all classes that may see it (004 §3.2)."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def fan_out(
 ) -> DataFrame:
     """Records for Kafka's sink: `topic`, `key`, `value`, `headers`.
 
-    One record for each class that may see the tuple, and one for lab.<output> where the run is
-    labelled. A tuple larger than `max_bytes` as JSON is delivered to nobody: the broker would
-    refuse it, and with it everything behind it. The observation `too_large` counts these.
+    There is one record for each class that may see the tuple, and one for lab.<output> if the run
+    is labelled. A tuple larger than `max_bytes` as JSON is delivered to nobody, because the broker
+    would refuse it and stop the query. The observation `too_large` counts these tuples.
     """
     words = compiled.words
     conditions = {c.topic: visible_to(c, words, run.sources) for c in run.classes}
-    # Texts that are too long together are not even put together.
+    # If the texts are too long together, they are not even joined.
     fits = _text_bytes(compiled.schema) <= fn.lit(max_bytes)
     value = fn.when(fits, to_json(compiled.schema))
     if conditions:
         value = fn.when(reduce(lambda a, b: a | b, conditions.values()), value)
-    # JSON, label and id are made once for a row, before it is multiplied.
+    # JSON, label and id are computed once for each row, before the row is multiplied.
     made = compiled.frame.select(
         *(label_word(index) for index in words),
         value.alias(_JSON),
@@ -65,7 +65,7 @@ def _within(made: DataFrame, max_bytes: int, labelled: bool) -> DataFrame:
 
 
 def _text_bytes(schema: Schema) -> Column:
-    """How long a tuple's strings are together: its JSON is longer."""
+    """The length of all strings of a tuple together, in bytes. Its JSON is longer."""
     lengths = [
         fn.coalesce(fn.octet_length(attribute(a.name)), fn.lit(0)).cast("bigint")
         for a in schema.attributes
@@ -87,24 +87,24 @@ def _delivered(made: DataFrame, run: QueryRun, conditions: dict[str, Column]) ->
     marks = headers(wire, (ID_HEADER, fn.col(_KEYED)))
     if run.labelled:
         inside = fn.col(_TOPIC) == fn.lit(run.output.topic)
-        # Not the lineage: it holds a window's keys, and grows from query to query.
+        # Do not use the lineage here: it has a window's keys, and grows from query to query.
         key, value = fn.when(inside, fn.col(_KEYED)), fn.when(inside, fn.col(_LAB)).otherwise(value)
         marks = fn.when(inside, lab_headers(fn.col(_LABEL))).otherwise(marks)
     return addressed.select(_TOPIC, key.alias("key"), value.alias("value"), marks.alias("headers"))
 
 
 def _nowhere() -> Column:
-    """No topic, of a form that still depends on all columns.
+    """No topic, in a form that still depends on all columns.
 
-    Spark leaves out what nobody reads, also from the state of an aggregate; the state must not
-    change its shape when the first class comes.
+    Spark leaves out columns that nobody reads, also from the state of an aggregate. But the state
+    must not change its shape when the first class comes.
     """
     everything = fn.concat_ws("", fn.col(_JSON), fn.col(_LABEL), fn.col(_KEYED))
     return fn.when(fn.octet_length(everything) < fn.lit(0), fn.lit("nowhere"))
 
 
 def visible_to(class_: FanOutClass, words: Sequence[int], sources: Label) -> Column:
-    """Whether the class takes the tuple, as `Delivery.takes` says; NULL is never taken."""
+    """Whether the class takes the tuple, by the rule of `Delivery.takes`. NULL means no."""
     taken = _visible(class_.clearance, class_.weak, words, sources)
     if class_.beyond is None:
         return taken
@@ -119,14 +119,14 @@ def _visible(clearance: Clearance, weak: bool, words: Sequence[int], sources: La
 
 
 def _covered(clearance: Clearance, words: Sequence[int], but: Label) -> Column:
-    """Whether every category of the label, those in `but` aside, is in the clearance."""
+    """Whether the clearance has every category of the label that is not in `but`."""
     held = Label(clearance.bits | but.bits)
     outside = [_masked(index, ~held.word(index)) for index in words]
     return reduce(lambda a, b: a & b, [bits == fn.lit(0) for bits in outside])
 
 
 def _weakly_visible(clearance: Clearance, words: Sequence[int], sources: Label) -> Column:
-    """Any one source category suffices, every other kind stays ⊆ (004 §3.2, weak semantics)."""
+    """Weak semantics: one source category is enough, but all others count (004 §3.2)."""
     readable = Label(clearance.bits & sources.bits)
     none = [_masked(index, sources.word(index)) == fn.lit(0) for index in words]
     some = [_masked(index, readable.word(index)) != fn.lit(0) for index in words]
@@ -140,14 +140,17 @@ def _masked(index: int, mask: int) -> Column:
 
 
 def keyed_id(key: str, output: str) -> Column:
-    """A result's id: the same for the same lineage, and telling nothing to who lacks the key."""
+    """The id of a result.
+
+    Equal lineages have equal ids, and an id reveals nothing without the key.
+    """
     return fn.substring(
         fn.sha2(fn.concat(fn.lit(f"{key}\x1f{output}\x1f"), fn.col(ID)), 256), 1, _ID_DIGITS
     )
 
 
 def to_json(schema: Schema) -> Column:
-    """The tuple as a JSON object, NULL attributes included."""
+    """The tuple as a JSON object, with its NULL attributes."""
     values = [_json_value(a.name, a.type).alias(a.name) for a in schema.attributes]
     options = {"ignoreNullFields": "false", "timestampFormat": _TIMESTAMP, "timeZone": "UTC"}
     return fn.to_json(fn.struct(*values), options)

@@ -1,10 +1,10 @@
-"""Ingest: records of senders' topics are checked, labelled and written to lab (004 §3.2).
+"""Ingest: checks and labels the records of in topics and writes them to lab topics (004 §3.2).
 
-The topic of a record says who sent it: nothing in the record does. What does not fit the stream's
-schema goes to quarantine.<stream> as it came, with the reason; what is larger than that topic takes
-leaves its key and value behind, and says how large they were. One Spark query serves a group of
-streams: what differs from stream to stream is looked up by the topic, what differs from schema to
-schema is a CASE (`secfilter.stream_group`).
+The topic of a record says who sent it. Nothing in the record does. A record that does not fit the
+stream's schema goes to quarantine.<stream> unchanged, with the reason. If it is too large for that
+topic, only its sizes are kept, without key and value. One Spark query serves a group of streams.
+Values that differ between streams are looked up by the topic. Rules that differ between schemas are
+a CASE (`secfilter.stream_group`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from secfilter.strict_json import Envelope
 # Id of a sender -> partition -> the newest offset of its topic that lab.<stream> may hold.
 Newest = Mapping[int, Mapping[int, int]]
 _REFUSED, _REASON = "__refused", "__reason"
-# What the quick reading makes of the text; what the strict one makes of it.
+# Columns with the results of the quick reading and of the strict reading.
 _DENSE, _APART, _JSON = "__dense", "__apart", "__json"
 _RAW = ("key", "value", "partition", "offset", "timestamp")
 _READ = (*_RAW, SENDER, STREAM, KIND)
@@ -53,12 +53,12 @@ def in_topics(run: IngestRun) -> list[str]:
 
 
 def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
-    """Records for Kafka's sink from those of its source.
+    """Make records for Kafka's sink from records of its source.
 
     The result has `topic`, `key`, `value`, `headers` and `partition`.
 
-    `newest` is what lab topics hold already: it is left out, so that a crash puts no tuple into lab
-    twice (quarantine may hold a record again).
+    `newest` are the newest origins in lab topics. Records up to them are left out, so that a crash
+    puts no tuple into lab twice. (The quarantine may get a record twice.)
     """
     envelope, group = Envelope(), StreamGroup.of(run.streams)
     parsed = _parsed(records, group, envelope)
@@ -77,7 +77,7 @@ def _parsed(records: DataFrame, group: StreamGroup, envelope: Envelope) -> DataF
     sent = records.select(*_RAW, group.sender(fn.col("topic")).alias(SENDER))
     numbered = sent.select("*", group.stream().alias(STREAM))
     known = numbered.select("*", group.kind().alias(KIND))
-    # What is too large is not even looked at.
+    # A record that is too large is not read at all.
     text = fn.when(
         fn.octet_length("value") <= group.each(lambda s: s.max_bytes),
         fn.col("value").cast("string"),
@@ -88,7 +88,7 @@ def _parsed(records: DataFrame, group: StreamGroup, envelope: Envelope) -> DataF
     tried = dense.select("*", apart.otherwise(_apart(group, blanks=True)).alias(_APART))
     usual = quick_json.is_usual(fn.col(TEXT), fn.col(_APART))
     sorted_out = tried.select("*", usual.alias(QUICK))
-    # Most records need no more than that; the others are parsed, where they are UTF-8.
+    # This is enough for most records. The others are parsed, if they are UTF-8.
     parsable = ~fn.col(QUICK) & fn.is_valid_utf8(fn.col(TEXT))
     json = fn.when(parsable, envelope.parse(fn.col(TEXT)))
     parsed = sorted_out.select("*", json.alias(_JSON))
@@ -129,7 +129,7 @@ def _timed(kind: Kind) -> list[Column]:
 
 
 def _faulty_time(kind: Kind) -> Column:
-    """The place of the first time that is none, NULL where there is none."""
+    """The place of the first invalid time, or NULL if all times are valid."""
     return texts.first_place(
         {
             place: times.is_faulty(text_at(place), fn.col(name))
@@ -154,7 +154,8 @@ def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
     size = fn.coalesce(fn.octet_length("key"), fn.lit(0)) + fn.coalesce(
         fn.octet_length("value"), fn.lit(0)
     )
-    # A sender's compressed record may be larger than any topic takes: one would stop the group.
+    # A compressed record may be too large for any topic when it is unpacked. It would stop the
+    # group.
     kept = size <= fn.lit(DEFAULT_MAX_BYTES)
     why = (
         (REASON_HEADER, fn.col(_REASON)),
@@ -173,7 +174,7 @@ def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
         .otherwise(fn.when(kept, fn.col("value")))
         .alias("value"),
         fn.when(valid, accepted).otherwise(refused).alias("headers"),
-        # A lab partition is the in partition, so that its newest origin says what it holds.
+        # Lab and in partition are equal, so the newest origin in it says what it holds.
         fn.when(valid, fn.col("partition")).alias("partition"),
     )
 

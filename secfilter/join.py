@@ -32,7 +32,7 @@ class Side:
 def compile_join(node: Join, left: Side, right: Side, words: tuple[int, ...]) -> DataFrame:
     """Pairs with equal attributes and near event times, as a stream-stream inner join.
 
-    The range on event time, with both sides' watermarks, bounds the state that Spark keeps.
+    The range of event time and the watermarks of both sides limit the state that Spark keeps.
     """
     renamed = _present(right.frame, [pair[1] for pair in node.equal]).select(
         *(attribute(name) for name in right.schema.names),
@@ -52,10 +52,10 @@ def compile_join(node: Join, left: Side, right: Side, words: tuple[int, ...]) ->
 
 
 def _present(frame: DataFrame, equal: Sequence[AttributeRef]) -> DataFrame:
-    """The tuples that can match at all: NULL equals nothing.
+    """The tuples that can have a partner. A tuple with NULL in `equal` has none.
 
-    Spark's join of streams would take two NULL for equal; it leaves it to the optimizer, which is
-    not asked here, to keep them away.
+    Spark's join of streams would treat two NULL as equal. Normally Spark's optimizer removes such
+    tuples, but it does not do so here.
     """
     compared = (fn.col(CLOCK), *(attribute(ref.name) for ref in equal))
     return frame.where(reduce(and_, (column.isNotNull() for column in compared)))

@@ -26,20 +26,20 @@ def written(offsets: Mapping[int, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
-    """Connection options; none of them holds the password, only the place where it stands."""
+    """Connection options. None of them holds the password, but one names the file with it."""
 
     connection: Mapping[str, str]
 
     def source(
         self, topics: Sequence[str], starting: Offsets | None = None, *, sent: bool = False
     ) -> dict[str, str]:
-        """Options of a streaming source over `topics`: labelled ones, or those that are `sent` to.
+        """Options of a streaming source over `topics`: lab topics, or in topics if `sent`.
 
-        A sender's headers say nothing, and reading them takes time. Of what it wrote in
-        transactions, what is committed is read.
+        The headers of a sender's record have no meaning, so they are not read, which saves time.
+        Only committed transactions are read.
 
-        `starting` is {topic: {partition: offset}} for all partitions, used when there is no
-        checkpoint yet; without it the topics are read from their beginning.
+        `starting` is {topic: {partition: offset}} for all partitions. It is used if there is no
+        checkpoint yet. Without it, the topics are read from their beginning.
         """
         start = json.dumps(starting, sort_keys=True) if starting else "earliest"
         return {
@@ -49,31 +49,32 @@ class KafkaOptions:
             "includeHeaders": str(not sent).lower(),
             **({"kafka.isolation.level": "read_committed"} if sent else {}),
             "groupIdPrefix": GROUP_PREFIX,
-            # A gap in a labelled topic is told (the query fails), never skipped.
+            # A gap in a lab topic is never skipped silently: the query fails.
             "failOnDataLoss": "true",
         }
 
     def sink(self, client: str) -> dict[str, str]:
-        """Options of a sink; the rows name their topics.
+        """Options of a sink. Each row names its topic.
 
-        Sinks of the same `client` share a producer, and what holds up one holds up the others.
+        Sinks of the same `client` share a producer. If one must wait, the others wait too.
         """
         return {
             **self.connection,
             "kafka.client.id": client,
-            # A topic that is missing or forbidden fails the query now, not after a minute.
+            # A missing or forbidden topic fails the query now, not after a minute.
             "kafka.max.block.ms": "5000",
             "kafka.linger.ms": "0",
-            # The topics' own limits decide, of 4 MiB at most; a limit of 1 MB would stop the query.
-            # Longer requests the embedded broker does not take (`deploy.broker_memory`).
+            # The topics have their own limits, of 4 MiB at most. A limit of 1 MB would stop the
+            # query.
+            # The embedded broker does not accept longer requests (`deploy.broker_memory`).
             "kafka.max.request.size": str(4 * 1024 * 1024 + 512 * 1024),
             "kafka.compression.type": "none",
-            # A broker takes one request of a connection at a time. So what comes meanwhile is
-            # gathered for the next one: a record alone goes at once, many go together.
+            # A broker handles one request of a connection at a time. Meanwhile new records are
+            # collected for the next request: a single record is sent at once, many together.
             "kafka.max.in.flight.requests.per.connection": "1",
             "kafka.batch.size": str(64 * 1024),
-            # A batch that was given up would be overtaken by those behind it, and ingest, which
-            # goes by the newest record, would never send it again. So it is sent until it is there.
+            # If a batch were given up, later batches would overtake it. Ingest looks only at the
+            # newest record, so it would never send that batch again. So retry until it is written.
             "kafka.enable.idempotence": "true",
             "kafka.delivery.timeout.ms": str(2**31 - 1),
         }
@@ -82,8 +83,8 @@ class KafkaOptions:
 def kafka_options(settings: KafkaSettings, account: KafkaAccount, secrets: Path) -> KafkaOptions:
     """The options for that account of the cluster.
 
-    The log-in is written to a private file in the folder `secrets` (0700), which Kafka's client
-    reads itself: it appears in no process argument, plan, checkpoint or log.
+    The log-in is written to a private file in the folder `secrets` (mode 0700). Kafka's client
+    reads that file itself, so the log-in is in no process argument, plan, checkpoint or log.
     """
     secrets.mkdir(parents=True, exist_ok=True, mode=0o700)
     secrets.chmod(0o700)
@@ -110,7 +111,7 @@ def _quoted(value: str) -> str:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Replace the file at once: a client may be reading it."""
+    """Replace the file in one step, because a client may be reading it."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

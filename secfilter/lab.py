@@ -1,9 +1,9 @@
-"""Labelled topics (lab.*): what stands in their records, read and written as columns.
+"""Lab topics (lab.*): reads and writes their records as columns.
 
-The value is the attributes in schema order, separated by U+001F; NULL is U+001E alone. Ingest and
-expressions keep both characters out of every string. The first header is the version of this form,
-the second one the label; a stream's tuple has its sender behind them. The key is the origin: what
-the tuple was made of.
+The value is the attributes in schema order, separated by U+001F. NULL is a single U+001E. Ingest
+and expressions keep both characters out of all strings. The first header is the version of this
+form, and the second is the label. A tuple of a stream also has its sender as a third header. The
+key is the origin of the tuple.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _decode_attribute(text: Column, target: Attribute) -> Column:
 
 
 def label_text(headers: Column) -> Column:
-    """The text of the label, NULL where there is none or the record is of another version."""
+    """The text of the label, or NULL if there is none or the record has another version."""
     version, label = fn.get(headers, fn.lit(0)), fn.get(headers, fn.lit(1))
     known = (version["key"] == fn.lit(VERSION_HEADER)) & (
         version["value"] == fn.lit(_VERSION).cast("binary")
@@ -73,7 +73,7 @@ def label_text(headers: Column) -> Column:
 
 
 def lab_headers(label: Column, *more: tuple[str, Column]) -> Column:
-    """The headers of a record of a labelled topic, with its label's text."""
+    """The headers of a record of a lab topic. `label` is the text of its label."""
     return headers((VERSION_HEADER, fn.lit(_VERSION)), (LABEL_HEADER, label), *more)
 
 
@@ -101,9 +101,9 @@ def label_word(index: int) -> Column:
 
 
 def decode_label(text: Column, reach: Label) -> dict[int, Column]:
-    """Every word up to the highest of the reach, NULL where it is not exactly a number.
+    """All words up to the highest one of the reach. A word that is not exactly a number is NULL.
 
-    Words that the text does not have are 0. More words than these make the first one NULL.
+    Words that the text does not have are 0. If the text has more words, the first one is NULL.
     """
     count = max(words_of(reach)) + 1
     if count == 1:
@@ -116,15 +116,15 @@ def decode_label(text: Column, reach: Label) -> dict[int, Column]:
 
 def _word(text: Column) -> Column:
     word = text.try_cast("bigint")
-    # The cast forgives spaces and a plus sign; a label is read exactly or not at all.
+    # The cast accepts spaces and a plus sign, but a label must be exact.
     return fn.when(word.cast("string") == text, word)
 
 
 def is_valid(words: dict[int, Column], relation: Relation, reach: Label) -> Column:
     """Whether the words are a label that a tuple of the relation can carry (never NULL).
 
-    `reach` holds all categories that there can be. Fails closed: an unknown bit is invalid, and so
-    is the empty label where nothing is public.
+    `reach` has all categories that a tuple can carry. Everything else is invalid: an unknown bit,
+    and the empty label if the relation is not public.
     """
     plain_public = relation.public and relation.kind is RelationKind.STREAM
     allowed = Label(0) if plain_public else reach
@@ -153,11 +153,11 @@ def _all_of(conditions: Sequence[Column]) -> Column:
 def read_lab(
     records: DataFrame, relation: Relation, reach: Label, metric: str | None = None
 ) -> DataFrame:
-    """Tuples of a relation from the records of its labelled topic (004 §3.2).
+    """Read the tuples of a relation from the records of its lab topic (004 §3.2).
 
     The result has the relation's attributes, a column for each label word of `reach` (all
-    categories that its tuples can carry), and the lineage `__id`. Records without a valid label
-    stop here; with `metric` the column `withheld` of the observation of that name counts them.
+    categories that its tuples can carry), and the lineage `__id`. Records without a valid label are
+    left out. With `metric`, the column `withheld` of the observation of that name counts them.
     """
     words = decode_label(label_text(fn.col("headers")), reach)
     read = records.select(
@@ -178,6 +178,6 @@ def read_lab(
 
 def _lineage(relation: Relation) -> Column:
     place = fn.concat_ws(":", fn.col("partition").cast("string"), fn.col("offset").cast("string"))
-    # Should a record stand there again after a crash, it has the lineage that it had before.
+    # If a record is repeated after a crash, it has the same lineage as before.
     origin = fn.coalesce(fn.col("key").cast("string"), place)
     return fn.concat(fn.lit(f"{relation.object_id}:"), origin)

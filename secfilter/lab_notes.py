@@ -1,4 +1,4 @@
-"""Notes beside an ingest run's checkpoint: from where lab topics are read after a crash.
+"""Notes beside an ingest run's checkpoint. They say from where to read lab topics after a crash.
 
 After a crash ingest reads again what came behind its last commit, and must know what of it stands
 in lab already. A sender that has been quiet for long may have its newest tuple anywhere in a lab
@@ -86,7 +86,7 @@ class Notes:
 
 
 def notes_of(checkpoint: Checkpoint) -> Notes:
-    """The notes of a generation; without any, or of another version, lab is read as a whole."""
+    """The notes of a generation. They are empty if there are none or they have another version."""
     file = _file(checkpoint)
     if not file.exists():
         return Notes()

@@ -1,4 +1,4 @@
-"""What a query that is through leaves behind in the engine, and how that is ended."""
+"""Cleans up what an ended query leaves behind in the engine."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from secfilter.background import Task, in_thread
 
 _POLL_S = 0.02
 _AGAIN_S = 1.0
-# So many looks in a row must find that nothing but what waits for a missing topic is left.
+# This many looks in a row must find only records that wait for a missing topic.
 _LOOKS = 3
 _CONNECTOR = "org.apache.spark.sql.kafka010"
 _log = logging.getLogger(__name__)
 
 
 class Leftovers:
-    """The tasks and the unsent records of one query whose thread is through.
+    """The tasks and the unsent records of one query whose thread has ended.
 
-    A thread that is interrupted leaves the job of its batch running, and a task that is killed
-    leaves in the query's producer what was not sent yet. A successor that began before that is over
-    would write the same once more, and ingest would not know what labelled topics hold.
+    If the thread is interrupted, the job of its batch keeps running. If a task is killed, records
+    that were not sent yet stay in the query's producer. The next query must not start before both
+    are over. Otherwise it would write the same again, and ingest would not know what lab topics
+    hold.
 
-    What waits for a topic that is not there is given up at last, once all else is written: nothing
-    comes behind it in that producer, which is closed.
+    Records for a missing topic are given up last, after all others are written. Nothing follows
+    them, because the producer is closed.
     """
 
     def __init__(
@@ -38,9 +39,9 @@ class Leftovers:
         sink: Mapping[str, str],
         misses_topic: Callable[[], bool],
     ) -> None:
-        """`group` is the query's job group, `sink` are the options of its Kafka sink.
+        """`group` is the query's job group, and `sink` has the options of its Kafka sink.
 
-        `misses_topic` asks Kafka whether one of the topics that it writes is not there.
+        `misses_topic` asks Kafka whether one of the topics that the query writes is missing.
         """
         self._spark = spark
         self._group = group
@@ -49,7 +50,7 @@ class Leftovers:
         self._clearing: Thread | None = None
 
     def are_gone(self) -> bool:
-        """Whether nothing is left. The first call begins to end it; none waits."""
+        """Whether nothing is left. The first call starts the work. No call waits."""
         if self._clearing is None:
             self._clearing = Thread(target=self._clear, name="leftovers", daemon=True)
             self._clearing.start()
@@ -60,8 +61,10 @@ class Leftovers:
             try:
                 self._end_tasks()
                 self._flush()
-            except Exception as error:  # whatever it was, it is not known that nothing is left
-                _log.warning("what a query left behind is not over yet: %s", type(error).__name__)
+            except Exception as error:  # after any error, something may still be left
+                _log.warning(
+                    "tasks or records of an ended query are still left: %s", type(error).__name__
+                )
                 time.sleep(_AGAIN_S)
             else:
                 return
@@ -69,9 +72,9 @@ class Leftovers:
     def _end_tasks(self) -> None:
         context: Any = self._spark.sparkContext._jsc.sc()
         context.cancelJobGroup(self._group)
-        # The scheduler takes requests in order: behind this job the cancellation is done.
+        # The scheduler handles requests in order, so after this job the cancellation is done.
         self._spark.range(1).count()
-        # And what it did is told behind all that it had told before.
+        # Its events also come after all earlier events.
         context.listenerBus().waitUntilEmpty()
         while self._has_tasks():
             time.sleep(_POLL_S)
@@ -90,7 +93,7 @@ class Leftovers:
         )
         provider = _singleton(jvm, f"{_CONNECTOR}.KafkaSourceProvider")
         pool = _singleton(jvm, f"{_CONNECTOR}.producer.InternalKafkaProducerPool")
-        # The pool gives all tasks with the same settings the same producer.
+        # The pool gives the same producer to all tasks with the same settings.
         shared = pool.acquire(provider.kafkaParamsForProducer(known))
         try:
             self._write_out(shared.producer())
@@ -107,17 +110,17 @@ class Leftovers:
             time.sleep(_POLL_S)
             if time.monotonic() >= deadline:
                 deadline = time.monotonic() + _AGAIN_S
-                # What Kafka may still be writing is waited for, however long it takes.
+                # Kafka may still be writing, so wait for it, however long it takes.
                 stuck = self._misses_topic() and not _is_sending(producer)
                 looks = looks + 1 if stuck else 0
         if flushing.done:
             flushing.result()
         else:
-            _log.warning("a topic is not there: what was to be written to it is given up")
+            _log.warning("a topic is missing, so the records for it are given up")
 
 
 def _is_sending(producer: Any) -> bool:
-    """Whether a request is on its way to Kafka whose answer has not come."""
+    """Whether the producer has sent a request to Kafka and has no answer yet."""
     metrics = producer.metrics()
     sending = [metrics[name] for name in metrics if name.name() == "requests-in-flight"]
     return any(metric.metricValue() > 0 for metric in sending)

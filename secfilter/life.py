@@ -1,4 +1,4 @@
-"""How an engine's process lived and ended, in files that outlive it."""
+"""Files that say whether an engine's process is alive and how it ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BEGUN = "begun"
 
 
 class Life:
-    """The engine's mark in its folder: it is there from the beginning until an end in order."""
+    """A mark in the engine's folder. It exists from the start until a normal end."""
 
     def __init__(self, folder: Path) -> None:
         self._begun = folder / _BEGUN
@@ -24,18 +24,18 @@ class Life:
         self._begun.touch(mode=0o600)
 
     def end(self) -> None:
-        """Take the mark away: the process ends as it should."""
+        """Delete the mark, because the process ends normally."""
         self._begun.unlink(missing_ok=True)
 
 
 def tell_starting() -> None:
-    """Tell whoever started the process that it is not ready: nothing changes for a while."""
+    """Tell the parent process that this one is not ready. The file then does not change."""
     if name := os.environ.get(READY_FILE):
         Path(name).unlink(missing_ok=True)
 
 
 def tell_alive(beats: int) -> None:
-    """Tell whoever started the process that it is ready, and goes on: the file changes."""
+    """Tell the parent process that this one is ready and alive, by changing the file."""
     if name := os.environ.get(READY_FILE):
         file = Path(name)
         fresh = file.with_name(file.name + ".new")

@@ -1,8 +1,8 @@
-"""LIKE in the engine: time goes by the text's length times the pattern's, whatever stands in them.
+"""LIKE in the engine. Its time is at most the text's length times the pattern's length.
 
-A regular expression with a `.*` for each % would try all ways to share a text among them. Each part
-between two % is instead taken where it stands first, and never again elsewhere (an atomic group):
-what comes behind it has the most room then. The last part has one place, the end.
+A regular expression with a `.*` for each % would try all ways to divide a text among them. Instead,
+each part between two % matches at its first place only (an atomic group), because this leaves the
+most room for the next parts. The last part must match at the end of the text.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from pyspark.sql import Column
 
 
 def like(text: Column, pattern: str) -> Column:
-    """Whether all of the text fits: % stands for any characters, _ for one (a code point).
+    """Whether the whole text matches: % matches any characters, and _ matches one code point.
 
-    There are no escapes. NULL where the text is.
+    There are no escapes. The result is NULL if the text is NULL.
     """
     return text.rlike(regular_expression(pattern))
 
 
 def regular_expression(pattern: str) -> str:
-    """The same as a regular expression of Java's."""
+    """The pattern as a regular expression of Java."""
     first, *others = [_part(part) for part in pattern.split("%")]
     if not others:
         return rf"(?s)\A{first}\z"
     *between, last = others
-    # Behind another %, a % finds nothing of its own.
+    # A % after another % changes nothing.
     found = "".join(rf"(?>.*?{part})" for part in between if part)
     return rf"(?s)\A{first}{found}" + (rf".*{last}\z" if last else "")
 

@@ -1,6 +1,6 @@
-"""One process at a time for each engine, and one engine at a time for each run.
+"""Locks: each engine has one process at a time, and each run has one engine at a time.
 
-All engines of a deployment share its checkpoint folder. An engine has a folder of its own in it.
+All engines of a deployment share its checkpoint folder. Each engine has its own folder in it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POLL_S = 0.1
 
 
 def engine_folder(checkpoints: Path, engine: str) -> Path:
-    """The engine's own folder (0700), which is made where it is not there."""
+    """The engine's own folder (mode 0700). It is made if it does not exist."""
     for folder in (checkpoints, checkpoints / ".engines", checkpoints / ".engines" / engine):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.chmod(0o700)
@@ -30,7 +30,7 @@ def engine_folder(checkpoints: Path, engine: str) -> Path:
 
 @contextmanager
 def runner_lock(folder: Path) -> Iterator[None]:
-    """Hold the engine's folder for this process. Raises Conflict where another process does."""
+    """Hold the engine's folder for this process. Raises Conflict if another process holds it."""
     with (folder / "process.lock").open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -40,10 +40,10 @@ def runner_lock(folder: Path) -> Iterator[None]:
 
 
 def lock_engine(spark: SparkSession, folder: Path, timeout_s: float = 30.0) -> object:
-    """Hold the engine's folder for Spark's own process, for as long as that lives; keep the result.
+    """Hold the engine's folder for Spark's process, as long as it lives. Keep the result.
 
-    After kill -9 of an engine its JVM goes on writing for a moment; so the next one waits for it.
-    Raises Conflict where it does not end in time.
+    If an engine is killed, its JVM keeps writing for a moment. So the next engine process waits for
+    it here. Raises Conflict if it does not end in time.
     """
     lock = FileLock(spark, folder / "engine.lock")
     deadline = time.monotonic() + timeout_s
@@ -55,9 +55,9 @@ def lock_engine(spark: SparkSession, folder: Path, timeout_s: float = 30.0) -> o
 
 
 def lock_run(spark: SparkSession, file: Path) -> FileLock:
-    """Hold a run for Spark's process until it is given back, or the process ends.
+    """Lock a run for Spark's process, until the lock is given back or the process ends.
 
-    Raises Unavailable where another engine's process still runs it.
+    Raises Unavailable if another engine still runs it.
     """
     lock = FileLock(spark, file)
     if not lock.take():
@@ -73,9 +73,9 @@ class FileLock:
         self._file = jvm.java.io.RandomAccessFile(str(file), "rw")
 
     def take(self) -> bool:
-        """Take it; whether no other process holds it."""
+        """Take the lock. Returns False if another process holds it."""
         return self._file.getChannel().tryLock() is not None
 
     def give_back(self) -> None:
-        """Give it back."""
+        """Give the lock back."""
         self._file.close()

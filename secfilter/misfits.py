@@ -1,6 +1,6 @@
-"""Why a record that is one JSON object is no tuple of its stream: the field, and what is wrong.
+"""Finds out why a JSON object is no tuple of its stream: which field is wrong, and why.
 
-The words are made of the shape of the record (`strict_json.Envelope`), for refused records only.
+It uses the shape of the record (`strict_json.Envelope`), and runs only for refused records.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from secfilter.stream_group import Kind, StreamGroup
 from secfilter.strict_json import Envelope
 
 _MARK = "\x1f"
-# The name (quoted where it is no identifier), the type, and a decimal's digits and fraction.
+# The name (quoted if it is no identifier), the type, and a decimal's digits and fraction.
 _NEXT = (
     rf"(?s)\A(`(?:[^`{_MARK}]|``)*+`|\w++): ([A-Z]++)(?:\((\d++),(\d++)\))?+"
     r"(?:, |>|<).*+"
@@ -33,9 +33,9 @@ _BIGINT = str(Type.BIGINT)
 
 
 def taken_apart(shape: Column, envelope: Envelope, group: StreamGroup) -> Column:
-    """What of the shape is wrong first: name, type, and a decimal's digits; keep it in a column.
+    """The first wrong field of the shape: name, type, and a decimal's digits.
 
-    One text alone where no field is wrong.
+    Keep the result in a column. It has only one text if no field is wrong.
     """
     right = group.of_kind(lambda kind: envelope.right(kind.schema, kind.written))
     rest = fn.regexp_replace(shape, right, fn.lit(""))
@@ -44,7 +44,7 @@ def taken_apart(shape: Column, envelope: Envelope, group: StreamGroup) -> Column
 
 
 def reason(text: Column, apart: Column, envelope: Envelope, group: StreamGroup) -> Column:
-    """Why the record, which is `text`, is refused; `apart` is `taken_apart` of its shape."""
+    """Why the record `text` is refused. `apart` is `taken_apart` of its shape."""
     quoted, kind_of, digits, scale = (fn.get(apart, fn.lit(n)) for n in range(4))
     name = fn.regexp_replace(fn.regexp_replace(quoted, r"\A`|`\z", ""), "``", "`")
     expected = fn.try_element_at(group.of_kind(_types), name)
@@ -62,13 +62,13 @@ def reason(text: Column, apart: Column, envelope: Envelope, group: StreamGroup) 
     return (
         fn.when(kind_of.isNotNull(), fn.concat(fn.substring(name, 1, _CUT), fn.lit(": "), wrong))
         .when(quoted == fn.lit(envelope.end), fn.concat(missing, fn.lit(": required, and absent")))
-        # What was around the record was closed early and opened again; or a name holds the mark.
+        # The record closed the envelope early and opened it again, or a name contains the mark.
         .otherwise("not one JSON object with the schema's fields")
     )
 
 
 def in_words(kind_of: Column) -> Column:
-    """What a VARIANT's schema calls a value, as people say it."""
+    """The kind of a value in plain words. `kind_of` is its name in a VARIANT's schema."""
     pairs = (fn.lit(text) for pair in _WORDS.items() for text in pair)
     return fn.coalesce(fn.try_element_at(fn.create_map(*pairs), kind_of), fn.lit("number"))
 

@@ -1,11 +1,11 @@
-"""The results of a micro-batch in the order of their time.
+"""Sorts the results of each micro-batch by their event time.
 
-A query over them takes the newest for how far time has come. One that had read a part of them would
-find what is older and comes later too late, so the older ones come first: by how far a result lags
-behind those before it, it lags by its sources' lateness at most (`catalog.output_relation`).
+A query that reads these results uses the newest one to move its time forward. If newer results came
+first, older ones could come too late. So the older ones are written first. Then a result lags
+behind earlier results by at most the lateness of its sources (`catalog.output_relation`).
 
-Spark refuses every sort of a stream, for there is no order of all of it; the order in each batch is
-all that is wanted here. So its check of what streams cannot do is made here, before the sort.
+Spark refuses to sort a stream, because a whole stream has no order. Only the order in each batch is
+needed here. So Spark's check for operations that streams do not support is made before the sort.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from secfilter.columns import attribute
 
-# Spark's own check, which is always made here (`check_supported`).
+# This setting turns off Spark's own check, because it is always made here (`check_supported`).
 UNCHECKED = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
 
 
 def check_supported(results: DataFrame, mode: str) -> None:
-    """Raises Spark's AnalysisException for what streams cannot do; `mode` is the output mode."""
+    """Raise Spark's AnalysisException if a stream cannot do this. `mode` is the output mode."""
     package: Any = SparkSession.active()._jvm
     sql: Any = package.org.apache.spark.sql
     modes = sql.streaming.OutputMode
@@ -31,8 +31,8 @@ def check_supported(results: DataFrame, mode: str) -> None:
 
 
 def in_order(results: DataFrame, event_time: str | None) -> DataFrame:
-    """Each batch's results in the order of their time, if they have one."""
+    """Sort the results of each batch by their event time, if they have one."""
     if event_time is None:
         return results
-    # One task writes them: those of two would overtake each other.
+    # One task writes all of them. The results of two tasks would overtake each other.
     return results.coalesce(1).sortWithinPartitions(attribute(event_time))

@@ -1,4 +1,4 @@
-"""How long the batches of the data plane last."""
+"""The length of the batches of runs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass, fields
 from catalog.errors import InvalidInput
 from catalog.runs import IngestRun, Run
 
-# Settings of ours among the options; all others are Spark's.
+# Options with this prefix are SecFilter's own. All others are Spark's.
 OWN = "secfilter."
-# By how much of their length batches differ at most; the times to settle differ likewise.
+# Batches differ by at most this part of their length. The times until a run is steady do too.
 SPREAD = 0.25
-# How much later than it should a batch may end on a busy machine.
+# A batch may end this much later than planned on a busy machine.
 _LATE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long batches last at least, in milliseconds.
+    """The shortest lengths of batches, in milliseconds.
 
     The end of a real-time batch is where a query can be restarted without loss or repetition, and
     what costs latency: everything of the query stands still while the next batch is planned. What
@@ -38,12 +38,12 @@ class Pace:
     def real_time_ms(self, run: Run, *, settled: bool) -> int:
         """The batch length of a run under the real-time trigger.
 
-        No two runs have quite the same: boundaries that meet stop everything at once.
+        The lengths of runs differ a little. Otherwise all runs could stop at the same moment.
         """
         return _spread(self._shortest_ms(run, settled=settled), run.name)
 
     def lengthens(self, run: Run) -> bool:
-        """Whether the batches of a run under the real-time trigger are longer once it settled."""
+        """Whether a run under the real-time trigger gets longer batches after it has settled."""
         return self._shortest_ms(run, settled=True) > self._shortest_ms(run, settled=False)
 
     def _shortest_ms(self, run: Run, *, settled: bool) -> int:
@@ -51,12 +51,12 @@ class Pace:
         return longest if settled else min(self.new_ms, longest)
 
     def settle_s(self, name: str) -> float:
-        """After how many seconds without a change the run of that name counts as settled."""
+        """The seconds without a change after which the run of that name counts as settled."""
         return _spread(self.settle_ms, name) / 1000
 
     @property
     def patience_s(self) -> float:
-        """How long, in seconds, to wait for the end of a batch, whichever it is."""
+        """How long to wait for the end of any batch, in seconds."""
         return max(self.query_ms, self.ingest_ms) / 1000 * (1 + SPREAD) + _LATE_S
 
 

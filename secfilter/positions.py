@@ -1,4 +1,4 @@
-"""Where topics begin, and what the newest records of lab topics came from."""
+"""Reads offsets of topics, and the origins of the newest records of lab topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from secfilter.kafka_options import EARLIEST, GROUP_PREFIX, Offsets
 
 _TIMEOUT_S = 10.0
 _AT_ONCE = 1_000
-# No group is used, and the account needs no right to one; the client asks for it all the same.
+# The client needs the name of a group, but no group is used and no permission is needed.
 _NO_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
 _UNCOMMITTED = {"isolation.level": "read_uncommitted"}
 _NO_TOPIC = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
@@ -35,10 +35,10 @@ class Positions:
         }
 
     def starting(self, topics: Sequence[str], known: Offsets) -> Offsets:
-        """For every partition of `topics` the offset in `known`, or else the earliest.
+        """For each partition of `topics`, the offset in `known`, or else the earliest one.
 
-        An offset that retention has passed becomes the earliest too. Raises Unavailable where Kafka
-        cannot be asked, or a topic is not there (yet).
+        If retention has deleted the record at an offset, the earliest one is used too. Raises
+        Unavailable if Kafka cannot be reached, or a topic does not exist (yet).
         """
         with self._consumer() as consumer:
             return {
@@ -50,9 +50,9 @@ class Positions:
             }
 
     def lost(self, known: Offsets) -> int:
-        """How many records from the offsets in `known` on are no longer there to be read.
+        """The number of records after the offsets in `known` that are already deleted.
 
-        Raises Unavailable where Kafka cannot be asked, or a topic is not there.
+        Raises Unavailable if Kafka cannot be reached, or a topic does not exist.
         """
         with self._consumer() as consumer:
             return sum(
@@ -63,7 +63,7 @@ class Positions:
             )
 
     def partitions(self) -> dict[str, int]:
-        """The number of partitions of each topic that there is. Raises Unavailable."""
+        """The number of partitions of each existing topic. Raises Unavailable."""
         with self._consumer() as consumer:
             found = consumer.list_topics(timeout=_TIMEOUT_S).topics
         if any(topic.error not in {None, _NO_TOPIC} for topic in found.values()):
@@ -73,20 +73,20 @@ class Positions:
     def ends(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
         """The offset that the next record of each partition will get, by topic.
 
-        In a topic with an open transaction it is the offset of that. Raises Unavailable.
+        If a transaction is open, it is the offset of the transaction. Raises Unavailable.
         """
         with self._consumer() as consumer:
             return {topic: _ends(consumer, topic) for topic in topics}
 
     def raw_ends(self, topic: str) -> dict[int, int]:
-        """As `ends` of the topic, behind all open transactions. Raises Unavailable."""
+        """As `ends` of the topic, but after all open transactions. Raises Unavailable."""
         with self._consumer(**_UNCOMMITTED) as consumer:
             return _ends(consumer, topic)
 
     def next_tuples(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
-        """partition -> where behind its offset the next committed record stands.
+        """partition -> the offset of the next committed record at or after the offset in `offsets`.
 
-        Where there is none, it is the end, or the first record of an open transaction. Raises
+        If there is none, it is the end, or the first record of an open transaction. Raises
         Unavailable.
         """
         with self._consumer(**{"enable.partition.eof": True}) as consumer:
@@ -98,10 +98,10 @@ class Positions:
     def newest_origins(
         self, streams: Iterable[str], since: Offsets | None = None
     ) -> dict[int, dict[int, int]]:
-        """Id of a sender -> partition -> the newest offset that lab.<stream> holds of it.
+        """Id of a sender -> partition -> the newest offset of its records in lab.<stream>.
 
-        Lab topics are read from the offsets in `since` on, others from their beginnings. Raises
-        Unavailable where it cannot be said: to write without knowing could repeat tuples.
+        Lab topics are read from the offsets in `since`, or else from their beginnings. Raises
+        Unavailable if the answer is unknown, because ingest could then repeat tuples.
         """
         found: dict[int, dict[int, int]] = {}
         with self._consumer() as consumer:
@@ -178,17 +178,17 @@ def _origins(consumer: Consumer, topic: str, since: Mapping[str, int]) -> Iterat
         place = TopicPartition(topic, partition)
         low, high = consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
         noted = since.get(str(partition), low)
-        # A topic that ends before what was noted was made anew.
+        # If a topic ends before the noted offset, it was deleted and made again.
         begin = max(low, noted) if noted <= high else low
         for message in _records(consumer, place, begin, high):
             origin = origin_of(message.key())
-            # A lab partition holds what came in the partition of the same number.
+            # Records of an in partition go to the lab partition with the same number.
             if origin is not None and origin.partition == partition:
                 yield origin
 
 
 def _records(consumer: Consumer, place: TopicPartition, begin: int, end: int) -> Iterator[Message]:
-    """The records from `begin` up to `end`, or as many as are still there."""
+    """The records from `begin` up to `end`, as far as they still exist."""
     if begin >= end:
         return
     consumer.assign([TopicPartition(place.topic, place.partition, begin)])

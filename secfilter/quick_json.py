@@ -1,10 +1,10 @@
-"""A quick reading of JSON records of the usual form, at a fraction of what the strict one costs.
+"""The quick reading of JSON records in the usual form. It is much faster than the strict reading.
 
-A regular expression says whether a record is exactly one object with the schema's fields, in the
-schema's order, and nothing in it that needs interpreting: no escapes, no exponents, no number that
-could be out of range, no byte that is not UTF-8. What it matches it takes apart, into texts
-(`secfilter.texts`). All else is left to the strict reading (`secfilter.strict_json`), which says
-the same of every record that is read here.
+A regular expression matches a record that is exactly one object with the schema's fields in the
+schema's order. Nothing in it may need interpretation: no escapes, no exponents, no number that
+could be out of range, no byte that is not UTF-8. A record that matches is split into texts
+(`secfilter.texts`). All other records go to the strict reading (`secfilter.strict_json`). The
+strict reading would give the same result for each record that is read here.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from catalog.schema import Attribute, Schema, Type
 from secfilter.lab import SEPARATOR
 
 _BLANKS = r"[ \t\n\r]*"
-# One by one: as a range they would take half as long again.
+# List the characters one by one, because a range would take half as long again.
 _CONTROLS = "".join(rf"\x{code:02x}" for code in range(0x20))
-# Each with one group, which is never empty. A negative zero is not among them: read as a decimal
-# it has no sign.
+# Each pattern has one group, which is never empty. They do not match a negative zero, because it
+# would lose its sign when it is read as a decimal.
 _VALUES: dict[Type, str] = {
     Type.BOOLEAN: "(true|false)",
     Type.BIGINT: "(0|-?[1-9][0-9]{0,17})",
     Type.DOUBLE: r"((?:0|-?[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?+)",
-    # With the opening quotation mark (`secfilter.texts`). Java reads U+FFFD, which may as well be
-    # in the record itself, where bytes are not UTF-8.
+    # A string has its opening quotation mark (`secfilter.texts`). U+FFFD is excluded: Java uses it
+    # for bytes that are not UTF-8, but a record may also contain it.
     Type.STRING: rf'("[^"\\{_CONTROLS}\uFFFD]*)"',
 }
 _NUMBER_OF_TIME = r"(-?[1-9][0-9]{0,17}(?:\.[0-9]{1,9})?+)"
 _TIMES: dict[TimeFormat, str] = dict.fromkeys(TimeFormat, _NUMBER_OF_TIME) | {
-    # Without the Z: making a zone of it would take longer than reading the time.
+    # Leave out the Z, because converting it to a zone would take longer than reading the time.
     TimeFormat.ISO: (
         r'"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?+'
         r'(?:(?=Z")|[+-][0-9]{2}:[0-9]{2}(?=")))Z?+"'
@@ -42,10 +42,10 @@ _TIMES: dict[TimeFormat, str] = dict.fromkeys(TimeFormat, _NUMBER_OF_TIME) | {
 
 
 def taken_apart(text: Column, schema: Schema, written: TimeFormat, *, blanks: bool) -> Column:
-    """The values of a record of the usual form, each behind U+001F; or the text unchanged.
+    """The values of a record in the usual form, each after a U+001F, or the text unchanged.
 
-    To look for blanks between the record's parts takes a third of the time, and most often there
-    are none: try without `blanks` first.
+    The search for blanks between the parts takes a third of the time, and most records have none.
+    So try without `blanks` first.
     """
     values = "".join(f"{SEPARATOR}${n}" for n in range(1, len(schema.attributes) + 1))
     pattern = _pattern(schema, written, _BLANKS if blanks else "")
@@ -53,27 +53,27 @@ def taken_apart(text: Column, schema: Schema, written: TimeFormat, *, blanks: bo
 
 
 def is_apart(apart: Column) -> Column:
-    """Whether `apart` (`taken_apart`) of a text that is an object has its values."""
+    """Whether `apart` (`taken_apart` of a text that is an object) has the values."""
     return apart.startswith(SEPARATOR)
 
 
 def is_usual(text: Column, apart: Column) -> Column:
-    """Whether `apart` (`taken_apart`) is of a record of the usual form; never NULL."""
-    # A record could begin with the separator itself; it is no object then.
+    """Whether `apart` (`taken_apart` of `text`) is from a record in the usual form. Never NULL."""
+    # A record could begin with the separator itself. Then it is not an object.
     usual = text.startswith("{") & is_apart(apart)
     return fn.coalesce(usual, fn.lit(False))
 
 
 def texts_of(apart: Column) -> Column:
-    """The texts (`secfilter.texts`) of a record of the usual form; keep them in a column."""
+    """The texts (`secfilter.texts`) of a record in the usual form. Keep them in a column."""
     return fn.split(apart, SEPARATOR, -1)
 
 
 def _pattern(schema: Schema, written: TimeFormat, blanks: str) -> str:
-    """The whole object; `blanks` is a pattern for what may stand between its parts.
+    """The pattern of the whole object. `blanks` is the pattern for the space between its parts.
 
-    Matching is linear: no repetition can end but before a character that it does not take, and so
-    a shorter one fails at once; a field that is there cannot be skipped to try again (possessive).
+    Matching is linear. A repetition can only end before a character that it does not accept, so a
+    shorter match fails at once. A field that is present cannot be skipped (possessive).
     """
     fields, follows = "", False
     for place, attribute in enumerate(schema.attributes):
@@ -85,7 +85,7 @@ def _pattern(schema: Schema, written: TimeFormat, blanks: str) -> str:
 
 
 def _comma_if_any(blanks: str) -> str:
-    """What stands before a field that may be the first one."""
+    """The pattern before a field that may be the first one."""
     return rf"(?:(?<=\{{)|(?<!\{{){blanks},)"
 
 

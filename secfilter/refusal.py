@@ -1,7 +1,7 @@
-"""Whether ingest refuses a record, and why, in words without the record's values.
+"""Decides whether ingest refuses a record, and says why, without the record's values.
 
-All records go through `is_refused`, which is part of ingest's generated code. `words` is not: it
-reads a refused record once more, so that the usual record pays nothing for it.
+All records go through `is_refused`, which is part of ingest's generated code. `words` is not part
+of it. It reads a refused record again, so that it costs nothing for other records.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from secfilter import broken_json, misfits, texts, times, undecoded
 from secfilter.stream_group import Kind, StreamGroup
 from secfilter.strict_json import Envelope
 
-# What ingest has read: the record as text (NULL where it is too large), the texts of its values,
-# the shape of its JSON, and whether the quick reading could read it.
+# Columns that ingest has read: the record as text (NULL if it is too large), the texts of its
+# values, the shape of its JSON, and whether the quick reading could read it.
 TEXT, TEXTS, SHAPE, QUICK = "__text", "__texts", "__shape", "__quick"
-# The place of the first time that is none; NULL where all are right.
+# The place of the first invalid time, or NULL if all times are valid.
 FAULTY = "__faulty"
 
 
 def times_of(kind: Kind) -> dict[int, str]:
-    """The columns of the times of a tuple of that kind, by their places."""
+    """The columns with the times of a tuple of that kind, by their places."""
     places = texts.places_of(kind.schema, Type.TIMESTAMP)
     return {place: f"__time_{kind.number}_{place}" for place in places}
 
@@ -35,7 +35,7 @@ def text_at(place: int | Column) -> Column:
 
 
 def is_refused(group: StreamGroup, envelope: Envelope) -> Column:
-    """Whether the record is no tuple of its stream. Never NULL: what is undecided is refused."""
+    """Whether the record is no tuple of its stream. Never NULL: an undecided record is refused."""
     strict = ~fn.col(QUICK)
     refused = (
         fn.col("value").isNull()
@@ -51,8 +51,8 @@ def is_refused(group: StreamGroup, envelope: Envelope) -> Column:
 
 
 def words(refused: Column, group: StreamGroup, envelope: Envelope) -> Column:
-    """Why the record is refused; NULL where it is not."""
-    # Spark generates no code for a function on an array: it evaluates it row by row.
+    """Why the record is refused, or NULL if it is not refused."""
+    # Spark generates no code for a function on an array, but evaluates it for each row.
     once = fn.when(refused, fn.array(fn.col("value").cast("string")))
     unknown = fn.lit("no tuple of the stream")
     return fn.get(
@@ -85,7 +85,7 @@ def _words(text: Column, group: StreamGroup, envelope: Envelope) -> Column:
 
 
 def _not_fitting(text: Column, group: StreamGroup, envelope: Envelope) -> Column:
-    """Why a record is no JSON object with the schema's fields; NULL where it is one."""
+    """Why a record is no JSON object with the schema's fields, or NULL if it is one."""
 
     def of_shape(shape: Column) -> Column:
         found = envelope.found(shape)
@@ -116,18 +116,18 @@ def _fits(shape: Column, group: StreamGroup, envelope: Envelope) -> Column:
 
 
 def _let(value: Column, result: Callable[[Column], Column]) -> Column:
-    """`result` of a value that is computed once."""
+    """Apply `result` to a value that is computed only once."""
     return fn.get(fn.transform(fn.array(value), result), 0)
 
 
 def _infinite(group: StreamGroup) -> Column:
-    """The place of the first number that no double can hold; NULL where none is."""
+    """The place of the first number that is too large for a double, or NULL if there is none."""
     return group.by_kind(lambda kind: texts.out_of_range(fn.col(TEXTS), kind.schema))
 
 
 def _separated(group: StreamGroup, text: Column) -> Column:
-    """The place of the first string that holds a character of lab's own; NULL where none does."""
-    # In JSON those characters can only stand escaped.
+    """The place of the first string with a separator of lab topics, or NULL if there is none."""
+    # In JSON those characters must be escaped.
     escaped = fn.contains(text, fn.lit("\\u001"))
     return fn.when(
         escaped, group.by_kind(lambda kind: texts.holds_separator(fn.col(TEXTS), kind.schema))
@@ -148,13 +148,13 @@ def _no_event_time(kind: Kind) -> Column:
 def _latest(group: StreamGroup) -> Column:
     """The newest event time that the record may have, in ms since 1970.
 
-    It goes by when the broker took the record, by its clock: the same however often it is read.
+    It depends on the broker's time for the record, so it is the same each time that it is read.
     """
     return fn.unix_millis("timestamp") + group.each(lambda s: s.max_ahead_ms)
 
 
 def _later_than(kind: Kind, latest: Column) -> Column:
-    """Whether the tuple is from the future: it would close every window."""
+    """Whether the event time is too far in the future. Such a tuple would close all windows."""
     if kind.event_time is None:
         return fn.lit(False)
     return fn.unix_millis(_event_time(kind, kind.event_time)) > latest

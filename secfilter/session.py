@@ -1,4 +1,4 @@
-"""The one Spark session of a data plane."""
+"""The one Spark session of an engine."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _CHECKPOINTS = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "10",
-    # Hadoop sets modes itself, whatever the process says.
+    # Hadoop sets file modes itself and ignores the umask of the process.
     "spark.hadoop.fs.permissions.umask-mode": "077",
 }
 
-# Nothing of Spark's own serves data or plans to anyone.
+# No part of Spark may serve data or plans to anybody.
 _CLOSED = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -36,7 +36,7 @@ _CLOSED = {
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas",
 }
 
-# What a query and a record mean; no setting of a deployment's may change it.
+# These define the meaning of queries and records, so no deployment may change them.
 _MEANING = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -47,43 +47,45 @@ _MEANING = {
 }
 
 _STREAMING = {
-    # Real-time batches below 5 s: a new class is fed, and a restart done, that much sooner.
+    # Allow real-time batches below 5 s, so that new classes and restarts wait less.
     "spark.sql.streaming.realTimeMode.minBatchDuration": "500ms",
     "spark.sql.shuffle.partitions": "1",
-    # Inferring what follows from a plan's filters took a third of planning, and filters no more.
+    # Inferring more filters from those of a plan took a third of planning, and removed nothing.
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
-    # Telling Spark the line of code of each expression takes three calls of four to its process.
+    # Without this, three of four calls to Spark's process send lines of code of expressions.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.streaming.stopTimeout": "30s",
-    # The plans of batches that ended, for a page that nobody can open: a thousand by default. (Jobs
-    # and stages are kept: they tell `secfilter.leftovers` whether the tasks of a job have ended.)
+    # Spark keeps the plans of a thousand ended batches for a page that nobody can open here. (Jobs
+    # and stages are kept, because `secfilter.leftovers` reads from them whether a job's tasks
+    # ended.)
     "spark.sql.ui.retainedExecutions": "10",
 }
 
-# JSON may be nested 1,000 deep, and the engine describes such a value recursively: with the usual
-# 1 MB one record of a sender would end the whole process. And what is generated for the checks of
-# one record may be larger than the 8,000 bytes beyond which Java never compiles a method: ingest of
-# six attributes took four times as long.
+# JSON may be nested 1,000 levels deep, and the engine handles such a value recursively. With the
+# usual stack of 1 MB, one record of a sender would end the whole process. Also, the generated code
+# for the checks of one record may be larger than 8,000 bytes. Java normally never compiles such a
+# method, and ingest of six attributes took four times as long.
 _JAVA = "-Xss16m -XX:-DontCompileHugeMethods"
-# What has run out of memory may stand still for ever; what has ended is started anew.
+# A process without free memory may hang for ever. A process that has ended is started again.
 _END = "-XX:+ExitOnOutOfMemoryError"
 _COLLECTOR = "-XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
-# One process on one machine. What a record needs dies young: the parallel collector stops for some
-# milliseconds to drop it, and takes less of the cores than G1, which works beside the records. Left
-# to itself it makes so little room for what outlives one collection (a batch does) that this goes
-# to the old ones, and all of them are collected every 40 seconds, which stops everything for 0.3.
+# Spark is one process on one machine. The objects for a record live for a short time. The parallel
+# collector removes them in pauses of some milliseconds, and uses less processor time than G1. By
+# default it leaves too little room for objects that survive one collection, such as those of a
+# batch. They would move to the old generation, whose collection stops everything for 0.3 s every 40
+# s.
 _ONE_PROCESS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
 
 _RUNTIME = "org.apache.spark.sql.execution.streaming.runtime"
-# A batch that lasts longer than the next one's start; what plans are too long to show; settings of
-# Kafka's clients that they do not know.
+# Warnings about batches that are longer than their interval, about plans that are too long to show,
+# and about settings that Kafka's clients do not know.
 _NOISE = (
     f"{_RUNTIME}.ProcessingTimeExecutor",
     "org.apache.spark.util.SparkStringUtils",
@@ -92,10 +94,10 @@ _NOISE = (
     "org.apache.kafka.clients.admin.AdminClientConfig",
 )
 
-# Not local[n, m]: there a task that failed is tried again.
+# local[n, m] is not allowed, because it tries a failed task again.
 _LOCAL_MASTER = re.compile(r"local(\[(\d+|\*)\])?")
 
-# Hadoop's own local file system starts a process for each file, to set its mode.
+# Hadoop's own local file system would start a process for each file to set its mode.
 _LOCAL_FILES_JAR = "hadoop-bare-naked-local-fs-*.jar"
 _LOCAL_FILES = {
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.NakedLocalFileSystem"
@@ -105,12 +107,12 @@ _LOCAL_FILES = {
 def session_options(
     master: str, jars: Path | None, options: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """All Spark settings of a session; `options` go over the defaults.
+    """All Spark settings of a session. `options` override the defaults.
 
-    The driver is bound to loopback. A secret must not be among `options`: they become arguments of
-    a process. Raises InvalidInput for an option that would change what a query means, and for a
-    cluster: a task that is tried again elsewhere would not know what ingest has written since, and
-    nothing encrypts what its machines tell each other.
+    The driver is bound to loopback. `options` must not contain a secret, because they become
+    arguments of a process. Raises InvalidInput for an option that would change the meaning of a
+    query. Also raises it for a cluster: a task that is tried again would not know what ingest has
+    written since, and the traffic between the machines would not be encrypted.
     """
     if not _LOCAL_MASTER.fullmatch(master):
         raise InvalidInput(f"the master {master!r} is not supported; use a local one: local[256]")
@@ -125,7 +127,7 @@ def session_options(
         **_ONE_PROCESS,
         **(_with_jars(jars) if jars else {}),
         **given,
-        # A deployment may choose another collector; all else that the process needs stays.
+        # A deployment may choose another collector, but the other options of Java stay.
         _JAVA_OPTIONS: f"{_JAVA} {given.get(_JAVA_OPTIONS, _COLLECTOR)} {_END}",
     }
 
@@ -149,7 +151,7 @@ def with_reserve(master: str) -> str:
 def build_session(
     master: str, jars: Path | None, options: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start Spark, or give the session that runs.
+    """Start Spark, or return the session that runs already.
 
     `jars` is the folder of the Kafka connector's jars, `options` are Spark settings.
     """
@@ -163,7 +165,7 @@ def build_session(
 
 
 def _quieten(spark: SparkSession) -> None:
-    """Leave out of the log what Spark warns of and nobody can do anything about."""
+    """Remove warnings of Spark from the log that nobody can do anything about."""
     jvm: Any = spark._jvm
     log4j = jvm.org.apache.logging.log4j
     for logger in _NOISE:
@@ -171,9 +173,9 @@ def _quieten(spark: SparkSession) -> None:
 
 
 def _forget_origins(spark: SparkSession) -> None:
-    """Forget where each of Hadoop's 1,100 settings comes from, not the settings.
+    """Forget where each of Hadoop's 1,100 settings comes from, but keep the settings.
 
-    A stateful batch sends them out several times, and Hadoop zips each origin by itself.
+    A stateful batch sends them several times, and Hadoop compresses each origin separately.
     """
     settings: Any = spark.sparkContext._jsc.hadoopConfiguration()
     origins = settings.getClass().getDeclaredField("updatingResource")

@@ -1,8 +1,8 @@
-"""The streams that one ingest query serves, as columns: what each record's stream says.
+"""The ingest group: the streams that one ingest query serves, and columns with their values.
 
-A group may have fifty streams. An expression for each would make a plan that takes seconds to plan
-anew, batch after batch; most streams have the schema of another one, so expressions are made for
-each kind of stream, and what is a mere value of the stream is looked up.
+A group may have fifty streams. With one expression for each stream, planning would take seconds for
+each batch. But most streams share their schema with others. So there is one expression for each
+kind of stream, and simple values of a stream are looked up.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from catalog.record_format import RecordFormat
 from catalog.runs import IngestStream, Sender
 from catalog.schema import Schema
 
-# The record's sender, its stream and its kind, by their numbers in the group; NULL for none of it.
+# The numbers of the record's sender, stream and kind in the group, or NULL if it has none.
 SENDER, STREAM, KIND = "__sender", "__stream", "__kind"
 _NOTHING = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What streams share whose records are read and checked by the same expressions."""
+    """The kind of a stream. The same expressions read and check the records of one kind."""
 
     number: int
     schema: Schema
@@ -34,7 +34,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class StreamGroup:
-    """Streams, at least one, the kinds that there are among them, and all their senders."""
+    """One stream or more, their kinds, and all their senders."""
 
     streams: tuple[IngestStream, ...]
     kinds: tuple[Kind, ...]
@@ -58,7 +58,7 @@ class StreamGroup:
         )
 
     def sender(self, topic: Column) -> Column:
-        """What is to be the column `SENDER` of a record of that topic."""
+        """The value of the column `SENDER` for a record of that topic."""
         pairs = [
             fn.lit(part)
             for number, sender in enumerate(self.senders)
@@ -67,11 +67,11 @@ class StreamGroup:
         return fn.try_element_at(fn.create_map(*pairs), topic)
 
     def stream(self) -> Column:
-        """What is to be the column `STREAM`."""
+        """The value of the column `STREAM`."""
         return _looked_up(self.stream_numbers, SENDER)
 
     def kind(self) -> Column:
-        """What is to be the column `KIND`."""
+        """The value of the column `KIND`."""
         return _looked_up(self.kind_numbers, STREAM)
 
     def sender_id(self) -> Column:
@@ -83,20 +83,23 @@ class StreamGroup:
         return _looked_up([value(stream) for stream in self.streams], STREAM)
 
     def of_kind(self, value: Callable[[Kind], str | Column]) -> Column:
-        """The value of the record's kind. Nothing but a literal: it costs no code for each kind."""
+        """The value of the record's kind.
+
+        Only literals are allowed: they need no generated code.
+        """
         values = fn.array(*(fn.lit(value(kind)) for kind in self.kinds))
         return fn.get(values, fn.col(KIND))
 
     def by_partition(self, values: Callable[[Sender], Mapping[int, int]]) -> Column:
-        """The value of the record's sender and partition, NULL or -1 where there is none."""
+        """The value of the record's sender and partition, or NULL or -1 if there is none."""
         found = [values(sender) for sender in self.senders]
         lists = [[of.get(p, _NOTHING) for p in range(max(of, default=0) + 1)] for of in found]
-        # One text for all of them: they are numbers, and there are many.
+        # Write all of them as one text, because there are many numbers.
         rows = ",".join(f"array({','.join(f'{value}L' for value in row)})" for row in lists)
         return fn.get(fn.get(fn.expr(f"array({rows})"), fn.col(SENDER)), fn.col("partition"))
 
     def by_kind(self, rule: Callable[[Kind], Column]) -> Column:
-        """The rule of the record's kind."""
+        """The result of the rule for the record's kind."""
         first, *others = self.kinds
         result = fn.when(is_kind(first), rule(first))
         for kind in others:

@@ -1,9 +1,10 @@
-"""A strict reading of JSON records: exactly one object, exactly the schema's fields and types.
+"""The strict reading of JSON records: exactly one object, exactly the schema's fields and types.
 
-`from_json` is no such check: it takes text after the object, unknown and repeated fields, and turns
-a number into a string. So a record is parsed as a VARIANT (strict JSON, no repeated key), inside an
-object whose last key is random, so that nothing can close it early. The VARIANT's own schema text,
-whose keys are sorted, then says in one match whether fields and types are the schema's.
+`from_json` is not strict. It accepts text after the object, unknown fields and repeated fields, and
+it turns a number into a string. So a record is parsed as a VARIANT (strict JSON, no repeated key).
+It is put inside an object whose last key is random, so that no record can close this object early.
+The VARIANT has a schema text with sorted keys. One match of this text shows whether the fields and
+types are those of the schema.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from secfilter import times
 from secfilter.columns import SPARK_TYPES, quoted
 from secfilter.texts import QUOTE
 
-# What the VARIANT's schema calls the values that an attribute of the type may have.
+# The names in a VARIANT's schema for the values that an attribute of the type may have.
 _SHAPES: dict[Type, str] = {
     Type.BOOLEAN: "BOOLEAN",
     Type.BIGINT: "BIGINT",
@@ -36,7 +37,7 @@ _BODY = "v"
 
 
 def _nonce() -> str:
-    # It sorts behind the body's key.
+    # It sorts after the body's key.
     return "z" + secrets.token_hex(16)
 
 
@@ -47,20 +48,20 @@ class Envelope:
     nonce: str = field(default_factory=_nonce)
 
     def parse(self, text: Column) -> Column:
-        """The record inside its envelope as a VARIANT; NULL where that is not JSON."""
+        """The record inside its envelope as a VARIANT, or NULL if that is not JSON."""
         opened, closed = f'{{"{_BODY}":', f',"{self.nonce}":1}}'
         return fn.try_parse_json(fn.concat(fn.lit(opened), text, fn.lit(closed)))
 
     def shape(self, parsed: Column, schema: Schema, written: RecordFormat) -> Column:
-        """What `parse` found, as text: the fields, sorted, with their types.
+        """The shape of what `parse` found, as text: the sorted fields with their types.
 
-        Where unknown fields are ignored they are left out of it.
+        If unknown fields are ignored, they are left out.
         """
         whole = fn.schema_of_variant(parsed)
         if written.unknown_fields is UnknownFields.QUARANTINE:
             return whole
         body = fn.schema_of_variant(fn.try_variant_get(parsed, f"$.{_BODY}", "variant"))
-        # Nothing else stands in the envelope.
+        # The envelope contains nothing else.
         alone = whole == self._around(body)
         known = fn.concat_ws(", ", *(_found(parsed, a.name) for a in _sorted(schema)))
         cut = self._around(fn.concat(fn.lit("OBJECT<"), known, fn.lit(">")))
@@ -76,33 +77,34 @@ class Envelope:
 
     @property
     def end(self) -> str:
-        """What stands behind the fields of a record's shape."""
+        """The text after the fields of a record's shape."""
         return f">, {self.nonce}: BIGINT>"
 
     def right(self, schema: Schema, written: RecordFormat) -> str:
-        """A pattern for what of a shape is as the schema says, up to the first field that is not.
+        """A pattern for the correct part of a shape, up to the first wrong field.
 
-        `end` follows where nothing is wrong but that a required field is missing.
+        If `end` follows, no field is wrong, but a required field is missing.
         """
         return rf"\AOBJECT<{_BODY}: OBJECT<{_fields(schema, written, optional=True)}"
 
     def is_object(self, shape: Column) -> Column:
         """Whether exactly one JSON object was in the envelope."""
-        # Quoted, a key of the sender's could hold anything: so it begins and ends as ours does.
+        # A quoted key of the sender could contain anything, so check both the beginning and the
+        # end.
         return shape.startswith(f"OBJECT<{_BODY}: OBJECT<") & shape.endswith(self.end)
 
     def found(self, shape: Column) -> Column:
-        """What JSON was in the envelope (as its schema calls it); NULL where it was none."""
+        """The kind of JSON in the envelope, as the schema names it, or NULL if it was not JSON."""
         return fn.when(shape.isNotNull(), fn.regexp_extract(shape, rf"\AOBJECT<{_BODY}: (\w+)", 1))
 
     def tuple_of(self, parsed: Column, schema: Schema) -> Column:
-        """The attributes as a struct; timestamps are still text. Keep it in a column."""
+        """The attributes as a struct, with timestamps as text. Keep it in a column."""
         fields = ",".join(f"{quoted(a.name)}:{_WIRE_TYPES[a.type]}" for a in schema.attributes)
         return parsed.try_cast(f"struct<{_BODY}:struct<{fields}>>")[_BODY]
 
 
 def texts_of(read: Column, schema: Schema, written: RecordFormat) -> Column:
-    """The texts (`secfilter.texts`) of what `Envelope.tuple_of` read."""
+    """The texts (`secfilter.texts`) of the struct that `Envelope.tuple_of` made."""
     return fn.array(
         fn.lit(""), *(_text(read[a.name], a.type, written.times) for a in schema.attributes)
     )
@@ -124,7 +126,7 @@ def _sorted(schema: Schema) -> list[Attribute]:
 
 
 def _found(parsed: Column, name: str) -> Column:
-    """The field as the VARIANT's schema lists it; NULL where there is none."""
+    """The field in the VARIANT's schema, or NULL if there is none."""
     value = fn.try_variant_get(parsed, f"$.{_BODY}.{name}", "variant")
     return fn.concat(fn.lit(f"{name}: "), fn.schema_of_variant(value))
 
@@ -132,9 +134,9 @@ def _found(parsed: Column, name: str) -> Column:
 def _fields(schema: Schema, written: RecordFormat, *, optional: bool = False) -> str:
     """A pattern for the fields as the VARIANT's schema lists them: sorted, each once.
 
-    With `optional` none of them needs to be there.
+    With `optional`, all of them may be missing.
     """
-    # Possessive: a field that is there cannot be skipped to try again, so matching is linear.
+    # It is possessive: a field that is present cannot be skipped, so matching is linear.
     return "".join(
         f"(?:{_field(a, written)}(?:, |(?=>))){'' if a.required and not optional else '?+'}"
         for a in _sorted(schema)

@@ -1,8 +1,8 @@
-"""A record's attributes as texts: what both readings of its JSON give, checked and put into lab.*.
+"""The texts of a record's attributes. Both readings of JSON give them, and lab topics get them.
 
-An array of strings. Place 0 is empty; place n is the schema's n-th attribute: empty for NULL, a
-string behind a quotation mark (so that the empty one is something), a time as `secfilter.times`
-reads it, a number or a condition as SQL reads it.
+They are an array of strings. Place 0 is empty. Place n is the n-th attribute of the schema. It is
+empty for NULL. A string has a quotation mark before it, so that an empty string differs from NULL.
+A time is as `secfilter.times` reads it. A number or a condition is as SQL reads it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def places_of(schema: Schema, type_: Type) -> list[int]:
 
 
 def out_of_range(texts: Column, schema: Schema) -> Column:
-    """The place of the first number that is larger than a double can be; NULL where none is."""
+    """The place of the first number that is too large for a double, or NULL if there is none."""
 
     def is_infinite(text: Column) -> Column:
         return _is_there(text) & finite(text.try_cast("double")).isNull()
@@ -41,7 +41,7 @@ def out_of_range(texts: Column, schema: Schema) -> Column:
 
 
 def holds_separator(texts: Column, schema: Schema) -> Column:
-    """The place of the first string that holds what separates fields in lab.*; NULL where none."""
+    """The place of the first string with a separator of lab topics, or NULL if there is none."""
 
     def holds(text: Column) -> Column:
         return fn.contains(text, fn.lit(NULL_MARK)) | fn.contains(text, fn.lit(SEPARATOR))
@@ -51,7 +51,7 @@ def holds_separator(texts: Column, schema: Schema) -> Column:
 
 
 def first_place(conditions: Mapping[int, Column]) -> Column:
-    """The first place whose condition holds; NULL where none does."""
+    """The first place whose condition is true, or NULL if there is none."""
     result = fn.when(fn.lit(False), fn.lit(0))
     for place, condition in conditions.items():
         result = result.when(condition, place)
@@ -59,7 +59,10 @@ def first_place(conditions: Mapping[int, Column]) -> Column:
 
 
 def lab_value(texts: Column, times: dict[int, Column], schema: Schema) -> Column:
-    """The record's value in lab.* (text); `times` are the read times by their place."""
+    """The record's value in lab.*, as text.
+
+    `times` has the times that were read, by their place.
+    """
     return joined(
         [
             _lab_text(text_at(texts, place), times.get(place), a.type)

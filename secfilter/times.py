@@ -1,7 +1,7 @@
-"""Times of records as ingest reads them: ISO 8601 with a zone, or a number since 1970 UTC.
+"""Reads the times of records: ISO 8601 with a zone, or a number since 1970 UTC.
 
-Both readings of a record's JSON give a time as a text (`secfilter.texts`): ISO 8601 (without a zone
-it is UTC) or a decimal number. A text that is none begins with "?" and says why.
+Both readings of a record's JSON give a time as a text (`secfilter.texts`): ISO 8601 (UTC if there
+is no zone) or a decimal number. If it is not a time, the text begins with "?" and says why.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _NONE = "?"
 _LIKE = "write it as 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00"
 _OUTSIDE = "outside the years 0001 to 9999 (UTC)"
 _SECONDS_AT = 18
-# What can be delivered: it is written with four digits for the year.
+# Only these years can be delivered, because the year is written with four digits.
 _FIRST_US, _LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 _WHOLE = 2**31 - 1
 
 
 def checked_text(value: Column, written: TimeFormat) -> Column:
-    """The text of a time from what the strict reading found."""
+    """The text of a time from a value that the strict reading found."""
     if written is TimeFormat.ISO:
         return (
-            # Spark reads no lower-case letters.
+            # Spark does not read lower-case letters in a time.
             fn.when(value.rlike(_ISO_8601), fn.upper(value))
             .when(value.rlike(_NO_ZONE), f"{_NONE}no zone; {_LIKE}")
             .otherwise(f"{_NONE}not a time in ISO 8601; {_LIKE}")
@@ -39,7 +39,7 @@ def checked_text(value: Column, written: TimeFormat) -> Column:
 
 
 def read(text: Column, written: TimeFormat) -> Column:
-    """The time, cut to the microsecond; NULL where there is none or it is unreadable."""
+    """The time, cut to the microsecond, or NULL if there is none or it cannot be read."""
     if written is TimeFormat.ISO:
         return text.try_cast("timestamp")
     unit = fn.lit(written.micros)
@@ -50,7 +50,7 @@ def read(text: Column, written: TimeFormat) -> Column:
 
 
 def is_faulty(text: Column, time: Column) -> Column:
-    """Whether the text is not empty, and `time` (`read`) none that the platform takes."""
+    """Whether the text is not empty, but `time` (its `read`) is not an accepted time."""
     first, last = (fn.timestamp_micros(fn.lit(us)) for us in (_FIRST_US, _LAST_US))
     outside = (time < first) | (time > last)
     return fn.when(time.isNull(), text != fn.lit("")).otherwise(outside)

@@ -1,7 +1,8 @@
-"""What runs without the topics that are not what the catalog says.
+"""Decides what still runs if a topic differs from what the catalog says.
 
-A sender whose topic was deleted or got partitions by hand is left out, and so is a stream with such
-a topic; a query over it or with such a topic stands still; all else goes on.
+A topic may have been deleted, or got partitions by hand. A sender with such a topic is left out. So
+is a stream whose own topic is faulty. A query that reads or writes such a topic stops. Everything
+else goes on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Faults = Mapping[str, str]
 
 
 def faults_in(runs: Iterable[Run], partitions: Mapping[str, int]) -> dict[str, str]:
-    """What is wrong with the topics of the runs; `partitions` are those of all that are there."""
+    """The faults of the topics of the runs. `partitions` has their number for existing topics."""
     found: dict[str, str] = {}
     for run in runs:
         found.update({topic: GONE for topic in topics_of(run) if topic not in partitions})
@@ -34,7 +35,7 @@ def faults_in(runs: Iterable[Run], partitions: Mapping[str, int]) -> dict[str, s
 
 
 def spared(run: Run, faults: Faults) -> Run | None:
-    """What of the run can go on; None for nothing."""
+    """The part of the run that can go on, or None if nothing can."""
     if not faults or not faults.keys() & topics_of(run):
         return run
     if isinstance(run, QueryRun):

@@ -1,4 +1,4 @@
-"""Looks at the topics of what should run, every few seconds, beside everything else."""
+"""Looks at the topics of the wanted runs every few seconds, in its own thread."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _log = logging.getLogger(__name__)
 
 
 class TopicWatch:
-    """What is wrong with topics, by what Kafka says of them.
+    """Finds topics that are faulty in Kafka.
 
-    A topic is at fault once two looks in a row say so: the first may be older than the topic. While
-    Kafka does not answer, what was found last holds.
+    A topic is faulty if two looks in a row find so, because the first look may be older than the
+    topic. While Kafka does not answer, the last result holds.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class TopicWatch:
         self._faults: Faults = {}
 
     def note_anew(self, topics: Sequence[str]) -> None:
-        """Keep in mind topics whose records are not those that were read before."""
+        """Note topics that were deleted and made again, so that they have other records."""
         with self._lock:
             self._anew.update(topics)
 
     def faults(self, runs: Sequence[Run]) -> Faults:
-        """What is wrong with topics of the runs, as was found last; never waits."""
+        """The faults of topics of the runs that were found last. It never waits."""
         if self._looking is not None and self._looking.done:
             self._judge(runs, self._looking)
             self._looking = None
@@ -56,7 +56,7 @@ class TopicWatch:
             self._begin("look at topics", self._looking)
         with self._lock:
             if self._anew:
-                # Who has the name next has a topic of its own.
+                # A later object with this name has its own topic.
                 self._anew &= {topic for run in runs for topic in topics_of(run)}
             return {**self._faults, **dict.fromkeys(self._anew, ANEW)}
 

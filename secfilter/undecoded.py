@@ -1,18 +1,18 @@
-"""Why bytes are refused that no JSON can be looked for in: none, too many, or not UTF-8."""
+"""Why a value is refused before its JSON is read: it is absent, too large or not UTF-8."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
-# Five bytes stand before a record of a schema registry: 0 and the number of its schema.
+# A record of a schema registry begins with five bytes: 0 and the number of its schema.
 _REGISTRY = b"\0"
 _REGISTRY_BYTES = 5
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff", b"{\0", b"\0{", b"[\0", b"\0[")
 
 
 def reason(value: Column, text: Column, max_bytes: Column, strict: Column) -> Column:
-    """The reason, NULL for what may be JSON; `text` is what was decoded of the value."""
+    """The reason, or NULL if the value may be JSON. `text` is the decoded value."""
     size = fn.octet_length(value)
     utf_16 = [fn.startswith(value, fn.lit(mark)) for mark in _UTF_16]
     registry = fn.startswith(value, fn.lit(_REGISTRY)) & (size > fn.lit(_REGISTRY_BYTES))

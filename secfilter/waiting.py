@@ -1,4 +1,4 @@
-"""The engine for probation waits without Spark until there is something to run alone."""
+"""The engine `probation` waits without Spark until an execution must run alone."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Protocol
 
 from catalog.errors import PlatformError
 
-# After a trial the next death often comes soon; starting Spark takes seconds.
+# After a trial another one is likely soon, and starting Spark takes seconds.
 IDLE_S = 60.0
 _LOOK_S = 1.0
 _log = logging.getLogger(__name__)
 
 
 class Trials(Protocol):
-    """What the waiting engine needs of the catalog; each call may raise PlatformError."""
+    """The calls of the waiting engine to the catalog. Each may raise PlatformError."""
 
     def awaits_trial(self) -> bool:
-        """Whether there is something to run alone."""
+        """Whether an execution waits to run alone."""
 
     def runs(self) -> object:
-        """What should run now: nothing."""
+        """Read the wanted runs. There are none now."""
 
     def applied(self) -> object:
-        """It is seen what should run."""
+        """Report that the wanted runs have been read."""
 
     def beat(self) -> object:
-        """The engine is alive."""
+        """Report that the engine is alive."""
 
 
 def await_work(trials: Trials, stop: Event, every_s: float) -> None:
-    """Return when there is something to run, or on `stop`; say meanwhile that it is alive."""
+    """Return when an execution waits to run, or on `stop`. Meanwhile report that it is alive."""
     while not stop.wait(every_s):
         try:
             if trials.awaits_trial():
@@ -42,11 +42,11 @@ def await_work(trials: Trials, stop: Event, every_s: float) -> None:
             trials.applied()
             trials.beat()
         except PlatformError as error:
-            _log.warning("it is not known whether there is something to run: %s", error.detail)
+            _log.warning("cannot find out whether there is something to run: %s", error.detail)
 
 
 class EndWhenIdle:
-    """Tells the loop to end on `stop`, or when nothing was there to run alone for a while."""
+    """Tells the loop to end on `stop`, or if no execution had to run alone for a while."""
 
     def __init__(
         self, trials: Trials, stop: Event, clock: Callable[[], float] = time.monotonic

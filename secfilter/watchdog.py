@@ -1,6 +1,7 @@
-"""An engine ends itself when it hangs, or has not reached the catalog for too long.
+"""An engine ends itself if it hangs, or has not reached the catalog for too long.
 
-So nobody has to ask it before what it ran runs elsewhere. It also hears of no revocation then.
+So another engine can take over its executions without asking it. It must also end because it would
+not notice a revocation.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from subprocess import Popen
 from threading import Event, Thread
 
 EXIT_CODE = 71
-# The loop waits for the catalog for less.
+# The loop never waits this long for the catalog.
 HANGS_S = 30.0
-# A process that has not looked for so long stood still.
+# A process that has not looked for this time was stopped as a whole.
 GAP_S, GRACE_S = 5.0, 10.0
 _LOOK_S = 1.0
 _log = logging.getLogger(__name__)
 
 
 class Watchdog:
-    """Calls `end` when the catalog was not reached for `limit_s` seconds.
+    """Calls `end` if the catalog was not reached for `limit_s` seconds.
 
-    `end` is told whether the engine hangs: then its loop does not turn either.
+    `end` gets whether the engine hangs, which means that its loop does not turn either.
     """
 
     def __init__(
@@ -39,18 +40,18 @@ class Watchdog:
         self._reached = self._turned = self._looked = clock()
 
     def note_reached(self) -> None:
-        """The engine's loop has reached the catalog."""
+        """Note that the engine's loop has reached the catalog."""
         self._reached = self._clock()
 
     def note_turn(self) -> None:
-        """The engine's loop has turned."""
+        """Note that the engine's loop has turned."""
         self._turned = self._clock()
 
     def look(self) -> bool:
-        """End the engine if the catalog was reached too long ago; whether it was."""
+        """End the engine if it has not reached the catalog for too long. Returns whether it did."""
         now = self._clock()
         if now - self._looked > GAP_S:
-            # The whole process stood still; it may be about to reach the catalog.
+            # The whole process was stopped for a while. It may be about to reach the catalog.
             self._reached = max(self._reached, now - self._limit_s + GRACE_S)
         self._looked = now
         late = now - self._reached > self._limit_s
@@ -69,7 +70,7 @@ class Watchdog:
 
 
 def end_at_once(spark: Popen[bytes], *, hangs: bool) -> None:
-    """End Spark's process, and this one, in the middle of whatever they do."""
+    """End Spark's process and this one at once, whatever they do."""
     why = "it hangs" if hangs else "it has not reached the catalog for too long"
     _log.error("the engine ends: %s", why)
     logging.shutdown()
