@@ -76,7 +76,7 @@ Needs librdkafka 2.6.1 or later (kcat -V names it). The kcat of Debian 12 has 2.
          lend kcat the library inside the Python package confluent-kafka (docs/clients.md)."""
 _RESULT_HEADERS = """\
 - The header "{label}" says which categories went into a result; "{id}" is the same when a result
-  is delivered again, so a reader that needs each once remembers ids."""
+  is delivered again, so a reader that needs each once remembers ids (secadmin consume does)."""
 _QUARANTINE_HEADERS = """\
 - The value is the record as it came; the header "{reason}" says why it is not in the stream."""
 _MOVES = """\

@@ -1,10 +1,10 @@
-"""A consumer that follows its moves between topics and leaves out fence records."""
+"""A consumer that follows its moves between topics. It leaves out fences and repeated results."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from secadmin.cli.kafka_errors import ENDED, is_ended, kafka_error
 from secadmin.cli.login_check import LoginCheck
 from secadmin.cli.positions import Positions
 from secadmin.cli.refused import refused_record
+from secadmin.cli.repeats import Repeats
 from secadmin.cli.retaking import Retaking
 
 _POLL_S = 0.2
@@ -57,6 +58,7 @@ class Follower:
         self._check = check
         self._note = note
         self._retaking = Retaking()
+        self._repeats = Repeats()
         self._noted = ""
         self._over: KafkaError | None = None
 
@@ -71,6 +73,8 @@ class Follower:
         self, consumer: Any, subscription: str, limits: Limits
     ) -> Generator[dict[str, Any]]:
         """Each record as JSON: `value`, and `label` and `id` if it has them.
+
+        A result that was given before, with the same id, is not given again (`Repeats`).
 
         A quarantine's record has the form of `secadmin.cli.refused`.
 
@@ -120,7 +124,13 @@ class Follower:
         if REASON_HEADER in texts:
             return refused_record(message.value(), texts)
         shown = {name: texts[name] for name in (LABEL_HEADER, ID_HEADER) if name in texts}
+        if ID_HEADER in shown and self._is_repeat(message, shown):
+            return None
         return {"value": _value(message.value()), **shown}
+
+    def _is_repeat(self, message: Any, shown: Mapping[str, str]) -> bool:
+        label = shown.get(LABEL_HEADER, "").encode("utf-8", "surrogateescape")
+        return self._repeats.is_repeat(shown[ID_HEADER], message.value() or b"", label)
 
     def _store(self, consumer: Any, message: Any) -> None:
         """Let the group go on after the record, which was shown or is not to be shown."""
