@@ -1,4 +1,8 @@
-"""Each form of the SQL in grammar.md: one test id a query in `sql_cases.json`."""
+"""Each form of the SQL in grammar.md: one test id a query in `sql_cases.json`.
+
+The examples of catalog/SPEC.md run here too. `tests/unit/catalog/test_spec.py` shows that the
+oracle gives what they say.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,31 @@ from tests.differential.case import Outcome
 from tests.differential.comparing import check
 from tests.differential.engine import run_cases
 from tests.differential.market import Market, case_of
+from tests.spec import SpecMarket, examples
 
 _TEXTS: dict[str, str] = json.loads((Path(__file__).parent / "sql_cases.json").read_text())
 _CASES = {name: case_of(name, parse_sql(text, Market())) for name, text in _TEXTS.items()}
+# EMIT UPDATES needs a query that goes on (test_updates.py).
+_SPEC = {
+    each.name: each.case(parse_sql(each.sql, SpecMarket()).plan)
+    for each in examples()
+    if not each.refused and not each.sql.endswith("EMIT UPDATES")
+}
 
 
 @pytest.fixture(scope="module")
 def outcomes(spark: SparkSession) -> dict[str, Outcome]:
     """What all queries give, from one job."""
-    return dict(zip(_CASES, run_cases(spark, list(_CASES.values())), strict=True))
+    cases = _CASES | _SPEC
+    return dict(zip(cases, run_cases(spark, list(cases.values())), strict=True))
 
 
 @pytest.mark.parametrize("name", _TEXTS)
 def test_query(outcomes: dict[str, Outcome], name: str) -> None:
     check(_CASES[name], outcomes[name])
     assert outcomes[name].results
+
+
+@pytest.mark.parametrize("name", _SPEC)
+def test_example_of_the_specification(outcomes: dict[str, Outcome], name: str) -> None:
+    check(_SPEC[name], outcomes[name])

@@ -1,0 +1,186 @@
+"""The examples of catalog/SPEC.md, read as cases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from catalog import plan as plans
+from catalog.clearance import Clearance
+from catalog.label import Label
+from catalog.relation import Relation
+from catalog.schema import Schema, Type
+from tests.differential.case import Case, Class, Record
+from tests.differential.market import (
+    COMPANY,
+    DECLARED,
+    EU,
+    QUOTES,
+    REACHES,
+    SOURCES,
+    TRADES,
+    TRADES_AGGREGATED,
+    Market,
+)
+from tests.oracle.values import Tuple, Value
+
+SPEC = Path(plans.__file__).parent / "SPEC.md"
+_CATEGORIES = {
+    "trades": TRADES,
+    "eu": EU,
+    "quotes": QUOTES,
+    "company": COMPANY,
+    "trades-k": TRADES_AGGREGATED,
+}
+_DECLARED = replace(DECLARED, object_id=5, name="trades-declared")
+_DAY = "2026-01-31 "
+_SECTION = re.compile(r"^## (\w+)$", re.MULTILINE)
+_RULE = re.compile(r"^- \*\*(\w+\.\d+)\*\*", re.MULTILINE)
+_EXAMPLE = re.compile(r"^Example \(([^)]*)\)(, refused)?: `([^`]*)`$", re.MULTILINE)
+_CLASS = re.compile(r"(strong|weak) to (.*?)(?: beyond (.*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of an example: what its first cell names, the other names, and the rows."""
+
+    of: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A query with its tables, the rules that it shows, and the section that it is in."""
+
+    section: str
+    rules: tuple[str, ...]
+    refused: bool
+    sql: str
+    tables: tuple[Table, ...]
+
+    @property
+    def name(self) -> str:
+        """The rules and the start of the query: no two examples have the same."""
+        return f"{', '.join(self.rules)}: {self.sql}"
+
+    def case(self, plan: plans.Plan) -> Case:
+        """Its plan over all its records, for the classes that its tables name."""
+        kept = {relation.name: self.records(relation) for relation in plans.sources(plan)}
+        classes = tuple(given for given, _ in self.delivered())
+        reaches = {**REACHES, _DECLARED.object_id: REACHES[DECLARED.object_id]}
+        return Case(self.name, plan, kept, reaches, classes, SOURCES)
+
+    def records(self, relation: Relation, *, later: bool | None = None) -> list[Record]:
+        """The records of a relation: all, or only the first or only the later ones."""
+        names = {relation.name: False, f"{relation.name}, later": True}
+        tables = [each for each in self.tables if each.of in names]
+        wanted = [each for each in tables if later is None or names[each.of] == later]
+        return [
+            Record(_values(each.columns, row, relation.schema), _label(row[-1]).to_wire())
+            for each in wanted
+            for row in each.rows
+        ]
+
+    def results(self, schema: Schema) -> list[Tuple]:
+        """What the example says that the query gives."""
+        [table] = [each for each in self.tables if each.of == "result"]
+        return _tuples(table, schema)
+
+    def delivered(self) -> list[tuple[Class, Table]]:
+        """The classes that the example names, each with the table of what it gets."""
+        found = [(_CLASS.fullmatch(each.of), each) for each in self.tables]
+        return [(_class(match), each) for match, each in found if match is not None]
+
+
+class SpecMarket(Market):
+    """The market, and its trades with a declared aggregate."""
+
+    def relation(self, name: str) -> Relation:
+        """As in the market."""
+        return _DECLARED if name == _DECLARED.name else super().relation(name)
+
+
+def sections() -> Mapping[str, str]:
+    """The text of each section, by its name."""
+    _, *parts = _SECTION.split(SPEC.read_text("utf-8"))
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def rules(section: str) -> list[str]:
+    """The rules that a section's text defines."""
+    return _RULE.findall(section)
+
+
+@cache
+def examples() -> Sequence[Example]:
+    """All examples of the page."""
+    found = []
+    for name, text in sections().items():
+        _, *parts = _EXAMPLE.split(text)
+        for shown, refused, sql, below in zip(*(parts[at::4] for at in range(4)), strict=True):
+            tables = tuple(_tables(below))
+            found.append(Example(name, tuple(shown.split(", ")), bool(refused), sql, tables))
+    return found
+
+
+def _tables(text: str) -> list[Table]:
+    blocks = re.findall(r"(?:^\|.*\|$\n?)+", text, re.MULTILINE)
+    tables = []
+    for block in blocks:
+        head, _, *rows = (
+            [cell.strip() for cell in line[1:-1].split("|")] for line in block.split("\n") if line
+        )
+        of, _, first = head[0].rpartition(": ")
+        tables.append(Table(of, (first, *head[1:-1]), tuple(map(tuple, rows))))
+    return tables
+
+
+def _tuples(table: Table, schema: Schema) -> list[Tuple]:
+    return [Tuple(_values(table.columns, row, schema), _label(row[-1])) for row in table.rows]
+
+
+def read_delivered(table: Table, schema: Schema) -> list[Tuple]:
+    """What the example says that a class gets."""
+    return _tuples(table, schema)
+
+
+def _values(columns: Sequence[str], row: Sequence[str], schema: Schema) -> tuple[Value, ...]:
+    given = dict(zip(columns, row[:-1], strict=True))
+    unknown = given.keys() - set(schema.names)
+    assert not unknown, f"no attributes: {unknown}"
+    return tuple(_value(given.get(each.name, "NULL"), each.type) for each in schema.attributes)
+
+
+def _value(text: str, kind: Type) -> Value:
+    if text == "NULL":
+        return None
+    match kind:
+        case Type.TIMESTAMP:
+            return datetime.fromisoformat(_DAY + text)
+        case Type.BIGINT:
+            return int(text)
+        case Type.DOUBLE:
+            return float(text)
+        case Type.BOOLEAN:
+            return {"TRUE": True, "FALSE": False}[text]
+        case Type.STRING:
+            return text
+
+
+def _label(text: str) -> Label:
+    return Label.of(*_categories(text))
+
+
+def _categories(text: str) -> list[int]:
+    return [] if text == "none" else [_CATEGORIES[name] for name in text.split(", ")]
+
+
+def _class(match: re.Match[str]) -> Class:
+    how, held, beyond = match.groups()
+    served = None if beyond is None else Clearance.of(*_categories(beyond))
+    return Class(Clearance.of(*_categories(held)), how == "weak", served)

@@ -1,0 +1,81 @@
+"""catalog/SPEC.md: it is about each node, each rule has an example, and the oracle agrees."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from catalog.analysis import analyse
+from catalog.errors import InvalidInput
+from catalog.plan import Emission, Node, Plan, sources, walk
+from secadmin.languages import parse_sql
+from tests.differential.expected import expected
+from tests.oracle.schemas import schema_of
+from tests.oracle.values import Tuple
+from tests.spec import Example, SpecMarket, examples, read_delivered, rules, sections
+
+NODES = {each.__name__ for each in get_args(Node)}
+EVERY = pytest.mark.parametrize("example", examples(), ids=lambda each: each.name[:70])
+
+
+def _plan(example: Example) -> Plan:
+    return parse_sql(example.sql, SpecMarket()).plan
+
+
+def test_each_node_has_a_section() -> None:
+    assert {*sections()} - {"Terms"} == NODES | {"Emission", "Delivery"}
+
+
+@pytest.mark.parametrize("node", sorted(NODES))
+def test_a_section_says_what_a_node_keeps_when_it_sends_and_what_absence_tells(node: str) -> None:
+    for about in ("*State*: ", "*Sends*: ", "*Absence tells*: "):
+        assert about in sections()[node]
+
+
+def test_each_rule_has_an_example_in_its_section() -> None:
+    defined = [rule for text in sections().values() for rule in rules(text)]
+    shown = {rule for each in examples() for rule in each.rules}
+    assert len(defined) == len({*defined})
+    assert shown == {*defined}
+    for each in examples():
+        assert {rule.partition(".")[0] for rule in each.rules} == {each.section}
+
+
+@EVERY
+def test_the_oracle_gives_what_the_example_says(example: Example) -> None:
+    if example.refused:
+        with pytest.raises(InvalidInput):
+            _plan(example)
+        return
+    plan = _plan(example)
+    assert {type(node).__name__ for node in walk(plan.root)} >= {example.section} & NODES
+    schema = schema_of(analyse(plan).root.node)
+    assert _same(_results(example, plan), example.results(schema))
+    outcome = expected(example.case(plan))
+    for (_, table), delivered in zip(example.delivered(), outcome.delivered, strict=True):
+        assert _same(delivered, read_delivered(table, schema))
+
+
+def _results(example: Example, plan: Plan) -> list[Tuple]:
+    """By the oracle; with EMIT UPDATES, those of the first records and those of the later ones."""
+    case = example.case(plan)
+    if plan.emission is Emission.CLOSED:
+        return expected(case).results
+    first, later = (
+        {each.name: example.records(each, later=late) for each in sources(plan)}
+        for late in (False, True)
+    )
+    results = expected(replace(case, records=first), first).results
+    return results + (expected(case, later).results if any(later.values()) else [])
+
+
+def _same(found: list[Tuple], wanted: list[Tuple]) -> bool:
+    return Counter(map(_plain, found)) == Counter(map(_plain, wanted))
+
+
+def _plain(each: Tuple) -> tuple[object, ...]:
+    # 1 and 1.0 and TRUE are equal in Python.
+    return (each.label, *((type(value), value) for value in each.values))
