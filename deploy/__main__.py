@@ -21,6 +21,7 @@ COMMANDS = {
     "down": "stop what `up` started",
     "check": "lint, format and types",
     "bench": "measure a fresh platform; further arguments go to the benchmarks",
+    "try": "run a query on a few records, without a platform, and show who would get what",
     "console": "Kafka's console consumer or producer, with the files of an access in a folder; "
     "further arguments go to Kafka's tool",
 }
@@ -46,6 +47,8 @@ def parser() -> argparse.ArgumentParser:
             )
         if name == "up":
             _add_up(command)
+        if name == "try":
+            _add_try(command)
         if name == "console":
             command.add_argument("folder", metavar="DIR", type=Path, help="the access's folder")
         if name == "test":
@@ -78,6 +81,17 @@ def _add_up(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--settings", type=Path, help="TOML with [kafka] (and [catalog]) of an existing cluster"
     )
+
+
+def _add_try(command: argparse.ArgumentParser) -> None:
+    command.add_argument("query", metavar="FILE", type=Path, help="the query: .sql or .xml")
+    command.add_argument(
+        "--data", metavar="FILE", type=Path, required=True, help="JSON as docs/try.md says"
+    )
+    command.add_argument(
+        "--weak", action="store_true", help="deliver as an output with weak delivery does"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _from_one(text: str) -> int:

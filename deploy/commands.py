@@ -17,7 +17,7 @@ from deploy.broker import last_port
 from deploy.broker_memory import DEFAULT_HEAP_MB
 from deploy.cluster_check import cluster_warnings
 from deploy.console import console_command
-from deploy.environment import ROOT
+from deploy.environment import ROOT, find_java
 from deploy.errors import DeployError
 from deploy.files import private_folder
 from deploy.hints import down_command, up_command
@@ -32,6 +32,8 @@ from deploy.stack import (
     last_secadmin_port,
 )
 from deploy.stopping import stop_all
+from deploy.trial.command import try_query
+from secadmin.cli.screen import Screen
 
 CHECKED = ("catalog", "secadmin", "secfilter", "deploy", "tests")
 
@@ -50,6 +52,7 @@ def run(options: argparse.Namespace) -> int:
         "check": _check,
         "bench": _bench,
         "console": _console,
+        "try": _try,
     }
     return commands[options.command](options)
 
@@ -76,6 +79,11 @@ def _test(options: argparse.Namespace) -> int:
     os.chdir(ROOT)
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "pytest", *options.arguments])
+
+
+def _try(options: argparse.Namespace) -> int:
+    os.environ["JAVA_HOME"] = str(find_java().resolve().parent.parent)
+    return try_query(options.query, options.data, Screen(options.json), weak=options.weak)
 
 
 def _up(options: argparse.Namespace) -> int:

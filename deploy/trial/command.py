@@ -1,0 +1,97 @@
+"""The command `try`: reads the query and the data, runs them, and shows who gets what."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from catalog.checked_plan import CheckedPlan
+from catalog.errors import InvalidInput
+from catalog.stored_form import to_stored
+from deploy.trial.run import Refused, Result, Trial
+from deploy.trial.world import World, read_world
+from secadmin.cli.caret import caret_lines
+from secadmin.cli.plan_tree import output_tree
+from secadmin.cli.screen import Screen
+from secadmin.languages import parse_borealis, parse_sql
+from secfilter.session import build_session
+
+_MASTER = "local[2]"
+
+
+def try_query(query: Path, data: Path, screen: Screen, *, weak: bool = False) -> int:
+    """Run the query over the data, and show its plan, its results and each subscriber's results.
+
+    Returns the exit code. If a file cannot be used, it shows why, and the place in the query.
+    """
+    try:
+        world = read_world(data)
+        outputs = _plans(query, world)
+    except InvalidInput as error:
+        shown = caret_lines(query.read_text("utf-8"), error.position) if error.position else []
+        screen.error(error, shown)
+        return error.exit_code
+    with _quiet():
+        spark = build_session(_MASTER, None)
+    trial = Trial(spark, world)
+    refused = trial.refused()
+    found = {name: trial.results(name, plan, weak=weak) for name, plan in outputs.items()}
+    if screen.json:
+        every = {name: asdict(results) for name, results in found.items()}
+        screen.answer({"refused": [asdict(each) for each in refused], "outputs": every})
+        return 0
+    _show_refused(refused, screen)
+    for name, results in found.items():
+        screen.tree(output_tree(_output(name, outputs[name])))
+        _show(screen, f"{name}: {len(results.every)} results", results.every)
+        for who, got in results.of.items():
+            _show(screen, f"{who} gets {len(got)} of {len(results.every)}", got)
+    return 0
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what Spark's process says off the terminal: it inherits the error stream."""
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _plans(query: Path, world: World) -> dict[str, CheckedPlan]:
+    text = query.read_text("utf-8")
+    match query.suffix.lower():
+        case ".sql":
+            return {query.stem: parse_sql(text, world)}
+        case ".xml":
+            return dict(parse_borealis(text, world).outputs)
+    raise InvalidInput(f"cannot tell the language of {query}; name it .sql or .xml")
+
+
+def _output(name: str, checked: CheckedPlan) -> dict[str, Any]:
+    attributes = [{"name": a.name, "type": a.type.value} for a in checked.schema.attributes]
+    return {"name": name, "attributes": attributes, "plan": to_stored(checked.plan)}
+
+
+def _show_refused(refused: Sequence[Refused], screen: Screen) -> None:
+    if refused:
+        screen.line(f"records that are no tuples of their stream: {len(refused)}")
+        screen.rows([asdict(each) for each in refused], "")
+        screen.line("")
+
+
+def _show(screen: Screen, head: str, results: Sequence[Result]) -> None:
+    screen.line("")
+    screen.line(head, "bold")
+    if results:
+        rows = [{**each.value, "label": ", ".join(each.label) or "public"} for each in results]
+        screen.rows(rows, "")
