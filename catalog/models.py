@@ -193,6 +193,21 @@ class SenderRow(Base):
     removed_at: Mapped[datetime | None]
 
 
+class IndependentSender(Base):
+    """A user whose tuples count for the minimum of a stream's declared aggregate.
+
+    `number` is its number among the independent senders of the stream, and no other user of the
+    stream ever gets it: the state of queries has it. A user that does not count any more keeps it.
+    """
+
+    __tablename__ = "independent_senders"
+    __table_args__ = (UniqueConstraint("stream_id", "number"),)
+    stream_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True)
+    number: Mapped[int]
+    counts: Mapped[bool]
+
+
 class QueryRow(Base):
     """A query as it was added. `running` says whether its users want it to run.
 

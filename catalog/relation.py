@@ -22,8 +22,8 @@ class DeclaredAggregate:
 
     It is part of the stream's definition and never changes. It has tumbling windows of `window_ms`
     and exactly the keys `keys`. It uses any of `functions` (names of the allow-list) on plain
-    attributes. A group needs at least `minimum` tuples, and as many values of each attribute that
-    is used. `source` and `aggregated` are category bits.
+    attributes. A group needs tuples of at least `minimum` independent senders, and of as many of
+    them a value of each attribute that is used. `source` and `aggregated` are category bits.
 
     A query that did not read the stream from its first tuple has `since_ms` (since 1970 UTC). It
     may have missed tuples of windows that begin before that time.

@@ -16,6 +16,15 @@ from catalog.record_format import USUAL, RecordFormat
 from catalog.relation import Relation
 from catalog.topics import lab_topic, quarantine_topic
 
+MAX_INDEPENDENT = 64
+"""How many users of one stream can have a number: an aggregate keeps a bit for each."""
+
+SenderNumbers = Mapping[int, int]
+"""The numbers (from 0) of a stream's independent senders, by the sender's id.
+
+Each user has one number. Its topics are several senders if it lost SEND and got it again.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Sender:
@@ -74,6 +83,8 @@ class QueryRun:
     holds the categories of the kind `source`, which weak semantics treats differently.
     `starting_offsets` is {topic: {partition: offset}} of the lab topics, for the first start.
     `reaches` has the reach of each relation that the plan reads, by the relation's id.
+    `independent` has the independent senders of each stream whose declared aggregate the plan
+    gives, by the stream's id.
     """
 
     name: str
@@ -84,10 +95,15 @@ class QueryRun:
     sources: Label
     starting_offsets: Mapping[str, Mapping[str, int]]
     reaches: Mapping[int, Label] = field(default_factory=dict)
+    independent: Mapping[int, SenderNumbers] = field(default_factory=dict)
 
     def reach_of(self, relation: Relation) -> Label:
         """The reach of the relation. It is empty for an unknown relation."""
         return self.reaches.get(relation.object_id, PUBLIC)
+
+    def numbers_of(self, relation: Relation) -> SenderNumbers:
+        """The independent senders of the relation. There are none of an unknown relation."""
+        return self.independent.get(relation.object_id, {})
 
 
 Run = IngestRun | QueryRun
@@ -153,6 +169,7 @@ def fingerprint(run: Run) -> str:
             run.labelled,
             encode(run.sources),
             [[number, encode(label)] for number, label in sorted(run.reaches.items())],
+            [[stream, sorted(of.items())] for stream, of in sorted(run.independent.items())],
         ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -14,6 +14,7 @@ from catalog.assignments import assigned_to, engine_of, note_change, parked
 from catalog.category_kind import CategoryKind
 from catalog.delivery_classes import delivery_of
 from catalog.engines import INGEST
+from catalog.independent_senders import numbers_of
 from catalog.label import PUBLIC, Label
 from catalog.models import (
     CategoryRow,
@@ -32,6 +33,7 @@ from catalog.models import (
 )
 from catalog.plan import sources as read_by
 from catalog.pulse import heartbeat_of
+from catalog.reach import lowered_streams
 from catalog.reaches import Reaches
 from catalog.record_format import RecordFormat
 from catalog.relation import Relation
@@ -267,6 +269,7 @@ def _query_runs(
             sources=Label(of_sources.bits & reached.bits),
             starting_offsets=row.starting_offsets,
             reaches={each.object_id: reaches.of(each) for each in read_by(plan)},
+            independent={id_: numbers_of(session, id_) for id_ in lowered_streams(plan)},
         )
 
 

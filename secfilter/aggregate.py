@@ -5,13 +5,15 @@ The one exception is the aggregate that the stream's owner declared (aggregate-r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.checked_plan import CheckedNode
-from catalog.expression import type_of
+from catalog.expression import Expression, type_of
 from catalog.label import WORD_BITS, Label
 from catalog.plan import (
     WINDOW_END,
@@ -24,22 +26,33 @@ from catalog.plan import (
 )
 from catalog.reach import lowers
 from catalog.relation import DeclaredAggregate
+from catalog.runs import SenderNumbers
 from catalog.schema import Schema, Type
 from secfilter.columns import ID, label_column
 from secfilter.expressions import finite, to_column
+from secfilter.independent import count_of, mask_of
 from secfilter.lab import encode_attribute, joined
 from secfilter.timeline import CLOCK, from_clock, window_on
 
-_WINDOW, _COUNT, _LEAST = "__window", "__count", "__least"
+_WINDOW, _COUNT = "__window", "__count"
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """An aggregate, the windows that it reads, and when its results are sent."""
+    """An aggregate, the windows that it reads, and when its results are sent.
+
+    `independent` has the numbers of the senders that count for a declared aggregate.
+    """
 
     node: Aggregate
     windows: CheckedNode
     emission: Emission
+    independent: SenderNumbers = field(default_factory=dict)
+
+    @property
+    def declared(self) -> DeclaredAggregate | None:
+        """The declared aggregate that this one is, or None."""
+        return lowers(self.node, self.emission)
 
     @property
     def schema(self) -> Schema:
@@ -61,8 +74,7 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, words: tuple[int, ..
     (append mode). With updates, it is given after each micro-batch that had tuples of its group
     (update mode).
     """
-    node, schema = grouping.node, grouping.schema
-    declared = lowers(node, grouping.emission)
+    node, schema, declared = grouping.node, grouping.schema, grouping.declared
     keys = [to_column(key.expression, schema) for key in node.keys]
     grouped = frame.groupBy(
         window_on(fn.col(CLOCK), grouping.window).alias(_WINDOW),
@@ -71,7 +83,7 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, words: tuple[int, ..
         *(part for i, a in enumerate(node.aggregations) for part in _parts(i, a, schema)),
         *(fn.bit_or(fn.col(label_column(index))).alias(label_column(index)) for index in words),
         fn.count(fn.lit(1)).alias(_COUNT),
-        *([_least_values(node, schema).alias(_LEAST)] if declared else ()),
+        *(_senders(grouping) if declared else ()),
     )
     grouped = grouped.where(_all_read(grouped))
     results = [_result(i, a, schema).alias(a.name) for i, a in enumerate(node.aggregations)]
@@ -80,7 +92,7 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, words: tuple[int, ..
         from_clock(fn.col(f"{_WINDOW}.end")).alias(WINDOW_END),
         *(fn.col(_key(i)).alias(key.name) for i, key in enumerate(node.keys)),
         *results,
-        *_labels(words, declared),
+        *_labels(grouping, words),
         _lineage(grouping).alias(ID),
     )
 
@@ -101,6 +113,10 @@ def _start() -> Column:
 
 def _key(index: int) -> str:
     return f"__key_{index}"
+
+
+def _mask(index: int) -> str:
+    return f"__senders_{index}"
 
 
 def _part(index: int, name: str = "") -> str:
@@ -130,11 +146,27 @@ def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]
     return [functions[aggregation.function](value).alias(_part(index))]
 
 
-def _least_values(node: Aggregate, schema: Schema) -> Column:
-    """The smallest number of values that are not NULL, over all attributes that are used."""
-    values = [to_column(a.argument, schema) for a in node.aggregations if a.argument is not None]
-    counts = [fn.count(fn.lit(1)), *(fn.count(value) for value in values)]
-    return fn.least(*counts) if values else counts[0]
+def _senders(grouping: Grouping) -> list[Column]:
+    """The masks of the independent senders, one for each attribute that is used.
+
+    A sender counts for an attribute if one of its tuples has a value of it.
+    """
+    known = [to_column(each, grouping.schema).isNotNull() for each in _arguments(grouping)]
+    masks = (mask_of(grouping.independent, each) for each in known or [fn.lit(True)])
+    return [mask.alias(_mask(index)) for index, mask in enumerate(masks)]
+
+
+def _arguments(grouping: Grouping) -> list[Expression]:
+    """The arguments of the aggregations, each once."""
+    arguments = (each.argument for each in grouping.node.aggregations)
+    return list(dict.fromkeys(each for each in arguments if each is not None))
+
+
+def _has_enough(grouping: Grouping, minimum: int) -> Column:
+    """Whether there are enough independent senders, for each attribute that is used."""
+    masks = range(len(_arguments(grouping)) or 1)
+    counts = (count_of(fn.col(_mask(index)), grouping.independent) for index in masks)
+    return reduce(and_, (count >= fn.lit(minimum) for count in counts))
 
 
 def _result(index: int, aggregation: Aggregation, schema: Schema) -> Column:
@@ -156,15 +188,16 @@ def _is_whole_sum(aggregation: Aggregation, schema: Schema) -> bool:
     )
 
 
-def _labels(words: tuple[int, ...], declared: DeclaredAggregate | None) -> list[Column]:
+def _labels(grouping: Grouping, words: tuple[int, ...]) -> list[Column]:
     plain = {index: fn.col(label_column(index)) for index in words}
+    declared = grouping.declared
     if declared is None:
         return list(plain.values())
     home, bit = declared.source // WORD_BITS, declared.source % WORD_BITS
     source = fn.lit(Label.of(bit).word(0)).cast("bigint")
     whole = fn.unix_millis(_start()) >= fn.lit(declared.since_ms)
     enough = (
-        (fn.col(_LEAST) >= fn.lit(declared.minimum))
+        _has_enough(grouping, declared.minimum)
         & (plain[home].bitwiseAND(source) != fn.lit(0))
         & whole
     )

@@ -13,16 +13,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.checked_plan import CheckedNode, CheckedPlan
-from catalog.plan import Aggregate, Filter, Join, Project, Source, Union, Windowed
+from catalog.plan import Aggregate, Filter, Join, Project, Source, Union, Windowed, walk
 from catalog.plan import Column as PlanColumn
 from catalog.reach import ReachOf, reach
 from catalog.relation import Relation, RelationKind
+from catalog.runs import SenderNumbers
 from catalog.schema import Schema
 from secfilter.aggregate import Grouping, compile_aggregate
-from secfilter.columns import ID, attribute, check_names, label_column, words_of
+from secfilter.columns import ID, SENDER, attribute, check_names, label_column, words_of
 from secfilter.expressions import to_column
 from secfilter.join import Side, compile_join
 from secfilter.timeline import CLOCK, no_clock, to_clock
+
+NumbersOf = Callable[[Relation], SenderNumbers]
+"""Gives the independent senders of a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +42,22 @@ def compile_plan(
     checked: CheckedPlan,
     source: Callable[[Relation], DataFrame],
     reach_of: ReachOf,
+    numbers_of: NumbersOf = lambda _relation: {},
     *,
     narrow: bool = False,
 ) -> Compiled:
     """Compile a plan.
 
     `source` gives a relation's tuples: its attributes, its label words (those of `reach_of`) and
-    `__id`. It is called once for each Source. `narrow` says that each source has one partition.
-    Stateful nodes then need no shuffle. Raises InvalidInput for a plan that uses the name of one of
-    the platform's own columns.
+    `__id`. If the relation has a declared aggregate, it also gives `__sender`. It is called once
+    for each Source. `numbers_of` gives a relation's independent senders. `narrow` says that each
+    source has one partition. Stateful nodes then need no shuffle. Raises InvalidInput for a plan
+    that uses the name of one of the platform's own columns.
     """
     for each in checked.root.walk():
         check_names(each.schema)
     words = words_of(reach(checked.plan, reach_of))
-    compiler = _Compiler(source, reach_of, words, checked, narrow)
+    compiler = _Compiler(source, reach_of, numbers_of, words, checked, narrow)
     return Compiled(compiler.compile(checked.root), checked.schema, words)
 
 
@@ -59,11 +65,14 @@ def compile_plan(
 class _Compiler:
     source: Callable[[Relation], DataFrame]
     reach_of: ReachOf
+    numbers_of: NumbersOf
     words: tuple[int, ...]
     checked: CheckedPlan
     narrow: bool
     # Whether the compiled node is below a join.
     pairing: bool = False
+    # Whether the compiled node is below a declared aggregate, which counts senders.
+    counting: bool = False
 
     def compile(self, each: CheckedNode) -> DataFrame:
         match each.node:
@@ -84,11 +93,7 @@ class _Compiler:
                 # The aggregate above puts the tuples into the windows.
                 return self.compile(each.inputs[0])
             case Aggregate():
-                given = self.compile(each.inputs[0])
-                emission = self.checked.emission
-                return compile_aggregate(
-                    Grouping(each.node, each.inputs[0], emission), given, self.words
-                )
+                return self._aggregate(each.node, each.inputs[0])
 
     def _source(self, relation: Relation) -> DataFrame:
         held = words_of(self.reach_of(relation))
@@ -96,6 +101,7 @@ class _Compiler:
             *_attributes(relation.schema),
             *(_word_or_none(index, index in held) for index in self.words),
             fn.col(ID),
+            *([fn.col(SENDER)] if self.counting else []),
             *([_clock(relation).alias(CLOCK)] if self.checked.keeps_state else []),
         )
         if self.checked.keeps_state and relation.event_time is not None:
@@ -105,6 +111,16 @@ class _Compiler:
             # Do this after the watermark, because Spark forgets there that it has one partition.
             return _each_once(timed.coalesce(1) if self.narrow else timed, relation)
         return frame
+
+    def _aggregate(self, node: Aggregate, windows: CheckedNode) -> DataFrame:
+        grouping = Grouping(node, windows, self.checked.emission)
+        if grouping.declared is None:
+            return compile_aggregate(grouping, self.compile(windows), self.words)
+        # A declared aggregate is directly over its stream.
+        (stream,) = (n.relation for n in walk(node) if isinstance(n, Source))
+        counted = replace(grouping, independent=self.numbers_of(stream))
+        given = replace(self, counting=True).compile(windows)
+        return compile_aggregate(counted, given, self.words)
 
     def _delay_ms(self, relation: Relation) -> int:
         """How far Spark's watermark stays behind the relation's newest tuple (ms).

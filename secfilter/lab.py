@@ -16,8 +16,8 @@ from pyspark.sql import functions as fn
 from catalog.label import Label
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
-from catalog.topics import LABEL_HEADER, VERSION_HEADER, WIRE_VERSION
-from secfilter.columns import ID, attribute, label_column, words_of
+from catalog.topics import LABEL_HEADER, SENDER_HEADER, VERSION_HEADER, WIRE_VERSION
+from secfilter.columns import ID, SENDER, attribute, label_column, words_of
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
 _VALID = "__valid"
@@ -70,6 +70,13 @@ def label_text(headers: Column) -> Column:
     )
     is_label = label["key"] == fn.lit(LABEL_HEADER)
     return fn.when(known & is_label, label["value"].cast("string"))
+
+
+def sender_of(headers: Column) -> Column:
+    """The id of the sender (BIGINT), or NULL if there is none."""
+    sender = fn.get(headers, fn.lit(2))
+    is_sender = sender["key"] == fn.lit(SENDER_HEADER)
+    return fn.when(is_sender, sender["value"].cast("string").try_cast("bigint"))
 
 
 def lab_headers(label: Column, *more: tuple[str, Column]) -> Column:
@@ -156,13 +163,15 @@ def read_lab(
     """Read the tuples of a relation from the records of its lab topic (004 §3.2).
 
     The result has the relation's attributes, a column for each label word of `reach` (all
-    categories that its tuples can carry), and the lineage `__id`. Records without a valid label are
-    left out. With `metric`, the column `withheld` of the observation of that name counts them.
+    categories that its tuples can carry), and the lineage `__id`. If the relation has a declared
+    aggregate, it also has the sender `__sender`. Records without a valid label are left out. With
+    `metric`, the column `withheld` of the observation of that name counts them.
     """
     words = decode_label(label_text(fn.col("headers")), reach)
     read = records.select(
         fn.col("value").cast("string").alias("__value"),
         _lineage(relation).alias(ID),
+        *([sender_of(fn.col("headers")).alias(SENDER)] if relation.declared else ()),
         *(word.alias(label_column(index)) for index, word in words.items()),
     )
     checked = read.withColumn(_VALID, is_valid({i: label_word(i) for i in words}, relation, reach))
@@ -173,6 +182,7 @@ def read_lab(
         *decode_value(fn.col("__value"), relation.schema),
         *(label_word(index) for index in words_of(reach)),
         fn.col(ID),
+        *([fn.col(SENDER)] if relation.declared else ()),
     )
 
 

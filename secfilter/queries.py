@@ -216,7 +216,8 @@ class Engine:
             return read_lab(records, relation, run.reach_of(relation), f"source_{count}")
 
         checked = analyse(run.plan)
-        compiled = compile_plan(checked, source, run.reach_of, narrow=checkpoint.narrow())
+        narrow = checkpoint.narrow()
+        compiled = compile_plan(checked, source, run.reach_of, run.numbers_of, narrow=narrow)
         check_supported(compiled.frame, _mode(run))
         if _in_microbatches(run):
             ordered = in_order(compiled.frame, checked.event_time)

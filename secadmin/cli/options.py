@@ -22,6 +22,7 @@ QueryName = Annotated[
 SchemaName = Annotated[
     str, typer.Argument(metavar="NAME", autocompletion=names_of(ObjectKind.SCHEMA))
 ]
+UserName = Annotated[str, typer.Argument(metavar="USER")]
 NewFolder = Annotated[
     Path, typer.Option("--dir", metavar="DIR", help="A new folder for the access's files.")
 ]

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from sqlalchemy import orm, select
 
 from catalog.admission import ingesting, require_senders
+from catalog.independent_senders import independent_users
 from catalog.limits import Limits
 from catalog.models import Object, SenderRow, StreamRow, User
 from catalog.sender_state import SenderState
@@ -56,15 +58,32 @@ def add_senders(work: Work, names: Mapping[tuple[int, int | None], str]) -> None
     work.session.flush()
 
 
-def shown_senders(session: orm.Session, stream_id: int) -> list[tuple[int, str, str]]:
-    """The stream's senders that ingest still reads: id, name of the user, state."""
+@dataclass(frozen=True, slots=True)
+class ShownSender:
+    """A sender that ingest still reads. `user` is SHARED for the topic that all users write.
+
+    `independent` says whether it counts for the minimum of the stream's declared aggregate.
+    """
+
+    id: int
+    user: str
+    state: str
+    independent: bool
+
+
+def shown_senders(session: orm.Session, stream_id: int) -> list[ShownSender]:
+    """The stream's senders that ingest still reads."""
     query = (
-        select(SenderRow.id, User.name, SenderRow.state)
+        select(SenderRow.id, User.name, SenderRow.state, SenderRow.user_id)
         .outerjoin(User, User.id == SenderRow.user_id)
         .where(SenderRow.stream_id == stream_id, SenderRow.state != SenderState.GONE)
         .order_by(SenderRow.id)
     )
-    return [(number, user or SHARED, state) for number, user, state in session.execute(query)]
+    counting = independent_users(session, stream_id)
+    return [
+        ShownSender(row.id, row.name or SHARED, row.state, row.user_id in counting)
+        for row in session.execute(query)
+    ]
 
 
 def _active(session: orm.Session) -> Collection[SenderRow]:

@@ -24,7 +24,7 @@ from catalog.schema import Schema, Type
 from catalog.stored_form import from_stored, to_stored
 from secadmin.control.health import faults_of
 from secadmin.control.platform import Platform
-from secadmin.control.sender_topics import add_senders, shown_senders
+from secadmin.control.sender_topics import ShownSender, add_senders, shown_senders
 from secadmin.control.settlement import of_objects
 from secadmin.control.work import Caller, Reading, Work, reading, working
 
@@ -67,8 +67,8 @@ class StreamView:
     """A stream as a caller sees it. `schema` is None if the caller may not view the schema.
 
     `problems` are the faults of its topics. `refused` is the number of refused records; it is None
-    if the caller may not read the quarantine. `senders` (id, user, state) is None if the caller may
-    not change the stream's permissions.
+    if the caller may not read the quarantine. `senders` is None if the caller may not change the
+    stream's permissions.
     """
 
     schema: str | None
@@ -80,7 +80,7 @@ class StreamView:
     shared: bool
     problems: tuple[str, ...]
     refused: int | None
-    senders: tuple[tuple[int, str, str], ...] | None
+    senders: tuple[ShownSender, ...] | None
 
 
 def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> None:
@@ -149,7 +149,7 @@ def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
         )
 
 
-def _senders(view: Reading, obj: Object) -> tuple[tuple[int, str, str], ...] | None:
+def _senders(view: Reading, obj: Object) -> tuple[ShownSender, ...] | None:
     """The senders, or None, because a sender must not learn of other senders."""
     if not view.authorizer.decide(view.subject, Permission.CHANGE_PERM, obj).allowed:
         return None
@@ -225,6 +225,11 @@ def _check_declaration(wanted: StreamDefinition, declaration: Declaration, schem
         raise InvalidInput("a declared aggregate has a window, so the stream needs an event time")
     if wanted.public:
         raise InvalidInput("a public stream needs no declared aggregate: everybody may read it")
+    if wanted.shared:
+        raise InvalidInput(
+            "a shared topic is one sender, and a declared aggregate needs several: let each sender "
+            "have its own topic"
+        )
     check_window(Window(declaration.window_ms, declaration.window_ms))
     for key in declaration.keys:
         if schema.get(key) is None:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from catalog.permission import ObjectKind
 from catalog.record_format import TimeFormat, UnknownFields
+from catalog.runs import MAX_INDEPENDENT
 from catalog.topic_sharing import Senders
 
 Name = Annotated[str, Field(min_length=1, max_length=64)]
@@ -58,6 +59,12 @@ class RoleBody(Body):
     role: Name
 
 
+class SenderBody(Body):
+    """The user that the request is about."""
+
+    user: Name
+
+
 class GrantBody(Body):
     """Permissions of a role on an object. SYSTEM has the name "system"."""
 
@@ -83,12 +90,15 @@ class SchemaBody(Body):
 
 
 class DeclaredAggregateBody(Body):
-    """The aggregate through which READ AGGREGATE reads the stream."""
+    """The aggregate through which READ AGGREGATE reads the stream.
+
+    `minimum` is a number of independent senders.
+    """
 
     window_ms: int = Field(ge=1, le=YEAR_MS)
     keys: list[Name] = Field(default_factory=list, max_length=20)
     functions: list[Word] = Field(min_length=1, max_length=10)
-    minimum: int = Field(ge=2, le=1_000_000)
+    minimum: int = Field(ge=2, le=MAX_INDEPENDENT)
 
 
 class StreamBody(Body):

@@ -14,14 +14,19 @@ from tests.oracle.values import Tuple, Value
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A tuple as it stands in a labelled topic; `label` is the header's text, None: no header."""
+    """A tuple as it stands in a labelled topic; `label` is the header's text, None: no header.
+
+    `sender` is the id of its sender, None: it has none.
+    """
 
     values: tuple[Value, ...]
     label: str | None
+    sender: int | None = None
 
-    def tuple(self) -> Tuple:
-        """The tuple as the oracle takes it."""
-        return Tuple(self.values, Label.from_wire(self.label))
+    def tuple(self, users: Mapping[int, int]) -> Tuple:
+        """The tuple as the oracle takes it. `users` has the user of each independent sender."""
+        user = None if self.sender is None else users.get(self.sender)
+        return Tuple(self.values, Label.from_wire(self.label), user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,8 @@ class Case:
     """What runs on both sides.
 
     `records` are by relation name. `reaches` says what tuples can carry, by the relation's id.
-    `sources` are the categories of the kind "source stream", for weak delivery.
+    `sources` are the categories of the kind "source stream", for weak delivery. `independent` are
+    the independent senders of each relation, by its id: the number of each one's user.
     """
 
     name: str
@@ -47,10 +53,15 @@ class Case:
     reaches: Mapping[int, Label]
     classes: tuple[Class, ...] = field(default=())
     sources: Label = field(default=Label())
+    independent: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
     def reach_of(self, relation: Relation) -> Label:
         """What a tuple of the relation can carry."""
         return self.reaches[relation.object_id]
+
+    def users_of(self, relation: Relation) -> Mapping[int, int]:
+        """The number of the user of each independent sender of the relation."""
+        return self.independent.get(relation.object_id, {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,10 @@ def run_of(case: Case) -> QueryRun:
         FanOutClass(str(index), each.clearance, each.weak, each.beyond)
         for index, each in enumerate(case.classes)
     )
-    return QueryRun("result", case.plan, output, classes, True, case.sources, {}, case.reaches)
+    return QueryRun(
+        *("result", case.plan, output, classes, True, case.sources, {}, case.reaches),
+        independent=case.independent,
+    )
 
 
 def outcome(run: QueryRun, rows: Iterable[Row]) -> Outcome:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as fn
 from catalog.analysis import analyse
 from catalog.plan import sources
 from catalog.relation import Relation
-from catalog.topics import LABEL_HEADER, VERSION_HEADER, WIRE_VERSION
+from catalog.topics import LABEL_HEADER, SENDER_HEADER, VERSION_HEADER, WIRE_VERSION
 from secfilter import fanout
 from secfilter.compiler import compile_plan
 from secfilter.lab import HEADERS_TYPE, read_lab
@@ -48,6 +48,8 @@ def stored(spark: SparkSession, cases: Sequence[Case]) -> DataFrame:
                 headers = [(VERSION_HEADER, str(WIRE_VERSION).encode())]
                 if each.label is not None:
                     headers.append((LABEL_HEADER, each.label.encode()))
+                    if each.sender is not None:
+                        headers.append((SENDER_HEADER, str(each.sender).encode()))
                 value = encode(each.values).encode()
                 rows.append((_place(index, relation), None, value, headers, 0, offset))
     return spark.createDataFrame(rows, _RECORD).coalesce(1).persist()
@@ -70,9 +72,9 @@ def reader(kept: DataFrame, index: int, case: Case) -> Callable[[Relation], Data
 
 def _records(index: int, case: Case, kept: DataFrame) -> DataFrame:
     """What Kafka's sink would be given of the case at that index."""
-    compiled = compile_plan(
-        analyse(case.plan), reader(kept, index, case), case.reach_of, narrow=index % 2 == 1
-    )
+    read, narrow = reader(kept, index, case), index % 2 == 1
+    plan = analyse(case.plan)
+    compiled = compile_plan(plan, read, case.reach_of, case.users_of, narrow=narrow)
     # Spark wants each observation of a job under a name of its own.
     with patch.object(fanout, "TOO_LARGE", f"{fanout.TOO_LARGE}_{index}"):
         out = fanout.fan_out(compiled, run_of(case), "key")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from catalog.clearance import Clearance
+from catalog.plan import sources
 from tests.differential.case import Case, Class, Outcome, Record
 from tests.oracle.delivery import deliver_strong, deliver_weak, leave_out
 from tests.oracle.plans import run
@@ -18,13 +19,14 @@ def expected(case: Case, newest: Records | None = None) -> Outcome:
 
     With `newest`, the last of the case's records, what these change (EMIT UPDATES).
     """
-    news = None if newest is None else _tables(newest)
-    results = run(case.plan.root, _tables(case.records), case.reach_of, newest=news)
+    news = None if newest is None else _tables(case, newest)
+    results = run(case.plan.root, _tables(case, case.records), case.reach_of, newest=news)
     return Outcome(results, tuple(_delivered(case, each, results) for each in case.classes))
 
 
-def _tables(records: Records) -> dict[str, list[Tuple]]:
-    return {name: [each.tuple() for each in stored] for name, stored in records.items()}
+def _tables(case: Case, records: Records) -> dict[str, list[Tuple]]:
+    users = {relation.name: case.users_of(relation) for relation in sources(case.plan)}
+    return {name: [each.tuple(users[name]) for each in stored] for name, stored in records.items()}
 
 
 def _delivered(case: Case, to: Class, results: list[Tuple]) -> list[Tuple]:

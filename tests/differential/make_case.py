@@ -30,7 +30,8 @@ def make_case(seed: int) -> Case:
     classes = tuple(_class(random) for _ in range(4))
     classes += tuple(_difference(each, classes[0]) for each in classes[1:3])
     kinds = Label.of(*random.sample(CATEGORIES, 5))
-    return Case(f"seed {seed}", plan, given, records.reaches, classes, kinds)
+    counting = records.independent
+    return Case(f"seed {seed}", plan, given, records.reaches, classes, kinds, counting)
 
 
 def _class(random: Random) -> Class:

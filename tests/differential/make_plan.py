@@ -118,7 +118,7 @@ class Plans:
         window = Window(size, self.random.choice([size, size // 2, size // 5]))
         keys = [self.random.choice(usable.names) for _ in range(self.random.randint(0, 2))]
         taken = {name for name in keys if name not in (WINDOW_START, WINDOW_END)}
-        plain = declared is not None and self.random.random() < 0.7
+        plain = declared is not None and self.random.random() < 0.8
         if plain and declared is not None:
             window = Window(declared.window_ms, declared.window_ms)
             taken = set(declared.keys)

@@ -17,6 +17,9 @@ from tests.oracle.values import EPOCH, Value
 CATEGORIES = (0, 1, 2, 62, 63, 64, 65, 127, 128, 200)
 # What declared aggregates give for one of them.
 AGGREGATED = (3, 66, 129)
+# Senders 1 to 6: some count, and two of these are one user's.
+_INDEPENDENT = {1: 0, 2: 63, 3: 63, 4: 31, 5: 62}
+_SENDERS = (1, 2, 3, 4, 5, 1, 2, 4, 5, 6, None)
 _NAMES = ("a", "A", "b", "key", "value", "e1", "order")
 STARTS = (EPOCH, EPOCH - timedelta(days=1), datetime(2026, 1, 31, 11, 59))  # noqa: DTZ001
 _FORGED = ("", "x", "1,,1", "1 ", "+1", "0x1", "1.0", "99999999999999999999", "-", "NULL")
@@ -34,6 +37,8 @@ class Records:
     start: datetime
     # What the tuples of each relation can carry, by its id.
     reaches: dict[int, Label] = field(default_factory=dict)
+    # The independent senders of each relation, by its id.
+    independent: dict[int, Mapping[int, int]] = field(default_factory=dict)
 
     def relation(self, name: str) -> Relation:
         """A stream or output with an event time `ts`, or rarely without."""
@@ -49,6 +54,7 @@ class Records:
             reach = Label()
         number = 1_000 * len(self.reaches) + self.random.randint(1, 1000)
         self.reaches[number] = reach
+        self.independent[number] = _INDEPENDENT if self.random.random() < 0.9 else {}
         return Relation(
             object_id=number,
             name=name,
@@ -61,14 +67,14 @@ class Records:
         )
 
     def _declared(self, schema: Schema, reach: Label) -> DeclaredAggregate | None:
-        if not reach.bits or self.random.random() < 0.4:
+        if not reach.bits or self.random.random() < 0.2:
             return None
         keys = self.random.sample(schema.names, self.random.randint(0, 1))
         return DeclaredAggregate(
             window_ms=self.random.choice([10_000, 60_000]),
             keys=tuple(key for key in keys if key != "ts"),
             functions=("count", "sum", "avg", "stddev"),
-            minimum=self.random.randint(1, 4),
+            minimum=self.random.choice([1, 1, 2, 3]),
             source=self.random.choice(reach.categories()),
             aggregated=self.random.choice(AGGREGATED),
         )
@@ -81,7 +87,8 @@ class Records:
     def _record(self, relation: Relation) -> Record:
         # Few values, so that groups have members and keys meet.
         values = [self._value(a, relation) for a in relation.schema.attributes]
-        return Record(tuple(values), self._label(self.reaches[relation.object_id]))
+        label, sender = self._label(self.reaches[relation.object_id]), self.random.choice(_SENDERS)
+        return Record(tuple(values), label, sender)
 
     def _value(self, attribute: Attribute, relation: Relation) -> Value:
         if self.random.random() < 0.1:

@@ -46,6 +46,8 @@ REACHES = {
     3: Label.of(QUOTES),
     4: Label(),
 }
+# The senders of the trades that are visible. No two of them are one user's.
+INDEPENDENT = {1: dict(enumerate((0, 63, 5, 62, 31, 32, 1, 33, 2, 3), start=1))}
 DECLARED = replace(
     RELATIONS["trades"],
     declared=DeclaredAggregate(
@@ -73,7 +75,8 @@ def _at(seconds: float) -> datetime:
 
 
 def _records(*given: tuple[tuple[Value, ...], str | None]) -> list[Record]:
-    return [Record(values, label) for values, label in given]
+    """The records, each of a sender of its own, numbered from 1."""
+    return [Record(*each, sender=sender) for sender, each in enumerate(given, start=1)]
 
 
 _US, _US_COMPANY, _EU = _wire(TRADES), _wire(TRADES, COMPANY), _wire(EU)
@@ -150,4 +153,4 @@ def case_of(name: str, plan: AnyPlan, classes: Sequence[Class] = CLASSES) -> Cas
     """The case of a plan over the market."""
     meant = whole(plan)
     records = {relation.name: RECORDS[relation.name] for relation in sources(meant)}
-    return Case(name, meant, records, REACHES, tuple(classes), SOURCES)
+    return Case(name, meant, records, REACHES, tuple(classes), SOURCES, INDEPENDENT)

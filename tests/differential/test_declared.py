@@ -25,13 +25,21 @@ from catalog.schema import Type
 from tests.differential.case import Case, Record
 from tests.differential.comparing import check_all
 from tests.differential.expected import expected
-from tests.differential.market import DECLARED, MINUTE, NOON, TRADES_AGGREGATED, case_of
-from tests.oracle.values import EPOCH
+from tests.differential.market import (
+    DECLARED,
+    MINUTE,
+    NOON,
+    TRADES,
+    TRADES_AGGREGATED,
+    case_of,
+)
+from tests.oracle.values import EPOCH, Tuple
 from tests.plans import grouped, whole
 
 _SOURCE = Source(DECLARED)
 _PRICE, _SYMBOL = AttributeRef("price"), AttributeRef("symbol")
 _VOLUME = AttributeRef("volume")
+_SOURCE_LABEL = Label.of(TRADES)
 _TWICE = Call("*", (_PRICE, Literal(2.0, Type.DOUBLE)))
 
 
@@ -86,7 +94,7 @@ def test_lowered_results_next_to_others(spark: SparkSession) -> None:
 
 
 def test_neither_few_values_nor_part_of_a_window_is_lowered(spark: SparkSession) -> None:
-    """ACME has four tuples in the minute from noon on, three volumes, and two prices."""
+    """ACME has four senders in the minute from noon on, three with volumes, two with prices."""
     declared = DECLARED.declared
     assert declared is not None
     noon = (NOON - EPOCH) // timedelta(milliseconds=1)
@@ -100,9 +108,56 @@ def test_neither_few_values_nor_part_of_a_window_is_lowered(spark: SparkSession)
     assert lowered == {"whole", "seen from its first moment"}
 
 
+def test_only_independent_senders_count(spark: SparkSession) -> None:
+    """Three must count; how often each of them sends does not matter."""
+    groups = {
+        "three": (1, 2, 3),
+        "three of four": (9, 3, 1, 2, 2),
+        "one that sends much": (1,) * 50,
+        "two that send much": (1, 2) * 20,
+        "one user's two topics": (1, 4, 2),
+        "one that nobody marked": (1, 2, 9),
+        "one that is unknown": (1, 2, None),
+        "nobody that counts": (9, 9, 9, None),
+    }
+    records = [
+        Record((NOON, name, 1.0, 1), _SOURCE_LABEL.to_wire(), sender)
+        for name, senders in groups.items()
+        for sender in senders
+    ]
+    users = {1: 0, 2: 63, 3: 31, 4: 0}
+    case = replace(
+        case_of("senders", _aggregate()), records={DECLARED.name: records}, independent={1: users}
+    )
+    check_all(spark, [case, replace(case, name="nobody is marked", independent={})])
+    names = {each.values[2] for each in expected(case).results if _is_aggregated(each)}
+    assert names == {"three", "three of four"}
+
+
+def _is_aggregated(result: Tuple) -> bool:
+    return result.label is not None and TRADES_AGGREGATED in result.label.categories()
+
+
+def test_each_attribute_has_values_of_enough_senders(spark: SparkSession) -> None:
+    """A fourth sender makes no value of the third one known."""
+    volumes = {"enough": (1, 2, 3, None), "one's values": (1, 1, 1, 1), "few": (1, 2, None, None)}
+    senders = {"enough": (1, 2, 3, 4), "one's values": (1, 1, 1, 2), "few": (1, 2, 3, 4)}
+    records = [
+        Record((NOON, name, 1.0, volume), _SOURCE_LABEL.to_wire(), sender)
+        for name, given in volumes.items()
+        for volume, sender in zip(given, senders[name], strict=True)
+    ]
+    users = {sender: sender for sender in range(1, 5)}
+    case = replace(
+        case_of("values", _aggregate()), records={DECLARED.name: records}, independent={1: users}
+    )
+    check_all(spark, [case])
+    names = {each.values[2] for each in expected(case).results if _is_aggregated(each)}
+    assert names == {"enough"}
+
+
 def _shows_aggregates(case: Case) -> bool:
-    labels = [each.label for each in expected(case).results]
-    return any(label is not None and TRADES_AGGREGATED in label.categories() for label in labels)
+    return any(map(_is_aggregated, expected(case).results))
 
 
 def test_categories_of_any_word(spark: SparkSession) -> None:
@@ -123,9 +178,9 @@ def test_categories_of_any_word(spark: SparkSession) -> None:
             "other": [labels[2]] * 3,
         }
         records = [
-            Record((NOON, name, 1.0, 1), label.to_wire())
+            Record((NOON, name, 1.0, 1), label.to_wire(), sender)
             for name, members in groups.items()
-            for label in members
+            for sender, label in enumerate(members, start=1)
         ]
         case = case_of(f"{number}: {source} to {aggregated}", _aggregate(Source(relation)))
         cases.append(replace(case, records={relation.name: records}, reaches=reaches))
@@ -133,7 +188,6 @@ def test_categories_of_any_word(spark: SparkSession) -> None:
 
 
 def test_the_market_has_a_group_that_is_lowered_and_one_that_is_not() -> None:
-    labels = [each.label for each in expected(case_of("sum", LOWERED["sum"])).results]
-    held = [label is not None and TRADES_AGGREGATED in label.categories() for label in labels]
+    held = [_is_aggregated(each) for each in expected(case_of("sum", LOWERED["sum"])).results]
     assert any(held)
     assert not all(held)

@@ -87,7 +87,9 @@ def test_a_result_has_one_id_of_its_own_in_every_topic(spark: SparkSession) -> N
     case = case_of("union", PLANS["union"])
     kept = stored(spark, [case])
     rows = fan_out(
-        compile_plan(analyse(case.plan), reader(kept, 0, case), case.reach_of), run_of(case), "key"
+        compile_plan(analyse(case.plan), reader(kept, 0, case), case.reach_of, case.users_of),
+        run_of(case),
+        "key",
     ).collect()
     everything = {header(row, 1, "id"): row["value"] for row in rows if row["topic"] == "1"}
     assert len(everything) == sum(row["topic"] == "1" for row in rows)

@@ -114,7 +114,9 @@ def _run(
         return read_lab(own, relation, case.reach_of(relation))
 
     out = fan_out(
-        compile_plan(analyse(case.plan), read, case.reach_of, narrow=narrow), run_of(case), "key"
+        compile_plan(analyse(case.plan), read, case.reach_of, case.users_of, narrow=narrow),
+        run_of(case),
+        "key",
     )
     query = (
         out.writeStream.foreachBatch(lambda frame, _: found.extend(frame.collect()))

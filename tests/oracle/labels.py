@@ -52,8 +52,8 @@ def lowered(
 ) -> Label:
     """The label of a group of a declared aggregate, which gives "aggregated" for "source".
 
-    Only where there are enough tuples, and enough values of each attribute (`counts`), and only of
-    windows that the query has seen whole; every other category stays.
+    Only where enough independent users sent tuples, and values of each attribute (`counts`), and
+    only of windows that the query has seen whole; every other category stays.
     """
     since = EPOCH + timedelta(milliseconds=declared.since_ms)
     whole = isinstance(start, datetime) and start >= since

@@ -143,7 +143,7 @@ def _aggregate(node: Aggregate, given: list[Tuple], watermark: datetime | None) 
     for key, group in _groups(node, given, watermark).items():
         result = _result(node, key, group)
         if declared is not None and result.label is not None:
-            counts = _values_known(node, group)
+            counts = _users_known(node, group)
             result = Tuple(result.values, lowered(result.label, counts, key[0], declared))
         results.append(result)
     return results
@@ -179,7 +179,14 @@ def _values(node: Aggregate, wanted: Aggregation, group: list[Tuple]) -> list[Va
     return [True if argument is None else evaluate(argument, row) for row in rows]
 
 
-def _values_known(node: Aggregate, group: list[Tuple]) -> list[int]:
-    """How many tuples there are, and of how many each aggregation's value is known."""
-    values = [_values(node, wanted, group) for wanted in node.aggregations]
-    return [len(group), *(sum(v is not None for v in each) for each in values)]
+def _users_known(node: Aggregate, group: list[Tuple]) -> list[int]:
+    """How many independent users sent tuples, and values of each aggregation."""
+    columns: list[list[Value]] = [[True for _ in group]]
+    columns += (_values(node, wanted, group) for wanted in node.aggregations)
+    return [len(_users(group, column)) for column in columns]
+
+
+def _users(group: list[Tuple], column: list[Value]) -> set[int]:
+    """The independent users whose tuples have a value in the column."""
+    pairs = zip(group, column, strict=True)
+    return {each.sender for each, value in pairs if value is not None and each.sender is not None}

@@ -38,7 +38,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Tuple:
-    """A tuple's values, in schema order, and its label; None: there was none that can be read."""
+    """A tuple's values, in schema order, and its label; None: there was none that can be read.
+
+    `sender` is the independent user that sent it. None: nobody who counts did.
+    """
 
     values: tuple[Value, ...]
     label: Label | None
+    sender: int | None = None

@@ -1,4 +1,4 @@
-"""stream add, show, readers, stop-readers, remove."""
+"""stream add, show, readers, stop-readers, remove; and which senders are independent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from secadmin.cli.commands.executions import ids_of
 from secadmin.cli.completion import names_of
 from secadmin.cli.context import cli_of
 from secadmin.cli.durations import byte_count, milliseconds
-from secadmin.cli.options import StreamName
+from secadmin.cli.options import StreamName, UserName
 
 app = typer.Typer(no_args_is_help=True, help="Streams, to which senders write tuples.")
 _DECLARED = "Declared aggregate"
@@ -65,7 +65,9 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
     declare_minimum: Annotated[
         int | None,
         typer.Option(
-            rich_help_panel=_DECLARED, min=2, help="The smallest number of tuples in a group."
+            rich_help_panel=_DECLARED,
+            min=2,
+            help="The smallest number of independent senders in a group.",
         ),
     ] = None,
 ) -> None:
@@ -149,6 +151,27 @@ def stop_readers(ctx: typer.Context, name: StreamName) -> None:
         answer = api.post("streams", name, "readers", "stop")
     if not cli.screen.answered(answer):
         cli.screen.line(f"stopped {ids_of(answer['stopped'])}")
+
+
+@app.command("mark-independent")
+def mark_independent(ctx: typer.Context, name: StreamName, user: UserName) -> None:
+    """Let a sender count for the minimum of the stream's declared aggregate.
+
+    Mark only senders who do not tell each other, or anybody else, what they send.
+    """
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        api.post("streams", name, "independent-senders", body={"user": user})
+    cli.screen.line(f"{user} counts as an independent sender of {name}")
+
+
+@app.command("unmark-independent")
+def unmark_independent(ctx: typer.Context, name: StreamName, user: UserName) -> None:
+    """Let a sender not count any more, also in groups that are not complete yet."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        api.delete("streams", name, "independent-senders", user)
+    cli.screen.line(f"{user} does not count as an independent sender of {name} any more")
 
 
 @app.command()

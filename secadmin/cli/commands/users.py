@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 
 from secadmin.cli.context import cli_of
-from secadmin.cli.options import PasswordStdin
+from secadmin.cli.options import PasswordStdin, UserName
 from secadmin.cli.passwords import password_line
 
 app = typer.Typer(no_args_is_help=True, help="Users and the roles that they may activate.")
-UserName = Annotated[str, typer.Argument(metavar="USER")]
 RoleName = Annotated[str, typer.Argument(metavar="ROLE")]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -10,11 +9,11 @@ from fastapi import APIRouter
 
 from catalog.record_format import RecordFormat
 from catalog.topic_sharing import Senders
-from secadmin.control import accesses, executions, streams
+from secadmin.control import accesses, executions, independence, streams
 from secadmin.control.settlement import QUARANTINE, SEND
 from secadmin.service.answers import access_answer, attributes_of
 from secadmin.service.authentication import Authenticated, OnPlatform
-from secadmin.service.requests import AccessBody, DeclaredAggregateBody, StreamBody
+from secadmin.service.requests import AccessBody, DeclaredAggregateBody, SenderBody, StreamBody
 
 router = APIRouter(prefix="/streams", tags=["streams"])
 
@@ -60,7 +59,11 @@ def show_stream(platform: OnPlatform, caller: Authenticated, name: str) -> dict[
         "public": relation.public,
         "problems": list(view.problems),
         **({"refused": view.refused} if view.refused is not None else {}),
-        **({"who_sends": _who_sends(view.senders)} if view.senders is not None else {}),
+        **(
+            {"who_sends": [asdict(each) for each in view.senders]}
+            if view.senders is not None
+            else {}
+        ),
         "declared_aggregate": declared
         and {
             "window_ms": declared.window_ms,
@@ -106,8 +109,18 @@ def add_sender(
     return access_answer(platform, accesses.give(platform, caller, SEND, name, body.keep))
 
 
-def _who_sends(senders: Iterable[tuple[int, str, str]]) -> list[dict[str, Any]]:
-    return [{"id": number, "user": user, "state": state} for number, user, state in senders]
+@router.post("/{name}/independent-senders", status_code=204)
+def mark_independent(
+    platform: OnPlatform, caller: Authenticated, name: str, body: SenderBody
+) -> None:
+    """Let a sender count for the minimum of the stream's declared aggregate."""
+    independence.mark(platform, caller, name, body.user)
+
+
+@router.delete("/{name}/independent-senders/{user}", status_code=204)
+def unmark_independent(platform: OnPlatform, caller: Authenticated, name: str, user: str) -> None:
+    """Let a sender not count any more."""
+    independence.unmark(platform, caller, name, user)
 
 
 def _declaration(body: DeclaredAggregateBody | None) -> streams.Declaration | None:

@@ -110,6 +110,10 @@ def make_world(owner: Api) -> World:
     owner.post(f"/roles/{names['role']}/juniors", role=names["junior"])
     owner.post("/users", name=names["user"], password=PASSWORD_OF_THEIRS)
     owner.post(f"/users/{names['user']}/roles", role=names["role"])
+    sending = {"role": names["role"], "permissions": ["SEND"], "kind": "stream"}
+    for stream in (names["stream"], names["lone stream"]):
+        owner.post("/grants", **sending, name=stream)
+    owner.post(f"/streams/{names['lone stream']}/independent-senders", user=names["user"])
     execution = owner.get(f"/outputs/{names['output']}")["execution"]
     return World(names, owner, execution)
 

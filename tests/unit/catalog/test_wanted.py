@@ -9,6 +9,7 @@ import pytest
 from catalog.clearance import Clearance
 from catalog.delivery import Delivery
 from catalog.engines import FIRST
+from catalog.independent_senders import count_user
 from catalog.label import PUBLIC, Label
 from catalog.models import (
     CategoryRow,
@@ -23,7 +24,7 @@ from catalog.models import (
     TopicFault,
     Withdrawal,
 )
-from catalog.plan import Source, Union
+from catalog.plan import Source, Union, at_sources
 from catalog.record_format import RecordFormat, TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, QueryRun, Run, RunReport, fingerprint
@@ -42,6 +43,8 @@ from catalog.wanted import (
     wanted_runs,
 )
 from tests.plans import AnyPlan, whole
+from tests.unit.catalog.plans import relation
+from tests.unit.catalog.test_plan_flow import DECLARED, FITS
 from tests.unit.catalog.world import START, World
 
 SCHEMA = Schema((Attribute("price", Type.DOUBLE),))
@@ -280,6 +283,25 @@ def test_a_category_that_a_stream_gets_later_is_in_reach_of_all_that_reads_it(
     assert after.reaches == {filled.relations["out1"].object_id: Label.of(0, 99)}
     assert [fed.clearance for fed in after.classes] == [Clearance.of(0, 99)]
     assert fingerprint(after) != fingerprint(before)
+
+
+def test_a_query_that_gives_a_declared_aggregate_knows_the_independent_senders(
+    filled: Filled,
+) -> None:
+    stream = filled.relations["in1"].object_id
+    declared = replace(relation(declared=DECLARED), object_id=stream, name="in1")
+    filled.output("out2", at_sources(whole(FITS), lambda _: Source(declared)), "in1")
+    user = filled.world.user("al").id
+    sender = filled.sender("in1", user_id=user)
+    before, ordinary = filled.query("out2"), filled.query("out1")
+    assert before.numbers_of(declared) == {}
+    with filled.world.catalog.change("test") as change:
+        count_user(change.session, stream, user)
+        change.audit("mark", "test")
+    after = filled.query("out2")
+    assert after.numbers_of(declared) == {sender.id: 0}
+    assert fingerprint(after) != fingerprint(before)
+    assert filled.query("out1") == ordinary, "only a declared aggregate counts senders"
 
 
 def test_a_stream_without_a_category_has_an_empty_reach(filled: Filled) -> None:

@@ -179,12 +179,34 @@ def test_a_declared_aggregate(
 ) -> None:
     source = stream("s", IN1 | FAR, declared=DECLARED)
     plan = _count(source, Window(window_ms, window_ms), *keys)
-    given = tuples(*(((at(12), "a", 1), label) for label in labels))
+    values = (at(12), "a", 1)
+    given = [Tuple(values, label, sender) for sender, label in enumerate(labels)]
     assert [each.label for each in run(plan, {"s": given})] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        pytest.param([(1, 5), (2, 6)], True, id="two-senders"),
+        pytest.param([(1, 5), (1, 6), (1, 7)], False, id="one-that-sends-thrice"),
+        pytest.param([(1, 5), (None, 6), (None, 7)], False, id="others-do-not-count"),
+        pytest.param([(1, 5), (2, None)], False, id="values-of-one-alone"),
+        pytest.param([(1, 5), (2, None), (2, 6)], True, id="one-value-suffices"),
+    ],
+)
+def test_a_declared_aggregate_counts_senders(
+    sent: list[tuple[int | None, int | None]], shown: bool
+) -> None:
+    source = stream("s", IN1, declared=DECLARED)
+    total = Aggregation("total", "sum", ref("v"))
+    plan = grouped(source, Window(HOUR, HOUR), (Column("x", ref("x")),), (total,))
+    given = [Tuple((at(12), "a", value), IN1, sender) for sender, value in sent]
+    (result,) = run(plan, {"s": given})
+    assert result.label == (Label.of(AGGREGATED) if shown else IN1)
 
 
 def test_a_filter_below_makes_a_declared_aggregate_an_ordinary_one() -> None:
     source = Filter(stream("s", IN1, declared=DECLARED), call("=", ref("x"), ref("x")))
-    given = tuples(*(((at(12), "a", 1), IN1) for _ in range(3)))
+    given = [Tuple((at(12), "a", 1), IN1, sender) for sender in range(3)]
     results = run(_count(source, Window(HOUR, HOUR), "x"), {"s": given})
     assert [each.label for each in results] == [IN1]

@@ -50,16 +50,16 @@ def relation(
 def sources(
     spark: SparkSession, data: Mapping[str, Rows], bits: Mapping[str, int]
 ) -> Callable[[Relation], DataFrame]:
-    """Batch tuples: (seconds since 1970, attributes...); ids count up."""
+    """Batch tuples: (seconds since 1970, attributes...); ids and senders count up."""
 
     def source(wanted: Relation) -> DataFrame:
         words = words_of(Label.of(bits[wanted.name]))
         attributes = wanted.schema.attributes
         types = [f"`{a.name}` {SPARK_TYPES[a.type]}" for a in attributes]
-        types += [f"{label_column(i)} bigint" for i in words] + ["__id string"]
+        types += [f"{label_column(i)} bigint" for i in words] + ["__id string", "__sender bigint"]
         label = Label.of(bits[wanted.name])
         rows = [
-            (*row, *(label.word(i) for i in words), f"{wanted.object_id}:0:{n}")
+            (*row, *(label.word(i) for i in words), f"{wanted.object_id}:0:{n}", n)
             for n, row in enumerate(data[wanted.name])
         ]
         made = spark.createDataFrame(
@@ -80,6 +80,7 @@ def rows_of(compiled: Compiled) -> list[tuple[Any, ...]]:
     return sorted(result, key=repr)
 
 
+NUMBERS = {sender: sender for sender in range(10)}
 A, B = relation("a"), relation("b", object_id=2)
 DATA = {"a": [(1, "x", 5), (2, "y", 7)], "b": [(1, "x", 100), (9, "x", 200)]}
 BITS = {"a": 0, "b": 70}
@@ -89,7 +90,11 @@ def compiled_rows(
     spark: SparkSession, plan: Node, data: Mapping[str, Rows], bits: Mapping[str, int]
 ) -> list[tuple[Any, ...]]:
     source = sources(spark, data, bits)
-    return rows_of(compile_plan(checked(plan), source, lambda read: Label.of(bits[read.name])))
+    return rows_of(
+        compile_plan(
+            checked(plan), source, lambda read: Label.of(bits[read.name]), lambda _: NUMBERS
+        )
+    )
 
 
 def run(spark: SparkSession, plan: Node) -> list[tuple[Any, ...]]:
