@@ -254,7 +254,7 @@ def test_a_call_that_gives_is_refused_where_idle_classes_make_too_little_room(pl
     assert place.open() == {"held 0", "held 1"}
     place.add("held 2", held=True)
     place.require_room(place.output + 1)
-    with pytest.raises(Conflict, match="an output has no room for .*; it may have 2") as refused:
+    with pytest.raises(Conflict, match=r"an output has no room for .*; it may have 2") as refused:
         place.require_room(place.output)
     assert "3" not in str(refused.value), "how many there are is nobody's business"
     owner = place.caller()
@@ -289,7 +289,7 @@ def test_a_call_that_gives_is_refused_while_too_many_topics_are_being_removed(
         place.add(f"removed {number}", closed_at=START, removed_at=START)
     place.require_room(place.output)
     place.add("closed", closed_at=START)
-    with pytest.raises(Conflict, match="too many old topics of an output .* try again in some"):
+    with pytest.raises(Conflict, match=r"too many old topics of an output .* try again in some"):
         place.require_room(place.output)
 
 
