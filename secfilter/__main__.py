@@ -91,7 +91,9 @@ class EngineProcess:
         self._stop = stop
         self._life = Life(folder)
         self._tries = engine == PROBATION
-        self._ledger = CatalogLedger(Catalog(settings.catalog_url), engine, self._reached)
+        # Without the audit key, so an engine can change nothing that is audited.
+        catalog = Catalog(settings.catalog_url_of(engine))
+        self._ledger = CatalogLedger(catalog, engine, self._reached)
         self._watchdog: Watchdog | None = None
 
     def run(self) -> None:
