@@ -54,12 +54,10 @@ def engines_for(
     taken = taken_slots(session, engines, besides=slots)
     found = balanced(slots, taken, limits.slots)
     if found is None:
-        free = max(0, limits.slots - min(taken.values()))
-        raise Conflict(
-            f"the engine is full: the query takes {sum(slots.values())} tasks, one for each "
-            f"partition of each of its sources, and {free} of {limits.slots} are free; "
-            "stop another query first, or read fewer partitions"
-        )
+        tasks = sum(slots.values())
+        asked = f"the query takes {tasks} tasks, one for each partition of each of its sources"
+        remedy = "stop another query first, or read fewer partitions"
+        raise _full("the engine", asked, min(taken.values()), limits, remedy)
     return found
 
 
@@ -87,11 +85,9 @@ def require_ingest_slots(session: Session, wanted: int, limits: Limits) -> None:
     """Raise Conflict if ingest has no room for a stream with `wanted` partitions."""
     taken = ingesting(session)
     if taken + wanted > limits.slots:
-        raise Conflict(
-            f"ingest is full: the stream takes {wanted} tasks, one for each of its partitions, and "
-            f"{max(0, limits.slots - taken)} of {limits.slots} are free; remove a stream first, or "
-            "ask for fewer partitions"
-        )
+        asked = f"the stream takes {wanted} tasks, one for each of its partitions"
+        remedy = "remove a stream first, or ask for fewer partitions"
+        raise _full("ingest", asked, taken, limits, remedy)
 
 
 def require_senders(
@@ -117,11 +113,9 @@ def require_senders(
         )
     more = ingesting(session) - before
     if more > 0 and before + more > limits.slots:
-        raise Conflict(
-            f"ingest is full: the new senders take {more} tasks, one for each partition of the "
-            f"stream, and {max(0, limits.slots - before)} of {limits.slots} are free; remove a "
-            "stream first, let fewer users SEND, or add a stream with --senders shared"
-        )
+        asked = f"the new senders take {more} tasks, one for each partition of the stream"
+        remedy = "remove a stream first, let fewer users SEND, or add one with --senders shared"
+        raise _full("ingest", asked, before, limits, remedy)
 
 
 def ingesting(session: Session) -> int:
@@ -146,3 +140,9 @@ def ingesting_by_group(session: Session) -> Counter[int]:
     for group, partitions, senders in session.execute(of_each):
         found[group] += partitions * max(1, senders)
     return found
+
+
+def _full(engine: str, asked: str, taken: int, limits: Limits, remedy: str) -> Conflict:
+    """The refusal where an engine of which so many slots are taken has too little room."""
+    free = max(0, limits.slots - taken)
+    return Conflict(f"{engine} is full: {asked}, and {free} of {limits.slots} are free; {remedy}")

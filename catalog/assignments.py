@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from catalog.admission import engines_for
@@ -59,10 +59,17 @@ def assign(
             session.add(row)
         if row.parked_because:
             row.parked_because, row.deaths, row.on_trial, row.tried = "", 0, True, False
+            row.trial_group = newest_group(session) + 1
         row.home = home
         row.changed_beat = heartbeat_of(session, home).beats
         hand_over(session, row)
     session.flush()
+
+
+def newest_group(session: Session) -> int:
+    """The highest number that a group of suspected executions has had, as far as it matters."""
+    session.flush()
+    return session.scalar(select(func.max(Assignment.trial_group))) or 0
 
 
 def target_of(row: Assignment) -> str:
@@ -95,7 +102,7 @@ def _may_run(row: Assignment) -> bool:
     """Whether the execution's engine may run it now.
 
     An engine runs no execution that is parked or belongs in another engine. The engine `probation`
-    runs only the execution that is tried.
+    runs only the executions that are tried.
     """
     here = row.engine == target_of(row) and not row.parked_because
     return here and (row.engine != PROBATION or row.tried)

@@ -21,7 +21,8 @@ class Limits:
     a stream counts for one sender at least. The side run of a query takes as many tasks as the
     query: they are not counted, for an engine has twice as many (`secfilter.session`). So many
     `senders` with topics of their own may one stream have. So many delivery `classes` of one output
-    may be open; a call that takes rights away may open more.
+    may be open; a call that takes rights away may open more. So many of them may one user hold by
+    its own subscriptions (`classes_a_user`).
     """
 
     sources: int = 64
@@ -29,6 +30,7 @@ class Limits:
     slots: int = 256
     senders: int = 16
     classes: int = 64
+    classes_a_user: int = 16
 
 
 _Table = TypeVar("_Table")

@@ -395,8 +395,8 @@ class Assignment(Base):
     """Where an execution (the run of an output) runs; `catalog.assignments` has the rules.
 
     `home` is the engine whose slots it takes. `engine` is the only one that may run it now. While
-    it is `on_trial` it belongs in the engine `probation`, where one execution is `tried` at a time.
-    `tried_beat` is a beat of `probation`, and all other beats are of the home engine.
+    it is `on_trial` it belongs in the engine `probation`, where one `trial_group` is `tried` at a
+    time. `tried_beat` is a beat of `probation`, and all other beats are of the home engine.
     `parked_because` is the reason why it is parked, and empty if it is not.
     """
 
@@ -406,6 +406,7 @@ class Assignment(Base):
     engine: Mapped[str] = mapped_column(String(32), index=True)
     changed_beat: Mapped[int] = mapped_column(default=0)
     on_trial: Mapped[bool] = mapped_column(default=False)
+    trial_group: Mapped[int] = mapped_column(default=0)
     tried: Mapped[bool] = mapped_column(default=False)
     tried_beat: Mapped[int | None]
     trials: Mapped[int] = mapped_column(default=0)

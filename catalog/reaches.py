@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from catalog.category_kind import CategoryKind
 from catalog.label import PUBLIC, Label, combine
 from catalog.models import CategoryRow, OutputRow
 from catalog.plan import Plan, sources
@@ -66,13 +67,15 @@ class Reaches:
         if stream.public:
             return PUBLIC
         if self._streams is None:
-            self._streams = _source_categories(self._session)
+            self._streams = source_categories(self._session)
         return self._streams.get(stream.object_id, PUBLIC)
 
 
-def _source_categories(session: Session) -> Mapping[int, Label]:
+def source_categories(session: Session) -> Mapping[int, Label]:
     """The categories that ingest can give to tuples, by the stream's id."""
-    query = select(CategoryRow.stream_id, CategoryRow.bit).where(CategoryRow.kind == "source")
+    query = select(CategoryRow.stream_id, CategoryRow.bit).where(
+        CategoryRow.kind == CategoryKind.SOURCE
+    )
     found: dict[int, Label] = {}
     for row in session.execute(query):
         found[row.stream_id] = combine((found.get(row.stream_id, PUBLIC), Label.of(row.bit)))

@@ -24,7 +24,7 @@ FAILED, RESTARTING = "failed", "restarting"
 # The state of a query with several runs is the first of these that one of its runs has.
 _WORST_FIRST = (UNKNOWN, FAILED, RESTARTING, STARTING, STOPPING, STOPPED, "running")
 _DEAD = "its engine does not say that it is alive"
-_WAITS = "its engine ended, and it waits until it can run alone for a while"
+_WAITS = "its engine ended, and it waits until it can run apart for a while"
 _BROKEN = "a topic that it uses is not what it should be; `health` tells which"
 _UNPROVEN = "it stands still until a fence is proven"
 

@@ -115,7 +115,11 @@ class SecFilterSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings of one deployment."""
+    """All settings of one deployment.
+
+    `catalog_url` is the database URL of SecAdmin, and of the engines that have none of their own in
+    `engine_catalogs` (`ingest` or `query` -> URL; both or neither).
+    """
 
     catalog_url: str
     kafka: KafkaSettings
@@ -123,6 +127,12 @@ class Settings:
     secfilter: SecFilterSettings
     limits: Limits = field(default_factory=Limits)
     user_limits: UserLimits = field(default_factory=UserLimits)
+    engine_catalogs: Mapping[str, str] = field(default_factory=dict)
+
+    def catalog_url_of(self, engine: str) -> str:
+        """The database URL of the engine of that name (`catalog.engines`)."""
+        account = "ingest" if engine == INGEST else "query"
+        return self.engine_catalogs.get(account, self.catalog_url)
 
     @classmethod
     def load(cls, path: Path) -> Settings:
@@ -145,6 +155,7 @@ class Settings:
                 secfilter=_secfilter(data["secfilter"]),
                 limits=read_limits(Limits, limits, "limits"),
                 user_limits=read_limits(UserLimits, of_user, "limits.user"),
+                engine_catalogs=_engine_catalogs(data["catalog"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"the settings {path} lack or misstate {error}") from None
@@ -169,6 +180,15 @@ def _kafka(data: dict[str, Any]) -> KafkaSettings:
         clients_bootstrap=data.get("clients_bootstrap"),
         removes_users=_switch(data, "removes_users"),
     )
+
+
+def _engine_catalogs(data: dict[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {
+        name: str(data[name]["url"]) for name in ("ingest", "query") if name in data
+    }
+    if len(found) == 1:
+        raise ValueError("catalog: it must have both [catalog.ingest] and [catalog.query]")
+    return found
 
 
 def _switch(data: dict[str, Any], name: str) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, delete, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from catalog.admission import taken_slots
-from catalog.assignments import hand_over
+from catalog.assignments import hand_over, newest_group
 from catalog.balance import balanced
 from catalog.engines import INGEST, PROBATION
 from catalog.limits import Limits
@@ -28,9 +28,10 @@ from catalog.models import (
 from catalog.probation import (
     LONG_LIFE_BEATS,
     PARKED,
-    Waiting,
+    Suspect,
+    after_death,
     is_parked,
-    next_alone,
+    next_group,
     proven_after,
     suspects,
 )
@@ -39,15 +40,25 @@ from catalog.run_names import query_run_name
 from catalog.store import bump_generation
 
 
-def begin(session: Session, engine: str, *, died: bool) -> None:
-    """Note that the engine's process begins. `died` says whether the last process died."""
-    heart = heartbeat_of(session, engine)
-    heart.began, heart.ended = heart.beats, False
-    if died and engine == PROBATION:
+def note_death(session: Session, engine: str) -> None:
+    """Note that the engine's last process has died, and find out which executions are suspected.
+
+    They move only when the next process begins. Until then the dead one's Spark may still run them.
+    """
+    if engine == PROBATION:
         _blame(session)
-    elif died and engine != INGEST:
+    elif engine != INGEST:
+        heart = heartbeat_of(session, engine)
         _suspect(session, heart)
         heart.deaths += 1
+    session.flush()
+    bump_generation(session)
+
+
+def begin(session: Session, engine: str) -> None:
+    """Note that the engine's process begins, and that nothing of its last one runs any more."""
+    heart = heartbeat_of(session, engine)
+    heart.began, heart.ended = heart.beats, False
     for row in _rows(session, engine):
         row.tried, row.tried_beat = False, None
         hand_over(session, row)
@@ -78,8 +89,12 @@ def end(session: Session, engine: str) -> None:
 
 
 def awaits_trial(session: Session) -> bool:
-    """Whether an execution waits to run alone, or runs alone now."""
-    return any(not row.parked_because for row in _wanted_rows(session, PROBATION))
+    """Whether an execution waits to run in `probation`, or runs there now.
+
+    It may still have to be handed over. Until then the engine can start its Spark.
+    """
+    on_trial = _wanted_rows(session, or_(Assignment.engine == PROBATION, Assignment.on_trial))
+    return any(not row.parked_because for row in on_trial)
 
 
 def has_superfluous(session: Session, engines: Collection[str]) -> bool:
@@ -130,58 +145,70 @@ def _move_all(session: Session, old: str, engines: Collection[str], limits: Limi
 
 
 def _suspect(session: Session, heart: Heartbeat) -> None:
-    rows = {r.output_id: r for r in _wanted_rows(session, heart.engine) if not r.parked_because}
+    there = _wanted_rows(session, Assignment.engine == heart.engine)
+    rows = {r.output_id: r for r in there if not r.parked_because and not r.on_trial}
     changed = {output_id: row.changed_beat for output_id, row in rows.items()}
+    group = newest_group(session) + 1
     for output_id in suspects(changed, heart.beats, heart.deaths):
-        rows[output_id].on_trial = True
+        rows[output_id].on_trial, rows[output_id].trial_group = True, group
 
 
 def _blame(session: Session) -> None:
-    for row in _rows(session, PROBATION):
-        if row.tried:
-            row.deaths += 1
-            if is_parked(row.deaths):
-                row.parked_because, row.on_trial = PARKED, False
+    rows = {row.output_id: row for row in _rows(session, PROBATION) if row.tried}
+    for each in after_death([_suspect_of(row) for row in rows.values()], newest_group(session)):
+        row = rows[each.execution]
+        row.deaths, row.trial_group = each.deaths, each.group
+        row.tried, row.tried_beat = False, None
+        if is_parked(row.deaths):
+            row.parked_because, row.on_trial = PARKED, False
 
 
 def _keep_trying(session: Session, beats: int) -> bool:
-    """Move a proven execution home, or start the next trial. Returns whether it did either."""
-    wanted = _wanted_rows(session, PROBATION)
-    tried = next((row for row in _rows(session, PROBATION) if row.tried), None)
-    if tried is None:
+    """Move a proven group home, or start the next trial. Returns whether it did either."""
+    wanted = _wanted_rows(session, Assignment.engine == PROBATION)
+    tried = [row for row in _rows(session, PROBATION) if row.tried]
+    if not tried:
         return _try_next([row for row in wanted if row.on_trial and not row.parked_because], beats)
-    if tried not in wanted:
-        # It was stopped or removed, so it moves home after it has ended.
-        left = tried.on_trial
-        tried.on_trial = False
-        return left
-    since = tried.tried_beat if tried.tried_beat is not None else beats
-    if not tried.on_trial or beats - since < proven_after(tried.trials):
-        return False
-    tried.on_trial, tried.deaths, tried.trials = False, 0, tried.trials + 1
-    return True
+    # What was stopped or removed moves home after it has ended.
+    left = [row for row in tried if row.on_trial and row not in wanted]
+    for row in left:
+        row.on_trial = False
+    here = [row for row in tried if row.on_trial]
+    proven = bool(here) and all(_is_proven(row, here, beats) for row in here)
+    for row in here if proven else ():
+        row.on_trial, row.deaths, row.trials = False, 0, row.trials + 1
+    return bool(left) or proven
+
+
+def _is_proven(row: Assignment, group: Sequence[Assignment], beats: int) -> bool:
+    since = row.tried_beat if row.tried_beat is not None else beats
+    return beats - since >= proven_after(max(each.trials for each in group))
 
 
 def _try_next(rows: Sequence[Assignment], beats: int) -> bool:
-    chosen = next_alone(Waiting(row.output_id, row.deaths, row.trials) for row in rows)
+    chosen = next_group(map(_suspect_of, rows))
     for row in rows:
-        if row.output_id == chosen:
+        if row.output_id in chosen:
             row.tried, row.tried_beat = True, beats
-    return chosen is not None
+    return bool(chosen)
+
+
+def _suspect_of(row: Assignment) -> Suspect:
+    return Suspect(row.output_id, row.trial_group, row.deaths, row.trials)
 
 
 def _rows(session: Session, engine: str) -> list[Assignment]:
     return list(session.scalars(select(Assignment).where(Assignment.engine == engine)))
 
 
-def _wanted_rows(session: Session, engine: str) -> list[Assignment]:
-    """The executions of the engine that are wanted."""
+def _wanted_rows(session: Session, which: ColumnElement[bool]) -> list[Assignment]:
+    """The assignments that `which` selects, of executions that are wanted."""
     query = aliased(Object)
     wanted = (
         select(Assignment)
         .join(OutputRow, OutputRow.object_id == Assignment.output_id)
         .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
         .join(query, query.id == OutputRow.query_id)
-        .where(Assignment.engine == engine, QueryRow.running, query.removed_at.is_(None))
+        .where(which, QueryRow.running, query.removed_at.is_(None))
     )
     return list(session.scalars(wanted))

@@ -11,13 +11,11 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session, aliased
 
 from catalog.assignments import assigned_to, engine_of, note_change, parked
-from catalog.category_kind import CategoryKind
 from catalog.delivery_classes import delivery_of
 from catalog.engines import INGEST
 from catalog.independent_senders import numbers_of
-from catalog.label import PUBLIC, Label
+from catalog.label import PUBLIC, Label, combine
 from catalog.models import (
-    CategoryRow,
     DeliveryClass,
     Generation,
     Heartbeat,
@@ -34,7 +32,7 @@ from catalog.models import (
 from catalog.plan import sources as read_by
 from catalog.pulse import heartbeat_of
 from catalog.reach import lowered_streams
-from catalog.reaches import Reaches
+from catalog.reaches import Reaches, source_categories
 from catalog.record_format import RecordFormat
 from catalog.relation import Relation
 from catalog.run_names import ingest_run_name, query_run_name
@@ -69,7 +67,7 @@ def wanted_runs(session: Session, engine: str | None = None) -> tuple[Run, ...]:
     With the name of an `engine`, only the runs of this engine. A run that writes a topic with an
     unproven withdrawal is left out. It continues later and loses nothing.
     """
-    sources = _source_bits(session)
+    sources = source_categories(session)
     unproven = _unproven_topics(session)
     runs: list[Run] = []
     if engine in (None, INGEST):
@@ -189,15 +187,7 @@ def _delivers_to(run: Run) -> frozenset[str]:
     return frozenset(cls.topic for cls in run.classes)
 
 
-def _source_bits(session: Session) -> Mapping[int, int]:
-    """stream id -> the bit of its source category."""
-    query = select(CategoryRow.stream_id, CategoryRow.bit).where(
-        CategoryRow.kind == CategoryKind.SOURCE
-    )
-    return {row.stream_id: row.bit for row in session.execute(query)}
-
-
-def _ingest_runs(session: Session, sources: Mapping[int, int]) -> Iterable[IngestRun]:
+def _ingest_runs(session: Session, sources: Mapping[int, Label]) -> Iterable[IngestRun]:
     query = (
         select(StreamRow)
         .join(Object, Object.id == StreamRow.object_id)
@@ -221,13 +211,13 @@ def _senders(session: Session) -> Mapping[int, tuple[Sender, ...]]:
 
 
 def _ingest_stream(
-    row: StreamRow, sources: Mapping[int, int], senders: tuple[Sender, ...]
+    row: StreamRow, sources: Mapping[int, Label], senders: tuple[Sender, ...]
 ) -> IngestStream | None:
     relation = from_stored(Relation, row.relation)
     if relation.public:
         label = PUBLIC
     elif row.object_id in sources:
-        label = Label.of(sources[row.object_id])
+        label = sources[row.object_id]
     else:
         # Without its category, a stream's tuples would be public. So it is left out.
         return None
@@ -237,7 +227,7 @@ def _ingest_stream(
 
 
 def _query_runs(
-    session: Session, sources: Mapping[int, int], engine: str | None
+    session: Session, sources: Mapping[int, Label], engine: str | None
 ) -> Iterable[QueryRun]:
     owner = aliased(Object)
     query = (
@@ -250,7 +240,7 @@ def _query_runs(
     )
     classes = _open_classes(session)
     read = _read_by_others(session)
-    of_sources = Label.of(*sources.values())
+    of_sources = combine(sources.values())
     reaches = Reaches(session)
     here = assigned_to(session, engine) if engine is not None else None
     for row in session.scalars(query.where(OutputRow.object_id.not_in(parked(session)))):

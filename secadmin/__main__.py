@@ -17,6 +17,7 @@ import uvicorn
 
 from catalog.audit_key import AuditKey
 from catalog.bootstrap import ensure_initialised
+from catalog.engine_rights import give_engines_rights
 from catalog.errors import PlatformError, Unavailable
 from catalog.leases import Leases
 from catalog.passwords import Passwords
@@ -55,6 +56,7 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
     catalog = Catalog(settings.catalog_url, key)
     passwords = passwords or Passwords()
     ensure_initialised(catalog, settings.secadmin.first_password_file, passwords)
+    give_engines_rights(catalog.engine, settings.engine_catalogs)
 
     locks = topic_locks(catalog)
     cluster = Cluster(

@@ -91,11 +91,14 @@ class EngineProcess:
         self._stop = stop
         self._life = Life(folder)
         self._tries = engine == PROBATION
-        self._ledger = CatalogLedger(Catalog(settings.catalog_url), engine, self._reached)
+        # Without the audit key, so an engine can change nothing that is audited.
+        catalog = Catalog(settings.catalog_url_of(engine))
+        self._ledger = CatalogLedger(catalog, engine, self._reached)
         self._watchdog: Watchdog | None = None
 
     def run(self) -> None:
         """Work until it is stopped. The engine `probation` also ends if no run is left."""
+        self._note_death()
         if self._tries:
             self._begin()
             await_work(self._ledger, self._stop, BEAT_S)
@@ -149,8 +152,17 @@ class EngineProcess:
         starts = Starts(engine.running, engine.running_side, engine.sides)
         return Runner(self._ledger, starts, watch, pace=engine.pace)
 
+    def _note_death(self) -> None:
+        """Account for the death of the last process, once. Spark has not begun yet.
+
+        So the engine `probation` starts its Spark at the same time as this engine.
+        """
+        if self._life.has_died():
+            self._ledger.note_death()
+            self._life.end()
+
     def _begin(self) -> None:
-        self._ledger.begin(died=self._life.has_died())
+        self._ledger.begin()
         self._life.begin()
 
     def _end_now(self, spark: Popen[bytes], hangs: bool) -> None:

@@ -37,14 +37,16 @@ class CatalogLedger:
         self._runs: Sequence[Run] = ()
         self._applied: int | None = None
 
-    def begin(self, *, died: bool) -> None:
-        """Cancel the reports of the engine's last process: nothing runs yet. Raises Unavailable.
+    def note_death(self) -> None:
+        """Report that the engine's last process did not end normally. Raises Unavailable."""
+        with self._catalog.bookkeeping() as session:
+            trials.note_death(session, self._engine)
 
-        `died` says that the last process did not end normally.
-        """
+    def begin(self) -> None:
+        """Cancel the reports of the engine's last process: nothing runs yet. Raises Unavailable."""
         with self._catalog.bookkeeping() as session:
             forget_runs(session, self._engine)
-            trials.begin(session, self._engine, died=died)
+            trials.begin(session, self._engine)
         self.beat()
 
     def serve(self) -> None:

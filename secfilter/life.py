@@ -16,7 +16,7 @@ class Life:
         self._begun = folder / _BEGUN
 
     def has_died(self) -> bool:
-        """Whether the mark of the engine's last process is still there."""
+        """Whether the mark of the engine's last process is still there, and not accounted for."""
         return self._begun.exists()
 
     def begin(self) -> None:
@@ -24,7 +24,7 @@ class Life:
         self._begun.touch(mode=0o600)
 
     def end(self) -> None:
-        """Delete the mark, because the process ends normally."""
+        """Delete the mark: the process ends normally, or its death is accounted for."""
         self._begun.unlink(missing_ok=True)
 
 

@@ -65,6 +65,32 @@ class PostgresqlServer:
         finally:
             self._drop(name)
 
+    @contextmanager
+    def owned_database(self, *others: str) -> Iterator[dict[str, str]]:
+        """A new database without tables: role -> its URL there. `owner` owns it, no one is more.
+
+        The names of the roles get an ending that no other database has.
+        """
+        name, password = self._create(), secrets.token_urlsafe(16)
+        roles = {each: f"{each}_{uuid.uuid4().hex[:8]}" for each in ("owner", *others)}
+        for role in roles.values():
+            self._execute(f"CREATE ROLE {role} LOGIN PASSWORD '{password}'")
+        self._execute(f"ALTER DATABASE {name} OWNER TO {roles['owner']}")
+        there = self._url.set(database=name, password=password)
+        try:
+            yield {
+                each: there.set(username=role).render_as_string(hide_password=False)
+                for each, role in roles.items()
+            }
+        finally:
+            self._drop(name)
+            for role in roles.values():
+                self._execute(f"DROP ROLE {role}")
+
+    def grant(self, what: str, url: str) -> None:
+        """Alter the role of that URL, as a superuser may."""
+        self._execute(f"ALTER ROLE {make_url(url).username} {what}")
+
     def ready(self) -> bool:
         """Whether it answers."""
         try:

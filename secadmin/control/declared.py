@@ -1,4 +1,4 @@
-"""Declared aggregates across queries: one query at a time, and only its whole windows.
+"""Declared aggregates across queries: who may have one, one query at a time, its whole windows.
 
 Two results over nearly the same tuples reveal the few tuples in which they differ. So only one
 live query has a stream's declared aggregate. A window that this query may have seen only in part
@@ -14,12 +14,15 @@ from datetime import UTC, datetime
 from sqlalchemy import orm, select
 
 from catalog.category_kind import CategoryKind
-from catalog.errors import Conflict, InvalidInput
-from catalog.label import Label
+from catalog.errors import Conflict, Denied, InvalidInput
+from catalog.label import Label, combine
 from catalog.models import CategoryRow, Object, OutputInput, OutputRow, StreamRow
+from catalog.permission import Permission
 from catalog.plan import Plan, Source, at_sources
-from catalog.reach import lowered_streams
+from catalog.reach import lowered_streams, reach
+from catalog.reaches import Reaches
 from catalog.stored_form import from_stored
+from secadmin.control.work import Reading
 
 _CLOCKS_APART_MS = 60_000
 """How far the broker's clock may be ahead. By it, ingest refuses tuples from the future."""
@@ -44,16 +47,24 @@ def require_alone(session: orm.Session, plans: Iterable[Plan]) -> None:
         )
 
 
-def streams_of(session: orm.Session, reached: Label) -> list[Object]:
-    """The streams whose category `aggregated` is one of these."""
-    found = (
-        select(Object)
-        .join(CategoryRow, CategoryRow.stream_id == Object.id)
-        .where(
-            CategoryRow.kind == CategoryKind.AGGREGATED, CategoryRow.bit.in_(reached.categories())
-        )
-    )
-    return list(session.scalars(found.order_by(Object.id)))
+def require_aggregates(view: Reading, plans: Iterable[Plan]) -> None:
+    """Require READ AGGREGATE for a query that gives a declared aggregate, or reads one.
+
+    Only one query at a time has the aggregate, and a query that others read cannot be removed. So a
+    user that may not see the aggregate could otherwise keep it from all others. Raises Denied,
+    which names no stream, because the caller may not view the stream.
+    """
+    of = Reaches(view.session).of
+    reached = combine(reach(plan, of) for plan in plans)
+    for stream in _streams_of(view.session, reached):
+        decision = view.authorizer.decide(view.subject, Permission.READ_AGGREGATE, stream)
+        view.authorizer.trail.append(decision)
+        if not decision.allowed:
+            raise Denied(
+                "the query gives a stream's declared aggregate, or reads an output that does; "
+                f"that needs {Permission.READ_AGGREGATE} on the stream, which its owner grants, "
+                "and no right to send to it"
+            )
 
 
 def seen_from(
@@ -87,3 +98,15 @@ def _live_plans(session: orm.Session, streams: Iterable[int]) -> Iterable[Plan]:
         .where(OutputInput.relation_id.in_(list(streams)), Object.removed_at.is_(None))
     )
     return (from_stored(Plan, row.plan) for row in session.scalars(rows))
+
+
+def _streams_of(session: orm.Session, reached: Label) -> list[Object]:
+    """The streams whose category `aggregated` is one of these."""
+    found = (
+        select(Object)
+        .join(CategoryRow, CategoryRow.stream_id == Object.id)
+        .where(
+            CategoryRow.kind == CategoryKind.AGGREGATED, CategoryRow.bit.in_(reached.categories())
+        )
+    )
+    return list(session.scalars(found.order_by(Object.id)))

@@ -15,7 +15,7 @@ from sqlalchemy import and_, exists, func, orm, select, update
 from catalog.audit import PLATFORM
 from catalog.errors import Conflict, PlatformError
 from catalog.limits import Limits
-from catalog.models import AccessTopic, DeliveryClass, Withdrawal
+from catalog.models import Access, AccessTopic, DeliveryClass, Object, Withdrawal
 from catalog.wanted import is_in_step, used_topics
 from secadmin.control.alignment import TOPIC_PATIENCE
 from secadmin.control.platform import Platform
@@ -49,9 +49,10 @@ def to_close(idle: Sequence[IdleClass], opened: int, most: int, until: datetime)
 def require_room_for_classes(work: Work, limits: Limits) -> None:
     """Raise Conflict where a call that gives opened more classes than an output may have.
 
-    Call it last, when all subscriptions are settled. Idle classes make room first. What takes
-    rights away does not call it: it is never refused, and opens one class at most for each
-    subscription that it takes something from.
+    It also raises Conflict if the caller's own subscriptions would hold too many of them. So nobody
+    fills an output alone. Call it last, when all subscriptions are settled. Idle classes make room
+    first. A call that takes rights away does not call it: it is never refused, and opens one class
+    at most for each subscription that it takes something from.
     """
     session, most = work.session, limits.classes
     session.flush()
@@ -60,21 +61,49 @@ def require_room_for_classes(work: Work, limits: Limits) -> None:
         closed = _close(session, most, _EVER, work.change.now, {output_id})
         if closed:
             work.change.bump_generation()
-        opened = _count_open(session, {output_id}).get(output_id, 0)
-        if opened > most:
+        if _count_open(session, {output_id}).get(output_id, 0) > most:
+            raise _full(_named(work, output_id), most)
+        own = _held_by(session, output_id, work.subject.user_id)
+        if own > limits.classes_a_user:
             raise Conflict(
-                f"execution {output_id} would feed {opened} delivery classes, and may feed {most}: "
-                "one for each set of rights that its subscribers have, and one for each set by "
-                "which the rights of a subscription have grown; give subscribers the same roles, "
-                "or end subscriptions, or make those anew whose rights have grown"
+                f"your subscriptions would hold {own} delivery classes of {_named(work, output_id)}"
+                f", and may hold {limits.classes_a_user}; end one of them, or subscribe with the "
+                "roles of another one"
             )
-        own = and_(DeliveryClass.output_id == output_id, _CLOSED)
-        leaving = session.scalar(select(func.count()).where(own)) or 0
+        closing = and_(DeliveryClass.output_id == output_id, _CLOSED)
+        leaving = session.scalar(select(func.count()).where(closing)) or 0
         if leaving > most:
             raise Conflict(
-                f"{leaving} topics of execution {output_id} are still being removed, and {most} "
-                "may be; try again in some seconds"
+                f"too many old topics of {_named(work, output_id)} are still being removed; "
+                "try again in some seconds"
             )
+
+
+def _full(output: str, most: int) -> Conflict:
+    """The refusal. It says nothing of other people's classes but that there is no room."""
+    return Conflict(
+        f"{output} has no room for another delivery class; it may have {most}: one for each set of "
+        "rights that its subscribers have, and one for each set by which the rights of a "
+        "subscription have grown; give subscribers the same roles, or end subscriptions, or make "
+        "those anew whose rights have grown"
+    )
+
+
+def _named(work: Work, output_id: int) -> str:
+    """The output's name for the caller, who may not know that it exists."""
+    output = work.session.get_one(Object, output_id)
+    return f"the output {output.name!r}" if work.may_view(output) else "an output"
+
+
+def _held_by(session: orm.Session, output_id: int, user_id: int) -> int:
+    """How many open classes of the output the user's own subscriptions hold."""
+    held = (
+        select(func.count(DeliveryClass.id.distinct()))
+        .join(AccessTopic, AccessTopic.class_id == DeliveryClass.id)
+        .join(Access, Access.id == AccessTopic.access_id)
+        .where(_OPEN, DeliveryClass.output_id == output_id, Access.user_id == user_id)
+    )
+    return session.scalar(held) or 0
 
 
 def close_idle(platform: Platform) -> None:

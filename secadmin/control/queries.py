@@ -11,8 +11,7 @@ from catalog.admission import require_admissible, slots_of
 from catalog.assignments import assign, parked
 from catalog.checked_plan import CheckedPlan
 from catalog.engines import query_engines
-from catalog.errors import Denied, InvalidInput
-from catalog.label import combine
+from catalog.errors import InvalidInput
 from catalog.models import (
     DeliveryClass,
     Object,
@@ -26,8 +25,6 @@ from catalog.namespace import Namespace
 from catalog.output_relation import output_relation
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
-from catalog.reach import reach
-from catalog.reaches import Reaches
 from catalog.relation import Relation
 from catalog.schema import Schema
 from catalog.stored_form import from_stored, to_stored
@@ -81,26 +78,6 @@ class VisibleRelations:
         return from_stored(Relation, output.relation)
 
 
-def _require_aggregates(view: Reading, plans: Iterable[Plan]) -> None:
-    """Require READ AGGREGATE for a query that gives a declared aggregate, or reads one.
-
-    Only one query at a time has the aggregate, and a query that others read cannot be removed. So a
-    user that may not see the aggregate could otherwise keep it from all others. Raises Denied,
-    which names no stream, because the caller may not view the stream.
-    """
-    of = Reaches(view.session).of
-    reached = combine(reach(plan, of) for plan in plans)
-    for stream in declared.streams_of(view.session, reached):
-        decision = view.authorizer.decide(view.subject, Permission.READ_AGGREGATE, stream)
-        view.authorizer.trail.append(decision)
-        if not decision.allowed:
-            raise Denied(
-                "the query gives a stream's declared aggregate, or reads an output that does; "
-                f"that needs {Permission.READ_AGGREGATE} on the stream, which its owner grants, "
-                "and no right to send to it"
-            )
-
-
 def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> dict[str, Schema]:
     """Add a query and start it. Gives its outputs with their schemas.
 
@@ -119,7 +96,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
         view.require_free(Namespace.QUERY, wanted.name)
         for name in plans:
             view.require_free(Namespace.RELATION, check_object_name(name))
-        _require_aggregates(view, plans.values())
+        declared.require_aggregates(view, plans.values())
     for name in plans:
         platform.kafka.create_output_topics(name)
     topics = {relation.topic for plan in plans.values() for relation in sources(plan)}
@@ -132,7 +109,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
         if {name: again.relation(name) for name in named} != named:
             raise InvalidInput("what the query reads has changed meanwhile; add it again")
         work.detail["reads"] = sorted(named)
-        _require_aggregates(work, plans.values())
+        declared.require_aggregates(work, plans.values())
         _store(platform, work, wanted, checked, offsets)
     return {name: each.schema for name, each in checked.items()}
 

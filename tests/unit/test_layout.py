@@ -116,6 +116,20 @@ def test_the_product_knows_nothing_of_pyspark_outside_the_data_plane() -> None:
     assert wrong == []
 
 
+def test_no_engine_gets_the_audit_key() -> None:
+    """The settings name its file, and only SecAdmin opens it."""
+    wrong = [
+        str(file.relative_to(ROOT))
+        for file in (ROOT / "secfilter").rglob("*.py")
+        if "catalog.audit_key" in set(imports_of(file))
+        or any(
+            isinstance(node, ast.Attribute) and node.attr in ("audit_key_file", "secadmin")
+            for node in ast.walk(ast.parse(file.read_text()))
+        )
+    ]
+    assert wrong == []
+
+
 def modules() -> dict[str, Path]:
     """Every module of the product, by its name."""
     files = [file for package in MAY_IMPORT for file in (ROOT / package).rglob("*.py")]

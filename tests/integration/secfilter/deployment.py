@@ -5,13 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy import select
 
-from catalog.assignments import assign
+from catalog.assignments import assign, engine_of
 from catalog.bootstrap import ensure_initialised
 from catalog.engines import FIRST, INGEST, all_engines
 from catalog.label import Label
@@ -41,6 +42,7 @@ from tests.audit_key import AUDIT_KEY
 from tests.integration.brokers import kafka_settings
 from tests.integration.secfilter.plane import Plane
 
+SECOND = "query-2"
 # Short batches; what is left as it is settles within seconds.
 PACE = {"query_ms": 1_000, "ingest_ms": 1_000, "new_ms": 500, "settle_ms": 10_000}
 
@@ -79,6 +81,7 @@ class Deployment:
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    query_engines: int = 1
 
     def __post_init__(self) -> None:
         kafka = kafka_settings(self.plane.broker)
@@ -125,6 +128,12 @@ class Deployment:
             text = text.replace(f'{option}"{PACE[name]}"', f'{option}"{value}"')
         self.settings.write_text(text)
 
+    def set_engines(self, count: int) -> None:
+        """Let the deployment have so many query engines."""
+        text = self.settings.read_text()
+        self.settings.write_text(text.replace("[secfilter]", f"[secfilter]\nengines = {count}"))
+        self.query_engines = count
+
     def start(self, *engines: str) -> "Engines":
         """Start these engines, or ingest and one for queries, and wait until they are ready."""
         started = {name: self.launch(name) for name in engines or (INGEST, FIRST)}
@@ -158,8 +167,11 @@ class Deployment:
         self.processes.append(process)
         return process
 
-    def add(self, stream: IngestStream, *runs: QueryRun) -> None:
-        """Put a stream and queries over it into the catalog, as SecAdmin does."""
+    def add(self, stream: IngestStream, *runs: QueryRun, apart: Sequence[QueryRun] = ()) -> None:
+        """Put a stream and queries over it into the catalog, as SecAdmin does.
+
+        Those that are `apart` go to the second query engine.
+        """
         relation = stream.relation
         with self.catalog.change("test") as change:
             add, now = change.session.add, change.now
@@ -186,13 +198,14 @@ class Deployment:
                 )
                 made_sender.state = SenderState.ACTIVE
                 add(made_sender)
-            for number, run in enumerate(runs, start=8_002):
+            for number, run in enumerate((*runs, *apart), start=8_002):
                 self._add_query(change, number, relation.object_id, run)
                 for class_ in run.classes:
                     self._add_class(change, run, class_)
             change.session.flush()
-            slots = {run.output.object_id: 1 for run in runs}
-            assign(change.session, slots, [FIRST], Limits())
+            for engine, theirs in ((FIRST, runs), (SECOND, apart)):
+                slots = {run.output.object_id: 1 for run in theirs}
+                assign(change.session, slots, [engine], Limits())
             change.audit("add", "test")
             change.bump_generation()
 
@@ -255,10 +268,37 @@ class Deployment:
         with self.catalog.bookkeeping() as session:
             session.get_one(Assignment, run.output.object_id).changed_beat = -100_000
 
+    def distrust(self, run: QueryRun) -> None:
+        """Let the run have survived trials before, so that its next one takes minutes."""
+        with self.catalog.bookkeeping() as session:
+            session.get_one(Assignment, run.output.object_id).trials = 3
+
+    def stop(self, *runs: QueryRun) -> None:
+        """Stop queries, as their owners do."""
+        with self.catalog.change("test") as change:
+            for run in runs:
+                output = change.session.get_one(OutputRow, run.output.object_id)
+                change.session.get_one(QueryRow, output.query_id).running = False
+            change.audit("stop", "test")
+            change.bump_generation()
+
+    def run_in(self, engine: str, runs: Iterable[QueryRun]) -> bool:
+        """Whether all these are said to run in that engine."""
+        with self.catalog.read() as session:
+            engines = {engine_of(session, run.name) for run in runs}
+        return engines <= {engine} and all(self.told(run).state == "running" for run in runs)
+
+    def have_left(self, engine: str, runs: Iterable[QueryRun]) -> bool:
+        """Whether the engine has handed all of these over."""
+        with self.catalog.read() as session:
+            return engine not in {engine_of(session, run.name) for run in runs}
+
     def told(self, run: QueryRun) -> QueryState:
         """What people are told of a query."""
         with self.catalog.read() as session:
-            return state_of_query(session, [run.output.object_id], True, all_engines(1))
+            return state_of_query(
+                session, [run.output.object_id], True, all_engines(self.query_engines)
+            )
 
     def states(self) -> dict[str, str]:
         """Run -> what its engine says of it."""

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,8 +16,11 @@ from catalog.run_state import QueryState
 from catalog.runs import QueryRun
 from catalog.topics import lab_topic
 from tests.integration.brokers import embedded_only
-from tests.integration.secfilter.deployment import Deployment
+from tests.integration.secfilter.deployment import SECOND, Deployment, Engines
 from tests.integration.secfilter.plane import Feed, Plane, one_id_each, prices, tuple_at, values
+
+# Two starts of Spark and ten of queries, where a trial of each one would take half a minute.
+BACK_S = 90
 
 
 def command_lines(group: int) -> str:
@@ -99,25 +103,36 @@ def test_the_engines_lives(deployment: Deployment) -> None:
 @embedded_only
 @pytest.mark.slow
 def test_what_kills_its_engine_is_parked_and_harms_nobody(deployment: Deployment) -> None:
-    """Whenever the one query runs, its engine is killed; the test starts engines again."""
+    """Whenever the one query runs alone, its engine is killed; the test starts engines again."""
     plane = deployment.plane
     stream = plane.stream(0)
-    good, bad = (plane.query(Source(stream.relation), Clearance.of(0)) for _ in range(2))
-    engines = deployment.start(INGEST, FIRST, PROBATION)
-    deployment.add(stream, good, bad)
+    runs = [plane.query(Source(stream.relation), Clearance.of(0)) for _ in range(12)]
+    good, other, bad, *young = runs
+    deployment.set_engines(2)
+    engines = deployment.start(INGEST, FIRST, SECOND, PROBATION)
+    deployment.add(stream, good, bad, *young, apart=[other])
     plane.send(stream, tuple_at(1, "x", 0))
     deployment.await_running()
     deployment.make_old(good)
+    deployment.distrust(bad)
     feed = Feed(plane, stream.senders[0].topic, first=1)
 
-    # Ingest goes on while the query engine is away.
+    # Ingest and the other query engine go on while one is away.
     engines.kill(FIRST)
-    await_more(plane, lab_topic(stream.relation.name))
-    engines.join(deployment.start(FIRST))
-    assert deployment.told(bad).state == "restarting"
-    await_more(plane, good.classes[0].topic)
+    for topic in (lab_topic(stream.relation.name), other.classes[0].topic):
+        await_more(plane, topic)
 
-    # The one that is suspected runs alone, and dies alone; its neighbour runs on.
+    # All ten that are suspected are back together.
+    engines.join(Engines({FIRST: deployment.launch(FIRST)}))
+    launched = time.monotonic()
+    await_true(lambda: deployment.run_in(PROBATION, (bad, *young)), "the ten are back")
+    assert time.monotonic() - launched < BACK_S, "one after the other would take minutes"
+    for run in (good, bad, *young):
+        await_more(plane, run.classes[0].topic, 1)
+
+    # The one that is alone dies alone; its neighbour runs on.
+    deployment.stop(*young)
+    await_true(lambda: deployment.have_left(PROBATION, young), "it is alone")
     for _ in range(DEATHS_TO_PARK):
         await_state(deployment, bad, "running")
         engines.kill(PROBATION)
@@ -129,8 +144,10 @@ def test_what_kills_its_engine_is_parked_and_harms_nobody(deployment: Deployment
 
     sent = 1 + feed.end()
     everything = set[object](range(sent))
-    out = plane.read_prices(good.classes[0].topic, everything)
-    assert one_id_each(out).keys() == everything, "what comes again has its id"
+    for run in (good, other):
+        out = plane.read_prices(run.classes[0].topic, everything)
+        assert one_id_each(out).keys() == everything, "what comes again has its id"
+    assert len(out) == sent, "where nothing died, nothing comes again"
     assert len(plane.read(lab_topic(stream.relation.name), sent)) == sent, "ingest repeats nothing"
 
 
@@ -144,6 +161,14 @@ def await_more(plane: Plane, topic: str, count: int = 300) -> None:
     deadline = time.monotonic() + 90
     while there() < wanted:
         assert time.monotonic() < deadline, f"no more arrives in {topic}"
+        time.sleep(0.05)
+
+
+def await_true(holds: Callable[[], bool], what: str) -> None:
+    """Wait until it holds."""
+    deadline = time.monotonic() + 90
+    while not holds():
+        assert time.monotonic() < deadline, f"not yet: {what}"
         time.sleep(0.05)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -136,8 +137,16 @@ class Market:
 
     def subscribe(self, user: Api) -> tuple[int, str]:
         """Subscribe; the status of the answer, and the principal or the answer's words."""
-        answer = user.call("POST", f"/outputs/{self.output}/subscriptions", json={"keep": False})
+        here = Api(self.api.client, user.token)
+        answer = here.call("POST", f"/outputs/{self.output}/subscriptions", json={"keep": False})
         return answer.status_code, answer.json().get("principal", answer.text)
+
+    @contextmanager
+    def limited(self, limits: Limits) -> Iterator[Market]:
+        """The same market at a service with these limits."""
+        platform = replace(self.platform, limits=limits)
+        with TestClient(create_app(platform), raise_server_exceptions=False) as client:
+            yield replace(self, platform=platform, api=Api(client, self.admin.token))
 
     def classes(self) -> int:
         """How many classes of the output are open."""
@@ -165,7 +174,8 @@ def test_no_call_that_gives_opens_more_classes_than_an_output_may_have(market: M
     users = [market.subscriber(one), market.subscriber(two), market.subscriber(one, two)]
     assert [market.subscribe(user)[0] for user in users[:2]] == [201, 201]
     status, words = market.subscribe(users[2])
-    assert status == 409 and "would feed 3 delivery classes, and may feed 2" in words
+    assert status == 409 and f"output '{market.output}' has no room" in words
+    assert "3" not in words.replace(market.output, ""), "nothing is told of how many others have"
     status, words = market.change("/grants", users[0].user, "stream", three)
     assert status == 409 and "or end subscriptions" in words
     assert market.classes() == 2
@@ -178,6 +188,21 @@ def test_no_call_that_gives_opens_more_classes_than_an_output_may_have(market: M
     users[1].delete(f"/accesses/{access['principal']}")
     assert market.subscribe(users[2])[0] == 201
     assert market.classes() == 2
+
+
+def test_one_user_cannot_fill_an_output_alone(market: Market) -> None:
+    one, two, *_ = market.streams
+    user, other = market.subscriber(one), market.subscriber(one, two)
+    with market.limited(Limits(slots=100_000, senders=10_000, classes=8, classes_a_user=2)) as wide:
+        assert [wide.subscribe(user)[0] for _ in range(2)] == [201, 201]
+        # Each of the two subscriptions has one more class now, which both share.
+        assert wide.change("/grants", user.user, "stream", two)[0] == 200
+        status, words = wide.subscribe(user)
+        assert status == 409 and "would hold 3 delivery classes" in words and "may hold 2" in words
+        assert wide.subscribe(other)[0] == 201
+        # Another one's call is not refused for what the user holds.
+        assert wide.change("/grants", user.user, "stream", market.streams[2])[0] == 200
+        assert wide.classes() == 4
 
 
 def test_a_revocation_is_never_refused_for_it(market: Market) -> None:

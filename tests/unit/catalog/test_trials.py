@@ -43,7 +43,7 @@ class Engines:
         source = Source(filled.stream("in1", 1, 0))
         self.ids = {name: filled.output(name, source, "in1").object_id for name in names}
         for engine in (INGEST, *query_engines(count), PROBATION):
-            self.begin(engine, died=False)
+            self.begin(engine)
         for name in names:
             self.assign(name)
 
@@ -52,13 +52,19 @@ class Engines:
         with self.catalog.bookkeeping() as session:
             assign(session, wanted, query_engines(self.count), LIMITS)
 
-    def begin(self, engine: str, *, died: bool) -> None:
+    def begin(self, engine: str) -> None:
         with self.catalog.bookkeeping() as session:
             forget_runs(session, engine)
-            trials.begin(session, engine, died=died)
+            trials.begin(session, engine)
+
+    def is_told_dead(self, engine: str) -> None:
+        with self.catalog.bookkeeping() as session:
+            trials.note_death(session, engine)
 
     def dies(self, engine: str) -> None:
-        self.begin(engine, died=True)
+        """It dies, and its next process begins."""
+        self.is_told_dead(engine)
+        self.begin(engine)
 
     def beat(self, engine: str, times: int = 1) -> None:
         """The engine starts and ends what it should, reports it, and says that it is alive."""
@@ -124,7 +130,7 @@ def test_what_changed_lately_is_tried_alone_and_the_rest_runs_on(two: Engines) -
     two.dies(FIRST)
     assert two.named(FIRST) == {"old"}
     assert two.named(PROBATION) == set(), "the engine has not begun with it yet"
-    assert two.state("new").state == "restarting" and "alone" in two.state("new").message
+    assert two.state("new").state == "restarting" and "apart" in two.state("new").message
     two.beat(PROBATION)
     assert two.named(PROBATION) == {"new"}
     two.beat(PROBATION)
@@ -172,19 +178,71 @@ def test_a_parked_one_that_is_started_again_runs_alone_first(two: Engines) -> No
     assert two.named(FIRST) == {"old", "new"}
 
 
-def test_one_is_tried_at_a_time_and_a_killer_lets_others_go_first(world: World) -> None:
-    engines = Engines(world, ("bad", "good"))
-    engines.beat(FIRST)
-    engines.dies(FIRST)
-    assert engines.named(FIRST) == set()
+@pytest.fixture
+def young(world: World) -> Engines:
+    """Four young executions whose engine has died."""
+    made = Engines(world, ("a", "b", "c", "d"))
+    made.beat(FIRST)
+    made.dies(FIRST)
+    return made
+
+
+def test_all_that_are_suspected_run_together_at_once_and_go_home_together(young: Engines) -> None:
+    assert young.named(FIRST) == set()
+    young.beat(PROBATION)
+    assert young.named(PROBATION) == {"a", "b", "c", "d"}
+    young.lives_alone()
+    assert young.named(FIRST) == {"a", "b", "c", "d"} and young.named(PROBATION) == set()
+
+
+def test_a_group_whose_engine_dies_is_halved_until_the_killer_is_alone(young: Engines) -> None:
+    proven, tried = set[str](), list[set[str]]()
+    for _ in range(9):
+        young.beat(PROBATION, 2)
+        tried.append(young.named(PROBATION))
+        if "c" in tried[-1]:
+            young.dies(PROBATION)
+        else:
+            proven |= tried[-1]
+            young.lives_alone()
+    assert tried == [
+        {"a", "b", "c", "d"},
+        {"a", "b"},
+        {"c", "d"},
+        {"c"},
+        {"d"},
+        {"c"},
+        {"c"},
+        *([set()] * 2),
+    ]
+    assert young.named(FIRST) == proven == {"a", "b", "d"}
+    with young.catalog.read() as session:
+        assert parked(session).keys() == {young.ids["c"]}
+
+
+def test_a_death_is_told_before_anything_moves(two: Engines) -> None:
+    """The dead engine's Spark may still run what is suspected."""
+    two.is_told_dead(FIRST)
+    with two.catalog.read() as session:
+        assert trials.awaits_trial(session), "so the other engine can start its Spark"
+    two.beat(PROBATION, 2)
+    assert two.named(PROBATION) == set()
+    two.begin(FIRST)
+    two.beat(PROBATION)
+    assert two.named(PROBATION) == {"new"}
+
+
+def test_what_another_engine_suspects_is_a_group_of_its_own(world: World) -> None:
+    engines = Engines(world, ("a", "b"), count=2)
+    for engine in (FIRST, SECOND):
+        engines.beat(engine)
+        engines.dies(engine)
     engines.beat(PROBATION, 2)
-    assert engines.named(PROBATION) == {"bad"}
+    assert len(engines.named(PROBATION)) == 1
     engines.dies(PROBATION)
     engines.beat(PROBATION, 2)
-    assert engines.named(PROBATION) == {"good"}
+    assert len(engines.named(PROBATION)) == 1
     engines.lives_alone()
-    engines.beat(PROBATION)
-    assert engines.named(PROBATION) == {"bad"} and engines.named(FIRST) == {"good"}
     with engines.catalog.read() as session:
         assert not parked(session)
 
@@ -192,11 +250,11 @@ def test_one_is_tried_at_a_time_and_a_killer_lets_others_go_first(world: World) 
 def test_an_end_in_order_blames_nobody(two: Engines) -> None:
     with two.catalog.bookkeeping() as session:
         trials.end(session, FIRST)
-    two.begin(FIRST, died=False)
+    two.begin(FIRST)
     assert two.named(FIRST) == {"old", "new"}
 
 
-def test_what_is_stopped_on_trial_goes_home_and_the_next_is_tried(world: World) -> None:
+def test_what_is_stopped_on_trial_goes_home_and_the_others_go_on(world: World) -> None:
     engines = Engines(world, ("one", "two"))
     engines.dies(FIRST)
     engines.beat(PROBATION, 2)
@@ -205,6 +263,20 @@ def test_what_is_stopped_on_trial_goes_home_and_the_next_is_tried(world: World) 
     assert engines.named(PROBATION) == {"two"}
     engines.edit_query("one", running=True)
     assert engines.named(FIRST) == {"one"}
+    engines.lives_alone()
+    assert engines.named(FIRST) == {"one", "two"}
+
+
+def test_what_is_stopped_while_it_is_tried_lets_the_next_group_run(world: World) -> None:
+    engines = Engines(world, ("one", "two"))
+    engines.dies(FIRST)
+    engines.beat(PROBATION, 2)
+    engines.dies(PROBATION)
+    engines.beat(PROBATION, 2)
+    assert engines.named(PROBATION) == {"one"}
+    engines.edit_query("one", running=False)
+    engines.beat(PROBATION, 3)
+    assert engines.named(PROBATION) == {"two"}
 
 
 def test_executions_are_spread_and_what_finds_no_room_is_refused(world: World) -> None:
@@ -273,7 +345,10 @@ def test_what_cannot_start_keeps_nobody_waiting(world: World) -> None:
     """As one that writes a topic whose fence is not proven."""
     engines = Engines(world, ("one", "two"))
     engines.dies(FIRST)
+    engines.beat(PROBATION, 2)
+    engines.dies(PROBATION)
     engines.beat(PROBATION)
+    assert engines.named(PROBATION) == {"one"}
     engines.go_on(PROBATION, PROVEN_BEATS)
     for _ in range(2):
         with engines.catalog.bookkeeping() as session:

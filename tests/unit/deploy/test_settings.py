@@ -62,6 +62,21 @@ def test_the_limits_of_a_user_are_read(tmp_path: Path) -> None:
         load(raeds=3)
 
 
+def test_engines_can_have_database_roles_of_their_own(tmp_path: Path) -> None:
+    def load(**given: str) -> Settings:
+        tables: Table = {name: {"url": url} for name, url in given.items()}
+        table = merged(_local(tmp_path), {"catalog": tables})
+        return Settings.load(write_settings(table, tmp_path / "settings.toml"))
+
+    plain, apart = load(), load(ingest="postgresql://i@h/c", query="postgresql://q@h/c")
+    for engine in all_engines(2):
+        assert plain.catalog_url_of(engine) == plain.catalog_url
+        role = "i" if engine == "ingest" else "q"
+        assert apart.catalog_url_of(engine) == f"postgresql://{role}@h/c"
+    with pytest.raises(InvalidInput, match=r"both \[catalog.ingest\] and \[catalog.query\]"):
+        load(ingest="postgresql://i@h/c")
+
+
 def test_secrets_are_private_and_random(tmp_path: Path) -> None:
     settings = Settings.load(write_settings(_local(tmp_path), tmp_path / "settings.toml"))
     secret = [

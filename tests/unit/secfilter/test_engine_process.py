@@ -24,6 +24,19 @@ threading.Event().wait(60 if sys.argv[1] == "running" else 0.1)
 """
 
 
+_FULL = """
+import threading
+from secfilter.engine_process import end_with, engine_process
+from secfilter.session import build_session
+spark = build_session("local[1]", None, {"spark.driver.memory": "512m"})
+end_with(engine_process(spark), threading.Event())
+print("it runs", flush=True)
+kept, java = spark._jvm.java.util.ArrayList(), spark._jvm.java
+while True:
+    kept.add(java.nio.ByteBuffer.allocate(64 * 1024 * 1024))
+"""
+
+
 @pytest.mark.parametrize(("doing", "code"), [("running", EXIT_CODE), ("stopping", 0)])
 def test_the_runner_ends_with_its_engine(doing: str, code: int) -> None:
     ended = subprocess.run(
@@ -31,6 +44,17 @@ def test_the_runner_ends_with_its_engine(doing: str, code: int) -> None:
     )
     assert ended.returncode == code
     assert (b"Spark's process has ended" in ended.stderr) == (doing == "running")
+
+
+def test_an_engine_without_free_memory_ends() -> None:
+    """Its heap is full for real. A process that goes on with a full heap might hang for ever."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _FULL], capture_output=True, timeout=120, check=False
+    )
+    assert ended.stdout.startswith(b"it runs"), ended.stderr
+    assert b"OutOfMemoryError" in ended.stdout + ended.stderr
+    assert b"Spark's process has ended" in ended.stderr
+    assert ended.returncode == EXIT_CODE
 
 
 def test_the_engine_is_sparks_process(spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select, update
 
+from catalog.authorizer import Authorizer
 from catalog.engines import all_engines
 from catalog.errors import Conflict, Unavailable
 from catalog.label import Label
@@ -20,7 +22,9 @@ from catalog.limits import Limits
 from catalog.models import Access, AccessTopic, AuditEntry, DeliveryClass, Object, User, Withdrawal
 from catalog.passwords import Passwords
 from catalog.runs import RunReport
+from catalog.senders import NOWHERE
 from catalog.store import Catalog
+from catalog.subject import Subject, subject_of_user
 from catalog.wanted import generation, report_applied, report_status
 from secadmin.control.anchors import Anchors
 from secadmin.control.open_classes import (
@@ -35,6 +39,7 @@ from secadmin.control.settlement import Settlement
 from secadmin.control.work import Work
 from tests.unit.catalog.world import START
 
+STRANGER = Subject(user_id=0, user_name="al", sends_to=NOWHERE)
 HOUR = timedelta(hours=1)
 MOMENT = timedelta(microseconds=1)
 IDLE = st.lists(st.builds(IdleClass, st.integers(1, 9), st.datetimes()), unique_by=lambda c: c.id)
@@ -85,6 +90,7 @@ class Place:
     kafka: Kafka
     output: int
     most: int = 64
+    most_a_user: int = 16
 
     def platform(self, meanwhile: Callable[[], object] = lambda: None) -> Platform:
         """`meanwhile` happens after it has looked which classes are idle."""
@@ -127,20 +133,28 @@ class Place:
                 kind="output",
                 user_id=session.scalars(select(User.id)).one(),
                 object_id=self.output,
-                principal=f"p-{name}",
+                principal=f"p-{name}-{secrets.token_hex(4)}",
                 created_at=START,
             )
             access.topics.append(AccessTopic(topic=name, delivery_class=made))
             session.add(access)
 
-    def require_room(self, of: int) -> None:
+    def require_room(self, of: int, caller: Subject = STRANGER) -> None:
         """As a call that gives and has opened a class of that output."""
         with self.catalog.change("test") as change:
             settlement = Settlement(change, change.now, opened_classes_of={of})
-            asking: Any = None
-            work = Work(change.session, asking, asking, change=change, settlement=settlement)
-            require_room_for_classes(work, Limits(classes=self.most))
+            authorizer = Authorizer(change.session)
+            work = Work(change.session, caller, authorizer, change=change, settlement=settlement)
+            limits = Limits(classes=self.most, classes_a_user=self.most_a_user)
+            require_room_for_classes(work, limits)
             change.audit("give", "test")
+
+    def caller(self) -> Subject:
+        """The user that has all subscriptions, and now owns the output."""
+        with self.catalog.bookkeeping() as session:
+            user = session.scalars(select(User)).one()
+            session.get_one(Object, self.output).owner_id = user.id
+            return subject_of_user(session, user)
 
     def run_is(self, *topics: str) -> None:
         """The engines are in step; the run of the output uses these topics."""
@@ -240,8 +254,29 @@ def test_a_call_that_gives_is_refused_where_idle_classes_make_too_little_room(pl
     assert place.open() == {"held 0", "held 1"}
     place.add("held 2", held=True)
     place.require_room(place.output + 1)
-    with pytest.raises(Conflict, match=rf"execution {place.output} would feed 3 .* may feed 2"):
+    with pytest.raises(Conflict, match=r"an output has no room for .*; it may have 2") as refused:
         place.require_room(place.output)
+    assert "3" not in str(refused.value), "how many there are is nobody's business"
+    owner = place.caller()
+    with pytest.raises(Conflict, match="the output 'o' has no room"):
+        place.require_room(place.output, owner)
+
+
+def test_nobody_holds_more_classes_of_an_output_than_a_share(place: Place) -> None:
+    place.most_a_user = 2
+    user = place.caller()
+    for number in range(2):
+        place.add(f"held {number}", held=True)
+    place.hold("held 1")
+    place.add("idle")
+    place.add("closed", held=True, closed_at=START)
+    place.require_room(place.output, user)
+    place.add("held 2", held=True)
+    with pytest.raises(Conflict, match="hold 3 delivery classes of the output 'o', and may hold 2"):
+        place.require_room(place.output, user)
+    # Another user's call is not refused for what this user holds.
+    place.require_room(place.output)
+    place.require_room(place.output + 1, user)
 
 
 def test_a_call_that_gives_is_refused_while_too_many_topics_are_being_removed(
@@ -254,7 +289,7 @@ def test_a_call_that_gives_is_refused_while_too_many_topics_are_being_removed(
         place.add(f"removed {number}", closed_at=START, removed_at=START)
     place.require_room(place.output)
     place.add("closed", closed_at=START)
-    with pytest.raises(Conflict, match=r"3 topics of execution .* try again in some seconds"):
+    with pytest.raises(Conflict, match=r"too many old topics of an output .* try again in some"):
         place.require_room(place.output)
 
 
