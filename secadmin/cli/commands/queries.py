@@ -59,6 +59,8 @@ def add(
     cli.screen.line(f"added the query {name}")
     for made in answer["outputs"]:
         cli.screen.line(f"  output {made['name']} ({_attributes(made['attributes'])})")
+    for note in answer.get("notes", ()):
+        cli.screen.note(note)
 
 
 def _language_of(file: Path) -> Language:

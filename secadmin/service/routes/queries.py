@@ -21,12 +21,14 @@ router = APIRouter(prefix="/queries", tags=["queries"])
 def add_query(platform: OnPlatform, caller: Authenticated, body: QueryBody) -> dict[str, Any]:
     """Add a query and start it."""
     wanted = queries.QueryDefinition(body.name, body.language, body.text, body.output)
-    outputs = queries.add_query(platform, caller, wanted)
+    added = queries.add_query(platform, caller, wanted)
     return {
         "name": body.name,
         "outputs": [
-            {"name": name, "attributes": attributes_of(schema)} for name, schema in outputs.items()
+            {"name": name, "attributes": attributes_of(schema)}
+            for name, schema in added.outputs.items()
         ],
+        "notes": list(added.notes),
     }
 
 

@@ -15,6 +15,7 @@ from secadmin.languages.expressions import literals
 def test_public_names() -> None:
     assert secadmin.languages.__all__ == [
         "Diagram",
+        "DiagramResolver",
         "Resolver",
         "UnknownRelation",
         "parse_borealis",
