@@ -7,12 +7,18 @@ from secadmin.languages.borealis.clock import DiagramResolver
 from secadmin.languages.borealis.diagram import Diagram, parse_borealis
 from secadmin.languages.resolver import Resolver, UnknownRelation
 from secadmin.languages.sql.parse import parse_sql
+from secadmin.languages.writing.sql_text import sql_text
+from secadmin.languages.writing.unsayable import Unsayable
+from secadmin.languages.writing.xml_text import xml_text
 
 __all__ = [
     "Diagram",
     "DiagramResolver",
     "Resolver",
     "UnknownRelation",
+    "Unsayable",
     "parse_borealis",
     "parse_sql",
+    "sql_text",
+    "xml_text",
 ]

@@ -27,7 +27,6 @@ from secadmin.languages.borealis.notes import Notes
 from secadmin.languages.borealis.parameters import Parameter, Parameters
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import aggregate_call
-from secadmin.languages.text import placed
 
 _FUNCTION, _NAME = "aggregate-function", "aggregate-function-output-name"
 # SQL writes count(*).
@@ -100,8 +99,11 @@ def _order(parameters: Parameters, source: Built) -> str:
 def _window(parameters: Parameters, source: Flow) -> Window:
     size, advance = parameters.need("window-size"), parameters.need("advance")
     window = Window(size_ms(size, source.clock), size_ms(advance, source.clock))
-    with placed(size.place()):
+    try:
         check_window(window)
+    except InvalidInput as error:
+        fault = f"window-size {size.text} with advance {advance.text}: {error.detail}"
+        raise InvalidInput(fault, size.place()) from None
     return window
 
 
