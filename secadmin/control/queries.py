@@ -25,7 +25,8 @@ from catalog.namespace import Namespace
 from catalog.output_relation import output_relation
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
-from catalog.relation import Relation
+from catalog.record_format import RecordFormat, TimeFormat
+from catalog.relation import Relation, RelationKind
 from catalog.schema import Schema
 from catalog.stored_form import from_stored, to_stored
 from secadmin.control import declared, streams
@@ -49,6 +50,17 @@ class QueryDefinition:
     output: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AddedQuery:
+    """The outputs of a new query with their schemas, and notes on its text.
+
+    The notes say what the text has and the platform does not use.
+    """
+
+    outputs: Mapping[str, Schema]
+    notes: tuple[str, ...]
+
+
 @dataclass
 class VisibleRelations:
     """Resolves names in a query text for the caller, and notes the relations that were named.
@@ -65,6 +77,14 @@ class VisibleRelations:
             self.named[name] = self._find(name)
         return self.named[name]
 
+    def time_format(self, name: str) -> TimeFormat:
+        """How the records of a stream write times. Outputs deliver text. Raises as `relation`."""
+        relation = self.relation(name)
+        if relation.kind is not RelationKind.STREAM:
+            return TimeFormat.ISO
+        stream = self.view.session.get_one(StreamRow, relation.object_id)
+        return from_stored(RecordFormat, stream.record_format).times
+
     def _find(self, name: str) -> Relation:
         obj = self.view.authorizer.find(self.view.subject, Namespace.RELATION, name)
         self.view.require(Permission.VIEW_OBJECT, obj)
@@ -78,8 +98,8 @@ class VisibleRelations:
         return from_stored(Relation, output.relation)
 
 
-def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> dict[str, Schema]:
-    """Add a query and start it. Gives its outputs with their schemas.
+def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> AddedQuery:
+    """Add a query and start it.
 
     Needs ADD QUERY, VIEW OBJECT on each stream that it reads and on its schema, and SUBSCRIBE on
     each output that it reads. The caller owns the query and its outputs. Raises InvalidInput with a
@@ -89,7 +109,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
     target = f"query {wanted.name}"
     with reading(platform, caller, "prepare query", target) as view:
         view.require_system(Permission.ADD_QUERY)
-        checked, named = _parse(view, wanted)
+        checked, named, notes = _parse(view, wanted)
         for each in checked.values():
             require_admissible(each, platform.limits)
         plans = {name: each.plan for name, each in checked.items()}
@@ -111,22 +131,24 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> di
         work.detail["reads"] = sorted(named)
         declared.require_aggregates(work, plans.values())
         _store(platform, work, wanted, checked, offsets)
-    return {name: each.schema for name, each in checked.items()}
+    return AddedQuery({name: each.schema for name, each in checked.items()}, notes)
 
 
 def _parse(
     view: Reading, wanted: QueryDefinition
-) -> tuple[dict[str, CheckedPlan], Mapping[str, Relation]]:
-    """The plans of the query's outputs, and the relations that the query names."""
+) -> tuple[dict[str, CheckedPlan], Mapping[str, Relation], tuple[str, ...]]:
+    """The plans of the query's outputs, the relations that the query names, and notes."""
     relations = VisibleRelations(view)
+    notes: tuple[str, ...] = ()
     if wanted.language == "sql":
         plans = {wanted.output or wanted.name: parse_sql(wanted.text, relations)}
     else:
         if wanted.output is not None:
             raise InvalidInput("a Borealis diagram names its outputs itself; leave `output` out")
-        plans = dict(parse_borealis(wanted.text, relations).outputs)
+        diagram = parse_borealis(wanted.text, relations)
+        plans, notes = dict(diagram.outputs), diagram.notes
     view.detail["reads"] = sorted(relations.named)
-    return plans, relations.named
+    return plans, relations.named, notes
 
 
 def _store(

@@ -1,10 +1,24 @@
 """Query languages: SQL and Borealis XML become plans.
 
-`grammar.md` beside this file is the reference for users.
+`grammar.md` beside this file is the reference for SQL and for limits, `docs/borealis.md` for XML.
 """
 
+from secadmin.languages.borealis.clock import DiagramResolver
 from secadmin.languages.borealis.diagram import Diagram, parse_borealis
 from secadmin.languages.resolver import Resolver, UnknownRelation
 from secadmin.languages.sql.parse import parse_sql
+from secadmin.languages.writing.sql_text import sql_text
+from secadmin.languages.writing.unsayable import Unsayable
+from secadmin.languages.writing.xml_text import xml_text
 
-__all__ = ["Diagram", "Resolver", "UnknownRelation", "parse_borealis", "parse_sql"]
+__all__ = [
+    "Diagram",
+    "DiagramResolver",
+    "Resolver",
+    "UnknownRelation",
+    "Unsayable",
+    "parse_borealis",
+    "parse_sql",
+    "sql_text",
+    "xml_text",
+]

@@ -32,7 +32,7 @@ def interval_ms(amount: str, unit: str, position: Position | None = None) -> int
         raise InvalidInput(f"unknown unit {unit[:20]!r} of an interval; use {known}", position)
     if not _AMOUNT.fullmatch(amount):
         raise InvalidInput("an interval is a whole number, as in INTERVAL '5' MINUTE", position)
-    return _limited(int(amount) * factor, position)
+    return limited_ms(int(amount) * factor, position)
 
 
 def short_ms(text: str, position: Position | None = None) -> int:
@@ -49,10 +49,11 @@ def short_ms(text: str, position: Position | None = None) -> int:
             f"{text[:20]!r} is not a duration; write 500 (milliseconds), 5s, 10m, 1h or 1d",
             position,
         )
-    return _limited(int(match[1]) * _SUFFIXES_MS[match[2]], position)
+    return limited_ms(int(match[1]) * _SUFFIXES_MS[match[2]], position)
 
 
-def _limited(length: int, position: Position | None) -> int:
+def limited_ms(length: int, position: Position | None) -> int:
+    """The length itself. Raises InvalidInput if it is longer than any window may be."""
     if length > MAX_WINDOW_MS:
         raise InvalidInput("a duration is at most 400 days", position)
     return length

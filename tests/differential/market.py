@@ -10,6 +10,7 @@ from catalog.clearance import Clearance
 from catalog.errors import NotFound
 from catalog.label import Label
 from catalog.plan import sources
+from catalog.record_format import TimeFormat
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from tests.differential.case import Case, Class, Record
@@ -64,6 +65,10 @@ class Market:
         if name not in RELATIONS:
             raise NotFound(name)
         return RELATIONS[name]
+
+    def time_format(self, name: str) -> TimeFormat:
+        """How the records of a stream write times: `trades-eu` in seconds, the others as text."""
+        return TimeFormat.EPOCH_S if name == "trades-eu" else TimeFormat.ISO
 
 
 def _wire(*categories: int) -> str:

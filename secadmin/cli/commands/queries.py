@@ -59,6 +59,8 @@ def add(
     cli.screen.line(f"added the query {name}")
     for made in answer["outputs"]:
         cli.screen.line(f"  output {made['name']} ({_attributes(made['attributes'])})")
+    for note in answer.get("notes", ()):
+        cli.screen.note(note)
 
 
 def _language_of(file: Path) -> Language:
@@ -86,10 +88,24 @@ def list_queries(ctx: typer.Context) -> None:
 
 
 @app.command()
-def show(ctx: typer.Context, name: QueryName) -> None:
-    """Show a query, its state and its text."""
+def show(
+    ctx: typer.Context,
+    name: QueryName,
+    sql: Annotated[bool, typer.Option("--sql", help="Show its plans as SQL.")] = False,
+    xml: Annotated[
+        bool, typer.Option("--xml", help="Show its plans as a Borealis diagram.")
+    ] = False,
+) -> None:
+    """Show a query, its state and its text, or its plans in one of the two languages."""
     cli = cli_of(ctx)
+    if sql and xml:
+        raise InvalidInput("give one of --sql and --xml")
     with cli.api() as api:
+        if sql or xml:
+            written = api.get("queries", name, "plan", text="sql" if sql else "borealis")
+            if not cli.screen.answered(written):
+                cli.screen.text(written["text"].rstrip("\n"))
+            return
         answer: dict[str, Any] = api.get("queries", name)
     if cli.screen.answered(answer):
         return

@@ -2,69 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef
-from catalog.plan import Aggregate, Aggregation, Column, Emission, Window, Windowed
+from catalog.plan import (
+    WINDOW_START,
+    Aggregate,
+    Aggregation,
+    Column,
+    Emission,
+    Project,
+    Window,
+    Windowed,
+)
 from catalog.plan_check import check_window
 from catalog.schema import check_attribute_name
+from secadmin.languages.borealis.clock import size_ms
 from secadmin.languages.borealis.document import Box
-from secadmin.languages.borealis.expression import parsed
+from secadmin.languages.borealis.event_time import check_event_time
+from secadmin.languages.borealis.expression import Operands, operands_of, parsed
+from secadmin.languages.borealis.flow import Flow, after
+from secadmin.languages.borealis.notes import Notes
 from secadmin.languages.borealis.parameters import Parameter, Parameters
 from secadmin.languages.building import Built, build
-from secadmin.languages.duration import short_ms
 from secadmin.languages.expressions.aggregates import aggregate_call
-from secadmin.languages.expressions.scope import Scope, Table
-from secadmin.languages.text import placed
 
 _FUNCTION, _NAME = "aggregate-function", "aggregate-function-output-name"
+# SQL writes count(*).
+_COUNT = re.compile(r"\s*count\s*\(\s*\)\s*", re.IGNORECASE)
+_ORDERS = ("FIELD", "TUPLENUM")
+_UNUSED = {
+    "timeout": "a window closes when event time has passed its end, however long that takes",
+    "slack": "the lateness of the stream says how long a window waits for tuples that are late",
+    "drop-mode": "no tuple is left out when there is much to do",
+    "last-agg": "no tuple is left out when there is much to do",
+}
+_EMPTY, _ALIGNED = "drop-empty-outputs", "independent-window-alignment"
 
 
-def aggregate(box: Box, inputs: Sequence[Built]) -> Built:
-    """Make the Aggregate of a box. Raises InvalidInput."""
+def aggregate(box: Box, source: Flow, notes: Notes) -> Flow:
+    """Make the Aggregate of a box. Raises InvalidInput.
+
+    With `order-by` = FIELD or TUPLENUM the results have the attributes that they have in Borealis.
+    """
     parameters = box.parameters
     parameters.check(
-        *("window-size-by", "window-size", "advance", "order-by", "group-by", "emit"),
+        *("window-size-by", "window-size", "advance", "order-by", "order-on-field", "group-by"),
+        *("emit", _EMPTY, _ALIGNED, *_UNUSED),
         series=(_FUNCTION, _NAME),
     )
-    source = inputs[0]
-    parameters.choice("window-size-by", "VALUES")
+    _check_values(parameters.need("window-size-by"))
     parameters.choice("emit", "UPDATES", required=False)
-    check_order(parameters.need("order-by"), source)
-    windows = build(Windowed(source.node, _window(parameters)), (source,), box.position)
-    node = Aggregate(
-        windows.node,
-        _keys(parameters.get("group-by"), source),
-        tuple(_aggregation(f, name, source) for f, name in parameters.pairs(_FUNCTION, _NAME)),
-    )
+    order = _order(parameters, source.built)
+    windows = Windowed(source.built.node, _window(parameters, source))
+    windowed = build(windows, (source.built,), box.position)
+    keys = _keys(parameters.get("group-by"), source.built)
+    operands = operands_of(source)
+    found = tuple(_aggregation(f, name, operands) for f, name in _functions(parameters))
+    node = Aggregate(windowed.node, keys, found)
     emission = Emission.UPDATES if parameters.get("emit") is not None else Emission.CLOSED
-    return build(node, (windows,), box.position, emission)
+    built = build(node, (windowed,), box.position, emission)
+    if order in _ORDERS:
+        built = _as_in_borealis(box, node, built, order)
+    _note_differences(parameters, notes, in_borealis=order in _ORDERS)
+    _note_unused(parameters, notes)
+    return after((source,), built, keeps_order=False)
 
 
-def check_order(parameter: Parameter, source: Built) -> None:
-    """Raise InvalidInput unless the parameter names the attribute with the event time."""
-    time = source.event_time
-    if time is None:
+def _check_values(parameter: Parameter) -> None:
+    written = parameter.text.upper()
+    if written == "TUPLES":
         raise InvalidInput(
-            "windows go by event time, but this input has none: "
-            "keep the stream's event-time attribute under one name",
+            "window-size-by TUPLES is not possible: a window here is a span of event time, not a "
+            "number of tuples; write window-size-by VALUES, order-on-field, and window-size and "
+            "advance as times",
             parameter.place(),
         )
-    if parameter.text != time:
-        raise InvalidInput(f"windows go by the event time, which is {time}", parameter.place())
+    if written != "VALUES":
+        raise InvalidInput("window-size-by is VALUES", parameter.place())
 
 
-def _window(parameters: Parameters) -> Window:
+def _order(parameters: Parameters, source: Built) -> str:
+    """FIELD, TUPLENUM, or the event time, by which an author of the platform orders."""
+    order, field = parameters.need("order-by"), parameters.get("order-on-field")
+    written = order.text.upper()
+    if written not in _ORDERS:
+        if field is not None:
+            raise InvalidInput("order-on-field goes with order-by FIELD", field.place())
+        check_event_time(order, source)
+        return order.text
+    check_event_time(parameters.need("order-on-field"), source)
+    return written
+
+
+def _window(parameters: Parameters, source: Flow) -> Window:
     size, advance = parameters.need("window-size"), parameters.need("advance")
-    window = Window(short_ms(size.text, size.place()), short_ms(advance.text, advance.place()))
-    with placed(size.place()):
+    window = Window(size_ms(size, source.clock), size_ms(advance, source.clock))
+    try:
         check_window(window)
+    except InvalidInput as error:
+        fault = f"window-size {size.text} with advance {advance.text}: {error.detail}"
+        raise InvalidInput(fault, size.place()) from None
     return window
 
 
 def _keys(parameter: Parameter | None, source: Built) -> tuple[Column, ...]:
-    if parameter is None:
+    if parameter is None or not parameter.text.strip():
         return ()
     keys = []
     offset = 0
@@ -79,9 +123,55 @@ def _keys(parameter: Parameter | None, source: Built) -> tuple[Column, ...]:
     return tuple(keys)
 
 
-def _aggregation(function: Parameter, name: Parameter, source: Built) -> Aggregation:
-    scope = Scope((Table.of("", source.schema),))
-    tree, reader = parsed(function, scope, "another aggregate")
+def _functions(parameters: Parameters) -> list[tuple[Parameter, Parameter | None]]:
+    """Each function and the parameter with its name. Raises InvalidInput for a gap."""
+    functions = parameters.series(_FUNCTION)
+    names = [parameters.get(f"{_NAME}.{index}") for index in range(len(functions))]
+    for parameter in parameters.by_name.values():
+        if parameter.name.startswith(f"{_NAME}.") and parameter not in names:
+            raise InvalidInput(f"{parameter.name} names no aggregate-function", parameter.position)
+    return list(zip(functions, names, strict=True))
+
+
+def _aggregation(function: Parameter, name: Parameter | None, operands: Operands) -> Aggregation:
+    # Borealis gives a function without a name this one.
+    called = f"agg_{function.name.rpartition('.')[2]}"
+    if name is not None:
+        called = check_attribute_name(name.text, name.place())
+    if _COUNT.fullmatch(function.text):
+        return Aggregation(called, "count", None)
+    tree, reader = parsed(function, operands, "another aggregate")
     found, _ = aggregate_call(tree, reader)
-    called = check_attribute_name(name.text, name.place())
     return Aggregation(called, found.function, found.argument)
+
+
+def _as_in_borealis(box: Box, node: Aggregate, built: Built, order: str) -> Built:
+    """The results as in Borealis: the keys, the start of the window if FIELD, the functions."""
+    names = [*(key.name for key in node.keys), *(each.name for each in node.aggregations)]
+    columns = [Column(name, AttributeRef(name, box.position)) for name in names]
+    if order == "FIELD":
+        field = box.parameters.need("order-on-field")
+        start = Column(field.text, AttributeRef(WINDOW_START, field.place()))
+        columns.insert(len(node.keys), start)
+    return build(Project(built.node, tuple(columns)), (built,), box.position)
+
+
+def _note_differences(parameters: Parameters, notes: Notes, *, in_borealis: bool) -> None:
+    """Note what Borealis does without these parameters. Raises InvalidInput if they ask for it."""
+    for name, without in (
+        (_EMPTY, "a window without tuples gives no result"),
+        (_ALIGNED, "windows are aligned to 1970 UTC, and not to the first tuple"),
+    ):
+        parameters.choice(name, "0", "1", required=False)
+        found = parameters.get(name)
+        if found is not None and found.text == "0":
+            raise InvalidInput(f"{name} is 1: {without}", found.place())
+        if found is None and in_borealis:
+            notes.add(f"{name} is always 1: {without}", parameters.position)
+
+
+def _note_unused(parameters: Parameters, notes: Notes) -> None:
+    for name, why in _UNUSED.items():
+        found = parameters.get(name)
+        if found is not None and not found.text.startswith("-") and found.text != "0":
+            notes.add(f"{name} is not used: {why}", found.position)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Set
 from dataclasses import dataclass
 
 from catalog.analysis import MIXED, complete
@@ -11,13 +12,21 @@ from catalog.errors import InvalidInput
 from catalog.names import check_object_name
 from catalog.plan import Emission, Source
 from catalog.plan_check import MAX_NODES
-from catalog.schema import Schema
+from catalog.schema import Schema, Type
 from secadmin.languages.borealis.boxes import run_box
+from secadmin.languages.borealis.clock import (
+    NUMBERS,
+    Clock,
+    DiagramResolver,
+    declared_clock,
+)
 from secadmin.languages.borealis.document import Arc, Box, Document, read_document
+from secadmin.languages.borealis.flow import Flow
+from secadmin.languages.borealis.notes import Notes
 from secadmin.languages.borealis.tree import parse_tree
 from secadmin.languages.borealis.wiring import check_wiring, cycle
 from secadmin.languages.building import MAX_PARTS, Built, build
-from secadmin.languages.resolver import Resolver, look_up
+from secadmin.languages.resolver import look_up
 from secadmin.languages.text import placed
 
 # The limit for all outputs together, because each is checked and stored whole.
@@ -26,13 +35,17 @@ MAX_TOTAL_NODES = 10 * MAX_NODES
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """The outputs of a document as pairs (name, plan), in the order of the document."""
+    """The outputs of a document as pairs (name, plan), in the order of the document.
+
+    `notes` say in words what the document has and the platform does not use.
+    """
 
     outputs: tuple[tuple[str, CheckedPlan], ...]
+    notes: tuple[str, ...] = ()
 
 
-def parse_borealis(text: str, resolver: Resolver) -> Diagram:
-    """The checked plans of a document in the XML of `grammar.md`.
+def parse_borealis(text: str, resolver: DiagramResolver) -> Diagram:
+    """The checked plans of a document in the XML of `docs/borealis.md`.
 
     The resolver looks up every input.
 
@@ -41,22 +54,24 @@ def parse_borealis(text: str, resolver: Resolver) -> Diagram:
         UnknownRelation: The resolver does not find an input. It is an InvalidInput.
         PlatformError: The resolver raised it.
     """
+    notes = Notes()
     try:
-        return _diagram(read_document(parse_tree(text)), resolver)
+        return _diagram(read_document(parse_tree(text), notes), resolver, notes)
     except RecursionError:
         raise InvalidInput("an expression is nested too deeply") from None
 
 
-def _diagram(document: Document, resolver: Resolver) -> Diagram:
+def _diagram(document: Document, resolver: DiagramResolver, notes: Notes) -> Diagram:
     check_wiring(document)
     streams = {arc.stream: _input(arc, document, resolver) for arc in document.inputs}
-    _run(document, streams)
+    _run(document, streams, notes)
     for arc in document.outputs:
-        _check_output(arc, document, streams[arc.stream])
-    _check_total([streams[arc.stream] for arc in document.outputs], document)
-    return Diagram(
-        tuple((arc.stream, _completed(arc, streams[arc.stream])) for arc in document.outputs)
+        _check_output(arc, document, streams[arc.stream], notes)
+    _check_total([streams[arc.stream].built for arc in document.outputs], document)
+    outputs = tuple(
+        (arc.stream, _completed(arc, streams[arc.stream].built)) for arc in document.outputs
     )
+    return Diagram(outputs, notes.texts())
 
 
 def _check_total(outputs: list[Built], document: Document) -> None:
@@ -72,16 +87,46 @@ def _check_total(outputs: list[Built], document: Document) -> None:
             )
 
 
-def _input(arc: Arc, document: Document, resolver: Resolver) -> Built:
+def _input(arc: Arc, document: Document, resolver: DiagramResolver) -> Flow:
     source = build(Source(look_up(resolver, arc.stream, arc.position)), (), arc.position)
-    _check_schema(arc, document, source.schema)
-    return source
+    declared = _declared(arc, document)
+    clock: Clock | None = Clock()
+    time = source.event_time
+    field = declared.get(time) if declared is not None and time is not None else None
+    if field is not None and field.type is not Type.TIMESTAMP:
+        clock = declared_clock(field.type, resolver.time_format(arc.stream))
+        if clock is None:
+            raise InvalidInput(
+                f"the records of {arc.stream!r} have {time!r} as text in ISO 8601, so its type is "
+                "timestamp",
+                arc.position,
+            )
+    _check_schema(arc, declared, source.schema, {time} if clock and clock.number else set())
+    return Flow(source, clock)
 
 
-def _check_output(arc: Arc, document: Document, built: Built) -> None:
+def _check_output(arc: Arc, document: Document, flow: Flow, notes: Notes) -> None:
     with placed(arc.position):
         check_object_name(arc.stream)
-    _check_schema(arc, document, built.schema)
+    if flow.sorted_by is not None:
+        raise InvalidInput(
+            f"output {arc.stream!r} has the order of box {flow.sorted_by[:80]!r} (bsort), but "
+            "results are delivered as they come; leave the box out, and sort what you receive",
+            arc.position,
+        )
+    times = set()
+    if flow.clock is not None and flow.clock.number:
+        times = {a.name for a in flow.built.schema.attributes if a.type is Type.TIMESTAMP}
+    declared = _declared(arc, document)
+    _check_schema(arc, declared, flow.built.schema, times)
+    for name in sorted(times):
+        field = declared.get(name) if declared is not None else None
+        if field is not None and field.type in NUMBERS:
+            notes.add(
+                f"{name} of output {arc.stream!r} is delivered as a time in ISO 8601, not as a "
+                "number",
+                arc.position,
+            )
 
 
 def _completed(arc: Arc, built: Built) -> CheckedPlan:
@@ -91,24 +136,37 @@ def _completed(arc: Arc, built: Built) -> CheckedPlan:
         return complete(built.checked, next(iter(built.emissions), Emission.CLOSED))
 
 
-def _check_schema(arc: Arc, document: Document, real: Schema) -> None:
+def _declared(arc: Arc, document: Document) -> Schema | None:
+    """The schema that an arc names, or None if it names none. Raises InvalidInput."""
     if arc.schema is None:
-        return
+        return None
     declared = document.schemas.get(arc.schema)
     if declared is None:
         raise InvalidInput(f"there is no <schema name={arc.schema[:80]!r}>", arc.position)
-    if [(a.name, a.type) for a in declared.attributes] != [
-        (a.name, a.type) for a in real.attributes
-    ]:
+    return declared
+
+
+def _check_schema(
+    arc: Arc, declared: Schema | None, real: Schema, counted: Set[str | None]
+) -> None:
+    """Raise InvalidInput if a declared schema differs. Times that are `counted` may be numbers."""
+    if declared is None:
+        return
+    same = len(declared.attributes) == len(real.attributes) and all(
+        mine.name == other.name
+        and (mine.type is other.type or (other.name in counted and mine.type in NUMBERS))
+        for mine, other in zip(declared.attributes, real.attributes, strict=True)
+    )
+    if not same:
         raise InvalidInput(
-            f"schema {arc.schema[:80]!r} differs from stream {arc.stream!r}, which is "
+            f"schema {(arc.schema or '')[:80]!r} differs from stream {arc.stream!r}, which is "
             + ", ".join(f"{a.name} {a.type}" for a in real.attributes),
             arc.position,
         )
 
 
-def _run(document: Document, streams: dict[str, Built]) -> None:
-    """Give each written stream its plan. A box runs when all its inputs have their plans."""
+def _run(document: Document, streams: dict[str, Flow], notes: Notes) -> None:
+    """Give each written stream its flow. A box runs when all its inputs have their flows."""
     waiting = {
         box.name: len({a.stream for a in box.inputs} - streams.keys()) for box in document.boxes
     }
@@ -119,11 +177,13 @@ def _run(document: Document, streams: dict[str, Built]) -> None:
     ready = deque(box for box in document.boxes if not waiting[box.name])
     while ready:
         box = ready.popleft()
-        streams[box.outputs[0].stream] = run_box(box, [streams[a.stream] for a in box.inputs])
-        for reader in readers.get(box.outputs[0].stream, ()):
-            waiting[reader.name] -= 1
-            if not waiting[reader.name]:
-                ready.append(reader)
+        flows = run_box(box, [streams[a.stream] for a in box.inputs], notes)
+        for arc, flow in zip(box.outputs, flows, strict=True):
+            streams[arc.stream] = flow
+            for reader in readers.get(arc.stream, ()):
+                waiting[reader.name] -= 1
+                if not waiting[reader.name]:
+                    ready.append(reader)
     left = [box for box in document.boxes if waiting[box.name]]
     if left:
         raise cycle(left)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from catalog.errors import InvalidInput, Position
-from catalog.schema import Attribute, Schema, Type, check_definition
+from catalog.schema import Schema
+from secadmin.languages.borealis.elements import attributes, no_children
+from secadmin.languages.borealis.fields import read_schema
+from secadmin.languages.borealis.notes import Notes
 from secadmin.languages.borealis.parameters import Parameter, Parameters
-from secadmin.languages.borealis.tree import Element, Value
-from secadmin.languages.text import placed
+from secadmin.languages.borealis.tree import Element
+from secadmin.languages.borealis.unused import UNUSED_ATTRIBUTES, check_children, note_attributes
 
-_TYPES = {
-    "int": Type.BIGINT,
-    "long": Type.BIGINT,
-    "single": Type.DOUBLE,
-    "double": Type.DOUBLE,
-    "string": Type.STRING,
-    "timestamp": Type.TIMESTAMP,
-    "bool": Type.BOOLEAN,
-}
-# Diagrams of other systems have a size. Here it limits nothing.
-_SIZE = re.compile(r"[0-9]+")
+_PARTS = ("input", "output", "schema", "box")
+_UNUSED = tuple(UNUSED_ATTRIBUTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +40,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The whole document, in the order of its text."""
+    """The whole document, in the order of its text. The queries in it are one network."""
 
     inputs: tuple[Arc, ...]
     outputs: tuple[Arc, ...]
@@ -56,104 +49,99 @@ class Document:
     position: Position
 
 
-def read_document(root: Element) -> Document:
+@dataclass
+class _Parts:
+    """The parts that were found so far, and the notes."""
+
+    notes: Notes
+    inputs: list[Arc] = field(default_factory=list)
+    outputs: list[Arc] = field(default_factory=list)
+    schemas: dict[str, Schema] = field(default_factory=dict)
+    boxes: dict[str, Box] = field(default_factory=dict)
+
+
+def read_document(root: Element, notes: Notes) -> Document:
     """Read the document from its root element. Raises InvalidInput for a wrong part."""
+    if root.tag == "deploy":
+        raise InvalidInput(
+            "<deploy> says where a network runs, and the platform places queries itself; give the "
+            "file with the <borealis> element",
+            root.position,
+        )
     if root.tag != "borealis":
         raise InvalidInput("the document is a <borealis> element", root.position)
-    _attributes(root)
-    parts = _children(root, "input", "output", "schema", "query")
-    schemas: dict[str, Schema] = {}
-    for element in parts["schema"]:
-        name = _attributes(element, "name")["name"].text
-        if name in schemas:
-            raise InvalidInput(f"schema {name[:80]!r} is there twice", element.position)
-        schemas[name] = _schema(element)
-    boxes: list[Box] = []
-    for query in parts["query"]:
-        _attributes(query, "name")
-        boxes += [_box(element) for element in _children(query, "box")["box"]]
-    _check_unique(boxes)
+    attributes(root, optional=_UNUSED)
+    note_attributes(root, notes)
+    parts = _Parts(notes)
+    for element in check_children(root, (*_PARTS, "query"), notes):
+        if element.tag != "query":
+            _part(element, parts)
+            continue
+        attributes(element, "name", optional=_UNUSED)
+        note_attributes(element, notes)
+        for inner in check_children(element, _PARTS, notes):
+            _part(inner, parts)
     return Document(
-        tuple(_arc(element, "schema") for element in parts["input"]),
-        tuple(_arc(element, optional="schema") for element in parts["output"]),
-        schemas,
-        tuple(boxes),
+        tuple(parts.inputs),
+        tuple(parts.outputs),
+        parts.schemas,
+        tuple(parts.boxes.values()),
         root.position,
     )
 
 
-def _schema(element: Element) -> Schema:
-    fields = _children(element, "field")["field"]
-    with placed(element.position):
-        return check_definition(Schema(tuple(_field(field) for field in fields)))
+def _part(element: Element, parts: _Parts) -> None:
+    match element.tag:
+        case "input":
+            parts.inputs.append(_arc(element, parts.notes, "schema", optional=("node",)))
+        case "output":
+            parts.outputs.append(_arc(element, parts.notes, optional=("schema", "node")))
+        case "schema":
+            name = attributes(element, "name")["name"].text
+            if name in parts.schemas:
+                raise InvalidInput(f"schema {name[:80]!r} is there twice", element.position)
+            parts.schemas[name] = read_schema(element, parts.notes)
+        case _:
+            box = _box(element, parts.notes)
+            if box.name in parts.boxes:
+                raise InvalidInput(f"two boxes are called {box.name[:80]!r}", box.position)
+            parts.boxes[box.name] = box
 
 
-def _field(element: Element) -> Attribute:
-    values = _attributes(element, "name", "type", optional="size")
-    _children(element)
-    kind = _TYPES.get(values["type"].text)
-    if kind is None:
-        known = ", ".join(_TYPES)
-        raise InvalidInput(
-            f"unknown type {values['type'].text[:40]!r}; there are: {known}",
-            values["type"].place(),
-        )
-    size = values.get("size")
-    if size is not None and (kind is not Type.STRING or not _SIZE.fullmatch(size.text)):
-        raise InvalidInput("size is a number, and only strings have it", size.place())
-    return Attribute(values["name"].text, kind)
-
-
-def _box(element: Element) -> Box:
-    values = _attributes(element, "name", "type")
-    parts = _children(element, "in", "input", "out", "output", "parameter")
+def _box(element: Element, notes: Notes) -> Box:
+    values = attributes(element, "name", "type", optional=_UNUSED)
+    note_attributes(element, notes)
+    parts = check_children(element, ("in", "input", "out", "output", "parameter"), notes)
     return Box(
         values["name"].text,
         values["type"].text,
-        tuple(_arc(e) for e in element.children if e.tag in ("in", "input")),
-        tuple(_arc(e) for e in element.children if e.tag in ("out", "output")),
-        Parameters.of([_parameter(e) for e in parts["parameter"]], element.position),
+        tuple(_read(e, notes) for e in parts if e.tag in ("in", "input")),
+        tuple(_arc(e, notes) for e in parts if e.tag in ("out", "output")),
+        Parameters.of([_parameter(e) for e in parts if e.tag == "parameter"], element.position),
         element.position,
     )
 
 
+def _read(element: Element, notes: Notes) -> Arc:
+    view = element.attributes.get("connection_point_view")
+    if view is not None:
+        raise InvalidInput(
+            "a box reads a stream from now on, because no history of it is kept; leave "
+            "connection_point_view out",
+            view.place(),
+        )
+    return _arc(element, notes, optional=_UNUSED)
+
+
 def _parameter(element: Element) -> Parameter:
-    values = _attributes(element, "name", "value")
-    _children(element)
+    values = attributes(element, "name", "value")
+    no_children(element)
     return Parameter(values["name"].text, values["value"], element.position)
 
 
-def _arc(element: Element, *required: str, optional: str | None = None) -> Arc:
-    values = _attributes(element, "stream", *required, optional=optional)
-    _children(element)
+def _arc(element: Element, notes: Notes, *required: str, optional: tuple[str, ...] = ()) -> Arc:
+    values = attributes(element, "stream", *required, optional=optional)
+    note_attributes(element, notes)
+    no_children(element)
     schema = values.get("schema")
     return Arc(values["stream"].text, element.position, schema.text if schema else None)
-
-
-def _attributes(element: Element, *required: str, optional: str | None = None) -> dict[str, Value]:
-    for name, value in element.attributes.items():
-        if name not in (*required, optional):
-            raise InvalidInput(f"<{element.tag}> has no attribute {name[:40]!r}", value.place())
-    for name in required:
-        if name not in element.attributes or not element.attributes[name].text:
-            raise InvalidInput(f"<{element.tag}> needs an attribute {name!r}", element.position)
-    return element.attributes
-
-
-def _children(element: Element, *allowed: str) -> dict[str, list[Element]]:
-    found: dict[str, list[Element]] = {tag: [] for tag in allowed}
-    for child in element.children:
-        if child.tag not in found:
-            raise InvalidInput(
-                f"<{child.tag[:40]}> is not allowed in <{element.tag}>", child.position
-            )
-        found[child.tag].append(child)
-    return found
-
-
-def _check_unique(boxes: list[Box]) -> None:
-    seen: set[str] = set()
-    for box in boxes:
-        if box.name in seen:
-            raise InvalidInput(f"two boxes are called {box.name[:80]!r}", box.position)
-        seen.add(box.name)

@@ -75,6 +75,11 @@ class Parameters:
         if found is not None and found.text not in allowed:
             raise InvalidInput(f"{name} is {' or '.join(allowed)}", found.place())
 
+    def series(self, prefix: str) -> list[Parameter]:
+        """The parameters of a numbered series, at least one. Raises InvalidInput for a gap."""
+        count = sum(name.startswith(f"{prefix}.") for name in self.by_name)
+        return [self.need(f"{prefix}.{index}") for index in range(max(1, count))]
+
     def pairs(self, first: str, second: str) -> list[tuple[Parameter, Parameter]]:
         """The pairs of two numbered series, at least one. Raises InvalidInput for a gap."""
         count = sum(name.startswith((f"{first}.", f"{second}.")) for name in self.by_name)

@@ -1,4 +1,7 @@
-"""XML as a tree of elements with positions. DTDs, entities and outside files are refused.
+"""XML as a tree of elements with positions. Entities and outside files are refused.
+
+A DOCTYPE may name an outside DTD, as the diagrams of Borealis do. The DTD is never fetched. A
+DOCTYPE with declarations of its own is refused.
 
 An attribute's value keeps the offset of each of its characters. So an error in an expression has
 the right column, also if a reference such as `&lt;` comes before it.
@@ -22,6 +25,13 @@ _NAMED = re.compile(r"""\s+([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _TAG = re.compile(r"<[^\s/>]+")
 # The text of one character of a value: a reference, the end of a line, or the character itself.
 _CHARACTER = re.compile(r"&[^;]*;|\r\n|.", re.DOTALL)
+# The references that need no DTD. After a DOCTYPE the parser would leave out all others silently.
+_REFERENCE = re.compile(r"&(?:lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);")
+_ROOT = "borealis"
+_NO_ENTITIES = (
+    "document types and entities are not allowed, except <!DOCTYPE borealis SYSTEM ...> without "
+    "declarations of its own"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +62,10 @@ def parse_tree(text: str) -> Element:
     lines = check_text(text, MAX_BYTES)
     builder = _Builder(text, lines)
     parser = DefusedXMLParser(
-        target=builder, forbid_dtd=True, forbid_entities=True, forbid_external=True
+        target=builder, forbid_dtd=False, forbid_entities=True, forbid_external=True
     )
     builder.expat = parser.parser
+    parser.parser.StartDoctypeDeclHandler = builder.document_type
     try:
         parser.feed(text)
         return parser.close()  # type: ignore[no-any-return]
@@ -63,7 +74,7 @@ def parse_tree(text: str) -> Element:
         fault = str(error).partition(":")[0]
         raise InvalidInput(f"not well-formed XML: {fault}", place) from None
     except DefusedXmlException:
-        raise InvalidInput("document types and entities are not allowed", builder.here()) from None
+        raise InvalidInput(_NO_ENTITIES, builder.here()) from None
     except (ValueError, LookupError):
         raise InvalidInput("not readable as XML", builder.here()) from None
 
@@ -86,6 +97,13 @@ class _Builder:
     def here(self) -> Position:
         """The position of the parser in the text."""
         return self._lines.position(self._offset())
+
+    def document_type(
+        self, name: str, _system: str | None, _public: str | None, has_declarations: int
+    ) -> None:
+        """A DOCTYPE opens. Raises InvalidInput unless it only names the format."""
+        if has_declarations or name != _ROOT:
+            raise InvalidInput(_NO_ENTITIES, self.here())
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """An element opens."""
@@ -131,6 +149,11 @@ class _Builder:
         while match := _NAMED.match(self._text, at):
             group = 2 if match[2] is not None else 3
             start, at = match.start(group), match.end()
-            characters = _CHARACTER.finditer(self._text, start, match.end(group))
-            found[match[1]] = (*(c.start() for c in characters), match.end(group))
+            starts = []
+            for character in _CHARACTER.finditer(self._text, start, match.end(group)):
+                if character[0][0] == "&" and not _REFERENCE.fullmatch(character[0]):
+                    place = self._lines.position(character.start())
+                    raise InvalidInput(f"undefined entity {character[0][:40]}", place)
+                starts.append(character.start())
+            found[match[1]] = (*starts, match.end(group))
         return found

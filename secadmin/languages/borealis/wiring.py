@@ -1,4 +1,7 @@
-"""Checks that the arcs of a diagram connect: each stream has one writer, each box a reader."""
+"""Checks that the arcs of a diagram connect.
+
+Each stream has one writer. Of each box, something reads at least one output.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ def check_wiring(document: Document) -> None:
     if len(document.boxes) > MAX_NODES:
         raise InvalidInput(f"a diagram has at most {MAX_NODES} boxes", document.position)
     for box in document.boxes:
-        if not box.inputs or len(box.outputs) != 1:
-            raise InvalidInput(f"box {box.name!r} needs inputs and one output", box.position)
+        if not box.inputs or not box.outputs:
+            raise InvalidInput(f"box {box.name!r} needs inputs and outputs", box.position)
     if not document.outputs:
         raise InvalidInput("the diagram has no <output>", document.position)
     written = _written(document)
@@ -35,7 +38,7 @@ def check_wiring(document: Document) -> None:
 
 def cycle(boxes: list[Box]) -> InvalidInput:
     """The error for boxes that wait for each other. It names the boxes of one cycle."""
-    writers = {box.outputs[0].stream: box for box in boxes}
+    writers = {arc.stream: box for box in boxes for arc in box.outputs}
     path: list[Box] = []
     box = boxes[0]
     while box not in path:
@@ -49,8 +52,7 @@ def cycle(boxes: list[Box]) -> InvalidInput:
 def _written(document: Document) -> set[str]:
     _check_once(document.inputs, "input")
     written = {arc.stream for arc in document.inputs}
-    for box in document.boxes:
-        arc = box.outputs[0]
+    for arc in (arc for box in document.boxes for arc in box.outputs):
         if arc.stream in written:
             raise InvalidInput(f"stream {arc.stream!r} is written twice", arc.position)
         written.add(arc.stream)
@@ -72,7 +74,7 @@ def _check_used(document: Document) -> None:
             raise InvalidInput(f"no box reads the input {arc.stream!r}", arc.position)
     used |= {arc.stream for arc in document.outputs}
     for box in document.boxes:
-        if box.outputs[0].stream not in used:
+        if not any(arc.stream in used for arc in box.outputs):
             raise InvalidInput(
                 f"nothing reads what box {box.name!r} writes; declare it as <output>", box.position
             )

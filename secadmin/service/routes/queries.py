@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from catalog.analysis import analyse
 from catalog.stored_form import to_stored
 from secadmin.control import queries, query_views
+from secadmin.control.plan_text import Language, plan_text
 from secadmin.service.answers import attributes_of, utc
 from secadmin.service.authentication import Authenticated, OnPlatform
 from secadmin.service.requests import QueryBody
@@ -21,12 +22,14 @@ router = APIRouter(prefix="/queries", tags=["queries"])
 def add_query(platform: OnPlatform, caller: Authenticated, body: QueryBody) -> dict[str, Any]:
     """Add a query and start it."""
     wanted = queries.QueryDefinition(body.name, body.language, body.text, body.output)
-    outputs = queries.add_query(platform, caller, wanted)
+    added = queries.add_query(platform, caller, wanted)
     return {
         "name": body.name,
         "outputs": [
-            {"name": name, "attributes": attributes_of(schema)} for name, schema in outputs.items()
+            {"name": name, "attributes": attributes_of(schema)}
+            for name, schema in added.outputs.items()
         ],
+        "notes": list(added.notes),
     }
 
 
@@ -43,10 +46,14 @@ def show_query(platform: OnPlatform, caller: Authenticated, name: str) -> dict[s
 
 
 @router.get("/{name}/plan")
-def show_plan(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, Any]:
-    """The plans of a query's outputs."""
+def show_plan(
+    platform: OnPlatform, caller: Authenticated, name: str, text: Language | None = None
+) -> dict[str, Any]:
+    """The plans of a query's outputs, and their text if a language is named."""
     plans = query_views.show_plans(platform, caller, name)
+    written = {} if text is None else {"text": plan_text(plans, text)}
     return {
+        **written,
         "outputs": [
             {
                 "name": output,
@@ -54,7 +61,7 @@ def show_plan(platform: OnPlatform, caller: Authenticated, name: str) -> dict[st
                 "attributes": attributes_of(analyse(plan).schema),
             }
             for output, plan in plans.items()
-        ]
+        ],
     }
 
 

@@ -155,6 +155,34 @@ def test_a_plan_is_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ]
 
 
+@pytest.mark.parametrize(("option", "language"), [("--sql", "sql"), ("--xml", "borealis")])
+def test_a_query_is_shown_in_a_language(tmp_path: Path, option: str, language: str) -> None:
+    asked = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append((request.url.path.removeprefix("/"), dict(request.url.params)))
+        return httpx.Response(200, json={"outputs": [], "text": f"{HOSTILE}\n"})
+
+    terminal = answering(tmp_path / "p", answer).with_session()
+    assert terminal.ok("query", "show", "q", option) == f"a\\x1b]0;x\\x07{HOSTILE[7:]}\n"
+    assert asked[0][0].endswith("queries/q/plan")
+    assert asked[0][1] == {"text": language}
+
+
+def test_a_query_is_shown_in_one_language(tmp_path: Path) -> None:
+    result = server(tmp_path, {}).run("query", "show", "q", "--sql", "--xml")
+    assert (result.exit_code, result.stderr) == (2, "error: give one of --sql and --xml\n")
+
+
+def test_notes_on_a_diagram_are_shown(tmp_path: Path) -> None:
+    file = tmp_path / "q.xml"
+    file.write_text("<borealis/>")
+    added = {"name": "q", "outputs": [], "notes": ["line 3: <node> is not used"]}
+    result = server(tmp_path / "p", added).run("query", "add", "q", str(file))
+    assert (result.exit_code, result.stdout) == (0, "added the query q\n")
+    assert result.stderr == "line 3: <node> is not used\n"
+
+
 def test_a_plan_tells_that_it_gives_updates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

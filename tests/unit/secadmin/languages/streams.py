@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catalog.errors import NotFound
+from catalog.record_format import TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 
@@ -32,6 +33,9 @@ _TYPES = {
         "n": Type.BIGINT,
     },
     "timeless": {"symbol": Type.STRING, "price": Type.DOUBLE},
+    "packets": {"time": Type.TIMESTAMP, "protocol": Type.STRING, "bytes": Type.BIGINT},
+    "flows": {"began": Type.TIMESTAMP, "host": Type.STRING, "packets": Type.BIGINT},
+    "samples": {"at": Type.TIMESTAMP, "sensor": Type.STRING, "value": Type.DOUBLE},
 }
 _EVENT_TIMES = {
     "trades": "ts",
@@ -39,6 +43,15 @@ _EVENT_TIMES = {
     "trades-eu": "ts",
     "hourly": "window_end",
     "timeless": None,
+    "packets": "time",
+    "flows": "began",
+    "samples": "at",
+}
+# How the records of some streams write times. Those of the others are ISO 8601.
+_TIME_FORMATS = {
+    "packets": TimeFormat.EPOCH_S,
+    "flows": TimeFormat.EPOCH_S,
+    "samples": TimeFormat.EPOCH_MS,
 }
 
 
@@ -68,3 +81,7 @@ class Streams:
         if name not in _TYPES:
             raise NotFound("hidden-or-absent")
         return relation(name)
+
+    def time_format(self, name: str) -> TimeFormat:
+        """How the records of the stream write times."""
+        return _TIME_FORMATS.get(name, TimeFormat.ISO)

@@ -10,19 +10,24 @@ import secadmin.languages
 from catalog.errors import InvalidInput, Position
 from secadmin.languages import duration
 from secadmin.languages.expressions import literals
+from secadmin.languages.writing import expression_text
 
 
 def test_public_names() -> None:
     assert secadmin.languages.__all__ == [
         "Diagram",
+        "DiagramResolver",
         "Resolver",
         "UnknownRelation",
+        "Unsayable",
         "parse_borealis",
         "parse_sql",
+        "sql_text",
+        "xml_text",
     ]
 
 
-@pytest.mark.parametrize("module", [duration, literals])
+@pytest.mark.parametrize("module", [duration, expression_text, literals])
 def test_doctests(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
 

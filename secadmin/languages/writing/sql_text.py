@@ -1,0 +1,196 @@
+"""`sql_text` writes a plan as a SQL query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from catalog.analysis import analyse
+from catalog.errors import InvalidInput
+from catalog.expression import AttributeRef, Expression, conjuncts
+from catalog.plan import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    Aggregation,
+    Column,
+    Emission,
+    Filter,
+    Join,
+    Node,
+    Plan,
+    Project,
+    Source,
+    Union,
+    Windowed,
+    sources,
+)
+from secadmin.languages.sql.parse import parse_sql
+from secadmin.languages.writing.expression_text import Names, expression_text, name_text
+from secadmin.languages.writing.unsayable import PlannedRelations, Unsayable
+
+
+def sql_text(plan: Plan) -> str:
+    """The SQL of a query with exactly this plan. Raises Unsayable if there is none.
+
+    The text is read again, so it is right or there is an error.
+    """
+    resolver = PlannedRelations(plan)
+    reason = "SQL gives such names or such an order of steps to no query"
+    # A step over groups may be a part of their SELECT, or a SELECT of its own.
+    for merged in (True, False):
+        try:
+            text = _Writer(plan, merged).text()
+            if parse_sql(text, resolver).plan == plan:
+                return text
+        except InvalidInput as error:
+            reason = error.detail.removeprefix(f"{error.position}: ")
+    raise Unsayable(f"this plan cannot be written in SQL: {reason}")
+
+
+_UNITS = (("HOUR", 3_600_000), ("MINUTE", 60_000), ("SECOND", 1_000), ("MILLISECOND", 1))
+
+
+@dataclass
+class _Writer:
+    """Writes one plan. Each step that is not the last becomes a query of WITH."""
+
+    plan: Plan
+    merged: bool
+    named: dict[Node, str] = field(default_factory=dict)
+    steps: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._taken = {relation.name for relation in sources(self.plan)}
+        self._times = {id(each.node): each.event_time for each in analyse(self.plan).root.walk()}
+
+    def text(self) -> str:
+        last = self._query(self.plan.root)
+        first = "WITH " + ",\n".join(self.steps) + "\n" if self.steps else ""
+        end = "\nEMIT UPDATES" if self.plan.emission is Emission.UPDATES else ""
+        return f"{first}{last}{end}"
+
+    def _item(self, node: Node) -> str:
+        """The name by which FROM reads a node."""
+        if isinstance(node, Source):
+            return name_text(node.relation.name)
+        if node not in self.named:
+            query = self._query(node)
+            number = len(self.named) + 1
+            while f"s{number}" in self._taken:
+                number += 1
+            name = f"s{number}"
+            self._taken.add(name)
+            self.named[node] = name
+            self.steps.append(f"{name} AS (\n{query}\n)")
+        return self.named[node]
+
+    def _query(self, node: Node) -> str:
+        match node:
+            case Project(below, columns):
+                return self._select(below, _columns(columns), node)
+            case Union(several):
+                return "\nUNION ALL\n".join(map(self._branch, several))
+            case _:
+                return self._select(node, "*", node)
+
+    def _branch(self, node: Node) -> str:
+        """A branch of UNION ALL. A union in it is a step, because a chain would be one union."""
+        return self._select(node, "*", node) if isinstance(node, Union) else self._query(node)
+
+    def _select(self, below: Node, columns: str, whole: Node) -> str:
+        """The SELECT of these columns over a node. A Filter over it becomes its WHERE."""
+        condition = None
+        under = below
+        if isinstance(under, Filter):
+            condition, under = under.condition, under.input
+        if isinstance(under, Aggregate) and (self.merged or under is whole):
+            return self._grouped(under, condition, whole)
+        source = self._join(under) if isinstance(under, Join) else self._item(under)
+        where = "" if condition is None else f"\nWHERE {expression_text(condition)}"
+        return f"SELECT {columns}\nFROM {source}{where}"
+
+    def _grouped(self, node: Aggregate, having: Expression | None, whole: Node) -> str:
+        if not isinstance(node.input, Windowed):
+            raise Unsayable("a group has a window")
+        window, below = node.input.window, node.input.input
+        lengths = [window.slide_ms, window.size_ms]
+        kind = "HOP" if window.slide_ms != window.size_ms else "TUMBLE"
+        parts = lengths if kind == "HOP" else lengths[1:]
+        intervals = ", ".join(map(_interval, parts))
+        time = name_text(self._times[id(below)] or "")
+        keys = [expression_text(key.expression) for key in node.keys]
+        names = _names_of_groups(node, kind)
+        columns = whole.columns if isinstance(whole, Project) else _all_columns(node)
+        text = f"SELECT {_columns(columns, names)}\nFROM {self._item(below)}"
+        text += f"\nGROUP BY {', '.join([f'{kind}({time}, {intervals})', *keys])}"
+        return text if having is None else f"{text}\nHAVING {expression_text(having, names)}"
+
+    def _join(self, node: Join) -> str:
+        left, right = _side(node.left), _side(node.right)
+        times = [name_text(f"{side}.{self._times[id(below)]}") for side, below in (left, right)]
+        lower, upper = (_moved(times[0], ms) for ms in (node.lower_ms, node.upper_ms))
+        conditions = [
+            *(f"{name_text(a.name)} = {name_text(b.name)}" for a, b in node.equal),
+            f"{times[1]} BETWEEN {lower} AND {upper}",
+        ]
+        if node.condition is not None:
+            conditions += [f"({expression_text(part)})" for part in conjuncts(node.condition)]
+        sides = [f"{self._item(below)} AS {name_text(side)}" for side, below in (left, right)]
+        return f"{sides[0]}\nJOIN {sides[1]}\n  ON " + "\n AND ".join(conditions)
+
+
+def _side(node: Node) -> tuple[str, Node]:
+    """The alias of a side of a join, and the node that has this alias."""
+    if not isinstance(node, Project):
+        raise Unsayable("a side of a join has an alias")
+    return node.columns[0].name.partition(".")[0], node.input
+
+
+def _moved(time: str, by_ms: int) -> str:
+    sign = "-" if by_ms < 0 else "+"
+    return f"{time} {sign} {_interval(abs(by_ms))}"
+
+
+def _interval(length_ms: int) -> str:
+    unit, factor = next(
+        (unit, factor) for unit, factor in _UNITS if length_ms % factor == 0 or factor == 1
+    )
+    return f"INTERVAL '{length_ms // factor}' {unit}"
+
+
+def _all_columns(node: Aggregate) -> Iterable[Column]:
+    edges = (WINDOW_START, WINDOW_END)
+    names = [*edges, *(key.name for key in node.keys), *(a.name for a in node.aggregations)]
+    return [Column(name, AttributeRef(name)) for name in names]
+
+
+def _key_text(key: Expression) -> str:
+    text = expression_text(key)
+    return text if isinstance(key, AttributeRef) else f"({text})"
+
+
+def _names_of_groups(node: Aggregate, kind: str) -> Names:
+    """What the attributes of an Aggregate are over its input."""
+    known = {
+        WINDOW_START: f"{kind}_START()",
+        WINDOW_END: f"{kind}_END()",
+        **{key.name: _key_text(key.expression) for key in node.keys},
+        **{each.name: aggregation_text(each) for each in node.aggregations},
+    }
+    return known.__getitem__
+
+
+def aggregation_text(aggregation: Aggregation) -> str:
+    """The call of an aggregate function, as both languages write it."""
+    argument = "*" if aggregation.argument is None else expression_text(aggregation.argument)
+    return f"{aggregation.function}({argument})"
+
+
+def _columns(columns: Iterable[Column], names: Names | None = None) -> str:
+    return ", ".join(_column(column, names) for column in columns)
+
+
+def _column(column: Column, names: Names | None) -> str:
+    text, name = expression_text(column.expression, names), name_text(column.name)
+    return text if text == name else f"{text} AS {name}"

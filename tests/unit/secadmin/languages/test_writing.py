@@ -1,0 +1,146 @@
+"""A text that is written of a plan gives exactly this plan when it is read."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalog.analysis import analyse, analyse_node
+from catalog.errors import InvalidInput
+from catalog.plan import Column, Emission, Node, Plan, Project, Source
+from catalog.schema import Type
+from secadmin.languages import Unsayable, parse_borealis, parse_sql, sql_text, xml_text
+from secadmin.languages.writing.unsayable import PlannedRelations
+from tests.differential.make_expression import EXTREME, Expressions
+from tests.differential.make_plan import Plans
+from tests.differential.make_records import STARTS, Records
+from tests.plans import whole
+from tests.unit.secadmin.languages.streams import Streams, relation
+
+_HERE = Path(__file__).parent
+_SQL = {case["id"]: case["text"] for case in json.loads((_HERE / "sql_plans.json").read_text())}
+_DIAGRAMS = {file.stem: file.read_text() for file in (_HERE / "diagrams").iterdir()}
+# A key has the name of a window's edge, which SQL would have to qualify.
+_NOT_IN_SQL = {"key-named-as-edge"}
+# A right tuple is at least a second later, and a buffer has no negative size.
+_NOT_AS_DIAGRAM = {"join_of_one_buffer"}
+
+
+@pytest.mark.parametrize("name", _SQL.keys() - _NOT_IN_SQL)
+def test_sql_as_sql(name: str) -> None:
+    plan = parse_sql(_SQL[name], Streams()).plan
+    assert parse_sql(sql_text(plan), Streams()).plan == plan
+
+
+@pytest.mark.parametrize("name", _DIAGRAMS)
+def test_a_diagram_in_both_languages(name: str) -> None:
+    try:
+        outputs = dict(parse_borealis(_DIAGRAMS[name], Streams()).outputs)
+    except InvalidInput:
+        return
+    plans = {output: checked.plan for output, checked in outputs.items()}
+    for plan in plans.values():
+        assert parse_sql(sql_text(plan), Streams()).plan == plan
+    if name not in _NOT_AS_DIAGRAM:
+        again = parse_borealis(xml_text(plans), Streams()).outputs
+        assert {output: checked.plan for output, checked in again} == plans
+
+
+def _plans(seed: int) -> tuple[Plans, Records, Random]:
+    random = Random(seed)
+    records = Records(random, EXTREME, random.choice(STARTS))
+    return Plans(random, Expressions(random, EXTREME), records, f"p{seed}"), records, random
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**9))
+def test_any_plan_is_said_exactly_or_refused(seed: int) -> None:
+    plans, _, random = _plans(seed)
+    node = plans.make(random.randint(1, 6), stateful=True)
+    plan = _readable(node)
+    if plan is None:
+        return
+    with suppress(Unsayable):
+        text = sql_text(plan)
+        assert parse_sql(text, PlannedRelations(plan)).plan == plan
+    with suppress(Unsayable):
+        text = xml_text({"result": plan})
+        ((_, checked),) = parse_borealis(text, PlannedRelations(plan)).outputs
+        assert checked.plan == plan
+
+
+def _readable(node: Node) -> Plan | None:
+    try:
+        return analyse(whole(node)).plan
+    except InvalidInput:
+        return None
+
+
+def test_nearly_all_stateless_plans_can_be_said() -> None:
+    """What remains repeats all attributes, or has a text that no query text may have."""
+    said = Counter[str]()
+    for seed in range(100):
+        plans, _, random = _plans(seed)
+        plan = whole(plans.make(random.randint(2, 6), stateful=False))
+        with suppress(Unsayable):
+            sql_text(plan)
+            said["sql"] += 1
+        with suppress(Unsayable):
+            xml_text({"result": plan})
+            said["xml"] += 1
+    assert min(said["sql"], said["xml"]) >= 80
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 10**9), st.sampled_from(sorted(Type)))
+def test_any_expression(seed: int, kind: Type) -> None:
+    """Both languages share the text of expressions. Its constants have extreme values."""
+    random = Random(seed)
+    source = Source(relation("quotes"))
+    made = Expressions(random, EXTREME).make(kind, analyse_node(source).schema, 4)
+    plan = whole(Project(source, (Column("x", made),)))
+    assert parse_sql(sql_text(plan), Streams()).plan == plan
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("SELECT q.bid FROM trades t JOIN quotes q ON t.symbol = q.symbol AND t.ts = q.at", "left"),
+        (
+            (
+                "SELECT length(symbol) AS l, count(*) AS n FROM trades "
+                "GROUP BY TUMBLE(ts, INTERVAL '1' HOUR), length(symbol)"
+            ),
+            "compute a key in a map",
+        ),
+        (
+            "SELECT sum(price) / 2 AS half FROM trades GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)",
+            "name 'agg.0' is not usable",
+        ),
+    ],
+)
+def test_a_plan_that_no_diagram_gives(text: str, words: str) -> None:
+    with pytest.raises(Unsayable, match=words):
+        xml_text({"o": parse_sql(text, Streams()).plan})
+
+
+def test_updates_and_shared_parts() -> None:
+    text = (
+        "SELECT window_end, symbol, count(*) AS n FROM trades WHERE price > 1 "
+        "GROUP BY TUMBLE(ts, INTERVAL '1' HOUR), symbol EMIT UPDATES"
+    )
+    plan = parse_sql(text, Streams()).plan
+    assert plan.emission is Emission.UPDATES
+    assert sql_text(plan).endswith("\nEMIT UPDATES")
+    twice = {"a": plan, "b": plan}
+    written = xml_text(twice)
+    assert written.count("<box") == 4
+    again = parse_borealis(written, Streams()).outputs
+    assert {name: checked.plan for name, checked in again} == twice
