@@ -66,7 +66,7 @@ class Schema:
         names = self.names
         if len(set(names)) != len(names):
             twice = sorted({name for name in names if names.count(name) > 1})
-            raise InvalidInput(f"attribute {twice[0]!r} stands twice; rename one with AS")
+            raise InvalidInput(f"attribute {twice[0]!r} is there twice; give one another name (AS)")
 
     @property
     def names(self) -> tuple[str, ...]:

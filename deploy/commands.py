@@ -123,11 +123,13 @@ The platform is up.
   SecAdmin  {stack.secadmin_url} (CA {settings.secadmin.ca_file})
   logs      {stack.state / "logs"}
 
-Next, log in as the first administrator, who is asked for a new password:
+Next, log in. The first administrator is `admin`; `cat` shows the password for the first log-in,
+and `secadmin passwd` sets your own:
   . .venv/bin/activate
   export SECADMIN_URL={stack.secadmin_url} SECADMIN_CA={quote(str(settings.secadmin.ca_file))}
   cat {quote(str(settings.secadmin.first_password_file))}
   secadmin login admin
+  secadmin passwd
   secadmin --help
 Bring back by hand what has stopped (a supervisor does so by itself):
   {again}

@@ -72,8 +72,9 @@ class Leftovers:
     def _end_tasks(self) -> None:
         context: Any = self._spark.sparkContext._jsc.sc()
         context.cancelJobGroup(self._group)
-        # The scheduler handles requests in order, so after this job the cancellation is done.
-        self._spark.range(1).count()
+        # The scheduler handles requests in order, so after this job the cancellation is done. One
+        # task suffices: by default there would be one for each of the engine's hundreds of slots.
+        self._spark.range(0, 1, 1, numPartitions=1).collect()
         # Its events also come after all earlier events.
         context.listenerBus().waitUntilEmpty()
         while self._has_tasks():

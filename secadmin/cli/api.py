@@ -11,11 +11,13 @@ from urllib.parse import quote
 
 import httpx
 
-from catalog.errors import NotAuthenticated, PlatformError, Unavailable
+from catalog.errors import NotAuthenticated, NotFound, PlatformError, Unavailable
 from secadmin.cli.problems import error_of
 
 # A revocation answers when its fence is proven. This takes longer if Kafka has problems.
 _TIMEOUT = httpx.Timeout(180, connect=10)
+# In a URL these are no names: the call would go to another path.
+_NAMELESS = frozenset({"", ".", ".."})
 
 
 class UntrustedServerError(PlatformError):
@@ -85,6 +87,8 @@ class Api:
         return self._call("DELETE", segments)
 
     def _call(self, method: str, segments: tuple[str, ...], **content: Any) -> Any:
+        for nameless in _NAMELESS.intersection(segments):
+            raise NotFound(f"there is nothing with the name {nameless!r}")
         path = "/" + "/".join(quote(segment, safe="") for segment in segments)
         try:
             response = self._client.request(method, path, **content)
@@ -115,7 +119,8 @@ def _unreached(error: httpx.HTTPError, connection: Connection) -> PlatformError:
             return Unavailable(f"{url} does not speak TLS as it should; check --server")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return Unavailable(
-            f"nothing answers at {url}; start SecAdmin, or name another with --server"
+            f"nothing answers at {url}; start the platform (python3 -m deploy up), "
+            "or name another server with --server"
         )
     if isinstance(error, httpx.TimeoutException):
         return Unavailable(

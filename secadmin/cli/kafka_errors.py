@@ -11,6 +11,10 @@ from catalog.errors import NotAuthenticated, PlatformError, Unavailable
 from secadmin.cli.api import UntrustedServerError
 
 ENDED = "the access has ended (logout, expiry, a role taken, or unsubscribed); make a new one"
+NOTHING = (
+    "the access has ended, or it may read nothing now: `secadmin accesses` lists it, and where "
+    "`active` is no, its user lacks READ TUPLE on what the query reads"
+)
 _LOST = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})
 
 
@@ -20,7 +24,8 @@ def kafka_error(error: KafkaError) -> PlatformError:
     if code in {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}:
         return NotAuthenticated(ENDED)
     if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
-        return NotAuthenticated(ENDED)
+        # An access that may read nothing loses its right to groups, too, within a minute.
+        return NotAuthenticated(NOTHING)
     if code == KafkaError._SSL:
         return UntrustedServerError("the access's CA does not vouch for a broker's certificate")
     if code in _LOST:

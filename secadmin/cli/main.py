@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from catalog.permission import ObjectKind
 from secadmin.cli.commands import (
     accesses,
     consume,
@@ -22,6 +23,7 @@ from secadmin.cli.commands import (
     streams,
     users,
 )
+from secadmin.cli.commands.listing import add_list
 from secadmin.cli.context import Cli, Seams
 from secadmin.cli.profile import environment_profile
 from secadmin.cli.root_group import RootGroup
@@ -31,6 +33,8 @@ app = typer.Typer(
     name="secadmin",
     cls=RootGroup,
     no_args_is_help=True,
+    # The lines of a paragraph are joined, and broken where the terminal ends.
+    rich_markup_mode="markdown",
     # A trace with local variables would show passwords and tokens.
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -66,6 +70,8 @@ _GROUPS = {
     "execution": (executions.app, "Objects"),
     "audit": (inspection.audit, "Rights"),
 }
+for _kind in (ObjectKind.SCHEMA, ObjectKind.STREAM, ObjectKind.OUTPUT):
+    add_list(_GROUPS[_kind.value][0], _kind)
 for _panel, _commands in _PANELS.items():
     for _command in _commands:
         app.command(rich_help_panel=_panel)(_command)

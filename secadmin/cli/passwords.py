@@ -25,6 +25,7 @@ def prompt_password(text: str, confirm: bool = False) -> str:
                 typer.prompt(safe_text(text), hide_input=True, confirmation_prompt=again, err=True)
             )
         except GetPassWarning:
+            typer.echo(err=True)  # ends the line of the question
             raise InvalidInput("there is no terminal to ask on; use --password-stdin") from None
 
 

@@ -81,7 +81,8 @@ def parse_grant(words: Sequence[str]) -> GrantWords:
     if len(words) < 3 or words[-2].lower() not in set(ObjectKind):
         kinds = ", ".join(ObjectKind)
         raise InvalidInput(
-            f"name the object: PERMISSION... KIND NAME (kinds: {kinds}), or ... system"
+            "name the object with its kind, such as: READ TUPLE on stream london, "
+            f"or: ADD QUERY on system (kinds: {kinds})"
         )
     permissions = parse_permissions(_without_on(words[:-2]))
     return GrantWords(permissions, ObjectKind(words[-2].lower()), words[-1])

@@ -12,8 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 
-# The number and the stream of a record stand in the JSON value, wherever the client prints that.
+# Each client prints the JSON value of a record somewhere in a line.
 _VALUE = re.compile(r"\{.*\}")
+_ERROR = "error\t"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +28,24 @@ class Arrival:
 
 @dataclass
 class Reader:
-    """Runs the command until it is closed; each line that it prints is a record, or an error."""
+    """Runs the command until it is closed; each line that it prints is a record, or an error.
+
+    A command that ends is run again after a second if `again` says so; `ends` counts how often.
+    """
 
     name: str
     command: list[str]
     log: Path
+    again: bool = False
     environment: dict[str, str] | None = None
     arrivals: list[Arrival] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    ends: int = 0
+    _closing: threading.Event = field(default_factory=threading.Event)
+    _process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Reader:
-        with self.log.open("wb") as errors:
-            self._process = subprocess.Popen(
-                self.command, stdout=subprocess.PIPE, stderr=errors, env=self.environment
-            )
-        self._thread = threading.Thread(target=self._read, name=f"read {self.name}")
+        self._thread = threading.Thread(target=self._run, name=f"read {self.name}")
         self._thread.start()
         return self
 
@@ -50,9 +55,11 @@ class Reader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._process.kill()
-        self._process.wait(30)
-        self._thread.join()
+        self._closing.set()
+        while self._thread.is_alive():
+            if self._process is not None:
+                self._process.kill()
+            self._thread.join(0.1)
 
     def of(self, stream: str) -> list[Arrival]:
         """What has arrived of a stream, in the order of arrival."""
@@ -62,15 +69,30 @@ class Reader:
         """The numbers of the stream's records that have arrived."""
         return {arrival.number for arrival in self.of(stream)}
 
-    def longest_wait_s(self, stream: str) -> float:
-        """The longest time between two arrivals of new records of the stream."""
-        times = [arrival.at for arrival in self.of(stream)]
-        return max(later - earlier for earlier, later in pairwise(times))
+    def longest_wait_s(self, stream: str, since: float) -> float:
+        """The longest time between two arrivals of the stream since then (monotonic seconds)."""
+        times = [arrival.at for arrival in self.of(stream) if arrival.at >= since]
+        return max((later - earlier for earlier, later in pairwise(times)), default=float("inf"))
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            found = _VALUE.search(line.decode(errors="replace"))
-            if found is not None:
+    def _run(self) -> None:
+        with self.log.open("wb") as errors:
+            while not self._closing.is_set():
+                with subprocess.Popen(
+                    self.command, stdout=subprocess.PIPE, stderr=errors, env=self.environment
+                ) as self._process:
+                    self._read(self._process)
+                if self._closing.is_set() or not self.again:
+                    return
+                self.ends += 1
+                self._closing.wait(1)
+
+    def _read(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        for raw in process.stdout:
+            line = raw.decode(errors="replace")
+            found = _VALUE.search(line)
+            if line.startswith(_ERROR):
+                self.errors.append(line.removeprefix(_ERROR).strip())
+            elif found is not None:
                 value = json.loads(found.group())
                 self.arrivals.append(Arrival(value["stream"], value["n"], time.monotonic()))

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from catalog.errors import NotFound
 from catalog.permission import ObjectKind
 from secadmin.cli.access import Access
 from secadmin.cli.access_folder import AccessFolder, is_access_folder, read_subscription
@@ -80,11 +81,15 @@ def consume(
 @contextmanager
 def _opened(cli: Cli, source: str) -> Iterator[AccessFolder]:
     """The subscription in a folder, or a new subscription to an output for this run alone."""
-    if is_access_folder(Path(source)) or "/" in source:
+    if is_access_folder(Path(source)) or "/" in source or source in {".", ".."}:
         yield read_subscription(Path(source))
         return
     with cli.api() as api:
-        answer = api.post("outputs", source, "subscriptions")
+        try:
+            answer = api.post("outputs", source, "subscriptions")
+        except NotFound as error:
+            other = f"and {source!r} is no folder that subscribe or quarantine wrote"
+            raise NotFound(f"{error.detail}, {other}") from None
         with ended_after(api, answer, cli.screen.note):
             access = Access.of_answer(source, answer)
             settings = {**librdkafka_settings(access), "ssl.ca.pem": access.ca_pem}

@@ -32,6 +32,7 @@ def revoke(ctx: typer.Context, role: RoleName, words: Words) -> None:
     """Revoke permissions on an object from a role.
 
     After the command, nothing more arrives that they allowed.
+
     Example: secadmin revoke CUSTOMER1 READ_TUPLE stream in1
     """
     _change(cli_of(ctx), "revocations", role, words)
@@ -50,9 +51,14 @@ def _change(cli: Cli, path: str, role: str, words: list[str]) -> None:
     if cli.screen.answered(answer):
         return
     changed = ", ".join(answer["changed"])
-    verb, joint = ("granted", "to") if path == "grants" else ("revoked", "from")
     on = wanted.kind.value if wanted.kind is ObjectKind.SYSTEM else f"{wanted.kind} {wanted.name}"
-    cli.screen.line(f"{verb} {changed or 'nothing new'} on {on} {joint} {role}")
+    if changed:
+        verb, joint = ("granted", "to") if path == "grants" else ("revoked", "from")
+        cli.screen.line(f"{verb} {changed} on {on} {joint} {role}")
+    else:
+        asked = ", ".join(wanted.permissions)
+        held = f"holds {asked} already" if path == "grants" else f"did not hold {asked}"
+        cli.screen.line(f"nothing has changed: {role} {held} on {on}")
     cli.screen.warnings(answer)
 
 

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from catalog.errors import Denied
-from catalog.permission import ObjectKind, parse_permission
+from catalog.errors import Denied, InvalidInput
+from catalog.permission import ObjectKind
 from secadmin.cli.completion import permissions
 from secadmin.cli.context import cli_of
+from secadmin.cli.words import parse_grant
 
 audit = typer.Typer(invoke_without_command=True, help="The audit log.")
 
@@ -46,13 +47,21 @@ def health(ctx: typer.Context) -> None:
 def explain(
     ctx: typer.Context,
     user: Annotated[str, typer.Argument(metavar="USER")],
-    permission: Annotated[str, typer.Argument(metavar="PERMISSION", autocompletion=permissions)],
-    kind: ObjectKind,
-    name: Annotated[str, typer.Argument(metavar="[NAME]", show_default=False)] = "system",
+    words: Annotated[
+        list[str], typer.Argument(metavar="PERMISSION KIND NAME", autocompletion=permissions)
+    ],
 ) -> None:
-    """Explain why a user may do something or may not."""
+    """Explain why a user may do something or may not.
+
+    Example: secadmin explain ann READ TUPLE on stream london
+
+    Example: secadmin explain ann ADD QUERY on system
+    """
     cli = cli_of(ctx)
-    wanted = parse_permission(permission)
+    asked = parse_grant(words)
+    if len(asked.permissions) > 1:
+        raise InvalidInput("name one permission; there is one answer for each")
+    (wanted,), kind, name = asked.permissions, asked.kind, asked.name
     with cli.api() as api:
         query = {"user": user, "permission": wanted.value, "kind": kind.value, "name": name}
         answer: dict[str, Any] = api.get("explain", **query)
@@ -60,7 +69,8 @@ def explain(
         return
     style = "green" if answer["allowed"] else "red"
     verdict = "allowed" if answer["allowed"] else "not allowed"
-    cli.screen.line(f"{verdict}: {wanted} on {kind} {name} for {user}", style)
+    on = kind.value if kind is ObjectKind.SYSTEM else f"{kind} {name}"
+    cli.screen.line(f"{verdict}: {wanted} on {on} for {user}", style)
     for reason in answer["reasons"]:
         mark = "+" if reason["allowed"] else "-"
         cli.screen.line(f"  {mark} {reason['reason']}")

@@ -27,6 +27,7 @@ def add(
     """Add a schema. An exclamation mark makes an attribute required.
 
     Types: boolean, bigint, double, string, timestamp.
+
     Example: secadmin schema add trades ts:timestamp! symbol:string! price:double
     """
     if bool(attributes) == (file is not None):

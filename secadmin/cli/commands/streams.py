@@ -74,6 +74,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
     """Add a stream.
 
     READ AGGREGATE reads the stream only through its declared aggregate.
+
     Example: secadmin stream add in1 --schema trades --event-time ts --lateness 5s
     """
     body = {

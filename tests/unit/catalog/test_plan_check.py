@@ -69,7 +69,7 @@ REFUSED: dict[str, tuple[Node | Plan, str]] = {
         "'a.price' is not usable",
     ),
     "an empty name": (Project(SOURCE, (Column("", ref("price")),)), "is not usable"),
-    "a name twice": (Project(SOURCE, (column("price"), column("price"))), "stands twice"),
+    "a name twice": (Project(SOURCE, (column("price"), column("price"))), "is there twice"),
     "an unknown attribute": (filtered(call("=", ref("nope"), ONE)), "unknown attribute 'nope'"),
     "a function outside the allow-list": (
         computed(call("java_method", ref("symbol"))),
@@ -167,7 +167,7 @@ REFUSED: dict[str, tuple[Node | Plan, str]] = {
     "a minimum of conditions": (aggregated("min", ref("big")), "min does not take"),
     "a key named as a window's edge": (
         grouped(SOURCE, MINUTE, (Column("window_end", ref("symbol")),), (COUNT,)),
-        "stands twice",
+        "is there twice",
     ),
     "a join without event time on the left": (
         joined(left=TIMELESS),

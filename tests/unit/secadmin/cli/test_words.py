@@ -36,9 +36,9 @@ def test_grants(words: str, permissions: tuple[Permission, ...], kind: str, name
     ("words", "told"),
     [
         ("READ|stream|in1", "unknown permission 'READ'"),
-        ("READ TUPLE|in1", "name the object"),
-        ("system", "name the object"),
-        ("stream|in1", "name the object"),
+        ("READ TUPLE|in1", "name the object with its kind"),
+        ("system", "name the object with its kind"),
+        ("stream|in1", "name the object with its kind"),
         ("on|stream|in1", "at least one"),
         ("FLY|system", "unknown permission 'FLY'"),
     ],
