@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ from secfilter.going_on import GoingOn
 from secfilter.ingest_with_side import IngestWithSide
 from secfilter.kafka_options import EARLIEST, Offsets
 from secfilter.lab_notes import notes_of
-from secfilter.newcomers import topics_read
+from secfilter.newcomers import newcomers, topics_read
 from secfilter.pace import Pace
 from secfilter.positions import Positions
 from secfilter.side_notes import SideNotes
@@ -416,3 +417,127 @@ def test_each_record_is_in_lab_once(steps: list[tuple[str, int]]) -> None:
         assert not world.running(_SIDE)
         wanted = [] if world.wanted is None else [world.wanted]
         assert [each.run for each in world.running(_NAME)] == wanted
+
+
+_TAKEN_OVER = ("main's batch ends", "step", "side's batch ends", "step", "step")
+
+
+def come_to(world: World) -> tuple[FakeQuery, FakeQuery]:
+    """Sender 1 is in stream 1, and 2 in stream 2. Then sender 3 comes to stream 1."""
+    do(world, "add a sender:1", "step", *_TAKEN_OVER)
+    do(world, "add a sender:0", "step")
+    (main,), (side,) = world.running(_NAME), world.running(_SIDE)
+    return main, side
+
+
+def test_a_new_sender_is_read_while_the_main_run_goes_on() -> None:
+    with new_world() as world:
+        main, side = come_to(world)
+        assert main.asked and not main.over
+        assert list(side.at) == ["in.s1.3"]
+        assert world.reports[-1].fingerprint == fingerprint(world.wanted or main.run)
+        do(world, "send:1", "side writes")
+        assert world.topics.lab["lab.s1"] == [(3, 0)]
+
+
+def test_the_main_run_takes_over_what_the_side_run_committed() -> None:
+    with new_world() as world:
+        _, side = come_to(world)
+        do(world, "send:1", "side writes", "side's batch ends", "main's batch ends", "step")
+        assert side.asked and not world.running(_NAME), "the main run waits"
+        assert world.reports[-1].state == "starting"
+        do(world, "side's batch ends", "step", "step")
+        (again,) = world.running(_NAME)
+        assert again.began["in.s1.3"] == {"0": 1}
+        assert SideNotes(world.checkpoints).held(_SIDE) == frozenset()
+        assert not world.running(_SIDE)
+
+
+def test_a_further_sender_joins_the_side_run_which_goes_on() -> None:
+    with new_world() as world:
+        _, side = come_to(world)
+        do(world, "send:1", "side writes", "add a sender:1", "step")
+        assert side.asked
+        do(world, "side's batch ends", "step", "step")
+        (again,) = world.running(_SIDE)
+        assert again.began["in.s1.3"] == {"0": 1}
+        assert again.at.keys() == {"in.s1.3", "in.s2.4"}
+
+
+def test_lab_is_not_read_from_its_beginning_for_a_new_sender() -> None:
+    with new_world() as world:
+        do(world, "send", "send", "main writes", "main writes", "main's batch ends", "look")
+        _, side = come_to(world)
+        assert notes_of(side.checkpoint).lab_ends(side.began) == {"lab.s1": {"0": 2}}
+
+
+def test_the_main_runs_notes_hide_nothing_of_the_side_run() -> None:
+    """The main run notes lab's end where a tuple of the side run is not committed yet."""
+    with new_world() as world:
+        main, _ = come_to(world)
+        do(world, "send:1", "side writes", "main's batch ends", "look", "look")
+        assert notes_of(main.checkpoint).lab_ends(main.checkpoint.committed())
+        do(world, "side crashes", "step", "step")
+        world.settle()
+        assert world.topics.lab["lab.s1"] == [(3, 0)]
+
+
+def test_the_side_runs_notes_name_each_topic_that_it_writes() -> None:
+    """A note from before it had the stream must not take the place of those it began with."""
+    with new_world() as world:
+        main, _ = come_to(world)
+        do(world, "send:1", "look", "add a sender:1", "step", "side writes", "side's batch ends")
+        do(world, "step", "step", "send:3")
+        (side,) = world.running(_SIDE)
+        side.write(1)
+        assert world.topics.lab["lab.s2"] == [(4, 0)]
+        do(world, "look", "main's batch ends", "look", "look", "side crashes", "step", "step")
+        world.settle()
+        assert world.topics.lab["lab.s2"] == [(4, 0)]
+        assert main.over
+
+
+def test_a_sender_that_the_main_run_leaves_out_is_not_new() -> None:
+    with new_world() as world:
+        do(world, "send", "main writes", "main's batch ends", "add a sender:1", "step")
+        world.settle()
+        world.faults.add("in.s1.1")
+        do(world, "step", "main's batch ends", "step", "step")
+        world.faults.clear()
+        do(world, "step", "step")
+        assert not world.running(_SIDE), "the main run has its offsets"
+        do(world, "main's batch ends", "step")
+        (main,) = world.running(_NAME)
+        assert main.began["in.s1.1"] == {"0": 1}
+
+
+def test_a_drained_sender_is_told_by_the_run_that_reads_it() -> None:
+    with new_world() as world:
+        _, side = come_to(world)
+        do(world, "send:1", "side writes", "side's batch ends", "revoke:1", "look")
+        assert 3 in world.senders.draining - world.senders.gone
+        do(world, "look", "step")
+        assert 3 in world.senders.gone and side.asked
+
+
+@pytest.mark.parametrize("files", range(6))
+def test_a_crash_while_the_side_run_is_taken_over(files: int) -> None:
+    with new_world() as world:
+        come_to(world)
+        do(world, "send:1", "side writes", "look", "main's batch ends", "step", "side crashes")
+        world.disk = files
+        do(world, "step", "step", "the engine dies")
+        world.settle()
+        assert world.topics.lab["lab.s1"] == [(3, 0)]
+
+
+def test_new_senders_are_those_whose_topics_the_main_run_does_not_hold() -> None:
+    with new_world() as world:
+        come_to(world)
+        wanted = world.wanted
+        assert wanted is not None
+        found = newcomers(wanted, {"in.s1.1"})
+        assert found is not None and found.name == _SIDE
+        assert topics_read(found) == {"in.s1.3", "in.s2.2"}
+        assert newcomers(wanted, topics_read(wanted)) is None
+        assert newcomers(None, ()) is None
