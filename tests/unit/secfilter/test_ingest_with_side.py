@@ -36,11 +36,13 @@ from secfilter.side_notes import SideNotes
 from secfilter.supervised import Means
 from secfilter.topic_faults import spared
 from secfilter.with_side import Starts
+from tests.lanes import number_of
 
 _SCHEMA = Schema((Attribute("a", Type.STRING),))
 _NAME = "ingest-1"
 _SIDE = side_name(_NAME)
 _STREAMS = (1, 2)
+_WORLDS = number_of("INGEST_WORLDS", sample=200, long=2_000)
 # Longer than a failed start waits at most, and than a batch is waited for.
 _LONG_S = 100.0
 
@@ -89,6 +91,7 @@ class FakeQuery:
     asked: bool = False
     over: bool = False
     error: BaseException | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.began = self.checkpoint.committed()
@@ -138,7 +141,8 @@ class FakeQuery:
         self.over = True
 
     def withheld(self) -> Mapping[str, int]:
-        return {}
+        counts, self.counts = self.counts, {}
+        return counts
 
 
 @dataclass
@@ -405,7 +409,7 @@ def do(world: World, *names: str) -> None:
         ACTIONS[what](world, int(place or 0))
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[*HealthCheck])
+@settings(max_examples=_WORLDS, deadline=None, suppress_health_check=[*HealthCheck])
 @given(st.lists(_STEPS, min_size=15, max_size=70))
 def test_each_record_is_in_lab_once(steps: list[tuple[str, int]]) -> None:
     with new_world() as world:
@@ -482,19 +486,58 @@ def test_the_main_runs_notes_hide_nothing_of_the_side_run() -> None:
         assert world.topics.lab["lab.s1"] == [(3, 0)]
 
 
+def test_the_main_runs_notes_do_not_count_for_the_senders_that_it_takes_over() -> None:
+    """Its note waits for its own senders alone."""
+    with new_world() as world:
+        come_to(world)
+        do(world, "send:1", "side writes", "send:0", "look", "main's batch ends", "step")
+        do(world, "side crashes", "step", "step", "main writes:0", "main's batch ends", "look")
+        (main,) = world.running(_NAME)
+        assert main.checkpoint.committed()["in.s1.1"] == {"0": 1}
+        do(world, "main crashes")
+        world.settle()
+        assert world.topics.lab["lab.s1"] == [(3, 0), (1, 0)]
+
+
 def test_the_side_runs_notes_name_each_topic_that_it_writes() -> None:
     """A note from before it had the stream must not take the place of those it began with."""
     with new_world() as world:
-        main, _ = come_to(world)
-        do(world, "send:1", "look", "add a sender:1", "step", "side writes", "side's batch ends")
-        do(world, "step", "step", "send:3")
-        (side,) = world.running(_SIDE)
-        side.write(1)
+        come_to(world)
+        do(world, "send:1", "send:1", "look", "side writes", "add a sender:1", "step")
+        do(world, "side's batch ends", "step", "step", "send:3", "side writes:0")
+        do(world, "side's batch ends", "look", "side writes:1")
         assert world.topics.lab["lab.s2"] == [(4, 0)]
-        do(world, "look", "main's batch ends", "look", "look", "side crashes", "step", "step")
+        do(world, "main's batch ends", "look", "look", "side crashes", "step", "step")
         world.settle()
         assert world.topics.lab["lab.s2"] == [(4, 0)]
-        assert main.over
+
+
+def test_a_side_run_that_crashed_looks_for_what_it_had_written() -> None:
+    with new_world() as world:
+        come_to(world)
+        do(world, "send:1", "side writes", "add a sender:0", "side crashes", "step", "step")
+        (side,) = world.running(_SIDE)
+        assert side.at.keys() == {"in.s1.3", "in.s1.4"}
+        world.settle()
+        assert world.topics.lab["lab.s1"] == [(3, 0)]
+
+
+def test_a_side_run_whose_batch_does_not_end_does_not_hold_up_the_main_run() -> None:
+    with new_world() as world:
+        _, side = come_to(world)
+        do(world, "main's batch ends", "step")
+        world.step(7)
+        do(world, "step", "step")
+        assert side.over and world.running(_NAME)
+
+
+def test_what_both_runs_refuse_is_counted() -> None:
+    with new_world() as world:
+        main, side = come_to(world)
+        main.counts, side.counts = {"refused": 2}, {"refused": 3}
+        do(world, "step", *_TAKEN_OVER)
+        world.step(10)
+        assert sum(each.counted.get("refused", 0) for each in world.reports) == 5
 
 
 def test_a_sender_that_the_main_run_leaves_out_is_not_new() -> None:
@@ -529,6 +572,16 @@ def test_a_crash_while_the_side_run_is_taken_over(files: int) -> None:
         do(world, "step", "step", "the engine dies")
         world.settle()
         assert world.topics.lab["lab.s1"] == [(3, 0)]
+
+
+@pytest.mark.parametrize("files", range(4))
+def test_a_crash_while_the_side_run_begins(files: int) -> None:
+    with new_world() as world:
+        do(world, "look", "main's batch ends", "look", "add a sender:0")
+        world.disk = files
+        do(world, "step", "send:1", "side writes", "the engine dies")
+        world.settle()
+        assert world.topics.lab["lab.s1"] == [(2, 0)]
 
 
 def test_new_senders_are_those_whose_topics_the_main_run_does_not_hold() -> None:
