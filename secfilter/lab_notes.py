@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from secfilter.checkpoint import Checkpoint, replace_file
@@ -83,6 +83,40 @@ class Notes:
         if self.read.get(topic, {}).get(partition) != offset:
             return offset
         return self.empty.get(topic, {}).get(partition, offset)
+
+
+def begun(notes: Notes, committed: Offsets, ends: Offsets) -> Notes:
+    """The notes of a side run that begins at `committed` with more senders (`secfilter.newcomers`).
+
+    `ends` are the ends of its lab topics, where nothing of its new senders is yet. If no note of
+    what it did before counts, there is none now either.
+    """
+    settled = notes.settled(committed)
+    if committed and settled.counting is None:
+        return replace(settled, pending=None)
+    noted = settled.lab_ends(committed)
+    return replace(settled, counting=Note({**ends, **noted}, {}), pending=None)
+
+
+def joined(main: Notes, read: Offsets, side: Notes, beside: Offsets) -> Notes:
+    """The notes of a run that takes over a side run: `main` at `read`, and `side` at `beside`.
+
+    Both write lab topics, so each of these is read from the earlier of both ends. The notes of the
+    side run name each lab topic that it writes.
+    """
+    own, other = main.settled(read), side.settled(beside)
+    lab: dict[str, Mapping[str, int]] = {}
+    if own.counting is not None and other.counting is not None:
+        ends = other.counting.lab
+        lab = {topic: _earlier(each, ends.get(topic)) for topic, each in own.counting.lab.items()}
+    return Notes(Note(lab, {}), None, {**side.read, **main.read}, {**side.empty, **main.empty})
+
+
+def _earlier(ends: Mapping[str, int], others: Mapping[str, int] | None) -> Mapping[str, int]:
+    """The earlier end of each partition. A partition that one does not have is left out."""
+    if others is None:
+        return ends
+    return {p: min(offset, others[p]) for p, offset in ends.items() if p in others}
 
 
 def notes_of(checkpoint: Checkpoint) -> Notes:

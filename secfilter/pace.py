@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from catalog.errors import InvalidInput
 from catalog.runs import IngestRun, Run
@@ -25,7 +25,7 @@ class Pace:
     what costs latency: everything of the query stands still while the next batch is planned. What
     has just changed is likely to change again soon (the classes of a new query), so its batches
     last `new_ms`; once a run has been left as it is for `settle_ms`, they last `query_ms`, or
-    `ingest_ms`. A side run (`secfilter.beside`) is to end soon: its batches last `side_ms`.
+    `ingest_ms`. A side run (`secfilter.with_side`) is to end soon: its batches last `side_ms`.
     """
 
     query_ms: int = 60_000
@@ -53,6 +53,10 @@ class Pace:
     def settle_s(self, name: str) -> float:
         """The seconds without a change after which the run of that name counts as settled."""
         return _spread(self.settle_ms, name) / 1000
+
+    def of_side(self) -> Pace:
+        """The same for side runs alone, whose batches are waited for no longer than they last."""
+        return replace(self, query_ms=self.side_ms, ingest_ms=self.side_ms)
 
     @property
     def patience_s(self) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import time
 import uuid
@@ -19,23 +17,22 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.analysis import analyse
 from catalog.errors import Unavailable
-from catalog.plan import Emission, is_stateful, sources
-from catalog.plan_json import encode
-from catalog.reach import reach
+from catalog.plan import Emission, is_stateful
 from catalog.relation import Relation
 from catalog.run_counts import LARGE, LATE, LOST, UNLABELLED, refused_kind
 from catalog.runs import IngestRun, QueryRun, Run, topics_of
 from catalog.topics import lab_topic, quarantine_topic
 from secfilter.after_commit import AfterCommit, Drains
 from secfilter.background import Task, in_thread
+from secfilter.beside import fed_by
 from secfilter.checkpoint import Checkpoint, Checkpoints
-from secfilter.columns import words_of
 from secfilter.compiler import compile_plan
 from secfilter.fanout import TOO_LARGE, fan_out
+from secfilter.going_on import GoingOn, owners_of
 from secfilter.ingest import Newest, in_topics, ingest
 from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets, written
 from secfilter.lab import read_lab
-from secfilter.lab_notes import keep_notes, notes_of
+from secfilter.lab_notes import notes_of
 from secfilter.leftovers import Leftovers
 from secfilter.lock import FileLock, lock_run
 from secfilter.order import check_supported, in_order
@@ -88,21 +85,28 @@ class Engine:
             query = self._start(run, checkpoint, self.pace.real_time_ms(run, settled=settled))
         return RunningQuery(query, self, hurried=hurried, began=began, lost=lost, lock=lock)
 
-    def running_side(self, run: QueryRun) -> RunningQuery:
-        """As `running`, for a side run: one that has begun goes on, else it begins at the ends.
+    def running_side(self, run: Run) -> RunningQuery:
+        """As `running`, for a side run: one that has begun goes on there. Raises as `running`.
 
-        What it withholds, its main run withholds and counts too. Raises as `running`.
+        That of a query begins at the ends of what it reads. What it withholds, its main run
+        withholds and counts too.
         """
         with self._locked(run) as lock:
-            if not self.sides.unfinished(run.name):
-                self.sides.finish(run.name)
-                ends = self.positions.ends(_owners(run))
-                run = replace(run, starting_offsets={t: written(each) for t, each in ends.items()})
-            checkpoint, _ = self._checkpoint(run)
-            self.sides.note(run.name, [each.topic for each in run.classes])
+            if isinstance(run, QueryRun):
+                run = self._begun_side(run)
+            checkpoint, lost = self._checkpoint(run)
+            if isinstance(run, QueryRun):
+                self.sides.note(run.name, fed_by(run))
             began = checkpoint.committed()
             query = self._start(run, checkpoint, self.pace.side_ms)
-        return RunningQuery(query, self, began=began, lock=lock)
+        return RunningQuery(query, self, began=began, lost=lost, lock=lock)
+
+    def _begun_side(self, run: QueryRun) -> QueryRun:
+        if self.sides.unfinished(run.name):
+            return run
+        self.sides.finish(run.name)
+        ends = self.positions.ends(owners_of(run))
+        return replace(run, starting_offsets={t: written(each) for t, each in ends.items()})
 
     @property
     def sides(self) -> SideNotes:
@@ -144,59 +148,7 @@ class Engine:
         return query
 
     def _checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
-        """Where the run goes on, and how many records it has lost.
-
-        What retention took before it was read fails Spark's checkpoint for ever, so the run begins
-        a new one at what is left.
-        """
-        shape = _shape(run)
-        current = self.checkpoints.current(run.name, shape)
-        if current is not None:
-            current.clear_cut_off()
-        known = self._known(run)
-        passed = self.positions.lost(known)
-        if current is not None and not passed:
-            return current, 0
-        lost = self.positions.lost(self._next_tuples(run, known)) if passed else 0
-        if lost:
-            _log.warning("%s: %d lost to retention before they were read", run.name, lost)
-        owners = _owners(run)
-        start = self.positions.starting(list(owners), known)
-        aside, held = self._aside(run)
-        start, owners = {**aside, **start}, {**held, **owners}
-        before = self.checkpoints.previous(run.name)
-        renewed = self.checkpoints.renew(run.name, shape, start, owners)
-        if before is not None and isinstance(run, IngestRun):
-            keep_notes(renewed, notes_of(before))
-        return renewed, lost
-
-    def _next_tuples(self, run: Run, known: Offsets) -> Offsets:
-        """What retention took of transactions' ends, and of what was aborted, is no loss."""
-        before = self.checkpoints.previous(run.name)
-        return known if before is None else notes_of(before).next_tuples(known)
-
-    def _aside(self, run: Run) -> tuple[Offsets, dict[str, int]]:
-        """How far ingest had come in topics that it does not read now, with their owners.
-
-        A stream that was left out for a while goes on there.
-        """
-        before = self.checkpoints.previous(run.name)
-        if before is None or not isinstance(run, IngestRun):
-            return {}, {}
-        held = {t: owner for t, owner in before.owners.items() if t not in _owners(run)}
-        still = set(self.drains.still_read(held.values())) if held else set()
-        held = {topic: owner for topic, owner in held.items() if owner in still}
-        return {t: o for t, o in before.committed().items() if t in held}, held
-
-    def _known(self, run: Run) -> Offsets:
-        """How far the run had come with another shape, in the topics that it reads now.
-
-        A topic that another object had under that name has begun anew.
-        """
-        before, owners = self.checkpoints.previous(run.name), _owners(run)
-        known = before.committed() if before else _first_offsets(run)
-        held = before.owners if before else {}
-        return {t: known[t] for t in owners if t in known and held.get(t, owners[t]) == owners[t]}
+        return GoingOn(self.checkpoints, self.positions, self.drains).checkpoint(run)
 
     def _frame(self, run: Run, checkpoint: Checkpoint) -> DataFrame:
         if isinstance(run, IngestRun):
@@ -233,7 +185,7 @@ class Engine:
         ends = self.positions.ends(in_topics(run))
         anew = [
             topic
-            for topic, sender in _owners(run).items()
+            for topic, sender in owners_of(run).items()
             if _is_behind(ends[topic], newest.get(sender, {}), committed.get(topic, {}))
         ]
         if anew:
@@ -293,31 +245,6 @@ def _mode(run: Run) -> str:
     """The output mode; the real-time trigger has one alone."""
     closed = isinstance(run, QueryRun) and run.plan.emission is Emission.CLOSED
     return "append" if closed and _in_microbatches(run) else "update"
-
-
-def _owners(run: Run) -> dict[str, int]:
-    """The topics that the run reads, each with the id of the sender or relation that it is of."""
-    if isinstance(run, IngestRun):
-        return {sender.topic: sender.id for s in run.streams for sender in s.senders}
-    return {relation.topic: relation.object_id for relation in sources(run.plan)}
-
-
-def _first_offsets(run: Run) -> Offsets:
-    return {} if isinstance(run, IngestRun) else run.starting_offsets
-
-
-def _shape(run: Run) -> str:
-    """What a checkpoint depends on: of an ingest run its senders, of a query plan and label words.
-
-    So a new category in a word that there is already costs no state. The fan-out stands behind all
-    state, so a query goes on from its checkpoint with other classes.
-    """
-    depends: object
-    if isinstance(run, IngestRun):
-        depends = sorted(_owners(run).items())
-    else:
-        depends = [encode(run.plan), words_of(reach(run.plan, run.reach_of))]
-    return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
 
 def request_stop(query: StreamingQuery) -> None:

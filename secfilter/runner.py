@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from catalog.errors import PlatformError
-from catalog.runs import Run, RunReport
+from catalog.runs import IngestRun, Run, RunReport
 from secfilter.background import Begin, in_thread
+from secfilter.ingest_with_side import IngestWithSide
 from secfilter.pace import Pace
+from secfilter.query_with_side import QueryWithSide
 from secfilter.supervised import Means
 from secfilter.topic_faults import Faults, spared
 from secfilter.with_side import Starts, WithSide
@@ -118,7 +120,8 @@ class Runner:
         able = {name: spared(run, self._faults) for name, run in asked.items()}
         wanted = {name: run for name, run in able.items() if run is not None}
         for name in wanted.keys() - self._runs.keys():
-            self._runs[name] = WithSide(name, self._means, self._starts)
+            kind = IngestWithSide if isinstance(wanted[name], IngestRun) else QueryWithSide
+            self._runs[name] = kind(name, self._means, self._starts)
         for name, known in self._runs.items():
             known.want(wanted.get(name), self._faults.keys())
 

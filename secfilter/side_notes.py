@@ -1,4 +1,4 @@
-"""What is kept of a side run: which classes it feeds, and how far it has come.
+"""What is kept of a side run: which topics it feeds, and how far it has come.
 
 The folder of its checkpoints is beside that of its main run. The file `classes.json` there says
 that it has begun and has not done its work: then it goes on after a crash.
@@ -24,7 +24,7 @@ class SideNotes:
     checkpoints: Checkpoints
 
     def unfinished(self, name: str) -> frozenset[str]:
-        """The topics of the classes that it feeds, none where there is nothing to go on with.
+        """The topics that it feeds, none where there is nothing to go on with.
 
         Notes of another version are none: what was delivered stays, and the main run goes on.
         """
@@ -43,6 +43,11 @@ class SideNotes:
         """Where the last batch ended that it has delivered as a whole."""
         newest = self.checkpoints.previous(name)
         return {} if newest is None else newest.committed()
+
+    def held(self, name: str) -> frozenset[str]:
+        """The topics whose offsets the newest checkpoint of the run holds."""
+        newest = self.checkpoints.previous(name)
+        return frozenset() if newest is None else frozenset(newest.owners)
 
     def finish(self, name: str) -> None:
         """Drop what is kept of it, while it does not run."""

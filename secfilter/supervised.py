@@ -230,6 +230,8 @@ class Supervised:
                 self._failed(RuntimeError("ended"))
             else:
                 self._run_topics = frozenset()
+                if self._wanted is not None:
+                    self._say("starting", "")
         elif self._stopping_since is not None:
             self._press(query, self._stopping_since)
         else:

@@ -1,32 +1,38 @@
-"""A run under supervision with its side run: together they are one run to everybody else."""
+"""A run under supervision with its side run: together they are one run to everybody else.
+
+What the side run does and when it ends differs: see `secfilter.query_with_side` and
+`secfilter.ingest_with_side`.
+"""
 
 from __future__ import annotations
 
-import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from catalog.runs import NOT_ENDED, QueryRun, Run, RunReport
-from secfilter.beside import feed_all, feeds, has_caught_up, lacking, side_name, side_run
+from catalog.runs import NOT_ENDED, Run, RunReport
+from secfilter.beside import side_name
 from secfilter.kafka_options import Offsets
 from secfilter.supervised import Means, Query, Starter, Supervised
 
-_STOPPED = "stopped"
-_log = logging.getLogger(__name__)
+STOPPED = "stopped"
 
 
 class SideKeeper(Protocol):
-    """What is kept of side runs, by their names (such as `SideNotes`)."""
+    """What is kept of runs and their side runs, by their names (such as `SideNotes`)."""
 
     def unfinished(self, name: str) -> Collection[str]:
-        """The topics that it feeds, none where there is nothing to go on with."""
+        """The topics that the side run of a query feeds, none if it has nothing left to do."""
 
     def reached(self, name: str) -> Offsets:
         """Up to where all is delivered."""
 
     def finish(self, name: str) -> object:
         """Drop what is kept of it, while it does not run."""
+
+    def held(self, name: str) -> Collection[str]:
+        """The topics whose offsets the checkpoint of that run holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +43,17 @@ class Starts:
     """
 
     main: Starter
-    side: Callable[[QueryRun], Query]
+    side: Callable[[Run], Query]
     kept: SideKeeper
 
 
-class WithSide:
-    """What is wanted of one run, and what its main run and its side run do about it."""
+class WithSide(ABC):
+    """What is wanted of one run, and what its main run and its side run do about it.
 
-    def __init__(self, name: str, means: Means, starts: Starts) -> None:
+    `main_means` are those of the main run. `means` are those of the side run, and report for both.
+    """
+
+    def __init__(self, name: str, means: Means, main_means: Means, starts: Starts) -> None:
         self.name = name
         self._report = means.report
         self._kept = starts.kept
@@ -52,18 +61,14 @@ class WithSide:
         self._broken: Collection[str] = ()
         self._said: RunReport | None = None
         self._main_said = RunReport(name, "starting")
-        self._side_said = RunReport(side_name(name), _STOPPED)
-        self._main = Supervised(name, replace(means, report=self._note_main))
+        self._side_said = RunReport(side_name(name), STOPPED)
+        self._main = Supervised(name, replace(main_means, report=self._note_main))
 
         def start(run: Run, _settled: bool) -> Query:
-            if not isinstance(run, QueryRun):
-                raise TypeError("only queries have side runs")
             return starts.side(run)
 
         self._side_means = replace(means, start=start, report=self._note_side)
         self._side: Supervised | None = None
-        # Until it has been looked whether a side run was left behind.
-        self._may_have_side = True
 
     @property
     def told(self) -> bool:
@@ -88,8 +93,7 @@ class WithSide:
     def step(self) -> None:
         """Do what can be done now without waiting."""
         self._main.step()
-        if self._may_have_side or lacking(self._wanted, self._main.doing):
-            self._keep_side()
+        self._keep_side()
         if self._main.told and (self._side is None or self._side.told):
             self._tell({})
 
@@ -100,60 +104,49 @@ class WithSide:
             self._side = None
         self._main.break_off()
 
+    @abstractmethod
     def _keep_side(self) -> None:
         """Let the side run do what it should, and end where it has done its work."""
-        self._may_have_side = True
-        new = lacking(self._wanted, self._main.doing)
-        begun = frozenset(self._kept.unfinished(side_name(self.name)))
-        run = side_run(self._wanted, new | begun)
-        over = self._is_over(run)
-        if self._side is None and run is not None and not over:
-            self._side = Supervised(side_name(self.name), self._side_means)
-        if self._side is not None:
-            self._side.want(None if over else run, self._broken)
-            self._side.step()
-            if self._side.gone:
-                self._side = None
-            return
-        if over and begun:
-            _log.info("%s delivers all that its side run delivered", self.name)
-            self._kept.finish(side_name(self.name))
-        self._may_have_side = bool(begun) and not over
 
-    def _is_over(self, run: QueryRun | None) -> bool:
-        """Whether the main run that runs delivers all that the side run has not delivered."""
-        began = self._main.began
-        if self._wanted is None or began is None:
-            return False
-        if run is None:
-            return True
-        reached = self._kept.reached(run.name)
-        return feeds(self._main.doing, run) and has_caught_up(reached, began)
+    @abstractmethod
+    def _do_all(self) -> bool:
+        """Whether both, while they run, do all that is wanted."""
+
+    @abstractmethod
+    def _counted_beside(self, report: RunReport) -> Mapping[str, int]:
+        """What the side run withheld that the main run does not count."""
+
+    def _step_side(self, run: Run | None) -> None:
+        """Let the side run do that, or nothing; it begins if there is none."""
+        if self._side is None:
+            if run is None:
+                return
+            self._side = Supervised(side_name(self.name), self._side_means)
+        self._side.want(run, self._broken)
+        self._side.step()
+        if self._side.gone:
+            self._side = None
 
     def _note_main(self, report: RunReport) -> bool:
         self._main_said = replace(report, counted={})
         return self._tell(report.counted)
 
     def _note_side(self, report: RunReport) -> bool:
-        # What it withholds, the main run withholds and counts as well.
         self._side_said = replace(report, counted={})
-        return self._tell({})
+        return self._tell(self._counted_beside(report))
 
     def _now(self) -> RunReport:
         """What is to be reported of both, but for the counts."""
         main, side = self._main_said, self._side_said
-        state, message = main.state, main.message
-        if state == _STOPPED and side.state != _STOPPED:
-            state, message = "running", side.message
+        state, message, mark = main.state, main.message, main.fingerprint
+        if state == STOPPED and side.state != STOPPED:
+            state, message, mark = "running", side.message, ""
         if side.message == NOT_ENDED:
             message = NOT_ENDED
-        mark = self._main.mark if self._feed_all() else main.fingerprint
+        both = self._side is not None and self._side.began is not None
+        if both and self._main.began is not None and self._do_all():
+            mark = self._main.mark
         return RunReport(self.name, state, message, mark, main.topics | side.topics)
-
-    def _feed_all(self) -> bool:
-        if self._side is None or self._side.began is None or self._main.began is None:
-            return False
-        return feed_all(self._wanted, self._main.doing, self._side.doing)
 
     def _tell(self, counted: Mapping[str, int]) -> bool:
         """Report what has changed; whether nothing is left to be reported."""

@@ -3,70 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from threading import Event, Thread
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from catalog.clearance import Clearance
 from catalog.plan import Source
-from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Run, RunReport, fingerprint
+from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
 from catalog.topics import out_topic
 from secfilter.beside import side_name
 from secfilter.pace import Pace
-from secfilter.runner import Runner
-from secfilter.topic_watch import TopicWatch
-from secfilter.with_side import Starts
 from tests.integration.secfilter.deployment import Deployment
 from tests.integration.secfilter.plane import Feed, Plane, one_id_each, prices, tuple_at
+from tests.integration.secfilter.running import Notes, running
 
 Until = Callable[[Callable[[], bool]], None]
 # No batch ends by itself while a test waits for the first record.
 _LONG_MS = 30_000
 
 
-@dataclass
-class Notes:
-    """What a runner is told and tells."""
-
-    wanted: Sequence[Run] = ()
-    said: dict[str, RunReport] = field(default_factory=dict)
-
-    def runs(self) -> Sequence[Run]:
-        return self.wanted
-
-    def report(self, report: RunReport) -> None:
-        self.said[report.name] = report
-
-    def feeds(self, run: Run) -> bool:
-        """Whether all classes of the run are told to be fed."""
-        said = self.said.get(run.name)
-        return said is not None and (said.state, said.fingerprint) == ("running", fingerprint(run))
-
-    def applied(self) -> None: ...
-
-    def faults(self, faults: Mapping[str, str]) -> None: ...
-
-    def beat(self) -> None: ...
-
-
 @pytest.fixture
 def notes(plane: Plane) -> Iterator[Notes]:
     """A runner at work over the plane's engine, with long batches of queries."""
-    made, stop = Notes(), Event()
     pace = Pace(query_ms=_LONG_MS, ingest_ms=500, new_ms=_LONG_MS)
     plane.engine = replace(plane.engine, pace=pace)
-    engine = plane.engine_of("query")
-    watch = TopicWatch(engine.positions.partitions)
-    starts = Starts(engine.running, engine.running_side, engine.sides)
-    runner = Runner(made, starts, watch, pace=engine.pace)
-    thread = Thread(target=runner.run, args=(stop,))
-    thread.start()
-    yield made
-    stop.set()
-    thread.join(60)
-    assert not thread.is_alive()
+    with running(plane.engine_of("query")) as made:
+        yield made
 
 
 def with_class(plane: Plane, run: QueryRun) -> QueryRun:

@@ -12,6 +12,7 @@ from catalog.runs import IngestRun, IngestStream, Run, RunReport, fingerprint, t
 from catalog.schema import Attribute, Schema, Type
 from secfilter.background import Task
 from secfilter.kafka_options import Offsets
+from secfilter.newcomers import topics_read
 from secfilter.pace import Pace
 from secfilter.runner import STARTS_AT_ONCE, Runner
 from secfilter.supervised import LONG_START_S
@@ -64,8 +65,11 @@ class FakeQuery:
         return counts
 
 
+@dataclass
 class NoSides:
     """No side run was ever begun."""
+
+    queries: Sequence[FakeQuery]
 
     def unfinished(self, name: str) -> frozenset[str]:
         return frozenset()
@@ -75,6 +79,11 @@ class NoSides:
 
     def finish(self, name: str) -> None:
         raise AssertionError("none was begun")
+
+    def held(self, name: str) -> frozenset[str]:
+        """A run goes on in what it has read once."""
+        own = [query.run for query in self.queries if query.run.name == name]
+        return frozenset().union(*(topics_read(run) for run in own))
 
 
 @dataclass
@@ -99,7 +108,8 @@ class Bench:
     marks: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        starts = Starts(self.start, lambda run: self.start(run, settled=True), NoSides())
+        sides = NoSides(self.queries)
+        starts = Starts(self.start, lambda run: self.start(run, settled=True), sides)
         self.runner = Runner(self, starts, Watch(self), lambda: self.now, PACE, self.begin)
 
     def begin(self, name: str, task: Task[Any]) -> None:

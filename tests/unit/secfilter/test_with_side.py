@@ -17,11 +17,12 @@ from catalog.relation import Relation, RelationKind
 from catalog.runs import FanOutClass, QueryRun, Run, RunReport, fingerprint
 from catalog.schema import Attribute, Schema, Type
 from secfilter.background import Task
-from secfilter.beside import feed_all, lacking, side_name, side_run
+from secfilter.beside import fed_by, feed_all, lacking, side_name, side_run
 from secfilter.kafka_options import Offsets
 from secfilter.pace import Pace
+from secfilter.query_with_side import QueryWithSide
 from secfilter.supervised import Means
-from secfilter.with_side import Starts, WithSide
+from secfilter.with_side import Starts
 from tests.plans import grouped, whole
 
 _STREAM = Relation(1, "s", RelationKind.STREAM, Schema((Attribute("a", Type.STRING),)), None, 0)
@@ -39,7 +40,7 @@ def run_of(*classes: str, labelled: bool = False) -> QueryRun:
 
 @dataclass
 class FakeQuery:
-    """Reads the log from `began` on, and delivers to the classes of its run."""
+    """Reads the log from `began` on, and delivers to the topics of its run."""
 
     log: Log
     run: QueryRun
@@ -58,8 +59,8 @@ class FakeQuery:
         if self.over:
             return
         for offset in range(self.at[partition], self.log.ends[partition]):
-            for each in self.run.classes:
-                self.log.delivered.setdefault(each.topic, set()).add((partition, offset))
+            for topic in fed_by(self.run):
+                self.log.delivered.setdefault(topic, set()).add((partition, offset))
         self.at[partition] = self.log.ends[partition]
 
     def end_batch(self) -> None:
@@ -108,6 +109,9 @@ class Log:
         self.noted = frozenset()
         self.committed.pop(name, None)
 
+    def held(self, name: str) -> frozenset[str]:
+        raise AssertionError("only ingest asks that")
+
 
 @dataclass
 class World:
@@ -123,7 +127,7 @@ class World:
     held: list[Task[Any]] = field(default_factory=list)
     queries: list[FakeQuery] = field(default_factory=list)
     reports: list[RunReport] = field(default_factory=list)
-    # Of each class that was told to be fed: the ends of the log then.
+    # Of each topic that was told to be fed: the ends of the log then.
     fed_from: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -134,7 +138,7 @@ class World:
         means = Means(
             *(self.start, self.report, lambda: self.now, Pace(), self.begin, lambda: True)
         )
-        self.pair = WithSide(_NAME, means, Starts(self.start, self.start_side, self.log))
+        self.pair = QueryWithSide(_NAME, means, Starts(self.start, self.start_side, self.log))
 
     def begin(self, _name: str, task: Task[Any]) -> None:
         self.held.append(task)
@@ -151,11 +155,11 @@ class World:
         began = self.log.committed.setdefault(run.name, {"lab.s": dict.fromkeys(_PARTITIONS, 0)})
         return self._query(run, began)
 
-    def start_side(self, run: QueryRun) -> FakeQuery:
+    def start_side(self, run: Run) -> FakeQuery:
+        assert isinstance(run, QueryRun)
         if not self.log.noted:
             self.log.committed[run.name] = {"lab.s": dict(self.log.ends)}
-        self.log.noted |= {each.topic for each in run.classes}
-        assert not run.labelled, "lab.<output> is the main run's"
+        self.log.noted |= fed_by(run)
         return self._query(run, self.log.committed[run.name])
 
     def _query(self, run: QueryRun, began: Offsets) -> FakeQuery:
@@ -188,7 +192,7 @@ class World:
         said, wanted = self.reports[-1], self.wanted
         if wanted is None or (said.state, said.fingerprint) != ("running", fingerprint(wanted)):
             return
-        for topic in self.classes:
+        for topic in fed_by(wanted):
             self.fed_from.setdefault(topic, dict(self.log.ends))
 
     def open_class(self) -> None:
@@ -217,7 +221,7 @@ class World:
                 query.end_batch()
 
     def missed(self) -> dict[str, set[tuple[str, int]]]:
-        """What each class did not get of what came once it was told to be fed."""
+        """What each topic did not get of what came once it was told to be fed."""
         promised = {
             topic: {(p, o) for p in _PARTITIONS for o in range(since[p], self.log.ends[p])}
             for topic, since in self.fed_from.items()
@@ -253,7 +257,7 @@ def _return_starts(world: World) -> None:
     world.let_go()
 
 
-_MAIN, _SIDE = _NAME, side_name(_NAME)
+_MAIN, _SIDE, _LAB = _NAME, side_name(_NAME), "lab.s"
 _MAIN_ENDS = "the main run's batch ends"
 ACTIONS: dict[str, Action] = {
     "send to 0": _send("0"),
@@ -283,7 +287,7 @@ _OFTEN = ("step", "step", "step", "send to 0", "open", "the main run delivers 0"
 
 @settings(max_examples=600, deadline=None, suppress_health_check=[*HealthCheck])
 @given(st.lists(st.sampled_from([*ACTIONS, *_OFTEN]), min_size=10, max_size=50))
-def test_each_class_gets_all_from_when_it_is_told_to_be_fed(names: list[str]) -> None:
+def test_each_topic_gets_all_from_when_it_is_told_to_be_fed(names: list[str]) -> None:
     world = World()
     world.step()
     for name in names:
@@ -293,7 +297,7 @@ def test_each_class_gets_all_from_when_it_is_told_to_be_fed(names: list[str]) ->
     assert not world.running(_SIDE) and world.log.noted == frozenset(), "it has done its work"
     (main,) = world.running(_MAIN)
     assert main.run == world.wanted
-    assert world.fed_from.keys() == set(world.classes)
+    assert world.fed_from.keys() == fed_by(world.wanted)
 
 
 def new_class(*, slow: bool = False) -> World:
@@ -319,6 +323,17 @@ def test_a_new_class_is_fed_while_the_main_run_goes_on() -> None:
     world.step()
     assert side.asked, "the main run began where the side run had begun"
     assert [each.topic for each in world.running(_MAIN)[0].run.classes] == ["first", "class-1"]
+
+
+def test_an_output_that_others_begin_to_read_is_written_by_the_side_run() -> None:
+    world = World()
+    world.step()
+    ACTIONS["send to 0"](world)
+    ACTIONS["another query reads the output"](world)
+    world.step()
+    (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    assert not main.run.labelled and side.run.labelled and not side.run.classes
+    assert world.fed_from[_LAB] == {"0": 1, "1": 0}, "told at once"
 
 
 def test_the_side_run_goes_on_until_it_is_where_the_main_run_began() -> None:
@@ -411,7 +426,8 @@ def test_a_side_run_is_for_another_class_of_the_same_stateless_plan() -> None:
     assert lacking(more, now) == {"second"}
     assert lacking(more, None) == frozenset(), "the next start takes it"
     assert lacking(now, more) == frozenset()
-    assert lacking(replace(more, labelled=True), now) == {"second"}
+    assert lacking(replace(more, labelled=True), now) == {"second", _LAB}
+    assert lacking(now, replace(now, labelled=True)) == frozenset()
     assert lacking(replace(more, plan=whole(Source(replace(_STREAM, object_id=2)))), now) == set()
     windows = whole(
         grouped(Source(_STREAM), Window(10, 10), (), (Aggregation("n", "count", None),))
@@ -429,6 +445,7 @@ _BOTH = run_of("first", "second")
         replace(_BOTH, sources=Label.of(0, 1)),
         replace(_BOTH, classes=(FanOutClass("first", Clearance.of(0, 1)), _BOTH.classes[1])),
         run_of("first", "second", "third"),
+        replace(_BOTH, labelled=True),
     ],
 )
 def test_fed_is_what_gets_all_that_is_wanted(changed: QueryRun) -> None:

@@ -1,0 +1,55 @@
+"""A query under supervision with its side run, which feeds new topics until the query does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from catalog.runs import QueryRun, RunReport
+from secfilter.beside import feed_all, feeds, has_caught_up, lacking, side_name, side_run
+from secfilter.supervised import Means
+from secfilter.with_side import Starts, WithSide
+
+_log = logging.getLogger(__name__)
+
+
+class QueryWithSide(WithSide):
+    """The main run goes on beside the side run, which ends when the main run has come so far."""
+
+    def __init__(self, name: str, means: Means, starts: Starts) -> None:
+        super().__init__(name, means, means, starts)
+        # Until it has been looked whether a side run was left behind.
+        self._may_have_side = True
+
+    def _keep_side(self) -> None:
+        new = lacking(self._wanted, self._main.doing)
+        if not self._may_have_side and not new:
+            return
+        self._may_have_side = True
+        begun = frozenset(self._kept.unfinished(side_name(self.name)))
+        run = side_run(self._wanted, new | begun)
+        over = self._is_over(run)
+        if self._side is not None or (run is not None and not over):
+            self._step_side(None if over else run)
+            return
+        if over and begun:
+            _log.info("%s delivers all that its side run delivered", self.name)
+            self._kept.finish(side_name(self.name))
+        self._may_have_side = bool(begun) and not over
+
+    def _is_over(self, run: QueryRun | None) -> bool:
+        """Whether the main run that runs delivers all that the side run has not delivered."""
+        began = self._main.began
+        if self._wanted is None or began is None:
+            return False
+        if run is None:
+            return True
+        reached = self._kept.reached(run.name)
+        return feeds(self._main.doing, run) and has_caught_up(reached, began)
+
+    def _do_all(self) -> bool:
+        return self._side is not None and feed_all(self._wanted, self._main.doing, self._side.doing)
+
+    def _counted_beside(self, report: RunReport) -> Mapping[str, int]:
+        # What it withholds, the main run withholds and counts as well.
+        return {}
