@@ -37,6 +37,8 @@ _CATEGORIES = {
     "trades-k": TRADES_AGGREGATED,
 }
 _DECLARED = replace(DECLARED, object_id=5, name="trades-declared")
+# The independent senders, and the number of the user of each.
+_SENDERS = {1: 0, 2: 7, 3: 63}
 _DAY = "2026-01-31 "
 _SECTION = re.compile(r"^## (\w+)$", re.MULTILINE)
 _RULE = re.compile(r"^- \*\*(\w+\.\d+)\*\*", re.MULTILINE)
@@ -73,18 +75,15 @@ class Example:
         kept = {relation.name: self.records(relation) for relation in plans.sources(plan)}
         classes = tuple(given for given, _ in self.delivered())
         reaches = {**REACHES, _DECLARED.object_id: REACHES[DECLARED.object_id]}
-        return Case(self.name, plan, kept, reaches, classes, SOURCES)
+        independent = {_DECLARED.object_id: _SENDERS}
+        return Case(self.name, plan, kept, reaches, classes, SOURCES, independent)
 
     def records(self, relation: Relation, *, later: bool | None = None) -> list[Record]:
         """The records of a relation: all, or only the first or only the later ones."""
         names = {relation.name: False, f"{relation.name}, later": True}
         tables = [each for each in self.tables if each.of in names]
         wanted = [each for each in tables if later is None or names[each.of] == later]
-        return [
-            Record(_values(each.columns, row, relation.schema), _label(row[-1]).to_wire())
-            for each in wanted
-            for row in each.rows
-        ]
+        return [_record(each.columns, row, relation.schema) for each in wanted for row in each.rows]
 
     def results(self, schema: Schema) -> list[Tuple]:
         """What the example says that the query gives."""
@@ -147,6 +146,14 @@ def _tuples(table: Table, schema: Schema) -> list[Tuple]:
 def read_delivered(table: Table, schema: Schema) -> list[Tuple]:
     """What the example says that a class gets."""
     return _tuples(table, schema)
+
+
+def _record(columns: Sequence[str], row: Sequence[str], schema: Schema) -> Record:
+    cells = dict(zip(columns, row[:-1], strict=True))
+    sender = cells.pop("sender", "NULL")
+    values = _values([*cells], [*cells.values(), row[-1]], schema)
+    label = _label(row[-1]).to_wire()
+    return Record(values, label, sender=None if sender == "NULL" else int(sender))
 
 
 def _values(columns: Sequence[str], row: Sequence[str], schema: Schema) -> tuple[Value, ...]:

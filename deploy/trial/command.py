@@ -30,11 +30,13 @@ def try_query(query: Path, data: Path, screen: Screen, *, weak: bool = False) ->
     """
     try:
         world = read_world(data)
-        outputs = _plans(query, world)
+        outputs, notes = _plans(query, world)
     except InvalidInput as error:
         shown = caret_lines(query.read_text("utf-8"), error.position) if error.position else []
         screen.error(error, shown)
         return error.exit_code
+    for note in notes:
+        screen.note(note)
     with _quiet():
         spark = build_session(_MASTER, None)
     trial = Trial(spark, world)
@@ -67,13 +69,15 @@ def _quiet() -> Iterator[None]:
         os.close(kept)
 
 
-def _plans(query: Path, world: World) -> dict[str, CheckedPlan]:
+def _plans(query: Path, world: World) -> tuple[dict[str, CheckedPlan], Sequence[str]]:
+    """The plan of each output, and notes on what the platform does not use of the query."""
     text = query.read_text("utf-8")
     match query.suffix.lower():
         case ".sql":
-            return {query.stem: parse_sql(text, world)}
+            return {query.stem: parse_sql(text, world)}, ()
         case ".xml":
-            return dict(parse_borealis(text, world).outputs)
+            diagram = parse_borealis(text, world)
+            return dict(diagram.outputs), diagram.notes
     raise InvalidInput(f"cannot tell the language of {query}; name it .sql or .xml")
 
 

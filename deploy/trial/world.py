@@ -56,6 +56,10 @@ class World:
             raise NotFound(f"there is no stream {name!r}")
         return self.streams[name].relation
 
+    def time_format(self, name: str) -> TimeFormat:
+        """How the records of the stream write times."""
+        return self.streams[name].written.times
+
     def words(self, label: Label) -> list[str]:
         """The names of the streams whose categories a label has."""
         carried = set(label.categories())

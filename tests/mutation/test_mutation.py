@@ -9,9 +9,12 @@ import pytest
 _UNIT = "tests/unit/catalog/test_"
 # Each module's tests, those first that notice most, and options that leave out what they need not.
 _LABEL = ("--noconftest", f"{_UNIT}label.py")
-_SETTLEMENT = "tests/unit/secadmin/control/test_settlement.py"
+_CONTROL = "tests/unit/secadmin/control/test_"
+_SETTLEMENT = tuple(
+    f"{_CONTROL}{name}.py"
+    for name in ("delivery_classes", "growth_and_cuts", "senders_and_quarantines", "endings")
+)
 _AUTHORIZER = ("authorizer", "visibility", "clearance_of", "senders", "roles", "authorizer_casbin")
-_HELD_TOPICS = "tests/unit/secadmin/control/test_held_topics.py"
 TESTS = {
     "catalog/label.py": _LABEL,
     "catalog/clearance.py": _LABEL,
@@ -23,9 +26,9 @@ TESTS = {
     ),
     "catalog/senders.py": ("-k", "not postgresql", f"{_UNIT}senders.py"),
     "catalog/reach.py": ("--noconftest", f"{_UNIT}plan_flow.py"),
-    "secadmin/control/settlement.py": (_SETTLEMENT,),
-    "secadmin/control/access_topics.py": (_SETTLEMENT,),
-    "secadmin/control/held_topics.py": ("--noconftest", _HELD_TOPICS),
+    "secadmin/control/settlement.py": _SETTLEMENT,
+    "secadmin/control/access_topics.py": _SETTLEMENT,
+    "secadmin/control/held_topics.py": ("--noconftest", f"{_CONTROL}held_topics.py"),
     "secfilter/lab.py": ("tests/unit/secfilter/test_lab.py",),
 }
 # Of a module that decides more than what matters here: what a valid label is.

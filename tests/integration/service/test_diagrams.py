@@ -67,7 +67,7 @@ def test_a_diagram_with_times_in_seconds(admin: Api, fresh: Fresh) -> None:
     sql = admin.get(f"/queries/{query}/plan?text=sql")
     assert sql["outputs"] == plan["outputs"]
     first, second = sql["text"].split("-- output ")[1:]
-    assert first.startswith(f"{outputs[0]}\nWITH") or first.startswith(f"{outputs[0]}\nSELECT")
+    assert first.startswith((f"{outputs[0]}\nWITH", f"{outputs[0]}\nSELECT"))
     again = second.removeprefix(f"{outputs[1]}\n")
     name = fresh("q")
     admin.post("/queries", name=name, language="sql", text=again)

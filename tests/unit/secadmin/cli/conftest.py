@@ -6,12 +6,15 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from secadmin.cli.access import Access
+from tests.unit.secadmin.cli.people import NewUser, log_in, terminal
+from tests.unit.secadmin.cli.running import Terminal
+from tests.unit.secadmin.cli.service import CA, Service, running_service
 
-CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 SECRET = 'S3cret"with\\odd=#characters'
 
 
@@ -61,3 +64,49 @@ def writer() -> Access:
         ca_pem=CA,
         topic="in.in1",
     )
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """The real service, behind its ASGI interface."""
+    (tmp_path / "service").mkdir()
+    with running_service(tmp_path / "service") as running:
+        yield running
+
+
+@pytest.fixture
+def admin(tmp_path: Path, service: Service) -> Terminal:
+    """The first user, who may do everything that concerns the system."""
+    return log_in(terminal(tmp_path / "admin", service), "admin", service.first_password)
+
+
+@pytest.fixture
+def new_user(tmp_path: Path, service: Service, admin: Terminal) -> NewUser:
+    """Makes a user with roles, and logs it in, in a profile of its own."""
+
+    def make(name: str, *roles: str, **seams: Any) -> Terminal:
+        one_time = admin.json("user", "add", name)["password"]
+        for role in roles:
+            admin.run("role", "add", role)
+            admin.ok("user", "assign", name, role)
+        return log_in(terminal(tmp_path / name, service, **seams), name, one_time)
+
+    return make
+
+
+@pytest.fixture
+def stream(admin: Terminal) -> str:
+    """The name of a stream that the administrator owns."""
+    attributes = ("ts:timestamp!", "symbol:string", "price:double")
+    admin.ok("schema", "add", "trades", *attributes)
+    admin.ok("stream", "add", "in1", "--schema", "trades", "--event-time", "ts", "--lateness", "5s")
+    return "in1"
+
+
+@pytest.fixture
+def output(admin: Terminal, stream: str, tmp_path: Path) -> str:
+    """The name of the output of a query over that stream."""
+    file = tmp_path / "alerts.sql"
+    file.write_text("SELECT ts, price FROM in1 WHERE price > 5")
+    admin.ok("query", "add", "alerts", str(file))
+    return "alerts"

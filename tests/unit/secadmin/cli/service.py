@@ -22,8 +22,9 @@ from secadmin.kafka.access import PrincipalsOf
 from secadmin.service.app import create_app
 from tests.audit_key import AUDIT_KEY
 from tests.heartbeat import let_beat
-from tests.unit.secadmin.cli.conftest import CA
 from tests.unit.secadmin.cli.running import AsgiServer
+
+CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
 
 @dataclass

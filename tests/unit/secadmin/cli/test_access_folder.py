@@ -21,7 +21,8 @@ from secadmin.cli.access_folder import (
 )
 from secadmin.cli.kafka_settings import librdkafka_settings, parse_librdkafka_file
 from secadmin.cli.private_files import new_private_folder
-from tests.unit.secadmin.cli.conftest import CA, SECRET
+from tests.unit.secadmin.cli.conftest import SECRET
+from tests.unit.secadmin.cli.service import CA
 
 
 @pytest.fixture

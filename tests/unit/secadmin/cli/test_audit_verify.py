@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.tampering import cut_off, deeds, emptied
+from tests.unit.secadmin.cli.people import log_in, terminal
 from tests.unit.secadmin.cli.running import Terminal
 from tests.unit.secadmin.cli.service import running_service
-from tests.unit.secadmin.cli.test_with_service import log_in, terminal
 from tests.waiting import wait_until
 
 NUMBER = 3

@@ -6,17 +6,9 @@ from catalog.engines import INGEST
 from catalog.runs import RunReport
 from catalog.store import Catalog
 from catalog.wanted import report_faults, report_status
+from tests.unit.secadmin.cli.people import NewUser
 from tests.unit.secadmin.cli.running import Terminal
-from tests.unit.secadmin.cli.test_with_service import (
-    NewUser,
-    admin,
-    new_user,
-    output,
-    service,
-    stream,
-)
 
-__all__ = ["admin", "new_user", "output", "service", "stream"]
 GONE = "the topic was deleted"
 
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.secadmin.cli.people import NewUser
 from tests.unit.secadmin.cli.running import Terminal
-from tests.unit.secadmin.cli.test_with_service import (
-    NewUser,
-    admin,
-    new_user,
-    service,
-    stream,
-)
 
-__all__ = ["admin", "new_user", "service", "stream"]
 NO_OBJECT, REFUSED_INPUT = 5, 2
 
 

@@ -15,9 +15,9 @@ from confluent_kafka import KafkaError, Producer
 
 from secadmin.cli.sending import Sender
 from secadmin.cli.tuple_file import Read, read_tuples
-from tests.unit.secadmin.cli.conftest import CA
 from tests.unit.secadmin.cli.fake_kafka import FakeProducer
 from tests.unit.secadmin.cli.running import Terminal, answering, problem
+from tests.unit.secadmin.cli.service import CA
 
 ATTRIBUTES = [
     {"name": "symbol", "type": "string", "required": True},

@@ -12,17 +12,9 @@ from catalog.limits import Limits
 from catalog.models import SenderRow
 from catalog.sender_state import SenderState, draining, report_drained
 from catalog.store import Catalog
+from tests.unit.secadmin.cli.people import NewUser
 from tests.unit.secadmin.cli.running import Terminal
 from tests.unit.secadmin.cli.test_health import catalog_of
-from tests.unit.secadmin.cli.test_with_service import (
-    NewUser,
-    admin,
-    new_user,
-    service,
-    stream,
-)
-
-__all__ = ["admin", "new_user", "service", "stream"]
 
 
 def who_sends(admin: Terminal, stream: str) -> dict[str, str]:

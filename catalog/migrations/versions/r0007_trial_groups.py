@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "v0_2_6"
-down_revision = "v0_2_5"
+revision = "v0_2_7"
+down_revision = "v0_2_6"
 
 
 def upgrade() -> None:
