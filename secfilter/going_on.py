@@ -139,14 +139,18 @@ def owners_of(run: Run) -> dict[str, int]:
 
 
 def shape_of(run: Run) -> str:
-    """What a checkpoint depends on: of an ingest run its senders, of a query plan and label words.
+    """What a checkpoint depends on: of an ingest run its topics, of a query plan and label words.
 
     So a new category in a word that there is already costs no state. The fan-out stands behind all
     state, so a query goes on from its checkpoint with other classes.
     """
     depends: object
     if isinstance(run, IngestRun):
-        depends = sorted(owners_of(run).items())
+        depends = sorted(
+            (sender.topic, sender.id, stream.partitions)
+            for stream in run.streams
+            for sender in stream.senders
+        )
     else:
         depends = [encode(run.plan), words_of(reach(run.plan, run.reach_of))]
     return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()

@@ -14,7 +14,7 @@ from catalog.runs import IngestRun, IngestStream, QueryRun, Run, stream_topics, 
 from catalog.topics import lab_topic
 
 GONE = "the topic was deleted: remove what it belongs to, and add that again"
-_PARTITIONS = "the topic has {found} partitions, not {wanted}: remove the stream, and add it again"
+_PARTITIONS = "the topic has {found} partitions, not {wanted}: the stream follows within a minute"
 ANEW = "the topic was deleted and made anew: remove the stream, and add it again"
 
 # topic -> why it cannot be used

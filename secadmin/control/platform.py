@@ -34,6 +34,12 @@ class KafkaControl(TopicControl, Protocol):
     def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
         """The offsets that the next record of each partition will get."""
 
+    def partitions(self, topics: Sequence[str]) -> Mapping[str, int]:
+        """The number of partitions of those of the topics that exist."""
+
+    def add_partitions(self, wanted: Mapping[str, int]) -> None:
+        """Let each topic have at least so many partitions."""
+
     def create_principal(self, name: str) -> str:
         """Create the SCRAM user and return its new random password."""
 

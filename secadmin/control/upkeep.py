@@ -23,6 +23,7 @@ from catalog.wanted import is_in_step, used_topics
 from secadmin.control import logins
 from secadmin.control.alignment import TOPIC_PATIENCE
 from secadmin.control.fed_topics import cut_replaced, note_fed
+from secadmin.control.grown_streams import follow_partitions
 from secadmin.control.open_classes import close_idle, delete_closed
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import is_access_principal
@@ -33,7 +34,7 @@ from secadmin.kafka.fence import FenceNotProven
 log = logging.getLogger(__name__)
 TICK_S = 0.5
 RECONCILE_TICKS = 120
-CLASSES_TICKS = 20
+SELDOM_TICKS = 20
 RETIRED_A_TICK = 50
 """Kafka takes about a tenth of a second for each."""
 MANY_CLOSED = 10_000
@@ -117,8 +118,9 @@ class Upkeep:
         self._try("note what is fed", lambda: note_fed(self.platform))
         self._try("cut replaced topics", lambda: cut_replaced(self.platform))
         self._try("retire principals", lambda: retire_ended(self.platform))
-        if ticks % CLASSES_TICKS == 0:
+        if ticks % SELDOM_TICKS == 0:
             self._try("close idle classes", lambda: close_idle(self.platform))
+            self._try("follow partitions", lambda: follow_partitions(self.platform))
         self._try("remove topics", lambda: delete_removed(self.platform))
         self._try("remove topics of classes", lambda: delete_closed(self.platform))
         self._try("find new engines", lambda: find_new_engines(self.platform))

@@ -123,6 +123,15 @@ class Cluster:
         found = self._topics.end_offsets(topics)
         return {topic: {str(p): end for p, end in ends.items()} for topic, ends in found.items()}
 
+    def partitions(self, topics: Sequence[str]) -> Mapping[str, int]:
+        """The number of partitions of those of the topics that exist."""
+        found = self._topics.describe(topics)
+        return {topic: len(description.partitions) for topic, description in found.items()}
+
+    def add_partitions(self, wanted: Mapping[str, int]) -> None:
+        """Let each topic have at least so many partitions."""
+        self._topics.add_partitions(wanted)
+
     def create_principal(self, name: str) -> str:
         """Create the SCRAM user with its quotas, and return its new random password."""
         # In this order: if the second step fails, the upkeep finds the user and deletes it.

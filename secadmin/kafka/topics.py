@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -11,6 +11,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     NewTopic,
     OffsetSpec,
     ResourceType,
@@ -124,6 +125,30 @@ class Topics:
                     f"the topic {name} exists with {found} partitions, "
                     f"not {wanted[name].partitions}: choose another name or number"
                 )
+
+    def add_partitions(self, wanted: Mapping[str, int]) -> None:
+        """Let each topic have at least so many partitions, and return once all are served.
+
+        Partitions can only be added, so a second try does no harm. Raises Unavailable.
+        """
+        if not wanted:
+            return
+        new = [NewPartitions(name, count) for name, count in wanted.items()]
+        futures = self._admins.changes.create_partitions(new, request_timeout=REQUEST_TIMEOUT_S)
+        for name, future in futures.items():
+            # It has them already, or has more.
+            there = KafkaError.INVALID_PARTITIONS
+            if failure := failure_of(future, f"add partitions to {name}", there):
+                raise failure
+        deadline, pauses = time.monotonic() + SERVED_TIMEOUT_S, _pauses()
+        while self._lacks(wanted, self._wait_served(wanted)):
+            if time.monotonic() > deadline:
+                raise Unavailable("Kafka does not serve the new partitions yet: try again")
+            time.sleep(next(pauses))
+
+    @staticmethod
+    def _lacks(wanted: Mapping[str, int], found: Mapping[str, TopicDescription]) -> bool:
+        return any(len(found[name].partitions) < count for name, count in wanted.items())
 
     def keep_forever(self, name: str) -> None:
         """Set again that nothing in the topic is ever deleted. Raises Unavailable."""

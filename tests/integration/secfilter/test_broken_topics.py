@@ -8,13 +8,24 @@ from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
 
+from catalog.clearance import Clearance
+from catalog.plan import Aggregation, Source, Window
 from catalog.runs import IngestRun, IngestStream, Run, RunReport
 from secfilter.runner import Runner
 from secfilter.topic_watch import TopicWatch
 from secfilter.with_side import Starts
-from tests.integration.secfilter.plane import Feed, Plane, tuple_at
+from tests.integration.secfilter.plane import (
+    Feed,
+    Plane,
+    one_id_each,
+    prices,
+    tuple_at,
+    values,
+)
+from tests.plans import grouped, updating
 
 Until = Callable[[Callable[[], bool]], None]
 
@@ -75,6 +86,13 @@ def delete(plane: Plane, topic: str) -> None:
         future.result()
 
 
+def grow(plane: Plane, *topics: str) -> None:
+    """Let these have two partitions."""
+    new = [NewPartitions(topic, 2) for topic in topics]
+    for future in plane.admin.create_partitions(new).values():
+        future.result()
+
+
 @pytest.mark.parametrize("kind", ["lab", "quarantine"])
 def test_a_deleted_topic_holds_up_its_stream_alone(
     plane: Plane, notes: Notes, until: Until, kind: str
@@ -112,14 +130,52 @@ def test_partitions_that_were_added_hold_up_their_stream_alone(
     assert lab_of(plane, one, 1) == [b"0"]
     feed = Feed(plane, f"in.{other.relation.name}")
     broken = f"{kind}.{one.relation.name}"
-    for future in plane.admin.create_partitions([NewPartitions(broken, 2)]).values():
-        future.result()
+    grow(plane, broken)
     until(lambda: "2 partitions, not 1" in notes.found.get(broken, ""))
     count = feed.count
     until(lambda: len(lab_of(plane, other, 0)) > count)
     sent = feed.end()
     everything = [str(n).encode() for n in range(sent)]
     assert lab_of(plane, other, sent) == everything, "none lost, none repeated"
+
+
+@pytest.mark.parametrize("kind", ["in", "lab"])
+def test_a_stream_follows_its_partitions_and_queries_that_run_do_too(
+    plane: Plane, notes: Notes, until: Until, kind: str
+) -> None:
+    run, one, other = group_of(plane)
+    notes.wanted = (run,)
+    passing = plane.query(Source(one.relation), Clearance.of(0))
+    number = (Aggregation("n", "count", None),)
+    window = Window(10_000, 10_000)
+    counting = plane.query(
+        updating(grouped(Source(one.relation), window, (), number)), Clearance.of(0)
+    )
+    plane.send(one, tuple_at(1, price=0))
+    queries = [plane.start(query) for query in (passing, counting)]
+    assert prices(plane.read(passing.classes[0].topic, 1)) == {0}
+    topics = [f"{each}.{one.relation.name}" for each in ("in", "lab")]
+    broken = f"{kind}.{one.relation.name}"
+    grow(plane, broken)
+    until(lambda: broken in notes.found)
+    # What is sent to a new partition meanwhile waits there.
+    to = 1 if kind == "in" else 0
+    # A producer that was there before would have to learn of it first.
+    producer = Producer(plane.broker.admin_config())
+    plane.write(producer, topics[0], tuple_at(2, price=1), to=to)
+
+    # SecAdmin lets the other topic and the stream have as many.
+    grow(plane, *(topic for topic in topics if topic != broken))
+    notes.wanted = (replace(run, streams=(replace(one, partitions=2), other)),)
+    until(lambda: not notes.found)
+    producer = Producer(plane.broker.admin_config())
+    for partition in (0, 1):
+        plane.write(producer, topics[0], tuple_at(3, price=2 + partition), to=partition)
+    assert sorted(lab_of(plane, one, 4)) == [b"0", b"1", b"2", b"3"], "none lost, none repeated"
+    found = plane.read_prices(passing.classes[0].topic, {0, 1, 2, 3})
+    assert len(one_id_each(found)) == len(found) == 4
+    until(lambda: 4 in {v["n"] for v in values(plane.read(counting.classes[0].topic, 0))})
+    assert all(query.isActive for query in queries)
 
 
 def test_a_topic_that_was_made_anew_is_told(plane: Plane, notes: Notes, until: Until) -> None:

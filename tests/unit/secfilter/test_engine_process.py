@@ -32,8 +32,12 @@ spark = build_session("local[1]", None, {"spark.driver.memory": "512m"})
 end_with(engine_process(spark), threading.Event())
 print("it runs", flush=True)
 kept, java = spark._jvm.java.util.ArrayList(), spark._jvm.java
-while True:
-    kept.add(java.nio.ByteBuffer.allocate(64 * 1024 * 1024))
+try:
+    while True:
+        kept.add(java.nio.ByteBuffer.allocate(64 * 1024 * 1024))
+except Exception:
+    # As a thread of an engine that waits for its next call.
+    threading.Event().wait(60)
 """
 
 
