@@ -9,6 +9,7 @@ from catalog.plan import Column, Project, Union
 from catalog.schema import check_attribute_name
 from secadmin.languages.borealis.aggregate import aggregate
 from secadmin.languages.borealis.bsort import bsort
+from secadmin.languages.borealis.divisions import note_divisions
 from secadmin.languages.borealis.document import Box
 from secadmin.languages.borealis.expression import operands_of, read
 from secadmin.languages.borealis.flow import Flow, after
@@ -26,10 +27,14 @@ _MANY = 0
 def run_box(box: Box, inputs: Inputs, notes: Notes) -> tuple[Flow, ...]:
     """The flow of each output of a box. Raises InvalidInput, which names the box."""
     try:
-        return _run(box, inputs, notes)
+        flows = _run(box, inputs, notes)
     except InvalidInput as error:
         detail = error.detail.removeprefix(f"{error.position}: ")
         raise InvalidInput(f"box {box.name[:80]!r}: {detail}", error.position) from None
+    for flow in flows:
+        if all(flow.built is not each.built for each in inputs):
+            note_divisions(box, flow.built.checked, notes)
+    return flows
 
 
 def _run(box: Box, inputs: Inputs, notes: Notes) -> tuple[Flow, ...]:
@@ -80,3 +85,4 @@ _BOXES: dict[str, tuple[int, Callable[[Box, Inputs, Notes], tuple[Flow, ...]]]] 
     "join": (2, lambda box, inputs, notes: (join(box, inputs[0], inputs[1], notes),)),
     "bsort": (1, lambda box, inputs, notes: (bsort(box, inputs[0], notes),)),
 }
+KINDS = frozenset(_BOXES)

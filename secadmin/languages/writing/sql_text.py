@@ -192,5 +192,9 @@ def _columns(columns: Iterable[Column], names: Names | None = None) -> str:
 
 
 def _column(column: Column, names: Names | None) -> str:
-    text, name = expression_text(column.expression, names), name_text(column.name)
-    return text if text == name else f"{text} AS {name}"
+    expression = column.expression
+    text, name = expression_text(expression, names), name_text(column.name)
+    own = expression.name.rpartition(".")[2] if isinstance(expression, AttributeRef) else ""
+    # A result that is an attribute has the name of the attribute, without its qualifier.
+    is_own = text == name if names else own == column.name
+    return text if is_own else f"{text} AS {name}"

@@ -156,9 +156,31 @@ def test_outputs_have_so_many_parts_together() -> None:
         parse_borealis(_large_outputs(13), Streams())
 
 
+def _ports(boxes: int, ports: int, first: str) -> str:
+    """Filters of so many outputs, which all have `first` in their conditions."""
+    made = []
+    for box in range(boxes):
+        names = [f"p{box}_{port}" for port in range(ports)]
+        expressions = [first, *(["TRUE"] * (ports - 1))]
+        made.append(
+            f'<box name="b{box}" type="filter"><in stream="trades"/>'
+            + "".join(f'<out stream="{name}"/>' for name in names)
+            + "".join(
+                f'<parameter name="expression.{number}" value="{each}"/>'
+                for number, each in enumerate(expressions)
+            )
+            + "</box>"
+        )
+    outputs = "".join(f'<output stream="p{box}_0"/>' for box in range(boxes))
+    head = f'<input stream="trades" schema="Trade"/>{outputs}{TRADE}'
+    return f"<borealis>{head}{''.join(made)}</borealis>"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (_ports(1, 101, "TRUE"), "at most 100 expressions"),
+        (_ports(12, 100, f"volume IN ({','.join('1' * 1_100)})"), "more than 200000 parts"),
         (_chain("union", "", 128, also='<in stream="BEFORE"/>'), "more than 1000 boxes"),
         (_chain("filter", '<parameter name="expression.0" value="TRUE"/>', 500), "140 boxes"),
         (_chain("filter", '<parameter name="expression.0" value="TRUE"/>', 1_001), "1000 boxes"),
@@ -173,7 +195,17 @@ def test_outputs_have_so_many_parts_together() -> None:
             "nested more than 30 deep",
         ),
     ],
-    ids=["doubling", "row", "boxes", "long", "elements", "missing", "parentheses"],
+    ids=[
+        "ports",
+        "long-ports",
+        "doubling",
+        "row",
+        "boxes",
+        "long",
+        "elements",
+        "missing",
+        "parentheses",
+    ],
 )
 def test_limits(text: str, words: str) -> None:
     start = time.process_time()
