@@ -103,6 +103,28 @@ def test_places_after_characters_of_several_bytes() -> None:
     assert caught.value.position.column == line.index("\u00fcber") + 1
 
 
+_DOCTYPE = '<!DOCTYPE borealis SYSTEM "borealis.dtd">'
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (f"{_DOCTYPE}<borealis>&x;</borealis>", "not well-formed XML: undefined entity"),
+        (f'{_DOCTYPE}<borealis><node at="&x;"/></borealis>', "undefined entity &x;"),
+        (f"{_DOCTYPE}<borealis><node>&lt;</node></borealis>", "text between elements"),
+        ("<!DOCTYPE borealis SYSTEM 'x' []><borealis/>", "document types and entities"),
+        ("<!DOCTYPE borealis SYSTEM 'x' %y;><borealis/>", "illegal parameter entity reference"),
+        (f"{_DOCTYPE}{_DOCTYPE}<borealis/>", "not well-formed XML"),
+        ("<!DOCTYPE aurora SYSTEM 'x'><borealis/>", "document types and entities"),
+        (f"{_DOCTYPE}<aurora/>", "the document is a <borealis> element"),
+    ],
+)
+def test_after_a_doctype_nothing_is_left_out(text: str, error: str) -> None:
+    """A parser that knows of an outside DTD may drop a reference that only the DTD can explain."""
+    with pytest.raises(InvalidInput, match=error):
+        parse_borealis(text, Streams())
+
+
 def test_unknown_input() -> None:
     with pytest.raises(UnknownRelation, match="no stream or output 'nowhere'"):
         parse_borealis(DIAGRAM.replace('"quotes"', '"nowhere"'), Streams())
