@@ -63,7 +63,7 @@ def test_a_diagram_with_times_in_seconds(admin: Api, fresh: Fresh) -> None:
 
     plan = admin.get(f"/queries/{query}/plan")
     assert "text" not in plan
-    sql = admin.get(f"/queries/{query}/plan", text="sql")
+    sql = admin.get(f"/queries/{query}/plan", language="sql")
     assert sql["outputs"] == plan["outputs"]
     first, second = sql["text"].split("-- output ")[1:]
     assert first.startswith(f"{outputs[0]}\nSELECT TUMBLE_START() AS ts, count(*) AS agg_0\n")
@@ -72,7 +72,7 @@ def test_a_diagram_with_times_in_seconds(admin: Api, fresh: Fresh) -> None:
     admin.post("/queries", name=name, language="sql", text=again)
     (mine,) = admin.get(f"/queries/{name}/plan")["outputs"]
     assert mine["attributes"] == plan["outputs"][1]["attributes"]
-    diagram = admin.get(f"/queries/{query}/plan", text="borealis")["text"]
+    diagram = admin.get(f"/queries/{query}/plan", language="borealis")["text"]
     assert diagram.count("<output stream=") == 2
     assert '"1m"' in diagram
 
@@ -83,7 +83,7 @@ def test_a_plan_that_a_language_cannot_say(admin: Api, fresh: Fresh) -> None:
     text = f"SELECT a.price FROM {stream} a JOIN {stream} b ON a.symbol = b.symbol AND a.ts = b.ts"
     added = admin.post("/queries", name=query, language="sql", text=text)
     assert added["notes"] == []
-    refused = admin.call("GET", f"/queries/{query}/plan?text=borealis")
+    refused = admin.call("GET", f"/queries/{query}/plan?language=borealis")
     assert refused.status_code == 422
     assert "called left and right" in refused.json()["detail"]
-    assert admin.call("GET", f"/queries/{query}/plan?text=german").status_code == 422
+    assert admin.call("GET", f"/queries/{query}/plan?language=german").status_code == 422
