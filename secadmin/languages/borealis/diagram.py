@@ -18,7 +18,7 @@ from secadmin.languages.borealis.clock import (
     NUMBERS,
     Clock,
     DiagramResolver,
-    declared_clock,
+    number_clock,
 )
 from secadmin.languages.borealis.document import Arc, Box, Document, read_document
 from secadmin.languages.borealis.flow import Flow
@@ -95,8 +95,8 @@ def _input(arc: Arc, document: Document, resolver: DiagramResolver) -> Flow:
     clock: Clock | None = Clock()
     time = source.event_time
     field = declared.get(time) if declared is not None and time is not None else None
-    if field is not None and field.type is not Type.TIMESTAMP:
-        clock = declared_clock(field.type, resolver.time_format(arc.stream))
+    if field is not None and field.type in NUMBERS:
+        clock = number_clock(field.type, resolver.time_format(arc.stream))
         if clock is None:
             raise InvalidInput(
                 f"the records of {arc.stream!r} have {time!r} as text in ISO 8601, so its type is "
