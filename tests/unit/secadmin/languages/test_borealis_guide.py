@@ -1,4 +1,4 @@
-"""The examples of docs/borealis.md run, and mean the SQL that stands below each of them."""
+"""The examples of docs/borealis.md run, and mean the SQL that is below each of them."""
 
 from __future__ import annotations
 
