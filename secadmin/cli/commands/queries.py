@@ -102,7 +102,7 @@ def show(
         raise InvalidInput("give one of --sql and --xml")
     with cli.api() as api:
         if sql or xml:
-            written = api.get("queries", name, "plan", text="sql" if sql else "borealis")
+            written = api.get("queries", name, "plan", language="sql" if sql else "borealis")
             if not cli.screen.answered(written):
                 cli.screen.text(written["text"].rstrip("\n"))
             return

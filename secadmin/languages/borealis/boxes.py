@@ -8,13 +8,14 @@ from catalog.errors import InvalidInput
 from catalog.plan import Column, Project, Union
 from catalog.schema import check_attribute_name
 from secadmin.languages.borealis.aggregate import aggregate
-from secadmin.languages.borealis.bsort import bsort
+from secadmin.languages.borealis.divisions import note_divisions
 from secadmin.languages.borealis.document import Box
 from secadmin.languages.borealis.expression import operands_of, read
 from secadmin.languages.borealis.flow import Flow, after
 from secadmin.languages.borealis.join import join
 from secadmin.languages.borealis.notes import Notes
 from secadmin.languages.borealis.other_boxes import REFUSED
+from secadmin.languages.borealis.passing import bsort, delay
 from secadmin.languages.borealis.ports import filter_ports
 from secadmin.languages.building import build
 from secadmin.languages.typed import known
@@ -26,10 +27,14 @@ _MANY = 0
 def run_box(box: Box, inputs: Inputs, notes: Notes) -> tuple[Flow, ...]:
     """The flow of each output of a box. Raises InvalidInput, which names the box."""
     try:
-        return _run(box, inputs, notes)
+        flows = _run(box, inputs, notes)
     except InvalidInput as error:
         detail = error.detail.removeprefix(f"{error.position}: ")
         raise InvalidInput(f"box {box.name[:80]!r}: {detail}", error.position) from None
+    for flow in flows:
+        if all(flow.built is not each.built for each in inputs):
+            note_divisions(box, flow.built.checked, notes)
+    return flows
 
 
 def _run(box: Box, inputs: Inputs, notes: Notes) -> tuple[Flow, ...]:
@@ -79,4 +84,6 @@ _BOXES: dict[str, tuple[int, Callable[[Box, Inputs, Notes], tuple[Flow, ...]]]] 
     "aggregate": (1, lambda box, inputs, notes: (aggregate(box, inputs[0], notes),)),
     "join": (2, lambda box, inputs, notes: (join(box, inputs[0], inputs[1], notes),)),
     "bsort": (1, lambda box, inputs, notes: (bsort(box, inputs[0], notes),)),
+    "delay": (1, lambda box, inputs, notes: (delay(box, inputs[0], notes),)),
 }
+KINDS = frozenset(_BOXES)

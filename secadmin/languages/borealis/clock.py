@@ -45,14 +45,12 @@ class Clock:
     whole: bool = False
 
 
-def declared_clock(kind: Type, times: TimeFormat) -> Clock | None:
-    """The clock of an event time that a schema declares with this type, or None if it does not fit.
+def number_clock(kind: Type, times: TimeFormat) -> Clock | None:
+    """The clock of an event time that a schema declares as a number of this type.
 
-    The records of the stream write times in the format `times`.
+    It is None if the records of the stream do not write times as numbers.
     """
-    if kind is Type.TIMESTAMP:
-        return Clock()
-    if kind not in NUMBERS or times is TimeFormat.ISO:
+    if times is TimeFormat.ISO:
         return None
     return Clock(times.micros, number=True, whole=kind is Type.BIGINT)
 

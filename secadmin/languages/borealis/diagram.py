@@ -18,7 +18,7 @@ from secadmin.languages.borealis.clock import (
     NUMBERS,
     Clock,
     DiagramResolver,
-    declared_clock,
+    number_clock,
 )
 from secadmin.languages.borealis.document import Arc, Box, Document, read_document
 from secadmin.languages.borealis.flow import Flow
@@ -31,6 +31,8 @@ from secadmin.languages.text import placed
 
 # The limit for all outputs together, because each is checked and stored whole.
 MAX_TOTAL_NODES = 10 * MAX_NODES
+# The limit for the boxes alone, whether or not an output needs them. It bounds the time to read.
+MAX_OWN_PARTS = 4 * MAX_PARTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,8 @@ def _input(arc: Arc, document: Document, resolver: DiagramResolver) -> Flow:
     clock: Clock | None = Clock()
     time = source.event_time
     field = declared.get(time) if declared is not None and time is not None else None
-    if field is not None and field.type is not Type.TIMESTAMP:
-        clock = declared_clock(field.type, resolver.time_format(arc.stream))
+    if field is not None and field.type in NUMBERS:
+        clock = number_clock(field.type, resolver.time_format(arc.stream))
         if clock is None:
             raise InvalidInput(
                 f"the records of {arc.stream!r} have {time!r} as text in ISO 8601, so its type is "
@@ -165,6 +167,10 @@ def _check_schema(
         )
 
 
+def _parts(flow: Flow) -> int:
+    return flow.built.parts
+
+
 def _run(document: Document, streams: dict[str, Flow], notes: Notes) -> None:
     """Give each written stream its flow. A box runs when all its inputs have their flows."""
     waiting = {
@@ -175,9 +181,18 @@ def _run(document: Document, streams: dict[str, Flow], notes: Notes) -> None:
         for stream in {arc.stream for arc in box.inputs}:
             readers.setdefault(stream, []).append(box)
     ready = deque(box for box in document.boxes if not waiting[box.name])
+    parts = 0
     while ready:
         box = ready.popleft()
-        flows = run_box(box, [streams[a.stream] for a in box.inputs], notes)
+        inputs = [streams[a.stream] for a in box.inputs]
+        flows = run_box(box, inputs, notes)
+        parts += sum(map(_parts, flows)) - len(flows) * sum(map(_parts, inputs))
+        if parts > MAX_OWN_PARTS:
+            raise InvalidInput(
+                f"the boxes have more than {MAX_OWN_PARTS} parts (attributes, constants, calls) "
+                "together; split the diagram",
+                box.position,
+            )
         for arc, flow in zip(box.outputs, flows, strict=True):
             streams[arc.stream] = flow
             for reader in readers.get(arc.stream, ()):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from catalog.errors import InvalidInput
+from catalog.schema import Type
 from secadmin.languages.borealis.clock import Clock
 from secadmin.languages.borealis.flow import Flow
 from secadmin.languages.borealis.moments import with_moments
@@ -22,7 +23,7 @@ from secadmin.languages.typed import Typed
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """What an expression can name. `times` has the event times that the diagram counts in numbers.
+    """What an expression can name. `times` has the times that the diagram counts in numbers.
 
     A key of `times` is a qualifier ("" for none) and a name.
     """
@@ -45,10 +46,12 @@ def operands_of_sides(sides: Mapping[str, Flow]) -> Operands:
 
 
 def _times(side: str, source: Flow) -> dict[tuple[str, str], Clock]:
-    time = source.built.event_time
-    if time is None or source.clock is None or not source.clock.number:
+    """The times of a flow. Those that windows give count as the event time does."""
+    clock = source.clock
+    if clock is None or not clock.number:
         return {}
-    return {(side, time): source.clock}
+    times = [a.name for a in source.built.schema.attributes if a.type is Type.TIMESTAMP]
+    return {(side, name): clock for name in times}
 
 
 def read(parameter: Parameter, operands: Operands, where: str) -> Typed:

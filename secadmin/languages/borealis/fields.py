@@ -40,7 +40,7 @@ def _field(element: Element) -> Attribute:
             "each value",
             written.place(),
         )
-    kind = TYPES.get(written.text)
+    kind = TYPES.get(written.text.lower())
     if kind is None:
         known = ", ".join(TYPES)
         raise InvalidInput(

@@ -6,7 +6,7 @@ from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, conjuncts
 from catalog.plan import Column, Join, Project
 from catalog.schema import check_attribute_name
-from secadmin.languages.borealis.clock import size_ms
+from secadmin.languages.borealis.clock import Clock, size_ms
 from secadmin.languages.borealis.document import Box
 from secadmin.languages.borealis.event_time import check_event_time
 from secadmin.languages.borealis.expression import Operands, operands_of_sides, read
@@ -17,6 +17,7 @@ from secadmin.languages.join_sides import qualified, split_equal
 from secadmin.languages.typed import known
 
 _SIDES = ("left", "right")
+_MILLISECOND_US = 1_000
 
 
 def join(box: Box, left: Flow, right: Flow, notes: Notes) -> Flow:
@@ -32,7 +33,7 @@ def join(box: Box, left: Flow, right: Flow, notes: Notes) -> Flow:
         "timeout",
         series=("out-field", "out-field-name"),
     )
-    kept = {side: _kept_ms(box, side, flow) for side, flow in sides.items()}
+    kept = {side: _kept_ms(box, side, flow, notes) for side, flow in sides.items()}
     operands = operands_of_sides(sides)
     both = tuple(qualified(flow.built, side, box.position) for side, flow in sides.items())
     predicate = read(box.parameters.need("predicate"), operands, "a predicate")
@@ -47,7 +48,7 @@ def join(box: Box, left: Flow, right: Flow, notes: Notes) -> Flow:
     return after((left, right), built, keeps_order=False)
 
 
-def _kept_ms(box: Box, side: str, flow: Flow) -> int:
+def _kept_ms(box: Box, side: str, flow: Flow, notes: Notes) -> int:
     """How much later than a tuple of this side its partner may be (ms).
 
     In Borealis (order-by VALUES) a tuple leaves the buffer as soon as another one is later by the
@@ -55,8 +56,16 @@ def _kept_ms(box: Box, side: str, flow: Flow) -> int:
     """
     in_borealis = _check_order(box, side, flow)
     length = size_ms(box.parameters.need(f"{side}-buffer-size"), flow.clock)
-    if in_borealis and flow.clock is not None and flow.clock.whole:
-        return length - flow.clock.unit_us // 1_000
+    clock = flow.clock
+    if not in_borealis or clock == Clock():
+        return length
+    if clock is not None and clock.whole and clock.unit_us >= _MILLISECOND_US:
+        return length - clock.unit_us // _MILLISECOND_US
+    notes.add(
+        "a partner that is later by exactly the buffer size is in time here, and too late in "
+        "Borealis",
+        box.position,
+    )
     return length
 
 

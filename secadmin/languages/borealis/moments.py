@@ -1,6 +1,6 @@
-"""Comparisons of a numeric event time with a number, such as `time > 1764040200`.
+"""Comparisons of a time with a number, such as `time > 1764040200`.
 
-The platform has the event time as a timestamp. So the number becomes the timestamp that it counts.
+The platform has times as timestamps. So the number becomes the timestamp that it counts.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _MAX_DIGITS = 40
 
 
 def with_moments(tree: exp.Expr, times: Mapping[tuple[str, str], Clock], place: Place) -> exp.Expr:
-    """The tree in which numbers that are compared with an event time are timestamps.
+    """The tree in which numbers that are compared with a time are timestamps.
 
-    `times` has the clock of each event time that the diagram counts in numbers, by qualifier and
-    name. Raises InvalidInput if such a number is no time of the years 1 to 9999.
+    `times` has the clock of each time that the diagram counts in numbers, by qualifier and name.
+    Raises InvalidInput if such a number is no time of the years 1 to 9999.
     """
     if not times:
         return tree

@@ -23,9 +23,7 @@ REFUSED = {
     "aurorajoin": "use join with order-by VALUES",
     "joinstatic": _TABLES,
     **dict.fromkeys(("waitfor", "LRWaitFor"), _WAITING),
-    **dict.fromkeys(
-        ("delay", "delay_sel"), "a box cannot hold tuples back; leave it out, or use a union"
-    ),
+    "delay_sel": "it leaves out tuples at random; leave the box out",
     **dict.fromkeys(
         ("filter_array", "map_frame", "regrid", "merge", "render", "concatenate"), _ARRAYS
     ),

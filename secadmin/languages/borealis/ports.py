@@ -13,6 +13,8 @@ from secadmin.languages.building import build
 from secadmin.languages.typed import Typed, call, literal
 
 _ELSE = "pass-on-false-port"
+# The condition of an output has the expressions of all outputs before it.
+MAX_OUTPUTS = 100
 
 
 def filter_ports(box: Box, source: Flow) -> tuple[Flow, ...]:
@@ -27,6 +29,8 @@ def filter_ports(box: Box, source: Flow) -> tuple[Flow, ...]:
     has_else = parameters.get(_ELSE)
     operands = operands_of(source)
     expressions = [_condition(each, operands) for each in parameters.series("expression")]
+    if len(expressions) > MAX_OUTPUTS:
+        raise InvalidInput(f"a filter has at most {MAX_OUTPUTS} expressions", box.position)
     last = has_else is not None and has_else.text == "1"
     count = len(expressions) + last
     if len(box.outputs) != count:

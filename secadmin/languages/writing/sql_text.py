@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import count
 
 from catalog.analysis import analyse
 from catalog.errors import InvalidInput
@@ -25,7 +26,7 @@ from catalog.plan import (
     Windowed,
     sources,
 )
-from secadmin.languages.sql.parse import parse_sql
+from secadmin.languages.sql.parse import MAX_BYTES, parse_sql
 from secadmin.languages.writing.expression_text import Names, expression_text, name_text
 from secadmin.languages.writing.unsayable import PlannedRelations, Unsayable
 
@@ -41,6 +42,12 @@ def sql_text(plan: Plan) -> str:
     for merged in (True, False):
         try:
             text = _Writer(plan, merged).text()
+        except Unsayable as error:
+            reason = error.detail
+            continue
+        if len(text) > MAX_BYTES:
+            raise Unsayable(f"this plan cannot be written in SQL in {MAX_BYTES // 1024} KiB")
+        try:
             if parse_sql(text, resolver).plan == plan:
                 return text
         except InvalidInput as error:
@@ -57,8 +64,8 @@ class _Writer:
 
     plan: Plan
     merged: bool
-    named: dict[Node, str] = field(default_factory=dict)
-    steps: list[str] = field(default_factory=list)
+    # The name of each step by its query, in the order of the steps. Equal steps are one.
+    steps: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._taken = {relation.name for relation in sources(self.plan)}
@@ -66,7 +73,8 @@ class _Writer:
 
     def text(self) -> str:
         last = self._query(self.plan.root)
-        first = "WITH " + ",\n".join(self.steps) + "\n" if self.steps else ""
+        steps = [f"{name} AS (\n{query}\n)" for query, name in self.steps.items()]
+        first = "WITH " + ",\n".join(steps) + "\n" if steps else ""
         end = "\nEMIT UPDATES" if self.plan.emission is Emission.UPDATES else ""
         return f"{first}{last}{end}"
 
@@ -74,16 +82,15 @@ class _Writer:
         """The name by which FROM reads a node."""
         if isinstance(node, Source):
             return name_text(node.relation.name)
-        if node not in self.named:
-            query = self._query(node)
-            number = len(self.named) + 1
-            while f"s{number}" in self._taken:
-                number += 1
-            name = f"s{number}"
-            self._taken.add(name)
-            self.named[node] = name
-            self.steps.append(f"{name} AS (\n{query}\n)")
-        return self.named[node]
+        query = self._query(node)
+        if query not in self.steps:
+            self.steps[query] = next(
+                name
+                for number in count(len(self.steps) + 1)
+                if (name := f"s{number}") not in self._taken
+            )
+            self._taken.add(self.steps[query])
+        return self.steps[query]
 
     def _query(self, node: Node) -> str:
         match node:
@@ -192,5 +199,9 @@ def _columns(columns: Iterable[Column], names: Names | None = None) -> str:
 
 
 def _column(column: Column, names: Names | None) -> str:
-    text, name = expression_text(column.expression, names), name_text(column.name)
-    return text if text == name else f"{text} AS {name}"
+    expression = column.expression
+    text, name = expression_text(expression, names), name_text(column.name)
+    own = expression.name.rpartition(".")[2] if isinstance(expression, AttributeRef) else ""
+    # A result that is an attribute has the name of the attribute, without its qualifier.
+    is_own = text == name if names else own == column.name
+    return text if is_own else f"{text} AS {name}"

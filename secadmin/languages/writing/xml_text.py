@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from xml.sax.saxutils import quoteattr
 
 from catalog.analysis import analyse
@@ -38,7 +39,7 @@ _TYPES = {
     Type.BOOLEAN: "bool",
 }
 _UNITS = (("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))
-Parameters = list[tuple[str, str]]
+Parameters = tuple[tuple[str, str], ...]
 
 
 def xml_text(outputs: Mapping[str, Plan]) -> str:
@@ -57,13 +58,25 @@ def xml_text(outputs: Mapping[str, Plan]) -> str:
     return text
 
 
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A box without a name. Equal parts of plans have equal boxes."""
+
+    kind: str
+    inputs: tuple[str, ...]
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass
 class _Writer:
     """Writes the boxes of some plans. Plans with an equal part share the box of this part."""
 
     outputs: Mapping[str, Plan]
-    streams: dict[Node, str] = field(default_factory=dict)
-    boxes: list[str] = field(default_factory=list)
+    # The stream that each box writes, in the order of the boxes.
+    streams: dict[_Box, str] = field(default_factory=dict)
+    # The outputs that carry the tuples of another stream, and its name.
+    copies: dict[str, str] = field(default_factory=dict)
+    updates: bool = False
 
     def __post_init__(self) -> None:
         plans = self.outputs.values()
@@ -75,94 +88,101 @@ class _Writer:
 
     def text(self) -> str:
         for name, plan in self.outputs.items():
-            updates = plan.emission is Emission.UPDATES
-            if isinstance(plan.root, Source) or plan.root in self.streams:
-                self._box("union", [self._stream(plan.root, updates)], [], name)
+            self.updates = plan.emission is Emission.UPDATES
+            box = None if isinstance(plan.root, Source) else self._box(plan.root)
+            if box is None or box in self.streams:
+                self.copies[name] = self._stream(plan.root)
             else:
-                self._write(plan.root, name, updates)
+                self.streams[box] = name
         schemas = "".join(map(_schema, self._sources.values()))
         inputs = "".join(
             f"  <input stream={quoteattr(name)} schema={quoteattr(name)}/>\n"
             for name in self._sources
         )
         outputs = "".join(f"  <output stream={quoteattr(name)}/>\n" for name in self.outputs)
-        boxes = "".join(self.boxes)
+        boxes = "".join(_box_text(box, name) for box, name in self.streams.items())
+        boxes += "".join(_box_text(_Box("union", (s,)), name) for name, s in self.copies.items())
         return f"<borealis>\n{inputs}{outputs}{schemas}{boxes}</borealis>\n"
 
-    def _stream(self, node: Node, updates: bool) -> str:
+    def _stream(self, node: Node) -> str:
         """The name of the stream that carries the tuples of a node."""
         if isinstance(node, Source):
             return node.relation.name
-        if node not in self.streams:
-            number = len(self.boxes) + 1
-            while f"s{number}" in self._taken:
-                number += 1
-            name = f"s{number}"
-            self._taken.add(name)
-            self._write(node, name, updates)
-        return self.streams[node]
+        box = self._box(node)
+        if box not in self.streams:
+            self.streams[box] = next(
+                name
+                for number in count(len(self.streams) + 1)
+                if (name := f"s{number}") not in self._taken
+            )
+            self._taken.add(self.streams[box])
+        return self.streams[box]
 
-    def _write(self, node: Node, name: str, updates: bool) -> None:
-        """Write the box of a node, which writes the stream of this name."""
+    def _box(self, node: Node) -> _Box:
+        """The box of a node. The boxes of its inputs are written before it."""
         match node:
             case Filter(below, condition):
-                parameters = [("expression.0", expression_text(condition))]
-                self._box("filter", [self._stream(below, updates)], parameters, name)
+                words = expression_text(condition)
+                return _Box("filter", (self._stream(below),), (("expression.0", words),))
             case Project(Join() as below, columns):
-                self._join(below, columns, name, updates)
+                return self._join(below, columns)
             case Project(below, columns):
                 parameters = _numbered(columns, "expression", "output-field-name")
-                self._box("map", [self._stream(below, updates)], parameters, name)
+                return _Box("map", (self._stream(below),), parameters)
             case Union(several):
-                self._box("union", [self._stream(each, updates) for each in several], [], name)
+                return _Box("union", tuple(self._stream(each) for each in several))
             case Aggregate(Windowed() as windows):
-                parameters = self._windows(node, windows, updates)
-                self._box("aggregate", [self._stream(windows.input, updates)], parameters, name)
+                inputs = (self._stream(windows.input),)
+                return _Box("aggregate", inputs, self._windows(node, windows))
             case _:
                 raise Unsayable("a join box gives its out-fields, and nothing comes between them")
-        self.streams[node] = name
 
-    def _windows(self, node: Aggregate, windows: Windowed, updates: bool) -> Parameters:
-        parameters = [
+    def _windows(self, node: Aggregate, windows: Windowed) -> Parameters:
+        if any(key.expression != AttributeRef(key.name) for key in node.keys):
+            raise Unsayable("group-by names attributes; compute a key in a map before it")
+        keys = ", ".join(key.name for key in node.keys)
+        functions = [
+            parameter
+            for number, each in enumerate(node.aggregations)
+            for parameter in (
+                (f"aggregate-function.{number}", aggregation_text(each)),
+                (f"aggregate-function-output-name.{number}", each.name),
+            )
+        ]
+        return (
             ("window-size-by", "VALUES"),
             ("window-size", _size(windows.window.size_ms)),
             ("advance", _size(windows.window.slide_ms)),
             ("order-by", self._times[id(windows.input)] or ""),
-        ]
-        if any(key.expression != AttributeRef(key.name) for key in node.keys):
-            raise Unsayable("group-by names attributes; compute a key in a map before it")
-        if node.keys:
-            parameters.append(("group-by", ", ".join(key.name for key in node.keys)))
-        for number, each in enumerate(node.aggregations):
-            parameters.append((f"aggregate-function.{number}", aggregation_text(each)))
-            parameters.append((f"aggregate-function-output-name.{number}", each.name))
-        return [*parameters, ("emit", "UPDATES")] if updates else parameters
+            *((("group-by", keys),) if keys else ()),
+            *functions,
+            *((("emit", "UPDATES"),) if self.updates else ()),
+        )
 
-    def _join(self, node: Join, columns: tuple[Column, ...], name: str, updates: bool) -> None:
-        sides = [node.left, node.right]
-        below = [side.input for side in sides if isinstance(side, Project)]
-        names = [side.columns[0].name for side in sides if isinstance(side, Project)]
-        if [name.partition(".")[0] for name in names] != ["left", "right"]:
+    def _join(self, node: Join, columns: tuple[Column, ...]) -> _Box:
+        sides = [side for side in (node.left, node.right) if isinstance(side, Project)]
+        if [side.columns[0].name.partition(".")[0] for side in sides] != ["left", "right"]:
             raise Unsayable("the sides of a join box are called left and right, and here otherwise")
         conditions = [f"{name_text(a.name)} = {name_text(b.name)}" for a, b in node.equal]
         if node.condition is not None:
             conditions.append(f"({expression_text(node.condition)})")
-        parameters = [
+        parameters = (
             ("predicate", " AND ".join(conditions)),
             ("left-buffer-size", _size(node.upper_ms)),
             ("right-buffer-size", _size(-node.lower_ms)),
             *_numbered(columns, "out-field", "out-field-name"),
-        ]
-        self._box("join", [self._stream(each, updates) for each in below], parameters, name)
+        )
+        return _Box("join", tuple(self._stream(side.input) for side in sides), parameters)
 
-    def _box(self, kind: str, inputs: list[str], parameters: Parameters, output: str) -> None:
-        lines = [
-            *(f"<in stream={quoteattr(stream)}/>" for stream in inputs),
-            f"<out stream={quoteattr(output)}/>",
-            *(f"<parameter name={quoteattr(n)} value={quoteattr(v)}/>" for n, v in parameters),
-        ]
-        inner = "".join(f"    {line}\n" for line in lines)
-        self.boxes.append(f'  <box name={quoteattr(output)} type="{kind}">\n{inner}  </box>\n')
+
+def _box_text(box: _Box, output: str) -> str:
+    lines = [
+        *(f"<in stream={quoteattr(stream)}/>" for stream in box.inputs),
+        f"<out stream={quoteattr(output)}/>",
+        *(f"<parameter name={quoteattr(n)} value={quoteattr(v)}/>" for n, v in box.parameters),
+    ]
+    inner = "".join(f"    {line}\n" for line in lines)
+    return f'  <box name={quoteattr(output)} type="{box.kind}">\n{inner}  </box>\n'
 
 
 def _size(length_ms: int) -> str:
@@ -171,14 +191,14 @@ def _size(length_ms: int) -> str:
 
 
 def _numbered(columns: tuple[Column, ...], value: str, name: str) -> Parameters:
-    return [
+    return tuple(
         parameter
         for number, column in enumerate(columns)
         for parameter in (
             (f"{value}.{number}", expression_text(column.expression)),
             (f"{name}.{number}", column.name),
         )
-    ]
+    )
 
 
 def _schema(relation: Relation) -> str:

@@ -47,11 +47,11 @@ def show_query(platform: OnPlatform, caller: Authenticated, name: str) -> dict[s
 
 @router.get("/{name}/plan")
 def show_plan(
-    platform: OnPlatform, caller: Authenticated, name: str, text: Language | None = None
+    platform: OnPlatform, caller: Authenticated, name: str, language: Language | None = None
 ) -> dict[str, Any]:
     """The plans of a query's outputs, and their text if a language is named."""
     plans = query_views.show_plans(platform, caller, name)
-    written = {} if text is None else {"text": plan_text(plans, text)}
+    written = {} if language is None else {"text": plan_text(plans, language)}
     return {
         **written,
         "outputs": [

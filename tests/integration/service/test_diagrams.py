@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.integration.service.conftest import ATTRIBUTES, Api, add_stream
+from tests.integration.service.conftest import Api, add_stream
 
 Fresh = Callable[[str], str]
 
@@ -48,8 +48,7 @@ def _diagram(stream: str, outputs: tuple[str, str]) -> str:
 def test_a_diagram_with_times_in_seconds(admin: Api, fresh: Fresh) -> None:
     stream, schema, query = fresh("in"), fresh("s"), fresh("q")
     outputs = (fresh("counts"), fresh("dear"))
-    admin.post("/schemas", name=schema, attributes=ATTRIBUTES)
-    admin.post("/streams", name=stream, schema=schema, event_time="ts", time_format="epoch_s")
+    add_stream(admin, stream, schema, time_format="epoch_s")
     text = _diagram(stream, outputs)
     added = admin.post("/queries", name=query, language="borealis", text=text)
     assert [
@@ -64,16 +63,16 @@ def test_a_diagram_with_times_in_seconds(admin: Api, fresh: Fresh) -> None:
 
     plan = admin.get(f"/queries/{query}/plan")
     assert "text" not in plan
-    sql = admin.get(f"/queries/{query}/plan?text=sql")
+    sql = admin.get(f"/queries/{query}/plan", language="sql")
     assert sql["outputs"] == plan["outputs"]
     first, second = sql["text"].split("-- output ")[1:]
-    assert first.startswith((f"{outputs[0]}\nWITH", f"{outputs[0]}\nSELECT"))
+    assert first.startswith(f"{outputs[0]}\nSELECT TUMBLE_START() AS ts, count(*) AS agg_0\n")
     again = second.removeprefix(f"{outputs[1]}\n")
     name = fresh("q")
     admin.post("/queries", name=name, language="sql", text=again)
     (mine,) = admin.get(f"/queries/{name}/plan")["outputs"]
     assert mine["attributes"] == plan["outputs"][1]["attributes"]
-    diagram = admin.get(f"/queries/{query}/plan?text=borealis")["text"]
+    diagram = admin.get(f"/queries/{query}/plan", language="borealis")["text"]
     assert diagram.count("<output stream=") == 2
     assert '"1m"' in diagram
 
@@ -84,7 +83,7 @@ def test_a_plan_that_a_language_cannot_say(admin: Api, fresh: Fresh) -> None:
     text = f"SELECT a.price FROM {stream} a JOIN {stream} b ON a.symbol = b.symbol AND a.ts = b.ts"
     added = admin.post("/queries", name=query, language="sql", text=text)
     assert added["notes"] == []
-    refused = admin.call("GET", f"/queries/{query}/plan?text=borealis")
+    refused = admin.call("GET", f"/queries/{query}/plan?language=borealis")
     assert refused.status_code == 422
     assert "called left and right" in refused.json()["detail"]
-    assert admin.call("GET", f"/queries/{query}/plan?text=german").status_code == 422
+    assert admin.call("GET", f"/queries/{query}/plan?language=german").status_code == 422

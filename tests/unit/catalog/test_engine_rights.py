@@ -57,6 +57,8 @@ MAY = {
         "queries": {"SELECT": "object_id running"},
         "outputs": {"SELECT": ALL},
         "output_inputs": {"SELECT": ALL},
+        "independent_senders": {"SELECT": ALL},
+        "senders": {"SELECT": "id stream_id user_id"},
         "delivery_classes": {"SELECT": ALL},
         "assignments": {"SELECT": ALL, "UPDATE": TRIALS},
     },

@@ -166,7 +166,7 @@ def test_a_query_is_shown_in_a_language(tmp_path: Path, option: str, language: s
     terminal = answering(tmp_path / "p", answer).with_session()
     assert terminal.ok("query", "show", "q", option) == f"a\\x1b]0;x\\x07{HOSTILE[7:]}\n"
     assert asked[0][0].endswith("queries/q/plan")
-    assert asked[0][1] == {"text": language}
+    assert asked[0][1] == {"language": language}
 
 
 def test_a_query_is_shown_in_one_language(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The streams that the tests and the examples of grammar.md read."""
+"""The streams that the tests and the examples of grammar.md and docs/borealis.md read."""
 
 from __future__ import annotations
 

@@ -103,6 +103,28 @@ def test_places_after_characters_of_several_bytes() -> None:
     assert caught.value.position.column == line.index("\u00fcber") + 1
 
 
+_DOCTYPE = '<!DOCTYPE borealis SYSTEM "borealis.dtd">'
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (f"{_DOCTYPE}<borealis>&x;</borealis>", "not well-formed XML: undefined entity"),
+        (f'{_DOCTYPE}<borealis><node at="&x;"/></borealis>', "undefined entity &x;"),
+        (f"{_DOCTYPE}<borealis><node>&lt;</node></borealis>", "text between elements"),
+        ("<!DOCTYPE borealis SYSTEM 'x' []><borealis/>", "document types and entities"),
+        ("<!DOCTYPE borealis SYSTEM 'x' %y;><borealis/>", "illegal parameter entity reference"),
+        (f"{_DOCTYPE}{_DOCTYPE}<borealis/>", "not well-formed XML"),
+        ("<!DOCTYPE aurora SYSTEM 'x'><borealis/>", "document types and entities"),
+        (f"{_DOCTYPE}<aurora/>", "the document is a <borealis> element"),
+    ],
+)
+def test_after_a_doctype_nothing_is_left_out(text: str, error: str) -> None:
+    """A parser that knows of an outside DTD may drop a reference that only the DTD can explain."""
+    with pytest.raises(InvalidInput, match=error):
+        parse_borealis(text, Streams())
+
+
 def test_unknown_input() -> None:
     with pytest.raises(UnknownRelation, match="no stream or output 'nowhere'"):
         parse_borealis(DIAGRAM.replace('"quotes"', '"nowhere"'), Streams())
@@ -156,9 +178,31 @@ def test_outputs_have_so_many_parts_together() -> None:
         parse_borealis(_large_outputs(13), Streams())
 
 
+def _ports(boxes: int, ports: int, first: str) -> str:
+    """Filters of so many outputs, which all have `first` in their conditions."""
+    made = []
+    for box in range(boxes):
+        names = [f"p{box}_{port}" for port in range(ports)]
+        expressions = [first, *(["TRUE"] * (ports - 1))]
+        made.append(
+            f'<box name="b{box}" type="filter"><in stream="trades"/>'
+            + "".join(f'<out stream="{name}"/>' for name in names)
+            + "".join(
+                f'<parameter name="expression.{number}" value="{each}"/>'
+                for number, each in enumerate(expressions)
+            )
+            + "</box>"
+        )
+    outputs = "".join(f'<output stream="p{box}_0"/>' for box in range(boxes))
+    head = f'<input stream="trades" schema="Trade"/>{outputs}{TRADE}'
+    return f"<borealis>{head}{''.join(made)}</borealis>"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (_ports(1, 101, "TRUE"), "at most 100 expressions"),
+        (_ports(12, 100, f"volume IN ({','.join('1' * 1_100)})"), "more than 200000 parts"),
         (_chain("union", "", 128, also='<in stream="BEFORE"/>'), "more than 1000 boxes"),
         (_chain("filter", '<parameter name="expression.0" value="TRUE"/>', 500), "140 boxes"),
         (_chain("filter", '<parameter name="expression.0" value="TRUE"/>', 1_001), "1000 boxes"),
@@ -173,7 +217,17 @@ def test_outputs_have_so_many_parts_together() -> None:
             "nested more than 30 deep",
         ),
     ],
-    ids=["doubling", "row", "boxes", "long", "elements", "missing", "parentheses"],
+    ids=[
+        "ports",
+        "long-ports",
+        "doubling",
+        "row",
+        "boxes",
+        "long",
+        "elements",
+        "missing",
+        "parentheses",
+    ],
 )
 def test_limits(text: str, words: str) -> None:
     start = time.process_time()

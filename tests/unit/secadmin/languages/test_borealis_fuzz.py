@@ -12,8 +12,11 @@ from catalog.errors import InvalidInput
 from secadmin.languages import parse_borealis
 from tests.unit.secadmin.languages.streams import Streams
 
-_VALID = Path(__file__).with_name("diagram.xml").read_text()
-_LINES = _VALID.splitlines()
+_HERE = Path(__file__).parent
+_VALID = [
+    (_HERE / name).read_text()
+    for name in ("diagram.xml", "diagrams/intrusions.xml", "diagrams/join_by_values.xml")
+]
 
 
 @settings(max_examples=300, deadline=None)
@@ -26,18 +29,20 @@ def test_any_text(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_characters_changed(data: st.DataObject) -> None:
-    at = data.draw(st.integers(0, len(_VALID)))
-    until = data.draw(st.integers(at, min(at + 3, len(_VALID))))
+    valid = data.draw(st.sampled_from(_VALID))
+    at = data.draw(st.integers(0, len(valid)))
+    until = data.draw(st.integers(at, min(at + 3, len(valid))))
     with suppress(InvalidInput):
-        parse_borealis(_VALID[:at] + data.draw(st.text(max_size=3)) + _VALID[until:], Streams())
+        parse_borealis(valid[:at] + data.draw(st.text(max_size=3)) + valid[until:], Streams())
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_lines_changed(data: st.DataObject) -> None:
-    lines = list(_LINES)
+    kept = data.draw(st.sampled_from(_VALID)).splitlines()
+    lines = list(kept)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(lines) - 1))
-        lines[at : at + 1] = data.draw(st.lists(st.sampled_from(_LINES), max_size=2))
+        lines[at : at + 1] = data.draw(st.lists(st.sampled_from(kept), max_size=2))
     with suppress(InvalidInput):
         parse_borealis("\n".join(lines), Streams())

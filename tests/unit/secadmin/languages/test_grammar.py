@@ -9,29 +9,22 @@ import pytest
 
 import secadmin.languages
 from catalog import plan_check, schema
-from secadmin.languages import building, parse_borealis, parse_sql, typed
+from secadmin.languages import building, parse_sql, typed
 from secadmin.languages.expressions import tokens
 from secadmin.languages.expressions.functions import SCALAR
 from tests.unit.secadmin.languages.streams import Streams
 
 GRAMMAR = (Path(secadmin.languages.__file__).parent / "grammar.md").read_text()
 SQL = re.findall(r"```sql\n(.*?)```", GRAMMAR, re.DOTALL)
-XML = re.findall(r"```xml\n(.*?)```", GRAMMAR, re.DOTALL)
 
 
 def test_there_are_examples() -> None:
     assert len(SQL) >= 5
-    assert len(XML) >= 1
 
 
 @pytest.mark.parametrize("text", SQL)
 def test_sql(text: str) -> None:
     parse_sql(text, Streams())
-
-
-@pytest.mark.parametrize("text", XML)
-def test_xml(text: str) -> None:
-    assert parse_borealis(text, Streams()).outputs
 
 
 def test_functions_are_described() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from catalog.analysis import analyse, analyse_node
 from catalog.errors import InvalidInput
-from catalog.plan import Column, Emission, Node, Plan, Project, Source
+from catalog.plan import Column, Emission, Filter, Node, Plan, Project, Source
 from catalog.schema import Type
 from secadmin.languages import Unsayable, parse_borealis, parse_sql, sql_text, xml_text
 from secadmin.languages.writing.unsayable import PlannedRelations
@@ -141,6 +142,23 @@ def test_updates_and_shared_parts() -> None:
     assert sql_text(plan).endswith("\nEMIT UPDATES")
     twice = {"a": plan, "b": plan}
     written = xml_text(twice)
+    # Filter, aggregate, map, and a union that carries the same tuples to the second output.
     assert written.count("<box") == 4
     again = parse_borealis(written, Streams()).outputs
     assert {name: checked.plan for name, checked in again} == twice
+
+
+@pytest.mark.parametrize("size", [30, 120])
+def test_a_large_plan_takes_no_longer_than_its_text(size: int) -> None:
+    """Equal parts are found by their texts, not by comparing whole plans at each step."""
+    condition = " OR ".join(f"volume = {number}" for number in range(size))
+    text = "SELECT * FROM trades"
+    node = parse_sql(text, Streams()).plan.root
+    made = parse_sql(f"{text} WHERE {condition}", Streams()).plan.root
+    assert isinstance(made, Filter)
+    for _ in range(130):
+        node = Filter(node, made.condition)
+    begin = time.process_time()
+    with pytest.raises(Unsayable, match="in 64 KiB"):
+        sql_text(whole(node))
+    assert time.process_time() - begin < 5

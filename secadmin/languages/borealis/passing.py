@@ -1,4 +1,4 @@
-"""The bsort box, which puts tuples that come out of order into an order."""
+"""The boxes that give the tuples of their input: bsort and delay."""
 
 from __future__ import annotations
 
@@ -31,3 +31,10 @@ def bsort(box: Box, source: Flow, notes: Notes) -> Flow:
         box.position,
     )
     return replace(source, sorted_by=box.name)
+
+
+def delay(box: Box, source: Flow, notes: Notes) -> Flow:
+    """The input itself. In Borealis the box costs time, and gives the same tuples."""
+    box.parameters.check("delay-ms", "churn")
+    notes.add("delay does nothing: no box holds tuples back", box.position)
+    return source
