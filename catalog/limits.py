@@ -19,7 +19,8 @@ class Limits:
     the tasks of one engine: each source of each running query takes one for each partition, in the
     engine of the query; each partition of a sender's topic takes one, in the engine of ingest, and
     a stream counts for one sender at least. The side run of a query takes as many tasks as the
-    query: they are not counted, for an engine has twice as many (`secfilter.session`). So many
+    query, and that of ingest as many as its new senders: they are not counted, for an engine has
+    twice as many (`secfilter.session`). So many
     `senders` with topics of their own may one stream have. So many delivery `classes` of one output
     may be open; a call that takes rights away may open more. So many of them may one user hold by
     its own subscriptions (`classes_a_user`).

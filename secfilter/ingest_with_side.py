@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from catalog.runs import IngestRun, RunReport
-from secfilter.newcomers import newcomers, topics_read
+from catalog.runs import RunReport
+from secfilter.newcomers import newcomers, senders_of, topics_read
 from secfilter.supervised import Means
 from secfilter.with_side import Starts, WithSide
 
@@ -38,24 +38,8 @@ class IngestWithSide(WithSide):
         return not topics_read(self._wanted) <= topics_read(self._main.doing)
 
     def _do_all(self) -> bool:
-        """Whether the two runs are together as what is wanted, stream by stream."""
-        main, side = self._main.doing, None if self._side is None else self._side.doing
-        wanted = self._wanted
-        if not isinstance(main, IngestRun) or not isinstance(side, IngestRun):
-            return False
-        if not isinstance(wanted, IngestRun):
-            return False
-        found = {
-            (replace(stream, senders=()), sender)
-            for run in (main, side)
-            for stream in run.streams
-            for sender in stream.senders
-        }
-        return found == {
-            (replace(stream, senders=()), sender)
-            for stream in wanted.streams
-            for sender in stream.senders
-        }
+        side = None if self._side is None else self._side.doing
+        return senders_of(self._main.doing) | senders_of(side) == senders_of(self._wanted)
 
     def _counted_beside(self, report: RunReport) -> Mapping[str, int]:
         return report.counted

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from catalog.runs import IngestRun, Run
+from catalog.runs import IngestRun, IngestStream, Run, Sender
 from secfilter.beside import side_name
 
 
@@ -21,6 +21,15 @@ def topics_read(run: Run | None) -> frozenset[str]:
     if not isinstance(run, IngestRun):
         return frozenset()
     return frozenset(sender.topic for stream in run.streams for sender in stream.senders)
+
+
+def senders_of(run: Run | None) -> frozenset[tuple[IngestStream, Sender]]:
+    """The senders that the run reads, each with what it needs to know of the stream."""
+    if not isinstance(run, IngestRun):
+        return frozenset()
+    return frozenset(
+        (replace(stream, senders=()), sender) for stream in run.streams for sender in stream.senders
+    )
 
 
 def newcomers(wanted: Run | None, held: Collection[str]) -> IngestRun | None:

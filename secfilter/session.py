@@ -138,7 +138,7 @@ def _with_jars(jars: Path) -> dict[str, str]:
 
 
 def with_reserve(master: str) -> str:
-    """A master with twice as many tasks: each query may have a side run, which takes as many.
+    """A master with twice as many tasks: each run may have a side run, which takes as many at most.
 
     The slots that are given out are those of `master` itself (`catalog.limits`). What is not a
     number of tasks stays as it is.

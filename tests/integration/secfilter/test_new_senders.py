@@ -21,7 +21,7 @@ Until = Callable[[Callable[[], bool]], None]
 _NAME = "ingest-1"
 _SIDE = side_name(_NAME)
 # Five seconds on a machine that does nothing else.
-_SOON_S = 20.0
+_SOON_S = 30.0
 
 
 def await_in_lab(plane: Plane, stream: IngestStream) -> None:

@@ -1,4 +1,4 @@
-"""A new class of a query whose batches are long: fed within seconds, and nothing is missed."""
+"""New classes and readers of a query whose batches are long: fed at once, and miss nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def notes(plane: Plane) -> Iterator[Notes]:
     """A runner at work over the plane's engine, with long batches of queries."""
     pace = Pace(query_ms=_LONG_MS, ingest_ms=500, new_ms=_LONG_MS)
     plane.engine = replace(plane.engine, pace=pace)
-    with running(plane.engine_of("query")) as made:
+    with running(plane.engine_of("query"), to_the_end=False) as made:
         yield made
 
 
@@ -59,7 +59,7 @@ def begin(plane: Plane, notes: Notes, partitions: int = 1) -> tuple[IngestStream
     return stream, run
 
 
-def test_new_classes_get_all_from_when_they_are_told_to_be_fed(
+def test_new_classes_and_readers_get_all_from_when_they_are_told_to_be_fed(
     plane: Plane, notes: Notes, until: Until
 ) -> None:
     stream, run = begin(plane, notes, partitions=2)
@@ -74,14 +74,22 @@ def test_new_classes_get_all_from_when_they_are_told_to_be_fed(
         promised[last_of(run)] = feed.count
         until(lambda run=run: has_any(plane, last_of(run)))  # type: ignore[misc]
         assert sides.unfinished(side), "the main run is still in its batch"
+    run = replace(run, labelled=True)
+    reader = plane.query(Source(run.output), Clearance.of(0))
+    notes.wanted, began = (run, reader), time.monotonic()
+    until(lambda: notes.feeds(run))
+    promised[last_of(reader)] = feed.count
+    until(lambda: has_any(plane, last_of(reader)))
+    print(f"a query over an output: {time.monotonic() - began:.1f} s")
+    assert sides.unfinished(side), "the main run is still in its batch"
     until(lambda: not sides.unfinished(side))
     time.sleep(1)
     sent = feed.end()
     assert notes.feeds(run)
     everything = set[object](range(sent))
-    for each in run.classes:
-        wanted = everything - set(range(promised.get(each.topic, 0)))
-        got = plane.read_prices(each.topic, wanted)
+    for topic in (*(each.topic for each in run.classes), last_of(reader)):
+        wanted = everything - set(range(promised.get(topic, 0)))
+        got = plane.read_prices(topic, wanted)
         one_id_each(got)
     ids = [one_id_each(plane.read(each.topic, 0)) for each in run.classes]
     assert all(more.items() <= ids[0].items() for more in ids[1:]), "the same ids everywhere"
