@@ -165,9 +165,9 @@ class Settlement:
             row: OutputRow | StreamRow
             if obj.kind == ObjectKind.OUTPUT:
                 row = session.get_one(OutputRow, obj.id)
-                weak = row.weak
             else:
-                row, weak = session.get_one(StreamRow, obj.id), False
+                row = session.get_one(StreamRow, obj.id)
+            weak = isinstance(row, OutputRow) and row.weak
             relation = from_stored(Relation, row.relation)
             self._reached[obj.id] = _Reached(obj, relation, self._reaches.of(relation), weak)
         return self._reached[access.object_id]

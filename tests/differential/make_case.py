@@ -13,6 +13,9 @@ from tests.differential.make_expression import EXTREME, MODERATE, Expressions
 from tests.differential.make_plan import Plans
 from tests.differential.make_records import AGGREGATED, CATEGORIES, STARTS, Records
 
+# How many cases the sample lane runs: the seeds from 0 on.
+SAMPLE = 155
+
 
 def make_case(seed: int) -> Case:
     """The case of that seed: always the same one."""

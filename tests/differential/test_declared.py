@@ -81,10 +81,10 @@ ORDINARY = {
 }
 
 
-def test_all_forms(spark: SparkSession) -> None:
+def test_all_forms(interpreted: SparkSession) -> None:
     assert all(lowered_streams(whole(plan)) for plan in LOWERED.values())
     assert not any(lowered_streams(whole(plan)) for plan in ORDINARY.values())
-    check_all(spark, [case_of(name, plan) for name, plan in {**LOWERED, **ORDINARY}.items()])
+    check_all(interpreted, [case_of(name, plan) for name, plan in {**LOWERED, **ORDINARY}.items()])
 
 
 def test_lowered_results_next_to_others(spark: SparkSession) -> None:
@@ -160,7 +160,7 @@ def _shows_aggregates(case: Case) -> bool:
     return any(map(_is_aggregated, expected(case).results))
 
 
-def test_categories_of_any_word(spark: SparkSession) -> None:
+def test_categories_of_any_word(interpreted: SparkSession) -> None:
     """`source` and `aggregated` in one word or two, at their borders, too few or just enough."""
     declared = DECLARED.declared
     assert declared is not None
@@ -184,7 +184,7 @@ def test_categories_of_any_word(spark: SparkSession) -> None:
         ]
         case = case_of(f"{number}: {source} to {aggregated}", _aggregate(Source(relation)))
         cases.append(replace(case, records={relation.name: records}, reaches=reaches))
-    check_all(spark, cases)
+    check_all(interpreted, cases)
 
 
 def test_the_market_has_a_group_that_is_lowered_and_one_that_is_not() -> None:

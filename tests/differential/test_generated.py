@@ -1,6 +1,6 @@
 """Random plans over random tuples: the compiler and the fan-out agree with the oracle.
 
-DIFFERENTIAL_CASES sets how many (250, and 2,000 in the long lane), DIFFERENTIAL_SEED the first
+DIFFERENTIAL_CASES sets how many (155, and 2,000 in the long lane), DIFFERENTIAL_SEED the first
 one's seed (0). A failure names the seed, or prints those of its job;
 `DIFFERENTIAL_CASES=1 DIFFERENTIAL_SEED=<seed>` runs that case alone.
 """
@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.differential.comparing import check_all
-from tests.differential.make_case import make_case
+from tests.differential.make_case import SAMPLE, make_case
 from tests.lanes import number_of
 
-_CASES = number_of("DIFFERENTIAL_CASES", sample=250, long=2_000)
+_CASES = number_of("DIFFERENTIAL_CASES", sample=SAMPLE, long=2_000)
 _FIRST = int(os.environ.get("DIFFERENTIAL_SEED", "0"))
 _LAST = _FIRST + _CASES
 _TOGETHER, _COMPILED = 25, 5

@@ -184,8 +184,11 @@ def test_who_has_no_acl_sees_and_does_nothing(broker: Broker, topic: str) -> Non
 
 
 def test_topics_are_not_made_by_using_them(broker: Broker) -> None:
-    error = _send(broker.admin_config(), "never-made", b"x")
+    # Producers usually wait for a topic that somebody may be making.
+    config = {**broker.admin_config(), "topic.metadata.propagation.max.ms": 100}
+    error = _send(config, "never-made", b"x")
     assert error is not None
+    assert error.code() == KafkaError._UNKNOWN_TOPIC, "the broker was asked"
     assert "never-made" not in AdminClient(broker.admin_config()).list_topics(timeout=10).topics
 
 

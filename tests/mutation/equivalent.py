@@ -119,7 +119,13 @@ HELD_TOPICS = {
     ),
 }
 
+_LAST_ACCESS = "of the kinds of access, send has the last name, and quarantine the last but one"
 SETTLEMENT = {
+    "if obj.kind == ObjectKind.OUTPUT: -> if obj.kind <= ObjectKind.OUTPUT:": (
+        "an access is to an output or to a stream, and output has the earlier name"
+    ),
+    "elif access.kind == SEND: -> elif access.kind >= SEND:": _LAST_ACCESS,
+    "elif access.kind == QUARANTINE: -> elif access.kind >= QUARANTINE:": _LAST_ACCESS,
     "for access, subject in zip(accesses, subjects, strict=True): -> "
     "for access, subject in zip(accesses, subjects, strict=False):": (
         "there is one subject for each access"

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 from fastapi import FastAPI
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from secadmin.cli.context import Seams
 from secadmin.cli.main import app
 from secadmin.cli.profile import Profile, SavedSession
+from secadmin.cli.trust import tls_context
 
 SERVER = "https://localhost:8443"
+# Both would be made anew for each call, and take longer than the call itself.
+_once = functools.cache(get_command)
+_system_cas = functools.cache(ssl.create_default_context)
+
+
+def _trust(ca: Path | None) -> ssl.SSLContext:
+    return _system_cas() if ca is None else tls_context(ca)
 
 
 @dataclass(frozen=True)
@@ -43,14 +55,18 @@ class Terminal:
             # No runner feeds anything here, but in tests that say so.
             "SECADMIN_WAIT": wait,
         }
-        result = CliRunner(env=environment).invoke(
-            app,
-            list(arguments),
-            input=text,
-            obj=self.seams,
-            catch_exceptions=False,
-            prog_name=prog_name,
-        )
+        with (
+            patch("typer.testing._get_command", _once),
+            patch("secadmin.cli.context.tls_context", _trust),
+        ):
+            result = CliRunner(env=environment).invoke(
+                app,
+                list(arguments),
+                input=text,
+                obj=self.seams,
+                catch_exceptions=False,
+                prog_name=prog_name,
+            )
         assert "Traceback" not in result.output
         return result
 
