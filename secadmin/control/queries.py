@@ -143,7 +143,8 @@ def _parse(
     """The plans of the query's outputs, and the relations that the query names."""
     relations = VisibleRelations(view)
     if wanted.language == "sql":
-        plans = {wanted.output or wanted.name: parse_sql(wanted.text, relations)}
+        name = wanted.output or wanted.name
+        plans = {name: parse_sql(wanted.text, relations, name)}
     else:
         if wanted.output is not None:
             raise InvalidInput("a Borealis diagram names its outputs itself; leave `output` out")
