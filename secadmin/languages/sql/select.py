@@ -191,8 +191,24 @@ def _item(node: exp.Expr, reader: Reader) -> tuple[str, Typed]:
     if alias is None:
         alias = _own_name(node, value)
     if alias is None:
-        raise InvalidInput("give this result a name with AS", environment.at(node))
+        hint = _suggested(node)
+        raise InvalidInput(
+            "give this result a name with AS" + (f", such as AS {hint}" if hint else ""),
+            environment.at(node),
+        )
     return alias, value
+
+
+def _suggested(node: exp.Expr) -> str | None:
+    """A name for the result of a call: min_price for MIN(price), count_all for COUNT(*)."""
+    if not isinstance(node, exp.Anonymous) or len(node.expressions) != 1:
+        return None
+    argument = node.expressions[0]
+    if isinstance(argument, exp.Star):
+        return f"{node.this}_all".lower()
+    if isinstance(argument, exp.Column) and isinstance(argument.this, exp.Identifier):
+        return f"{str(node.this).lower()}_{argument.this.this}"
+    return None
 
 
 def _own_name(node: exp.Expr, value: Typed) -> str | None:

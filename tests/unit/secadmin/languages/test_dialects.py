@@ -104,8 +104,7 @@ def test_a_created_name_is_that_of_the_output() -> None:
     [
         ("FROM TUMBLE(trades, ts, INTERVAL '1 hour') GROUP BY window_end", "TUMBLE"),
         (
-            "FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL '1' HOUR)) "
-            "GROUP BY window_end",
+            "FROM TABLE(TUMBLE(TABLE trades, DESCRIPTOR(ts), INTERVAL 1 HOUR)) GROUP BY window_end",
             "TUMBLE",
         ),
         ("FROM trades WINDOW TUMBLING (SIZE 60 MINUTES) GROUP BY 'x' || symbol", "KEY"),
