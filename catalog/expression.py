@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from catalog.errors import InvalidInput, Position
-from catalog.functions import LIKE, MAX_PATTERN, SCALAR_FUNCTIONS
+from catalog.functions import MAX_DIGITS, MAX_PATTERN, SCALAR_FUNCTIONS, ScalarFunction
 from catalog.schema import Schema, Type
 
 # This is enough for what people write, and far below the limit of recursion.
@@ -95,22 +95,28 @@ def call_type(
     if result is None:
         given = ", ".join(types)
         raise InvalidInput(f"{function.name} takes {function.takes}, not ({given})", position)
-    if name == LIKE:
-        _require_pattern(arguments[1], position)
+    if function.constant:
+        _require_constant(function, arguments[-1], position)
     return result
 
 
-def _require_pattern(pattern: Expression, position: Position | None) -> None:
-    if not isinstance(pattern, Literal):
+def _require_constant(
+    function: ScalarFunction, given: Expression, position: Position | None
+) -> None:
+    """Check the last argument: a text of some characters, or a number of digits."""
+    place, what = given.position or position, function.constant
+    if not isinstance(given, Literal):
+        raise InvalidInput(f"{what} is a constant, such as {function.example}", place)
+    if isinstance(given.value, str) and len(given.value) > MAX_PATTERN:
         raise InvalidInput(
-            "a pattern of LIKE is a constant, such as 'A%'; compare two attributes with =",
-            pattern.position or position,
+            f"{what} has at most {MAX_PATTERN} characters; look for a part of it", place
         )
-    if isinstance(pattern.value, str) and len(pattern.value) > MAX_PATTERN:
-        raise InvalidInput(
-            f"a pattern of LIKE has at most {MAX_PATTERN} characters; look for a part of it",
-            pattern.position or position,
-        )
+    if given.type is Type.BIGINT and not _is_digits(given.value):
+        raise InvalidInput(f"{what} is from 0 to {MAX_DIGITS}", place)
+
+
+def _is_digits(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= MAX_DIGITS
 
 
 def _literal_fits(value: bool | float | str, declared: Type) -> bool:

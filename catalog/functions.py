@@ -30,7 +30,8 @@ class ScalarFunction:
 
     `copies` is how often the engine's form of a call contains each argument. With nested calls
     these numbers multiply (`catalog.plan_size`). `chained` says that the call turns infinity and
-    NaN into infinity or NaN. So a chain of such calls needs one check, at its end.
+    NaN into infinity or NaN. So a chain of such calls needs one check, at its end. `constant` is
+    what the last argument is called if it must be a constant, and `example` is such a constant.
     """
 
     name: str
@@ -39,6 +40,8 @@ class ScalarFunction:
     growth: int | None = None
     copies: int = 1
     chained: bool = False
+    constant: str = ""
+    example: str = ""
 
 
 def _fixed(parameters: Types, result: Type) -> Callable[[Types], Type | None]:
@@ -87,6 +90,10 @@ def _number_to(result: Type) -> Callable[[Types], Type | None]:
     return lambda types: result if len(types) == 1 and types[0] in _NUMERIC else None
 
 
+def _compared(types: Types) -> Type | None:
+    return _same(types) if len(types) > 1 and set(types) <= _ORDERED else None
+
+
 def _any_to(result: Type) -> Callable[[Types], Type | None]:
     return lambda types: result if len(types) == 1 else None
 
@@ -104,6 +111,10 @@ def _cast(*sources: Type, result: Type) -> Callable[[Types], Type | None]:
 
 _S, _N = Type.STRING, Type.BIGINT
 LIKE = "like"
+TRUNCATIONS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
+"""The units of `start_of_<unit>`: the beginning of the unit, in UTC. A week begins on Monday."""
+# What decimal digits of a double can show.
+MAX_DIGITS = 15
 # The engine tries a pattern at each character of a text, so a long pattern is slow.
 MAX_PATTERN = 255
 # A record of the platform's topics has at most 4 MiB. Less the headers, no text is longer.
@@ -140,7 +151,32 @@ _FUNCTIONS = (
         ScalarFunction(name, "a string", _fixed((_S,), _S), growth=3, copies=2)
         for name in ("upper", "lower")
     ),
-    ScalarFunction("trim", "a string", _fixed((_S,), _S), growth=0),
+    *(
+        ScalarFunction(name, "two or more numbers, strings or timestamps", _compared, growth=0)
+        for name in ("greatest", "least")
+    ),
+    ScalarFunction(
+        "round",
+        "a number, and how many decimal digits to keep",
+        lambda t: _one_number(t[:1]) if t[1:] == (_N,) else None,
+        constant="the number of digits of ROUND",
+        example="2",
+    ),
+    *(
+        ScalarFunction(name, "a string", _fixed((_S,), _S), growth=0)
+        for name in ("trim", "ltrim", "rtrim", "reverse")
+    ),
+    *(
+        ScalarFunction(name, "two strings", _fixed((_S, _S), Type.BOOLEAN))
+        for name in ("starts_with", "ends_with")
+    ),
+    ScalarFunction(
+        "position",
+        "a string, and the string to look for",
+        _fixed((_S, _S), _N),
+        constant="the string that POSITION looks for",
+        example="'A'",
+    ),
     ScalarFunction("length", "a string", _fixed((_S,), _N)),
     ScalarFunction(
         "concat",
@@ -156,7 +192,22 @@ _FUNCTIONS = (
         growth=0,
         copies=4,
     ),
-    ScalarFunction(LIKE, "a string and a pattern", _fixed((_S, _S), Type.BOOLEAN)),
+    *(
+        ScalarFunction(
+            name,
+            "a string and a pattern",
+            _fixed((_S, _S), Type.BOOLEAN),
+            constant=f"a pattern of {name.upper()}",
+            example="'A%'; compare two attributes with =",
+        )
+        for name in (LIKE, "ilike")
+    ),
+    *(
+        ScalarFunction(
+            f"start_of_{unit}", "a timestamp", _fixed((Type.TIMESTAMP,), Type.TIMESTAMP), copies=2
+        )
+        for unit in TRUNCATIONS
+    ),
     *(
         ScalarFunction(name, "a timestamp", _fixed((Type.TIMESTAMP,), Type.BIGINT))
         for name in ("year", "month", "day", "hour", "minute", "second")

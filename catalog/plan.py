@@ -55,13 +55,16 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Windows over event time: [n·slide, n·slide + size), aligned to 1970 UTC, in milliseconds.
+    """Windows over event time: [offset + n·slide, offset + n·slide + size), in milliseconds.
 
-    `slide == size` is a tumbling window (TUMBLE), a smaller slide a hopping one (HOP).
+    They are counted from 1970 UTC. `slide == size` is a tumbling window (TUMBLE), a smaller slide a
+    hopping one (HOP). The offset is from 0 to below the slide. A week with an offset of four days
+    begins on Monday, because 1970 began on a Thursday.
     """
 
     size_ms: int
     slide_ms: int
+    offset_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

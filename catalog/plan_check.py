@@ -217,6 +217,8 @@ def check_window(window: Window) -> None:
         raise InvalidInput(
             f"a window's size is a multiple of its slide, at most {MAX_OVERLAP} times as long"
         )
+    if not 0 <= window.offset_ms < slide:
+        raise InvalidInput("a window's offset is from 0 to below its slide")
 
 
 def _aggregation(aggregation: Aggregation, schema: Schema) -> Attribute:

@@ -53,5 +53,14 @@ def no_reaches(value: Any) -> Any:
     return _each_object(value, change)
 
 
-UPGRADES: tuple[Callable[[Any], Any], ...] = (windows_and_emission, no_reaches)
+def no_offsets(value: Any) -> Any:
+    """3 to 4: in form 3 all windows were counted from 1970."""
+
+    def change(item: dict[str, Any]) -> dict[str, Any]:
+        return {"offset_ms": 0, **item} if item.get("node") == "Window" else item
+
+    return _each_object(value, change)
+
+
+UPGRADES: tuple[Callable[[Any], Any], ...] = (windows_and_emission, no_reaches, no_offsets)
 """The step at index n makes form n + 2 of form n + 1."""

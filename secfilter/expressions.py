@@ -14,10 +14,10 @@ from pyspark.sql import functions as fn
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
-from catalog.functions import MAX_TEXT_BYTES, SCALAR_FUNCTIONS
+from catalog.functions import MAX_TEXT_BYTES, SCALAR_FUNCTIONS, TRUNCATIONS
 from catalog.schema import Schema, Type
 from secfilter.columns import SPARK_TYPES, attribute
-from secfilter.like import like
+from secfilter.like import ilike, like
 
 # The patterns are possessive: no repetition gives back what it took, so matching is linear.
 _NUMBER = r"\A[\x00-\x20]*+[+-]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?+\d++)?+[\x00-\x20]*+\z"
@@ -44,10 +44,11 @@ def _computed(expression: Expression, schema: Schema) -> Column:
             return attribute(name)
         case Literal():
             return literal(expression)
-        case Call("like", (text, Literal(pattern))):
+        case Call("like" | "ilike" as name, (text, Literal(pattern))):
             type_of(expression, schema)
+            matches = like if name == "like" else ilike
             return (
-                like(to_column(text, schema), pattern)
+                matches(to_column(text, schema), pattern)
                 if isinstance(pattern, str)
                 else _null(Type.BOOLEAN)
             )
@@ -202,6 +203,28 @@ def _substring(columns: Columns, types: Sequence[Type], to: Type) -> Column:
     return fn.when(known, fn.substring(text, begin.try_cast("int"), count.try_cast("int")))
 
 
+def _round(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    """Half away from zero. A BIGINT has no decimal digits."""
+    if to is Type.BIGINT:
+        return columns[0]
+    return fn.round(columns[0], columns[1].cast("int"))
+
+
+def _start_of(unit: str) -> Rule:
+    """The beginning of a unit of time. It is NULL before year 1, where it could be no time."""
+    first = -62_135_596_800_000_000
+
+    def rule(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+        known = columns[0] >= fn.timestamp_micros(fn.lit(first))
+        return fn.when(known, fn.date_trunc(unit, columns[0]))
+
+    return rule
+
+
+def _widest_of(operation: Callable[..., Column]) -> Rule:
+    return lambda columns, types, to: operation(*_widened(columns, types, to))
+
+
 def _cast_bigint(columns: Columns, types: Sequence[Type], to: Type) -> Column:
     if types[0] is Type.DOUBLE:
         return _to_bigint(columns[0], columns[0])
@@ -232,7 +255,7 @@ def _bigint(operation: Callable[[Column], Column]) -> Rule:
     return _one(lambda column: operation(column).cast("bigint"))
 
 
-# The rules of all functions but LIKE, whose pattern is not a column.
+# The rules of all functions but LIKE and ILIKE, whose pattern is not a column.
 RULES: dict[str, Rule] = {
     "+": _arithmetic(fn.try_add),
     "-": _arithmetic(fn.try_subtract),
@@ -258,7 +281,16 @@ RULES: dict[str, Rule] = {
     "case": _case,
     "upper": _one(fn.upper),
     "lower": _one(fn.lower),
+    "greatest": _widest_of(fn.greatest),
+    "least": _widest_of(fn.least),
+    "round": _round,
     "trim": _one(fn.trim),
+    "ltrim": _one(fn.ltrim),
+    "rtrim": _one(fn.rtrim),
+    "reverse": _one(fn.reverse),
+    "starts_with": _all(fn.startswith),
+    "ends_with": _all(fn.endswith),
+    "position": lambda columns, types, to: fn.position(columns[1], columns[0]).cast("bigint"),
     "length": _bigint(fn.length),
     "concat": _all(fn.concat),
     "substring": _substring,
@@ -268,6 +300,7 @@ RULES: dict[str, Rule] = {
     "hour": _bigint(fn.hour),
     "minute": _bigint(fn.minute),
     "second": _bigint(fn.second),
+    **{f"start_of_{unit}": _start_of(unit) for unit in TRUNCATIONS},
     "cast_bigint": _cast_bigint,
     "cast_double": _cast_double,
     "cast_string": _one(lambda column: column.cast("string")),

@@ -18,6 +18,11 @@ def like(text: Column, pattern: str) -> Column:
     return text.rlike(regular_expression(pattern))
 
 
+def ilike(text: Column, pattern: str) -> Column:
+    """As `like`, but a letter matches both its cases. Letters are compared one by one."""
+    return text.rlike(f"(?iu){regular_expression(pattern)}")
+
+
 def regular_expression(pattern: str) -> str:
     """The pattern as a regular expression of Java."""
     first, *others = [_part(part) for part in pattern.split("%")]

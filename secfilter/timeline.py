@@ -37,9 +37,9 @@ def no_clock() -> Column:
 def window_on(clock: Column, window: Window) -> Column:
     """The windows that contain a place of the clock. Their edges are places of the clock too.
 
-    Their event times are aligned to 1970 (`catalog.plan.Window`), which has another place on the
+    Their event times are counted from 1970 (`catalog.plan.Window`), which has another place on the
     clock.
     """
     size, slide = window.size_ms, window.slide_ms
-    start = f"{_SHIFT_MS % slide} milliseconds"
+    start = f"{(_SHIFT_MS + window.offset_ms) % slide} milliseconds"
     return fn.window(clock, f"{size} milliseconds", f"{slide} milliseconds", start)

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.schema import Type
 
-_INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "like"})
+_INFIX = frozenset(
+    {"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "like", "ilike"}
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -83,7 +83,8 @@ def _named(name: str, words: str) -> str:
 
 def _window(window: Window) -> str:
     every = f" every {duration_words(window.slide_ms)}" if window.slide_ms != window.size_ms else ""
-    return f"of {duration_words(window.size_ms)}{every}"
+    offset = f" from {duration_words(window.offset_ms)} on" if window.offset_ms else ""
+    return f"of {duration_words(window.size_ms)}{every}{offset}"
 
 
 def _aggregate(node: Aggregate) -> str:

@@ -141,7 +141,8 @@ def _parse(
     relations = VisibleRelations(view)
     notes: tuple[str, ...] = ()
     if wanted.language == "sql":
-        plans = {wanted.output or wanted.name: parse_sql(wanted.text, relations)}
+        name = wanted.output or wanted.name
+        plans = {name: parse_sql(wanted.text, relations, name)}
     else:
         if wanted.output is not None:
             raise InvalidInput("a Borealis diagram names its outputs itself; leave `output` out")

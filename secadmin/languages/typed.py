@@ -14,10 +14,17 @@ MAX_SIZE = 4_000
 MAX_DEPTH = 50
 
 # Functions whose arguments have one type: a NULL among them has the type of the others.
-_ALIKE = frozenset({"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "coalesce"})
+_ALIKE = frozenset(
+    {
+        *("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">="),
+        *("coalesce", "greatest", "least"),
+    }
+)
 _OF_TYPE = {
     **dict.fromkeys(("and", "or", "not"), Type.BOOLEAN),
-    **dict.fromkeys(("concat", "like", "upper", "lower", "trim", "length"), Type.STRING),
+    **dict.fromkeys(("concat", "like", "ilike", "upper", "lower", "length"), Type.STRING),
+    **dict.fromkeys(("trim", "ltrim", "rtrim", "reverse"), Type.STRING),
+    **dict.fromkeys(("starts_with", "ends_with", "position"), Type.STRING),
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from catalog.expression import AttributeRef, Call, Expression, Literal
-from catalog.functions import LIKE
+from catalog.functions import MAX_DIGITS, SCALAR_FUNCTIONS, TRUNCATIONS
 from catalog.schema import Schema, Type
 from tests.oracle.values import Value, microseconds, timestamp
 
@@ -38,13 +38,17 @@ _FUNCTIONS: Mapping[Type, Sequence[tuple[Sequence[str], Sequence[tuple[Type, ...
         (("and", "or"), ((_B, _B), (_B, _B, _B))),
         (("not",), ((_B,),)),
         (("is_null",), ((_B,), (_N,), (_D,), (_S,), (_T,))),
-        ((LIKE,), ((_S, _S),)),
+        (("like", "ilike"), ((_S, _S),)),
+        (("starts_with", "ends_with"), ((_S, _S),)),
     ),
     _N: (
         (("+", "-", "*", "%"), ((_N, _N),)),
         (("negate", "abs"), ((_N,),)),
         (("floor", "ceil", "cast_bigint"), ((_N,), (_D,))),
         (("length", "cast_bigint"), ((_S,),)),
+        (("position",), ((_S, _S),)),
+        (("round",), ((_N, _N),)),
+        (("greatest", "least"), ((_N, _N),)),
         (("year", "month", "day", "hour", "minute", "second"), ((_T,),)),
     ),
     _D: (
@@ -53,14 +57,20 @@ _FUNCTIONS: Mapping[Type, Sequence[tuple[Sequence[str], Sequence[tuple[Type, ...
         (("negate", "abs"), ((_D,),)),
         (("sqrt", "cast_double"), ((_N,), (_D,))),
         (("cast_double",), ((_S,),)),
+        (("round",), ((_D, _N),)),
+        (("greatest", "least"), _PAIRS[1:]),
     ),
     _S: (
-        (("upper", "lower", "trim"), ((_S,),)),
+        (("upper", "lower", "trim", "ltrim", "rtrim", "reverse"), ((_S,),)),
+        (("greatest", "least"), ((_S, _S), (_S, _S, _S))),
         (("concat",), ((_S, _S), (_S, _S, _S))),
         (("substring",), ((_S, _N, _N),)),
         (("cast_string",), ((_N,), (_B,), (_S,))),
     ),
-    _T: (),
+    _T: (
+        (tuple(f"start_of_{unit}" for unit in TRUNCATIONS), ((_T,),)),
+        (("greatest", "least"), ((_T, _T),)),
+    ),
 }
 
 
@@ -81,12 +91,18 @@ class Expressions:
         names, signatures = self.random.choice(_FUNCTIONS[kind])
         types = self.random.choice(signatures)
         arguments = [self.make(each, schema, depth - 1) for each in types]
-        if names == (LIKE,):
-            arguments[1] = self._pattern(arguments[1])
-        return Call(self.random.choice(names), tuple(arguments))
+        name = self.random.choice(names)
+        if SCALAR_FUNCTIONS[name].constant:
+            arguments[1] = self._constant(arguments[1], types[1])
+        return Call(name, tuple(arguments))
 
-    def _pattern(self, made: Expression) -> Literal:
-        """A pattern is a constant; it goes by what was made, so that no later choice changes."""
+    def _constant(self, made: Expression, kind: Type) -> Literal:
+        """A last argument that is constant; it goes by what was made, so no later choice changes.
+
+        It is a text, or a number of digits.
+        """
+        if kind is _N:
+            return Literal(Random(repr(made)).randint(0, MAX_DIGITS), kind)
         if isinstance(made, Literal):
             return made
         value = Random(repr(made)).choice(self.pool[_S])

@@ -115,7 +115,8 @@ class Plans:
         declared = node.relation.declared if isinstance(node, Source) else None
         usable = self._usable(node)
         size = self.random.choice([1000, 10_000, 60_000])
-        window = Window(size, self.random.choice([size, size // 2, size // 5]))
+        slide = self.random.choice([size, size // 2, size // 5])
+        window = Window(size, slide, self.random.choice([0, 0, 1, slide // 3]))
         keys = [self.random.choice(usable.names) for _ in range(self.random.randint(0, 2))]
         taken = {name for name in keys if name not in (WINDOW_START, WINDOW_END)}
         plain = declared is not None and self.random.random() < 0.8

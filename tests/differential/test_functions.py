@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from catalog.clearance import Clearance
 from catalog.expression import AttributeRef, Call, Literal
-from catalog.functions import AGGREGATE_FUNCTIONS, LIKE, MAX_TEXT_BYTES, SCALAR_FUNCTIONS
+from catalog.functions import AGGREGATE_FUNCTIONS, MAX_TEXT_BYTES, SCALAR_FUNCTIONS
 from catalog.label import Label
 from catalog.plan import Aggregation, Column, Project, Source, Window
 from catalog.relation import Relation, RelationKind
@@ -28,6 +28,7 @@ _TEXTS = (
     *("-9223372036854775808", ".5", "5.", ".", "1e3", "1E-3", "1e", "1e999", "NaN", "Infinity"),
     *("-inf", "0x10", "1_000", "\N{ARABIC-INDIC DIGIT ONE}", "\t7", "\x857\n", "\xa07"),
     *("a\nb", "a%b", "\\%", "a\\", "%\\", "Straße", "İ", "ǆ", "e\u0301"),
+    *("AB", "É", "\u212a", "\u017f", "\u0131", "ς", "Σ", "ŉ", "ᾳ"),
 )
 _PATTERNS = (
     *(None, "", "%", "%%", "_", "__", "%_", "_%", "a%", "%a", "%a%", "a%b", "%a%b%", "a%a", "a_"),
@@ -42,11 +43,13 @@ _PATTERNS = (
         "%a%%a",
         "%1%",
         "é%",
+        *("A_", "%É%", "k", "S", "i%", "\u03c3", "ß", "ŉ"),
         "%\U0001f600",
         "[",
         "(a)",
     ),
 )
+_DIGITS = (0, 1, 2, 7, 15)
 _POOL: dict[Type, list[Value]] = {
     **{kind: [None, *values] for kind, values in EXTREME.items()},
     Type.STRING: [None, *EXTREME[Type.STRING], *_TEXTS],
@@ -76,9 +79,10 @@ def _call_case(name: str, kinds: tuple[Type, ...], index: int) -> Case:
     references = tuple(AttributeRef(f"a{i}") for i in range(len(kinds)))
     shown = [Column(each.name, each) for each in references]
     results = [Call(name, references)]
-    if name == LIKE:
-        patterns = (Literal(each, Type.STRING) for each in _PATTERNS)
-        results = [Call(name, (references[0], pattern)) for pattern in patterns]
+    if SCALAR_FUNCTIONS[name].constant:
+        last = kinds[-1]
+        pool: tuple[int | str | None, ...] = _PATTERNS if last is Type.STRING else _DIGITS
+        results = [Call(name, (references[0], Literal(each, last))) for each in pool]
     made = (Column(f"result{i}", result) for i, result in enumerate(results))
     plan = Project(Source(relation), (*shown, *made))
     records = [Record((EPOCH, *values), "1") for values in _arguments(kinds)]

@@ -36,7 +36,8 @@ def declared_aggregate(node: Node) -> DeclaredAggregate | None:
             declared = relation.declared
         case _:
             return None
-    if declared is None or {window.size_ms, window.slide_ms} != {declared.window_ms}:
+    lengths = {window.size_ms, window.slide_ms}
+    if declared is None or lengths != {declared.window_ms} or window.offset_ms:
         return None
     if Counter(key.expression for key in keys) != Counter(map(AttributeRef, declared.keys)):
         return None

@@ -99,9 +99,10 @@ def watermark_of(node: Node, tables: Tables, reach_of: ReachOf) -> datetime | No
 
 
 def windows(window: Window, time: datetime) -> list[tuple[datetime, datetime]]:
-    """The windows [n·slide, n·slide + size) that a time lies in."""
+    """The windows [offset + n·slide, offset + n·slide + size) that a time lies in."""
     size, slide = (timedelta(milliseconds=ms) for ms in (window.size_ms, window.slide_ms))
-    last = EPOCH + (time - EPOCH) // slide * slide
+    first = EPOCH + timedelta(milliseconds=window.offset_ms)
+    last = first + (time - first) // slide * slide
     starts = (last - back * slide for back in range(size // slide))
     return [(start, start + size) for start in starts if start <= time < start + size]
 

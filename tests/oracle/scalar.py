@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
-from tests.oracle.text import bounded, double_text, like, to_bigint, to_double
+from tests.oracle.text import bounded, caseless, double_text, like, to_bigint, to_double
 from tests.oracle.values import Value
 
 Function = Callable[..., Value]
+UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 
 
 def strict(function: Callable[..., Any]) -> Function:
@@ -59,6 +62,41 @@ def case(*parts: Value) -> Value:
     return parts[-1]
 
 
+def rounded(value: float, digits: float) -> float:
+    """Half away from zero, of the decimal digits that are written; 0 has no sign."""
+    if isinstance(value, int):
+        return value
+    with localcontext(prec=400):
+        step = Decimal(1).scaleb(-int(digits))
+        return float(Decimal(repr(value)).quantize(step, ROUND_HALF_UP)) + 0.0
+
+
+def known(choose: Callable[..., Any]) -> Function:
+    """The choice among the values that are not NULL."""
+
+    def call(*values: Value) -> Value:
+        given = [value for value in values if value is not None]
+        result: Value = choose(given) if given else None
+        return result
+
+    return call
+
+
+def start_of(unit: str) -> Callable[[datetime], datetime]:
+    """The first moment of the unit in which a time lies; a week begins on Monday."""
+    smaller = {"second": 0, "minute": 1, "hour": 2, "day": 3, "week": 3, "month": 4, "quarter": 4}
+    first = [("microsecond", 0), ("second", 0), ("minute", 0), ("hour", 0), ("day", 1)]
+    first += [("month", 1)]
+
+    def call(time: datetime) -> datetime:
+        begun = time.replace(**dict(first[: smaller.get(unit, 5) + 1]))  # type: ignore[arg-type]
+        if unit == "week":
+            return begun - timedelta(days=begun.weekday())
+        return begun.replace(month=(time.month - 1) // 3 * 3 + 1) if unit == "quarter" else begun
+
+    return call
+
+
 def substring(text: str, start: int, length: int) -> str:
     """The characters at the positions start, start + 1, ..., `length` of them, from 1 on."""
     return text[max(start - 1, 0) : max(start - 1 + length, 0)]
@@ -91,11 +129,20 @@ STRICT: dict[str, Callable[..., Any]] = {
     "not": operator.not_,
     "upper": bounded(str.upper, 3),
     "lower": bounded(str.lower, 3),
+    "round": rounded,
     "trim": lambda text: text.strip(" "),
+    "ltrim": lambda text: text.lstrip(" "),
+    "rtrim": lambda text: text.rstrip(" "),
+    "reverse": lambda text: text[::-1],
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "position": lambda text, part: text.find(part) + 1,
     "length": len,
     "concat": bounded(lambda *texts: "".join(texts), 1),
     "substring": substring,
     "like": like,
+    "ilike": lambda text, pattern: like(caseless(text), caseless(pattern)),
+    **{f"start_of_{unit}": start_of(unit) for unit in UNITS},
     **{
         unit: operator.attrgetter(unit)
         for unit in ("year", "month", "day", "hour", "minute", "second")
@@ -111,5 +158,7 @@ FUNCTIONS: dict[str, Function] = {
     "or": disjunction,
     "is_null": lambda value: value is None,
     "coalesce": coalesce,
+    "greatest": known(max),
+    "least": known(min),
     "case": case,
 }

@@ -26,6 +26,18 @@ def like(text: str, pattern: str) -> bool:
     return len(pattern) in places
 
 
+def caseless(text: str) -> str:
+    """The text with one letter for both cases, character by character: what has no single letter in
+    the other case is itself."""
+    return "".join(_caseless(each) for each in text)
+
+
+def _caseless(letter: str) -> str:
+    upper = letter.upper()
+    # Only the Turkish capital I with a dot has more than one letter in lower case.
+    return (upper if len(upper) == 1 else letter).lower()[0]
+
+
 def _past_any(places: set[int], pattern: str) -> set[int]:
     found = set(places)
     for place in sorted(places):

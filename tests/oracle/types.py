@@ -9,9 +9,14 @@ from catalog.schema import Schema, Type
 
 _WIDER = frozenset({"+", "-", "*", "%", "negate", "abs"})
 _DOUBLE = frozenset({"/", "sqrt", "cast_double"})
-_BIGINT = frozenset({"floor", "ceil", "length", "cast_bigint"})
+_BIGINT = frozenset({"floor", "ceil", "length", "position", "cast_bigint"})
 _TIME_PARTS = frozenset({"year", "month", "day", "hour", "minute", "second"})
-_STRING = frozenset({"upper", "lower", "trim", "concat", "substring", "cast_string"})
+_STRING = frozenset(
+    {
+        *("upper", "lower", "trim", "ltrim", "rtrim", "reverse"),
+        *("concat", "substring", "cast_string"),
+    }
+)
 
 
 def type_of(expression: Expression, schema: Schema) -> Type:
@@ -26,7 +31,11 @@ def type_of(expression: Expression, schema: Schema) -> Type:
 
 
 def _result(name: str, types: list[Type]) -> Type:
-    if name in _WIDER or name == "coalesce":
+    if name == "round":
+        return types[0]
+    if name.startswith("start_of_"):
+        return Type.TIMESTAMP
+    if name in _WIDER | {"coalesce", "greatest", "least"}:
         return _widest(types)
     if name == "case":
         return _widest([*types[1:-1:2], types[-1]])

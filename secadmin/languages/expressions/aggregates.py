@@ -12,8 +12,16 @@ from catalog.plan import Aggregation, Window
 from catalog.schema import Type
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope
-from secadmin.languages.expressions.windows import EXAMPLE, WINDOW_FUNCTIONS, window
-from secadmin.languages.typed import Typed, attribute, known
+from secadmin.languages.expressions.windows import EDGES, EXAMPLE, WINDOW_FUNCTIONS, window
+from secadmin.languages.typed import Typed, attribute, call, known, literal, null
+
+# The names in SQL, and the aggregate for each. COUNT_IF counts where a condition is true.
+AGGREGATES = {
+    **{name: name for name in AGGREGATE_FUNCTIONS},
+    "mean": "avg",
+    "stddev_samp": "stddev",
+    "count_if": "count",
+}
 
 _EDGES = {
     f"{name}_{edge}": f"window_{edge}" for name in WINDOW_FUNCTIONS for edge in ("start", "end")
@@ -37,7 +45,7 @@ class NoCalls:
     def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
         """None for a scalar function. Raises InvalidInput for the others."""
         place = reader.environment.at(node)
-        if name in AGGREGATE_FUNCTIONS:
+        if name in AGGREGATES:
             raise InvalidInput(f"{name.upper()} cannot be used in {self.clause}", place)
         if name in WINDOW_FUNCTIONS:
             raise InvalidInput(f"{name.upper()} belongs in GROUP BY", place)
@@ -45,7 +53,7 @@ class NoCalls:
             raise InvalidInput(f"{name.upper()} needs GROUP BY {EXAMPLE}", place)
         return None
 
-    def column(self, name: str, position: Position) -> Typed | None:
+    def column(self, name: str, alias: str | None, position: Position) -> Typed | None:
         """None, because every name is an attribute here."""
         return None
 
@@ -58,7 +66,7 @@ class Ungrouped(NoCalls):
 
     def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
         """None for a scalar function. Raises InvalidInput for the others."""
-        if name in AGGREGATE_FUNCTIONS:
+        if name in AGGREGATES:
             raise InvalidInput(
                 f"{name.upper()} over all of a stream would never end: add GROUP BY {EXAMPLE}",
                 reader.environment.at(node),
@@ -76,6 +84,7 @@ class Aggregates:
     window: Window
     event_time: str
     scope: Scope
+    alias: str = ""
     found: list[Aggregation] = field(default_factory=list)
 
     def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
@@ -88,22 +97,30 @@ class Aggregates:
             raise InvalidInput(
                 f"{name.upper()} belongs in GROUP BY; here {name.upper()}_START()", place
             )
-        if name not in AGGREGATE_FUNCTIONS:
+        if name not in AGGREGATES:
             return None
         aggregation, kind = _aggregation(node, name, reader)
         return self._add(aggregation, kind, place)
 
-    def column(self, name: str, position: Position) -> Typed | None:
-        """The window's edge of that name."""
-        if name not in _EDGES.values():
+    def column(self, name: str, alias: str | None, position: Position) -> Typed | None:
+        """The window's edge of that name, which Spark writes as window.start."""
+        if alias == "window" and name in ("start", "end") and not self._is_table(alias):
+            return attribute(edge_marker(f"window_{name}"), Type.TIMESTAMP, position)
+        edge = EDGES.get(name)
+        if edge is None or (alias is not None and alias != self.alias):
             return None
-        if self.scope.has(name):
-            raise InvalidInput(
-                f"{name!r} is ambiguous: qualify the attribute, or write TUMBLE_START() or "
-                "TUMBLE_END() for the window",
-                position,
-            )
-        return attribute(edge_marker(name), Type.TIMESTAMP, position)
+        if not self.scope.has(name):
+            return attribute(edge_marker(edge), Type.TIMESTAMP, position)
+        if alias is not None or name != edge:
+            return None
+        raise InvalidInput(
+            f"{name!r} is ambiguous: qualify the attribute, or write TUMBLE_START() or "
+            "TUMBLE_END() for the window",
+            position,
+        )
+
+    def _is_table(self, alias: str) -> bool:
+        return any(table.alias == alias for table in self.scope.tables)
 
     def _check_edge(self, node: exp.Expr, name: str, reader: Reader) -> None:
         """Check that an edge has no arguments, or the same arguments as the window in GROUP BY."""
@@ -126,7 +143,7 @@ class Aggregates:
 def aggregate_call(node: exp.Expr, reader: Reader) -> tuple[Aggregation, Type]:
     """Read an aggregate, still without a name, from its syntax tree. Raises InvalidInput."""
     name = node.this.lower() if isinstance(node, exp.Anonymous) else ""
-    if name not in AGGREGATE_FUNCTIONS:
+    if name not in AGGREGATES:
         known_names = ", ".join(AGGREGATE_FUNCTIONS)
         raise InvalidInput(
             f"an aggregate function belongs here: one of {known_names}", reader.environment.at(node)
@@ -135,17 +152,39 @@ def aggregate_call(node: exp.Expr, reader: Reader) -> tuple[Aggregation, Type]:
 
 
 def _aggregation(node: exp.Expr, name: str, reader: Reader) -> tuple[Aggregation, Type]:
-    reader.environment.only(node, "this", "expressions")
-    place = reader.environment.at(node)
+    environment = reader.environment
+    inner = Reader(environment, reader.scope, NoCalls("another aggregate"))
+    condition = None
+    if isinstance(node, exp.Filter):
+        environment.only(node.expression, "this")
+        condition = inner.read(node.expression.this)
+        node = node.this
+    environment.only(node, "this", "expressions")
+    place = environment.at(node)
+    argument = _argument(node, name, inner)
+    function = AGGREGATES[name]
+    if argument is None and condition is None:
+        return Aggregation("", function, None), Type.BIGINT
+    given = argument or literal(True, Type.BOOLEAN, place)
+    if condition is not None:
+        # The other tuples have NULL, which no aggregate counts.
+        given = call("case", [condition, given, null(place)], place)
+    kind = AGGREGATE_FUNCTIONS[function](known(given))
+    if kind is None:
+        raise InvalidInput(f"{name} does not take a {given.type}", place)
+    return Aggregation("", function, given.expression), kind
+
+
+def _argument(node: exp.Expr, name: str, inner: Reader) -> Typed | None:
+    """The argument of an aggregate, or None for count(*)."""
     arguments = node.expressions
+    place = inner.environment.at(node)
     if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
-        reader.environment.only(arguments[0])
-        return Aggregation("", name, None), Type.BIGINT
+        inner.environment.only(arguments[0])
+        return None
     if len(arguments) != 1:
         raise InvalidInput(f"{name.upper()} takes one argument", place)
-    inner = Reader(reader.environment, reader.scope, NoCalls("another aggregate"))
     argument = inner.read(arguments[0])
-    kind = AGGREGATE_FUNCTIONS[name](known(argument))
-    if kind is None:
-        raise InvalidInput(f"{name} does not take a {argument.type}", place)
-    return Aggregation("", name, argument.expression), kind
+    if name != "count_if":
+        return argument
+    return call("case", [argument, literal(True, Type.BOOLEAN, place), null(place)], place)

@@ -8,6 +8,7 @@ decides the meaning of a call. sqlglot handles only the syntax that does not loo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn, TypeVar
 
@@ -22,6 +23,7 @@ MAX_SYNTAX_NODES = 50_000
 # of which it has up to 64 KiB: coalesce((a),(a),(a),...).
 MAX_REREAD = 70_000
 START = "start"
+_WITH_UNIT = re.compile(r"\s*[0-9]+\s+[A-Za-z]+\s*")
 _BEHIND_TYPES = {TokenType.COLLATE, TokenType.DEFAULT, TokenType.FORMAT}
 
 
@@ -36,12 +38,13 @@ class Misread(ParseError):
 
 
 class Sql(Dialect):
-    """The dialect of `parse_sql`. Strings have single quotes, names may have double quotes."""
+    """The dialect of `parse_sql`. Strings have single quotes, names may have others."""
 
     class Tokenizer(tokens.Tokenizer):
         """Reads every word. No part of a statement becomes the text of a command."""
 
         COMMANDS: ClassVar[set[TokenType]] = set()
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
 
     class Parser(parser.Parser):
         """Parses queries only. Every leaf of the tree knows its offset in the text."""
@@ -53,7 +56,13 @@ class Sql(Dialect):
             "CASE": parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
         }
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            name: parser.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "EXTRACT", "SUBSTRING")
+            name: parser.Parser.FUNCTION_PARSERS[name]
+            for name in ("CAST", "EXTRACT", "POSITION", "SUBSTRING")
+        }
+
+        QUERY_MODIFIER_PARSERS: ClassVar[dict[TokenType, Any]] = {
+            **parser.Parser.QUERY_MODIFIER_PARSERS,
+            TokenType.WINDOW: lambda self: ("windows", self.window_clause()),
         }
 
         UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
@@ -128,20 +137,95 @@ class Sql(Dialect):
         def _parse_interval(
             self, require_interval: bool = True, parse_function_unit: bool = True
         ) -> exp.Interval | None:
-            """Parse INTERVAL '5' MINUTE or INTERVAL 5 MINUTE, and nothing else."""
+            """Parse INTERVAL '5' MINUTE, INTERVAL 5 MINUTE, INTERVAL '5 minutes', no other."""
             start = self._curr
             amounts = (TokenType.STRING, TokenType.NUMBER)
             if start.token_type != TokenType.INTERVAL or self._next.token_type not in amounts:
                 return None
-            self._advance(2)
-            amount = exp.Literal(this=self._prev.text, is_string=True).update_positions(self._prev)
+            self._advance()
+            return self._length(start)
+
+        def _length(self, start: Token) -> exp.Interval:
+            """Parse an amount and its unit. The interval's position is that of `start`."""
+            if self._curr.token_type not in (TokenType.STRING, TokenType.NUMBER):
+                self.raise_error("Expecting a length, as in 5 MINUTES")
+            self._advance()
+            text, quoted = self._prev.text, self._prev.token_type == TokenType.STRING
+            amount = exp.Literal(this=text, is_string=True).update_positions(self._prev)
+            interval = self.expression(exp.Interval(this=amount), start)
+            # The unit is set afterwards, because sqlglot would read D as DAY and M as MONTH.
+            if quoted and _WITH_UNIT.fullmatch(text):
+                number, unit = text.split()
+                interval.set("this", exp.Literal(this=number, is_string=True))
+                interval.this.update_positions(self._prev)
+                interval.set("unit", exp.Var(this=unit).update_positions(self._prev))
+                return interval
             if self._curr.token_type not in self.ID_VAR_TOKENS:
                 self.raise_error("Expecting a unit, as in INTERVAL '5' MINUTE")
             self._advance()
-            interval = self.expression(exp.Interval(this=amount), start)
-            # The unit is set afterwards, because sqlglot would read D as DAY and M as MONTH.
             interval.set("unit", exp.Var(this=self._prev.text).update_positions(self._prev))
             return interval
+
+        def _take_word(self, *words: str) -> bool:
+            """Read one of the words, which is no keyword, if it comes next."""
+            if self._curr.token_type != TokenType.VAR or self._curr.text.upper() not in words:
+                return False
+            self._advance()
+            return True
+
+        def window_clause(self) -> list[exp.Expr]:
+            """Parse WINDOW TUMBLING (SIZE ...) or HOPPING (SIZE ..., ADVANCE BY ...) of ksqlDB.
+
+            The result is a call `tumbling(size)` or `hopping(size, advance)`. The argument `words`
+            has the other words, so that no word of the text is without a node.
+            """
+            self._advance()
+            if not self._take_word("TUMBLING", "HOPPING"):
+                self.raise_error("TUMBLING or HOPPING")
+            call = exp.Anonymous(this=self._prev.text.lower()).update_positions(self._prev)
+            self._match_l_paren()
+            if not self._take_word("SIZE"):
+                self.raise_error("SIZE")
+            lengths, others = [self._length(self._prev)], []
+            if self._match(TokenType.COMMA):
+                if not self._take_word("ADVANCE"):
+                    self.raise_error("ADVANCE BY")
+                start = self._prev
+                if not self._take_word("BY"):
+                    self.raise_error("BY")
+                others.append(exp.Var(this="BY").update_positions(self._prev))
+                lengths.append(self._length(start))
+            self._match_r_paren()
+            call.set("expressions", lengths)
+            call.set("words", others)
+            return [call]
+
+        def _is_within(self) -> bool:
+            """Say whether WITHIN 1 HOUR or WITHIN (1 HOUR, 2 HOURS) comes next (ksqlDB)."""
+            bounded = self._next.token_type in (TokenType.NUMBER, TokenType.L_PAREN)
+            is_word = self._curr.token_type == TokenType.VAR
+            return bounded and is_word and self._curr.text.upper() == "WITHIN"
+
+        def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+            return None if self._is_within() else super()._parse_table_alias(*args, **kwargs)
+
+        def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+            table = super()._parse_table(*args, **kwargs)
+            if table is None or not self._is_within():
+                return table
+            self._advance()
+            start = self._prev
+            lengths = []
+            if self._match(TokenType.L_PAREN):
+                lengths.append(self._length(self._curr))
+                if self._match(TokenType.COMMA):
+                    lengths.append(self._length(self._curr))
+                self._match_r_paren()
+            else:
+                lengths.append(self._length(start))
+            within = exp.Tuple(expressions=lengths).update_positions(start)
+            table.set("within", within)
+            return table
 
         def reached(self) -> int:
             """The offset in the text that the parser has reached."""

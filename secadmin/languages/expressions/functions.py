@@ -1,38 +1,146 @@
-"""The names of functions in SQL, and the function of the allow-list for each name."""
+"""The names of functions in SQL, and what each name means in functions of the allow-list."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 
 from catalog.errors import InvalidInput, Position
+from catalog.expression import Literal
+from catalog.functions import TRUNCATIONS
 from catalog.schema import Type
-from secadmin.languages.typed import Typed, call, literal
+from secadmin.languages.expressions.absent import reason
+from secadmin.languages.typed import Typed, call, literal, null
 
-SCALAR = {
-    **{
-        name: name
-        for name in (
-            *("abs", "floor", "ceil", "sqrt", "coalesce", "upper", "lower", "trim", "length"),
-            *("concat", "substring", "year", "month", "day", "hour", "minute", "second"),
-        )
-    },
-    "ceiling": "ceil",
-    "char_length": "length",
-    "character_length": "length",
-    "substr": "substring",
-    "mod": "%",
-}
 EXTRACTED = frozenset({"year", "month", "day", "hour", "minute", "second"})
 # SUBSTRING(s, start) goes to the end of the string. No string here is longer than this.
 _TO_THE_END = 1_000_000_000
+Arguments = Sequence[Typed]
+Meaning = Callable[[Arguments, Position], Typed]
 
 
-def scalar_call(name: str, arguments: Sequence[Typed], position: Position) -> Typed:
+def _plain(function: str) -> Meaning:
+    """The function of the allow-list with the arguments as they are written."""
+    return lambda given, place: call(function, given, place)
+
+
+def _of(number: int, form: str, build: Meaning) -> Meaning:
+    """A function with so many arguments. `form` is how it is written."""
+
+    def checked(given: Arguments, place: Position) -> Typed:
+        if len(given) != number:
+            raise InvalidInput(f"write {form}", place)
+        return build(given, place)
+
+    return checked
+
+
+def _number(value: int, place: Position) -> Typed:
+    return literal(value, Type.BIGINT, place)
+
+
+def _substring(given: Arguments, place: Position) -> Typed:
+    ended = [*given, _number(_TO_THE_END, place)] if len(given) == 2 else given
+    return call("substring", ended, place)
+
+
+def _round(given: Arguments, place: Position) -> Typed:
+    return call("round", [*given, _number(0, place)] if len(given) == 1 else given, place)
+
+
+def _nullif(given: Arguments, place: Position) -> Typed:
+    return call("case", [call("=", given, place), null(place), given[0]], place)
+
+
+def _if(given: Arguments, place: Position) -> Typed:
+    if len(given) not in (2, 3):
+        raise InvalidInput("write IF(condition, value, other value)", place)
+    return call("case", [*given[:2], given[2] if len(given) == 3 else null(place)], place)
+
+
+def _left(given: Arguments, place: Position) -> Typed:
+    return call("substring", [given[0], _number(1, place), given[1]], place)
+
+
+def _right(given: Arguments, place: Position) -> Typed:
+    length = call("length", [given[0]], place)
+    before = call("-", [length, given[1]], place)
+    start = call("+", [before, _number(1, place)], place)
+    return call("substring", [given[0], start, given[1]], place)
+
+
+def _unit(given: Typed, units: Sequence[str], place: Position) -> str:
+    """The unit of time that a constant names."""
+    value = given.expression.value if isinstance(given.expression, Literal) else None
+    unit = value.lower() if isinstance(value, str) else ""
+    if unit not in units:
+        known = ", ".join(f"'{each}'" for each in units)
+        raise InvalidInput(f"the unit of time is one of {known}", given.position or place)
+    return unit
+
+
+def _date_trunc(given: Arguments, place: Position) -> Typed:
+    return call(f"start_of_{_unit(given[0], TRUNCATIONS, place)}", given[1:], place)
+
+
+def _date_part(given: Arguments, place: Position) -> Typed:
+    return call(_unit(given[0], sorted(EXTRACTED), place), given[1:], place)
+
+
+_POSITION = _plain("position")
+_SWAPPED: Meaning = lambda given, place: call("position", [given[1], given[0]], place)  # noqa: E731
+SCALAR: dict[str, Meaning] = {
+    **{
+        name: _plain(name)
+        for name in (
+            *("abs", "floor", "ceil", "sqrt", "coalesce", "greatest", "least"),
+            *("upper", "lower", "trim", "ltrim", "rtrim", "reverse", "length", "concat"),
+            *("starts_with", "ends_with"),
+            *EXTRACTED,
+        )
+    },
+    "ceiling": _plain("ceil"),
+    "char_length": _plain("length"),
+    "character_length": _plain("length"),
+    "len": _plain("length"),
+    "ucase": _plain("upper"),
+    "lcase": _plain("lower"),
+    "btrim": _plain("trim"),
+    "startswith": _plain("starts_with"),
+    "endswith": _plain("ends_with"),
+    "mod": _plain("%"),
+    "ifnull": _of(2, "IFNULL(value, value for NULL)", _plain("coalesce")),
+    "nvl": _of(2, "NVL(value, value for NULL)", _plain("coalesce")),
+    "nullif": _of(2, "NULLIF(value, value that gives NULL)", _nullif),
+    "if": _if,
+    "round": _round,
+    "substring": _substring,
+    "substr": _substring,
+    "left": _of(2, "LEFT(string, length)", _left),
+    "right": _of(2, "RIGHT(string, length)", _right),
+    "position": _of(2, "POSITION('a' IN string)", _SWAPPED),
+    "locate": _of(2, "LOCATE('a', string)", _SWAPPED),
+    "strpos": _of(2, "STRPOS(string, 'a')", _POSITION),
+    "instr": _of(2, "INSTR(string, 'a')", _POSITION),
+    "date_trunc": _of(2, "DATE_TRUNC('hour', ts)", _date_trunc),
+    "date_part": _of(2, "DATE_PART('hour', ts)", _date_part),
+}
+
+
+def is_known(name: str) -> bool:
+    """Say whether SQL has a function of this name, in small letters."""
+    return name in SCALAR
+
+
+def scalar_call(name: str, arguments: Arguments, position: Position) -> Typed:
     """A call by its SQL name. Raises InvalidInput for a function that is not in the allow-list."""
-    function = SCALAR.get(name)
-    if function is None:
+    meaning = SCALAR.get(name)
+    if meaning is None:
+        near = get_close_matches(name[:40], SCALAR, n=1)
+        hint = f" (did you mean {near[0].upper()}?)" if near else ""
         known = ", ".join(sorted(SCALAR)).upper()
-        raise InvalidInput(f"unknown function {name[:40].upper()}; there are: {known}", position)
-    if function == "substring" and len(arguments) == 2:
-        arguments = [*arguments, literal(_TO_THE_END, Type.BIGINT, position)]
-    return call(function, arguments, position)
+        raise InvalidInput(
+            reason(name) or f"unknown function {name[:40].upper()}{hint}; there are: {known}",
+            position,
+        )
+    return meaning(arguments, position)

@@ -24,8 +24,8 @@ class Calls(Protocol):
         """The value of the call, or None if it calls a scalar function. Raises InvalidInput."""
         ...
 
-    def column(self, name: str, position: Position) -> Typed | None:
-        """The value of an unqualified name that is not an attribute of FROM, or None."""
+    def column(self, name: str, alias: str | None, position: Position) -> Typed | None:
+        """The value of a name that is not an attribute of FROM, or None. Raises InvalidInput."""
         ...
 
 
@@ -69,8 +69,34 @@ def _chained(function: str) -> Callable[[Reader, exp.Expr], Typed]:
 def _column(reader: Reader, node: exp.Expr) -> Typed:
     name, alias = reader.environment.column(node)
     place = reader.environment.at(node)
-    special = reader.calls.column(name, place) if alias is None else None
+    special = reader.calls.column(name, alias, place)
     return special or reader.scope.resolve(name, alias, place)
+
+
+def _dot(reader: Reader, node: exp.Expr) -> Typed:
+    """Spark's window(ts, '1 hour').start and .end."""
+    environment = reader.environment
+    environment.only(node, "this", "expression")
+    call_, edge = node.this, node.expression
+    named = isinstance(call_, exp.Anonymous) and str(call_.this).lower() == "window"
+    if not named or not isinstance(edge, exp.Identifier) or edge.this not in ("start", "end"):
+        raise InvalidInput("only window(...) has parts: .start and .end", environment.at(node))
+    call_.set("this", f"window_{edge.this}")
+    return reader.read(call_)
+
+
+def _filter(reader: Reader, node: exp.Expr) -> Typed:
+    """An aggregate of some tuples of its group: count(*) FILTER (WHERE price > 10)."""
+    environment = reader.environment
+    environment.only(node, "this", "expression")
+    inner = node.this
+    name = str(inner.this).lower() if isinstance(inner, exp.Anonymous) else ""
+    value = reader.calls.special(node, name, reader)
+    if value is None:
+        raise InvalidInput(
+            "FILTER (WHERE ...) belongs behind an aggregate, such as count(*)", environment.at(node)
+        )
+    return value
 
 
 def _literal(reader: Reader, node: exp.Expr) -> Typed:
@@ -116,11 +142,14 @@ def _is_null(reader: Reader, node: exp.Expr) -> Typed:
     return call("not", [found], place) if node.args.get("negate") else found
 
 
-def _like(reader: Reader, node: exp.Expr) -> Typed:
-    reader.environment.only(node, "this", "expression", "negate")
-    place = reader.environment.at(node)
-    matches = call("like", [reader.read(node.this), reader.read(node.expression)], place)
-    return call("not", [matches], place) if node.args.get("negate") else matches
+def _like(function: str) -> Callable[[Reader, exp.Expr], Typed]:
+    def read(reader: Reader, node: exp.Expr) -> Typed:
+        reader.environment.only(node, "this", "expression", "negate")
+        place = reader.environment.at(node)
+        matches = call(function, [reader.read(node.this), reader.read(node.expression)], place)
+        return call("not", [matches], place) if node.args.get("negate") else matches
+
+    return read
 
 
 def _between(reader: Reader, node: exp.Expr) -> Typed:
@@ -130,7 +159,51 @@ def _between(reader: Reader, node: exp.Expr) -> Typed:
     return call("and", [call(">=", [value, low], place), call("<=", [value, high], place)], place)
 
 
+def _constant_query(reader: Reader, node: exp.Expr) -> Typed:
+    """A query without FROM inside an expression, such as (SELECT 100)."""
+    environment = reader.environment
+    inner = node.this
+    if not isinstance(inner, exp.Select) or inner.args.get("from_") is not None:
+        raise InvalidInput(
+            "a query inside an expression needs an operator that does not exist yet; "
+            "write an interval JOIN",
+            environment.at(inner),
+        )
+    environment.only(node, "this")
+    environment.only(inner, "expressions")
+    if len(inner.expressions) != 1:
+        raise InvalidInput("a query inside an expression has one result", environment.at(inner))
+    item = inner.expressions[0]
+    if isinstance(item, exp.Alias):
+        environment.only(item, "this", "alias")
+        item = item.this
+    return Reader(environment, Scope(()), reader.calls).read(item)
+
+
+def _distinct_from(same: bool) -> Callable[[Reader, exp.Expr], Typed]:
+    """IS [NOT] DISTINCT FROM: a comparison in which NULL is a value like another."""
+
+    def read(reader: Reader, node: exp.Expr) -> Typed:
+        place = reader.environment.at(node)
+        values = _operands(reader, node)
+        bare = [index for index, value in enumerate(values) if value.type is None]
+        if bare:
+            is_null = call("is_null", [values[1 - bare[0]]], place)
+            return is_null if same else call("not", [is_null], place)
+        compared = call("=" if same else "<>", values, place)
+        nulls = [call("is_null", [value], place) for value in values]
+        return call("coalesce", [compared, call("=" if same else "<>", nulls, place)], place)
+
+    return read
+
+
 def _in(reader: Reader, node: exp.Expr) -> Typed:
+    if node.args.get("query") is not None:
+        raise InvalidInput(
+            "IN (SELECT ...) is a semi join, an operator that does not exist yet; write an "
+            "interval JOIN, which gives a result for each partner",
+            reader.environment.at(node.args["query"]),
+        )
     reader.environment.only(node, "this", "expressions")
     place = reader.environment.at(node)
     value = reader.read(node.this)
@@ -141,19 +214,19 @@ def _in(reader: Reader, node: exp.Expr) -> Typed:
 
 
 def _case(reader: Reader, node: exp.Expr) -> Typed:
+    """CASE WHEN c THEN v ..., and CASE x WHEN y THEN v ..., which compares x with each y."""
     environment = reader.environment
-    if node.args.get("this") is not None:
-        raise InvalidInput(
-            "write CASE WHEN x = 1 THEN ... in place of CASE x WHEN 1 THEN ...",
-            environment.at(node),
-        )
-    environment.only(node, "ifs", "default")
+    environment.only(node, "this", "ifs", "default")
+    place = environment.at(node)
+    chosen = reader.read(node.this) if node.args.get("this") is not None else None
     parts: list[Typed] = []
     for arm in node.args["ifs"]:
         environment.only(arm, "this", "true")
-        parts += [reader.read(arm.this), reader.read(arm.args["true"])]
+        when = reader.read(arm.this)
+        if chosen is not None:
+            when = call("=", [chosen, when], environment.at(arm))
+        parts += [when, reader.read(arm.args["true"])]
     default = node.args.get("default")
-    place = environment.at(node)
     return call("case", [*parts, reader.read(default) if default else null(place)], place)
 
 
@@ -205,6 +278,13 @@ def _substring(reader: Reader, node: exp.Expr) -> Typed:
     return functions.scalar_call("substring", arguments, reader.environment.at(node))
 
 
+def _position(reader: Reader, node: exp.Expr) -> Typed:
+    """POSITION('a' IN s), or POSITION('a', s)."""
+    reader.environment.only(node, "this", "substr")
+    arguments = [reader.read(node.args["substr"]), reader.read(node.this)]
+    return functions.scalar_call("position", arguments, reader.environment.at(node))
+
+
 def _call(reader: Reader, node: exp.Expr) -> Typed:
     environment = reader.environment
     environment.only(node, "this", "expressions")
@@ -215,7 +295,7 @@ def _call(reader: Reader, node: exp.Expr) -> Typed:
     special = reader.calls.special(node, name, reader)
     if special is not None:
         return special
-    if name not in functions.SCALAR:
+    if not functions.is_known(name):
         return functions.scalar_call(name, [], place)  # raises before any argument is read
     return functions.scalar_call(name, [reader.read(a) for a in node.expressions], place)
 
@@ -229,13 +309,20 @@ _READERS: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Typed]] = {
     exp.Neg: _negative,
     exp.Not: _not,
     exp.Is: _is_null,
-    exp.Like: _like,
+    exp.Like: _like("like"),
+    exp.ILike: _like("ilike"),
+    exp.NullSafeEQ: _distinct_from(same=True),
+    exp.NullSafeNEQ: _distinct_from(same=False),
+    exp.Subquery: _constant_query,
+    exp.Dot: _dot,
+    exp.Filter: _filter,
     exp.Between: _between,
     exp.In: _in,
     exp.Case: _case,
     exp.Cast: _cast,
     exp.Extract: _extract,
     exp.Substring: _substring,
+    exp.StrPosition: _position,
     exp.Anonymous: _call,
     exp.And: _chained("and"),
     exp.Or: _chained("or"),

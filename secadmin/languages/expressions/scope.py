@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from catalog.errors import InvalidInput, Position
 from catalog.schema import Schema, Type
+from secadmin.languages.expressions.absent import reason
 from secadmin.languages.typed import Typed, attribute
 
 
@@ -46,7 +48,16 @@ class Scope:
         found = [(t, f) for t in tables for f in t.fields if f.name == name]
         if not found:
             known = ", ".join(dict.fromkeys(f.name for table in tables for f in table.fields))
-            raise InvalidInput(f"unknown attribute {name[:80]!r}; there are: {known}", position)
+            near = get_close_matches(name[:80], known.split(", "), n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            if not known:
+                raise InvalidInput(
+                    f"a constant belongs here, and {name[:80]!r} is a name", position
+                )
+            raise InvalidInput(
+                reason(name) or f"unknown attribute {name[:80]!r}; there are: {known}{hint}",
+                position,
+            )
         if len(found) > 1:
             choices = " or ".join(f"{table.alias}.{name}" for table, _ in found)
             raise InvalidInput(f"{name!r} is ambiguous; write {choices}", position)

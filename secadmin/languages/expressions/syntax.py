@@ -14,9 +14,12 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import InvalidInput
+from secadmin.languages.expressions.absent import REGULAR_EXPRESSIONS
 from secadmin.languages.expressions.dialect import MAX_SYNTAX_NODES, Misread, Sql
 from secadmin.languages.expressions.places import Place, offset, own_offset
-from secadmin.languages.expressions.tokens import check_tokens, take_updates
+from secadmin.languages.expressions.statement import Statement, take_statement
+from secadmin.languages.expressions.tokens import check_tokens
+from secadmin.languages.expressions.window_words import plain_windows
 
 MAX_TREE_DEPTH = 150
 # Chains of these are read in a loop, so a long chain does not count as deep.
@@ -24,16 +27,19 @@ CHAINED = (exp.And, exp.Or, exp.DPipe, exp.Union)
 _CONSTANTS = {TokenType.STRING, TokenType.NUMBER}
 _WORDS = {TokenType.VAR, TokenType.IDENTIFIER, *_CONSTANTS}
 # The longest beginning of a text in which every quotation and comment is closed.
-_CLOSED = re.compile(r"""(?:'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(?!/\*)[^'"])*+""", re.DOTALL)
+_CLOSED = re.compile(
+    r"""(?:'[^']*'|"[^"]*"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?!/\*)[^'"`])*+""", re.DOTALL
+)
+_UNFINISHED = {TokenType.GROUP_BY, TokenType.HAVING, TokenType.WHERE, TokenType.ON}
 _NODE_WORDS = {
     "anonymous": "a function call",
     "tablealias": "an alias",
     "table": "a relation's name",
-    "regexplike": "RLIKE",
     "tuple": "a list in parentheses",
 }
 _REFUSED_NODES: dict[type[exp.Expr], str] = {
-    exp.Window: "OVER is not part of this language; windows belong in GROUP BY",
+    exp.RegexpLike: REGULAR_EXPRESSIONS,
+    exp.SimilarTo: REGULAR_EXPRESSIONS,
     exp.Subquery: "a query inside an expression is not part of this language; use a join",
     exp.Select: "a query inside an expression is not part of this language; use a join",
     exp.Interval: "INTERVAL may be used only in windows and in the time bound of a join",
@@ -43,16 +49,27 @@ _REFUSED_NODES: dict[type[exp.Expr], str] = {
 }
 
 
-def parse_query(text: str, place: Place) -> tuple[exp.Expr, int | None]:
-    """The syntax tree of a statement, and the offset of its EMIT UPDATES. Raises InvalidInput."""
+def parse_query(text: str, place: Place) -> tuple[exp.Expr, Statement]:
+    """The syntax tree of the query in a statement, and the words around it. Raises InvalidInput."""
     tokens = _tokens(text, place)
-    updates = take_updates(tokens)
-    return _parse(tokens, place, lambda parser: parser.parse(tokens, text)), updates
+    statement = take_statement(tokens, place)
+    plain_windows(tokens)
+    _check_end(tokens, text, place)
+    check_tokens(tokens, place)
+    return _parse(tokens, place, lambda parser: parser.parse(tokens, text)), statement
+
+
+def _check_end(tokens: list[Token], text: str, place: Place) -> None:
+    """Refuse a text that ends where an expression must follow, with the position of the end."""
+    if tokens and tokens[-1].token_type in _UNFINISHED:
+        words = " ".join(tokens[-1].text.upper().split())
+        raise InvalidInput(f"{words} lacks its expression", place(len(text.rstrip("; \t\r\n"))))
 
 
 def parse_expression(text: str, place: Place) -> exp.Expr:
     """The syntax tree of a single expression. Raises InvalidInput."""
     tokens = _tokens(text, place)
+    check_tokens(tokens, place)
     return _parse(tokens, place, lambda parser: parser.parse_condition(tokens, text))
 
 
@@ -103,7 +120,6 @@ def _tokens(text: str, place: Place) -> list[Token]:
         raise _unreadable_string(text, place) from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
-    check_tokens(tokens, place)
     return tokens
 
 

@@ -12,30 +12,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import InvalidInput
 from secadmin.languages.expressions.places import Place
+from secadmin.languages.expressions.refusals import PLAIN, refusal
 
 # Each level takes 20 to 25 of Python's 1,000 frames.
 MAX_NESTING = 30
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_ONLY_ALL = "because every tuple would have to be kept for ever"
-_ONLY_INNER = "only inner joins: write JOIN ... ON"
-REFUSED = {
-    TokenType.DISTINCT: f"DISTINCT is not possible on a stream, {_ONLY_ALL}; group by a window",
-    TokenType.ORDER_BY: "ORDER BY is not possible: a stream has no end; sort what you receive",
-    TokenType.LIMIT: "LIMIT is not possible: the query runs on; stop it instead",
-    TokenType.OFFSET: 'OFFSET is not possible on a stream (a name is written "offset")',
-    TokenType.FETCH: "FETCH is not possible: the query runs on; stop it instead",
-    TokenType.EXCEPT: f"EXCEPT is not possible on a stream, {_ONLY_ALL}",
-    TokenType.INTERSECT: f"INTERSECT is not possible on a stream, {_ONLY_ALL}",
-    TokenType.HINT: "hints are not part of this language",
-    TokenType.TABLE_SAMPLE: "TABLESAMPLE is not part of this language",
-    TokenType.QUALIFY: "QUALIFY is not part of this language",
-    TokenType.LATERAL: "LATERAL is not part of this language",
-    TokenType.EXISTS: "EXISTS is not part of this language; use an interval join",
-    TokenType.NATURAL: f'{_ONLY_INNER} (a name is written "natural")',
-    TokenType.ASOF: f'{_ONLY_INNER} (a name is written "asof")',
-    TokenType.VALUES: "VALUES is not part of this language; a query reads streams and outputs",
-}
 _NAMES_AND_CONSTANTS = {
     *(TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER),
 }
@@ -67,17 +49,6 @@ _NOTHING: dict[TokenType, set[TokenType | None]] = {
 }
 
 
-def take_updates(tokens: list[Token]) -> int | None:
-    """Remove EMIT UPDATES from the end of a query. Gives its offset, or None if there was none."""
-    last = tokens[-2:]
-    words = [token.text.upper() for token in last if token.token_type == TokenType.VAR]
-    # In `FROM emit updates`, `emit` is a relation and `updates` is its alias.
-    if words != ["EMIT", "UPDATES"] or (tokens[-3:-2] and tokens[-3].token_type == TokenType.FROM):
-        return None
-    del tokens[-2:]
-    return last[0].start
-
-
 def check_tokens(tokens: list[Token], place: Place) -> None:
     """Raise InvalidInput, with its position, for words that no query may have."""
     if not tokens:
@@ -85,7 +56,8 @@ def check_tokens(tokens: list[Token], place: Place) -> None:
     for index, token in enumerate(tokens):
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         before = tokens[index - 1].token_type if index else None
-        fault = _unknown(token) or _misplaced(token, before) or _fault(token, following)
+        fault = refusal(tokens, index) or _unknown(token) or _misplaced(token, before)
+        fault = fault or _fault(token, following)
         if fault is not None:
             raise InvalidInput(fault, place(token.start))
     _check_nesting(tokens, place)
@@ -94,7 +66,7 @@ def check_tokens(tokens: list[Token], place: Place) -> None:
 def _unknown(token: Token) -> str | None:
     """The fault of a sign or quotation of another dialect: |>, ->, [, ?, N'...' and others."""
     kind = token.token_type
-    if kind in REFUSED or kind in _SIGNS or kind in _NAMES_AND_CONSTANTS:
+    if kind in PLAIN or kind in _SIGNS or kind in _NAMES_AND_CONSTANTS:
         return None
     quotation = kind.name.endswith("_STRING")
     known = _KEYWORD.fullmatch(token.text) and not quotation
@@ -104,12 +76,13 @@ def _unknown(token: Token) -> str | None:
 def _fault(token: Token, following: Token | None) -> str | None:
     kind = token.token_type
     after = following.token_type if following else None
-    if kind in REFUSED:
-        return REFUSED[kind]
     if kind == TokenType.SEMICOLON and following:
         return "one statement only"
     if kind == TokenType.UNION and after != TokenType.ALL:
-        return f"UNION removes duplicates, which is not possible, {_ONLY_ALL}; write UNION ALL"
+        return (
+            "UNION removes duplicates, which is not possible, because every tuple would have to be "
+            "kept for ever; write UNION ALL"
+        )
     if kind == TokenType.VAR and not _NAME.fullmatch(token.text):
         return f"cannot read {token.text[:20]!r}"
     if kind == TokenType.NUMBER and following and following.start == token.end + 1:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from catalog.errors import InvalidInput
-from catalog.plan import Source
+from catalog.plan import Source, Window
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.scope import Scope, Table
+from secadmin.languages.expressions.windows import WINDOW_FUNCTIONS, window_over
 
 # Reads a whole query. It is a parameter because queries and FROM clauses nest in each other.
 ReadQuery = Callable[[exp.Expr, Environment], Built]
@@ -19,11 +20,15 @@ ReadQuery = Callable[[exp.Expr, Environment], Built]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of FROM with its alias. `node` is its syntax node, which has the position."""
+    """One item of FROM with its alias. `node` is its syntax node, which has the position.
+
+    `window` is the window of a window function around the relation, or None.
+    """
 
     alias: str
     built: Built
     node: exp.Expr
+    window: Window | None = None
 
     @property
     def scope(self) -> Scope:
@@ -34,6 +39,8 @@ class Item:
 def read_item(node: exp.Expr, environment: Environment, read_query: ReadQuery) -> Item:
     """Read one item of FROM: a relation or a derived table. Raises InvalidInput."""
     if isinstance(node, exp.Table):
+        if isinstance(node.this, exp.Anonymous):
+            return _windowed(node, environment, read_query)
         return _relation(node, environment)
     if isinstance(node, exp.Subquery):
         environment.only(node, "this", "alias")
@@ -50,6 +57,35 @@ def _relation(node: exp.Table, environment: Environment) -> Item:
         return Item(alias, environment.named[name], node)
     relation = environment.relation(name, place)
     return Item(alias, build(Source(relation), (), place), node)
+
+
+def _windowed(node: exp.Table, environment: Environment, read_query: ReadQuery) -> Item:
+    """A window function around a relation or a derived table: TUMBLE(trades, ts, size)."""
+    environment.only(node, "this", "alias")
+    call = node.this
+    if str(call.this).lower() not in WINDOW_FUNCTIONS - {"window"}:
+        raise InvalidInput(
+            "FROM reads streams and outputs, and the window functions TUMBLE(trades, ts, size) and "
+            "HOP(trades, ts, slide, size)",
+            environment.at(call),
+        )
+    argument = call.expressions[0] if call.expressions else call
+    if isinstance(argument, exp.Column):
+        name, qualifier = environment.column(argument)
+        if qualifier is not None:
+            raise InvalidInput("a relation's name has no dots", environment.at(argument))
+        table = exp.Table(this=argument.this)
+        inner = _relation(table, environment)
+        own = name
+    elif isinstance(argument, exp.Subquery):
+        inner, own = read_item(argument, environment, read_query), ""
+    else:
+        raise InvalidInput(
+            "the first argument is a relation: write TUMBLE(trades, ts, INTERVAL '1' HOUR)",
+            environment.at(argument),
+        )
+    found = window_over(call, inner.built.event_time, environment, inner.scope)
+    return Item(_alias(node, environment) or own, inner.built, node, found)
 
 
 def _alias(node: exp.Expr, environment: Environment) -> str | None:

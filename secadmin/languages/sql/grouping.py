@@ -24,10 +24,30 @@ from secadmin.languages.expressions.aggregates import Aggregates, NoCalls, edge_
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope
-from secadmin.languages.expressions.windows import EXAMPLE, is_window, window
+from secadmin.languages.expressions.windows import EDGES, EXAMPLE, is_window, window
 from secadmin.languages.typed import Typed, known
 
 _EDGES = (WINDOW_START, WINDOW_END)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """A window that is not written in GROUP BY, and whether GROUP BY must name its edges.
+
+    GROUP BY names the edges of a window function in FROM (`alias` is that of its relation), but not
+    those of WINDOW TUMBLING.
+    """
+
+    window: Window
+    alias: str = ""
+    named: bool = False
+
+    def is_edge(self, node: exp.Expr, environment: Environment) -> bool:
+        """Say whether an item of GROUP BY is an edge of the window."""
+        if not self.named or not isinstance(node, exp.Column):
+            return False
+        name, alias = environment.column(node)
+        return name in _EDGES and alias in (None, self.alias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,34 +58,95 @@ class Grouping:
     event_time: str
     keys: tuple[Expression, ...]
     position: Position
+    alias: str = ""
 
 
 def read_grouping(
-    group: exp.Expr, source: Built, scope: Scope, environment: Environment
+    group: exp.Expr,
+    source: Built,
+    scope: Scope,
+    environment: Environment,
+    outside: Outside | None = None,
 ) -> Grouping:
-    """The window and the keys of a GROUP BY clause. Raises InvalidInput."""
+    """The window and the keys of a GROUP BY clause. Raises InvalidInput.
+
+    `outside` is the window that FROM or WINDOW gives, or None.
+    """
     environment.only(group, "expressions")
     items = group.expressions
-    windows = [item for item in items if is_window(item)]
-    if len(windows) != 1:
-        place = environment.at(windows[1] if windows else group)
-        raise InvalidInput(
-            f"GROUP BY has one window, or its groups would never close: add {EXAMPLE}"
-            if not windows
-            else "GROUP BY has one window",
-            place,
-        )
     time = source.event_time
-    size = window(windows[0], time, environment, scope)
-    reader = Reader(environment, scope, NoCalls("GROUP BY"))
-    keys = [reader.read(item) for item in items if not is_window(item)]
+    if outside is None:
+        size = _own_window(group, time, scope, environment)
+        rest = [item for item in items if not is_window(item)]
+    else:
+        size = outside.window
+        rest = _without_edges(group, scope, outside, environment)
+    keys = _keys(rest, Reader(environment, scope, NoCalls("GROUP BY")))
+    alias = outside.alias if outside is not None else ""
+    return Grouping(size, time or "", keys, environment.at(group), alias)
+
+
+def _own_window(
+    group: exp.Expr, time: str | None, scope: Scope, environment: Environment
+) -> Window:
+    windows = [item for item in group.expressions if is_window(item)]
+    if len(windows) == 1:
+        return window(windows[0], time, environment, scope)
+    if windows:
+        raise InvalidInput("GROUP BY has one window", environment.at(windows[1]))
+    items = [item for item in group.expressions if isinstance(item, exp.Column)]
+    edges = [
+        item
+        for item in items
+        if environment.column(item)[0] in EDGES and not scope.has(environment.column(item)[0])
+    ]
+    if edges:
+        raise InvalidInput(
+            "there is no window whose edge this is: write FROM TUMBLE(trades, ts, INTERVAL '1' "
+            f"HOUR), or {EXAMPLE} in GROUP BY",
+            environment.at(edges[0]),
+        )
+    raise InvalidInput(
+        f"GROUP BY has one window, or its groups would never close: add {EXAMPLE}",
+        environment.at(group),
+    )
+
+
+def _without_edges(
+    group: exp.Expr, scope: Scope, outside: Outside, environment: Environment
+) -> list[exp.Expr]:
+    items = group.expressions
+    for item in items:
+        if is_window(item):
+            raise InvalidInput(
+                "there is a window before GROUP BY already; write one of them",
+                environment.at(item),
+            )
+    if not outside.named:
+        return list(items)
+    rest = [item for item in items if not outside.is_edge(item, environment)]
+    if len(rest) == len(items):
+        raise InvalidInput(
+            "GROUP BY names the window's edges: add window_start, window_end",
+            environment.at(group),
+        )
+    for edge in _EDGES:
+        if scope.has(edge):
+            raise InvalidInput(
+                f"the relation has an attribute {edge!r} of its own: rename it in a derived "
+                "table, or write the window in GROUP BY",
+                environment.at(group),
+            )
+    return rest
+
+
+def _keys(items: Sequence[exp.Expr], reader: Reader) -> tuple[Expression, ...]:
+    keys = [reader.read(item) for item in items]
     for key in keys:
         known(key)
         if isinstance(key.expression, Literal):
             raise InvalidInput("a constant is not a key; name an attribute", key.position)
-    expressions = tuple(key.expression for key in keys)
-    place = environment.at(group)
-    return Grouping(size, time or "", expressions, place)
+    return tuple(key.expression for key in keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,5 +234,5 @@ def read_aggregates(
     grouping: Grouping, environment: Environment, scope: Scope
 ) -> tuple[Reader, list[Aggregation]]:
     """A reader for SELECT and HAVING over groups, and the list in which it collects aggregates."""
-    calls = Aggregates(grouping.window, grouping.event_time, scope)
+    calls = Aggregates(grouping.window, grouping.event_time, scope, grouping.alias)
     return Reader(environment, scope, calls), calls.found

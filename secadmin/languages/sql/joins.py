@@ -14,13 +14,23 @@ from secadmin.languages.expressions.places import Place
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.expressions.syntax import chain
+from secadmin.languages.expressions.windows import interval
 from secadmin.languages.join_sides import qualified, split_equal
 from secadmin.languages.sql.from_clause import Item
 from secadmin.languages.sql.time_bounds import Bound, Sides, bounds, is_condition_too
 
 
-def join(left: Item, right: Item, on: exp.Expr, environment: Environment) -> tuple[Built, Scope]:
-    """The join of two items of FROM, and the scope of a SELECT over it. Raises InvalidInput."""
+def join(
+    left: Item,
+    right: Item,
+    on: exp.Expr,
+    environment: Environment,
+    within: exp.Expr | None = None,
+) -> tuple[Built, Scope]:
+    """The join of two items of FROM, and the scope of a SELECT over it. Raises InvalidInput.
+
+    `within` is the WITHIN of ksqlDB: one length for both directions, or one for each.
+    """
     _check_aliases(left, right, environment)
     times = [_event_time(item, environment) for item in (left, right)]
     both = [qualified(item.built, item.alias, environment.at(item.node)) for item in (left, right)]
@@ -32,6 +42,9 @@ def join(left: Item, right: Item, on: exp.Expr, environment: Environment) -> tup
     )
     sides = Sides(*_written(left, right, times), environment)
     found, conditions = _read_on(on, sides, Reader(environment, scope, NoCalls("ON")))
+    if within is not None:
+        lengths = [interval(length, environment) for length in within.expressions]
+        found += [Bound(lower=True, ms=-lengths[0]), Bound(lower=False, ms=lengths[-1])]
     place = environment.at(on)
     lower, upper = _interval(found, left.alias, right.alias, times, place)
     equal, rest = split_equal(conditions, *both)

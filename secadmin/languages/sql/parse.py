@@ -5,12 +5,13 @@ from __future__ import annotations
 from sqlglot import exp
 
 from catalog.analysis import complete, require_windows
-from catalog.checked_plan import CheckedPlan
+from catalog.checked_plan import CheckedPlan, StateKind
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef
 from catalog.plan import Column, Emission, Project, Union
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.statement import Emit
 from secadmin.languages.expressions.syntax import chain, parse_query
 from secadmin.languages.resolver import Resolver
 from secadmin.languages.sql.select import read_select
@@ -19,10 +20,11 @@ from secadmin.languages.text import check_text, placed
 MAX_BYTES = 64 * 1024
 
 
-def parse_sql(text: str, resolver: Resolver) -> CheckedPlan:
+def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> CheckedPlan:
     """The checked plan of one query in the SQL subset of `grammar.md`.
 
-    The resolver looks up every name of a relation, each time it is used.
+    The resolver looks up every name of a relation, each time it is used. `name` is the name that
+    the output gets. If the text has a CREATE with another name, it is refused.
 
     Raises:
         InvalidInput: Something is not in the language, or does not fit the schemas. It has line
@@ -31,14 +33,25 @@ def parse_sql(text: str, resolver: Resolver) -> CheckedPlan:
         PlatformError: The resolver raised it.
     """
     lines = check_text(text, MAX_BYTES)
-    tree, updates = parse_query(text, lines.position)
+    tree, statement = parse_query(text, lines.position)
+    if name is not None and statement.name not in (None, name):
+        raise InvalidInput(
+            f"the text creates {statement.name!r}, and the output is called {name!r}: "
+            "use one name for both, or write the SELECT alone",
+            lines.position(statement.name_offset),
+        )
     environment = Environment(lines.position, resolver)
-    emission = Emission.CLOSED if updates is None else Emission.UPDATES
     try:
         built = _read_query(tree, environment)
-        if updates is not None:
-            with placed(lines.position(updates)):
+        emission = Emission.CLOSED
+        if statement.emit is Emit.UPDATES:
+            emission = Emission.UPDATES
+            with placed(lines.position(statement.emit_offset)):
                 require_windows(built.checked)
+        elif statement.emit is Emit.CHANGES and built.checked.keeps_state:
+            # A query without a window sends each result at once, which is what CHANGES asks for.
+            states = {each.state for each in built.checked.walk()}
+            emission = Emission.UPDATES if StateKind.GROUPS in states else Emission.CLOSED
         with placed(environment.at(tree)):
             return complete(built.checked, emission)
     except RecursionError:

@@ -12,12 +12,19 @@ from secadmin.languages.expressions.aggregates import NoCalls, Ungrouped, edge_m
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope
-from secadmin.languages.sql.from_clause import ReadQuery, read_item
-from secadmin.languages.sql.grouping import Selected, grouped, read_aggregates, read_grouping
+from secadmin.languages.expressions.windows import EDGES, clause_window
+from secadmin.languages.sql.from_clause import Item, ReadQuery, read_item
+from secadmin.languages.sql.grouping import (
+    Outside,
+    Selected,
+    grouped,
+    read_aggregates,
+    read_grouping,
+)
 from secadmin.languages.sql.joins import join
 from secadmin.languages.typed import Typed, attribute, known
 
-_CLAUSES = ("expressions", "from_", "joins", "where", "group", "having")
+_CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "windows")
 
 
 def read_select(node: exp.Select, environment: Environment, read_query: ReadQuery) -> Built:
@@ -25,20 +32,29 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
     environment.only(node, *_CLAUSES)
     if not node.expressions:
         raise InvalidInput("SELECT names no results; write * for all", environment.at(node))
-    source, scope = _from(node, environment, read_query)
+    source, scope, outside = _from(node, environment, read_query)
     where = node.args.get("where")
     if where is not None:
         environment.only(where, "this")
         condition = Reader(environment, scope, NoCalls("WHERE")).read(where.this)
         source = build(Filter(source.node, condition.expression), (source,), condition.position)
     if node.args.get("group") is not None:
-        source, columns = _grouped(node, source, scope, environment)
+        source, columns = _grouped(node, source, scope, environment, outside)
+    elif outside is not None:
+        raise InvalidInput(
+            "a window is for the groups of an aggregate: add GROUP BY"
+            + (" window_start, window_end" if outside.named else ""),
+            environment.at(node),
+        )
     else:
         columns = _plain(node, scope, environment)
     return _project(source, columns, environment, node)
 
 
-def _from(node: exp.Select, environment: Environment, read_query: ReadQuery) -> tuple[Built, Scope]:
+def _from(
+    node: exp.Select, environment: Environment, read_query: ReadQuery
+) -> tuple[Built, Scope, Outside | None]:
+    """What FROM gives, its scope, and the window that is written there."""
     clause = node.args.get("from_")
     if clause is None:
         raise InvalidInput("a query reads from a stream or output: add FROM", environment.at(node))
@@ -46,33 +62,48 @@ def _from(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
     left = read_item(clause.this, environment, read_query)
     joins = node.args.get("joins") or []
     if not joins:
-        return left.built, left.scope
+        return left.built, left.scope, _outside(node, left, environment)
     if len(joins) > 1:
         raise InvalidInput(
             "a query has one join between a source and its output; add this part as a query "
             "of its own over the other one's output",
             environment.at(joins[1]),
         )
-    return join(
-        left,
-        read_item(joins[0].this, environment, read_query),
-        _on(joins[0], environment),
-        environment,
-    )
+    on = _on(joins[0], environment)
+    within = joins[0].this.args.pop("within", None)
+    right = read_item(joins[0].this, environment, read_query)
+    for item in (left, right):
+        if item.window is not None:
+            raise InvalidInput(
+                "a join of windows is an operator that does not exist yet; write an interval JOIN "
+                "... ON a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL '5' MINUTE AND a.ts",
+                environment.at(item.node),
+            )
+    if node.args.get("windows"):
+        raise InvalidInput(
+            "a query has one join or one window between a source and its output; add the join as "
+            "a query of its own",
+            environment.at(node.args["windows"][0]),
+        )
+    return *join(left, right, on, environment, within), None
+
+
+def _outside(node: exp.Select, item: Item, environment: Environment) -> Outside | None:
+    """The window of a window function in FROM, or of WINDOW behind it."""
+    clauses = node.args.get("windows") or []
+    if not clauses:
+        return None if item.window is None else Outside(item.window, item.alias, named=True)
+    clause = clauses[0]
+    if item.window is not None or not isinstance(clause, exp.Anonymous):
+        raise InvalidInput("a query has one window", environment.at(clause))
+    return Outside(clause_window(clause, item.built.event_time, environment), item.alias)
 
 
 def _on(node: exp.Expr, environment: Environment) -> exp.Expr:
-    if (
-        node.args.get("side")
-        or node.args.get("method")
-        or node.args.get("kind")
-        not in (
-            None,
-            "",
-            "INNER",
-        )
-    ):
-        raise InvalidInput("only inner joins: write JOIN ... ON", environment.at(node))
+    words = [str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")]
+    kind = " ".join(part for part in words if part)
+    if kind not in {"", "INNER"}:
+        raise InvalidInput(_missing_join(kind), environment.at(node))
     on = node.args.get("on")
     if not isinstance(on, exp.Expr):
         raise InvalidInput(
@@ -84,11 +115,21 @@ def _on(node: exp.Expr, environment: Environment) -> exp.Expr:
     return on
 
 
+def _missing_join(kind: str) -> str:
+    return (
+        f"only inner joins: write JOIN ... ON ({kind} JOIN is an operator that does not exist yet)"
+    )
+
+
 def _grouped(
-    node: exp.Select, source: Built, scope: Scope, environment: Environment
+    node: exp.Select,
+    source: Built,
+    scope: Scope,
+    environment: Environment,
+    outside: Outside | None,
 ) -> tuple[Built, tuple[Column, ...]]:
     group, having = node.args["group"], node.args.get("having")
-    grouping = read_grouping(group, source, scope, environment)
+    grouping = read_grouping(group, source, scope, environment, outside)
     reader, found = read_aggregates(grouping, environment, scope)
     items = []
     for item in node.expressions:
@@ -150,12 +191,28 @@ def _item(node: exp.Expr, reader: Reader) -> tuple[str, Typed]:
     if alias is None:
         alias = _own_name(node, value)
     if alias is None:
-        raise InvalidInput("give this result a name with AS", environment.at(node))
+        hint = _suggested(node)
+        raise InvalidInput(
+            "give this result a name with AS" + (f", such as AS {hint}" if hint else ""),
+            environment.at(node),
+        )
     return alias, value
 
 
+def _suggested(node: exp.Expr) -> str | None:
+    """A name for the result of a call: min_price for MIN(price), count_all for COUNT(*)."""
+    if not isinstance(node, exp.Anonymous) or len(node.expressions) != 1:
+        return None
+    argument = node.expressions[0]
+    if isinstance(argument, exp.Star):
+        return f"{node.this}_all".lower()
+    if isinstance(argument, exp.Column) and isinstance(argument.this, exp.Identifier):
+        return f"{str(node.this).lower()}_{argument.this.this}"
+    return None
+
+
 def _own_name(node: exp.Expr, value: Typed) -> str | None:
-    if isinstance(node, exp.Column):
+    if isinstance(node, exp.Column) and node.this.this not in EDGES:
         return str(node.this.this)
     # TUMBLE_START() without AS gets the name window_start.
     edges = {edge_marker(edge): edge for edge in (WINDOW_START, WINDOW_END)}

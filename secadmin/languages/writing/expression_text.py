@@ -10,14 +10,19 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from catalog.expression import AttributeRef, Call, Expression, Literal
+from catalog.functions import LIKE
 from catalog.schema import Type
 from secadmin.languages.expressions.dialect import Sql
 from secadmin.languages.expressions.functions import SCALAR
 from secadmin.languages.writing.unsayable import Unsayable
 
-_INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "like"})
+_INFIX = frozenset(
+    {"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", LIKE, "ilike"}
+)
 _CASTS = {"cast_bigint": "BIGINT", "cast_double": "DOUBLE", "cast_string": "STRING"}
-_CALLS = frozenset(SCALAR.values()) - _INFIX
+# The other functions, by the name in a plan. (A text is read again, so no other meaning is given.)
+_CALLS = {**{name: name for name in SCALAR.keys() - _INFIX}, "position": "strpos"}
+_START_OF = "start_of_"
 # The text for the name of an attribute.
 Names = Callable[[str], str]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -77,9 +82,11 @@ def _call(function: str, arguments: tuple[Expression, ...], names: Names) -> str
     inner = ", ".join(texts)
     if function in _CASTS:
         return f"CAST({inner} AS {_CASTS[function]})"
+    if function.startswith(_START_OF):
+        return f"DATE_TRUNC('{function.removeprefix(_START_OF)}', {inner})"
     if function not in _CALLS:
         raise Unsayable(f"SQL has no form for the function {function}")
-    return f"{function.upper()}({inner})"
+    return f"{_CALLS[function].upper()}({inner})"
 
 
 def _nested(expression: Expression, text: str) -> str:

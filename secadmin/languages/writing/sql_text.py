@@ -124,6 +124,8 @@ class _Writer:
         lengths = [window.slide_ms, window.size_ms]
         kind = "HOP" if window.slide_ms != window.size_ms else "TUMBLE"
         parts = lengths if kind == "HOP" else lengths[1:]
+        if window.offset_ms:
+            parts.append(window.offset_ms)
         intervals = ", ".join(map(_interval, parts))
         time = name_text(self._times[id(below)] or "")
         keys = [expression_text(key.expression) for key in node.keys]

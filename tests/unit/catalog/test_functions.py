@@ -12,7 +12,13 @@ from catalog.expression import (
     conjuncts,
     type_of,
 )
-from catalog.functions import AGGREGATE_FUNCTIONS, DECLARABLE_FUNCTIONS, SCALAR_FUNCTIONS
+from catalog.functions import (
+    AGGREGATE_FUNCTIONS,
+    DECLARABLE_FUNCTIONS,
+    MAX_DIGITS,
+    SCALAR_FUNCTIONS,
+    TRUNCATIONS,
+)
 from catalog.schema import Attribute, Schema, Type, parse_type
 
 LETTERS = {
@@ -41,7 +47,13 @@ GIVES = {
     "length": ("s>n", "n"),
     "concat": ("ss>s sss>s", "s sn nn"),
     "substring": ("snn>s", "sn snnn nnn sdn"),
-    "like": ("sp>b", "s p sn np spp"),
+    **dict.fromkeys(("like", "ilike"), ("sp>b", "s p sn np spp")),
+    "position": ("sp>n", "s p sn np spp"),
+    **dict.fromkeys(("ltrim", "rtrim", "reverse"), ("s>s", "n ss b")),
+    **dict.fromkeys(("starts_with", "ends_with"), ("ss>b", "s sn nn sss")),
+    **dict.fromkeys(("greatest", "least"), ("nn>n nd>d ss>s ttt>t", "n bb ns")),
+    "round": ("n2>n d2>d", "n d s2 dd 2 n22"),
+    **{f"start_of_{unit}": ("t>t", "n s tt") for unit in TRUNCATIONS},
     **dict.fromkeys(("year", "month", "day", "hour", "minute", "second"), ("t>n", "n s tt")),
     "cast_bigint": ("n>n d>n s>n", "b t nn"),
     "cast_double": ("n>d d>d s>d", "b t"),
@@ -56,8 +68,8 @@ REFUSED = [(name, arguments) for name, (_, wrong) in GIVES.items() for arguments
 
 
 def call(name: str, letters: str) -> Call:
-    pattern = Literal("A%", Type.STRING)
-    return Call(name, tuple(pattern if each == "p" else AttributeRef(each) for each in letters))
+    constants = {"p": Literal("A%", Type.STRING), "2": Literal(2, Type.BIGINT)}
+    return Call(name, tuple(constants.get(each) or AttributeRef(each) for each in letters))
 
 
 def test_each_function_of_the_allow_list_has_its_cases() -> None:
@@ -88,6 +100,20 @@ def test_a_pattern_is_a_short_constant(pattern: Expression, words: str) -> None:
         type_of(Call("like", (AttributeRef("s"), pattern)), SCHEMA)
     none = Literal(None, Type.STRING)
     assert type_of(Call("like", (AttributeRef("s"), none)), SCHEMA) is Type.BOOLEAN
+
+
+@pytest.mark.parametrize(
+    ("digits", "words"),
+    [
+        (AttributeRef("n", Position(1, 9)), "is a constant, such as 2"),
+        (Literal(-1, Type.BIGINT, Position(1, 9)), "is from 0 to 15"),
+        (Literal(MAX_DIGITS + 1, Type.BIGINT, Position(1, 9)), "is from 0 to 15"),
+        (Literal(None, Type.BIGINT, Position(1, 9)), "is from 0 to 15"),
+    ],
+)
+def test_digits_are_a_small_constant(digits: Expression, words: str) -> None:
+    with pytest.raises(InvalidInput, match=f"line 1, column 9: the number of digits .*{words}"):
+        type_of(Call("round", (AttributeRef("d"), digits)), SCHEMA)
 
 
 def test_how_long_a_text_can_get_is_said_of_every_function_that_gives_one() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 
 from catalog.expression import Call, Literal
 from catalog.functions import SCALAR_FUNCTIONS
 from catalog.schema import Type
 from tests.oracle.expressions import evaluate
-from tests.oracle.scalar import FUNCTIONS
+from tests.oracle.scalar import FUNCTIONS, UNITS
 from tests.oracle.values import Value, microseconds
 from tests.unit.oracle.examples import at, ref, row
 
@@ -41,6 +43,24 @@ CASES: list[tuple[str, tuple[Value | Type, ...], Value]] = [
     ("floor", (1e300,), None),
     ("ceil", (-2.5,), -2),
     ("ceil", (7,), 7),
+    ("round", (2.675, 2), 2.68),
+    ("round", (-2.5, 0), -3.0),
+    ("round", (7, 0), 7),
+    ("greatest", (1, Type.BIGINT, 2.5), 2.5),
+    ("greatest", (Type.BIGINT, Type.BIGINT), None),
+    ("least", ("b", "a", "c"), "a"),
+    ("ltrim", ("  a ",), "a "),
+    ("rtrim", ("  a ",), "  a"),
+    ("reverse", ("aé😀",), "😀éa"),
+    ("starts_with", ("abc", "ab"), True),
+    ("starts_with", ("abc", "b"), False),
+    ("ends_with", ("abc", "bc"), True),
+    ("position", ("aébé", "bé"), 3),
+    ("position", ("abc", "x"), 0),
+    ("position", ("abc", ""), 1),
+    ("ilike", ("STRAßE", "str%ße"), True),
+    ("ilike", ("a", "b%"), False),
+    ("ilike", ("\u212aelvin", "K_LVIN"), True),
     ("sqrt", (9,), 3.0),
     ("sqrt", (-1.0,), None),
     ("=", (1, 1.0), True),
@@ -111,6 +131,24 @@ def test_function(function: str, arguments: tuple[Value | Type, ...], expected: 
 
 @pytest.mark.parametrize(
     ("unit", "expected"),
+    [
+        ("second", at(23, 5, 59)),
+        ("minute", at(23, 5)),
+        ("hour", at(23)),
+        ("day", at(0)),
+        ("week", at(0) - timedelta(days=5)),
+        ("month", at(0) - timedelta(days=30)),
+        ("quarter", at(0) - timedelta(days=30)),
+        ("year", at(0) - timedelta(days=30)),
+    ],
+)
+def test_start_of_a_unit(unit: str, expected: datetime) -> None:
+    time = at(23, 5, 59) + timedelta(microseconds=7)
+    assert evaluate(Call(f"start_of_{unit}", (ref("ts"),)), row(ts=time)) == expected
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
     [("year", 2026), ("month", 1), ("day", 31), ("hour", 23), ("minute", 5), ("second", 59)],
 )
 def test_parts_of_a_time(unit: str, expected: int) -> None:
@@ -129,4 +167,5 @@ def test_the_oracle_knows_exactly_the_allow_list() -> None:
 
 def test_an_example_for_every_function() -> None:
     times = {"year", "month", "day", "hour", "minute", "second"}
-    assert {name for name, _, _ in CASES} | times == set(SCALAR_FUNCTIONS)
+    starts = {f"start_of_{unit}" for unit in UNITS}
+    assert {name for name, _, _ in CASES} | times | starts == set(SCALAR_FUNCTIONS)

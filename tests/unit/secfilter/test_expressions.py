@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
-from catalog.functions import LIKE, SCALAR_FUNCTIONS
+from catalog.functions import LIKE, MAX_DIGITS, SCALAR_FUNCTIONS
 from catalog.schema import Attribute, Schema, Type
 from secfilter.columns import SPARK_TYPES
 from secfilter.expressions import RULES, to_column
@@ -61,7 +61,7 @@ SIGNATURES: list[tuple[str, tuple[Type, ...]]] = [
 
 
 def test_every_allowed_function_has_a_rule_and_no_other() -> None:
-    assert {*RULES, LIKE} == set(SCALAR_FUNCTIONS)
+    assert {*RULES, LIKE, "ilike"} == set(SCALAR_FUNCTIONS)
     assert {name for name, _ in SIGNATURES} == set(SCALAR_FUNCTIONS)
 
 
@@ -104,9 +104,11 @@ def refs(types: tuple[Type, ...]) -> tuple[AttributeRef, ...]:
 
 
 def calls(name: str, types: tuple[Type, ...]) -> list[Expression]:
-    """Of attributes; a pattern of LIKE is a constant."""
-    if name == LIKE:
-        return [Call(name, (*refs((S,)), Literal(pattern, S))) for pattern in EXTREMES[S]]
+    """Of attributes; some functions take a constant last."""
+    if SCALAR_FUNCTIONS[name].constant:
+        pool = range(MAX_DIGITS + 1) if types[-1] is N else EXTREMES[S]
+        constants = [Literal(value, types[-1]) for value in pool]
+        return [Call(name, (*refs(types[:1]), each)) for each in constants]
     return [Call(name, refs(types))]
 
 
@@ -274,6 +276,20 @@ def number(value: int) -> Literal:
         (Call("like", (text("axb"), text("a%\\"))), False),
         (Call("like", (text("a\nb"), text("a%b"))), True),
         (Call("like", (text("a.b"), text("a_b"))), True),
+        (Call("ilike", (text("Straße Kelvin \u212a"), text("sTRA_E k% k"))), True),
+        (Call("ilike", (text("ΟΔΟΣ"), text("οδος"))), True),
+        (Call("ilike", (text("a.b"), text("A_C"))), False),
+        (Call("round", (double(2.675), number(2))), 2.68),
+        (Call("round", (double(-0.5), number(0))), -1.0),
+        (Call("round", (double(0.4), number(0))), 0.0),
+        (Call("greatest", (Literal(None, N), number(3), double(2.5))), 3.0),
+        (Call("least", (text("b"), text("a"))), "a"),
+        (Call("position", (text("a😀b"), text("b"))), 3),
+        (Call("position", (text("ab"), text(""))), 1),
+        (Call("reverse", (text("a😀b"),)), "b😀a"),
+        (Call("cast_string", (Call("hour", (Call("start_of_day", (Literal(-1, T),)),)),)), "0"),
+        (Call("day", (Call("start_of_week", (Literal(0, T),)),)), 29),
+        (Call("month", (Call("start_of_quarter", (Literal(-1, T),)),)), 10),
         (Call("cast_bigint", (text("1.5"),)), None),
         (Call("cast_bigint", (text("9223372036854775808"),)), None),
         (Call("cast_double", (text("Infinity"),)), None),

@@ -24,7 +24,8 @@ def _node(node: Node, name: str) -> str:
         case Union(several):
             return f"union({', '.join(_node(below, name) for below in several)})"
         case Windowed(below, window):
-            return f"{_node(below, name)}, {window.size_ms}/{window.slide_ms}"
+            offset = f"+{window.offset_ms}" if window.offset_ms else ""
+            return f"{_node(below, name)}, {window.size_ms}/{window.slide_ms}{offset}"
         case Aggregate(below, keys, aggregations):
             results = ", ".join(
                 f"{a.name}={a.function}({'*' if a.argument is None else value(a.argument)})"

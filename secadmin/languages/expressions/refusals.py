@@ -1,0 +1,166 @@
+"""Words and signs of SQL and CQL for which there is no operator, each with what to write instead.
+
+They are refused before parsing, because the parser skips some of them. A message names the operator
+and the clause. So it depends on the words around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+_ONLY_ALL = "because every tuple would have to be kept for ever"
+_ONLY_INNER = "only inner joins: write JOIN ... ON"
+_MISSING = "an operator that does not exist yet"
+Tokens = Sequence[Token]
+
+PLAIN = {
+    TokenType.ORDER_BY: "ORDER BY is not possible: a stream has no end; sort what you receive",
+    TokenType.LIMIT: "LIMIT is not possible: the query runs on; stop it instead",
+    TokenType.OFFSET: 'OFFSET is not possible on a stream (a name is written "offset")',
+    TokenType.FETCH: "FETCH is not possible: the query runs on; stop it instead",
+    TokenType.EXCEPT: f"EXCEPT is not possible on a stream, {_ONLY_ALL}; only a window would bound "
+    f"it, and EXCEPT over windows is {_MISSING}",
+    TokenType.INTERSECT: f"INTERSECT is not possible on a stream, {_ONLY_ALL}; write an interval "
+    "JOIN, which bounds the time",
+    TokenType.HINT: "hints are not part of this language",
+    TokenType.TABLE_SAMPLE: "TABLESAMPLE is not part of this language",
+    TokenType.QUALIFY: "QUALIFY is not part of this language",
+    TokenType.LATERAL: "LATERAL is not part of this language",
+    TokenType.EXISTS: f"EXISTS is a semi join, {_MISSING}; write an interval JOIN, which gives a "
+    "result for each partner",
+    TokenType.NATURAL: f'{_ONLY_INNER} (a name is written "natural")',
+    TokenType.ASOF: f'{_ONLY_INNER} (a name is written "asof")',
+    TokenType.VALUES: "VALUES is not part of this language; a query reads streams and outputs",
+}
+
+_RELATION_TO_STREAM = {
+    "ISTREAM": "; leave it out: a query without it gives each new result",
+    "RSTREAM": "; over [NOW] leave both out: such a query gives each new result",
+    "DSTREAM": ", and no query gives what leaves a window",
+}
+_RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE"}
+_NEIGHBOURS = {"LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"}
+_WINDOWS = {
+    "SESSION": f"SESSION windows are {_MISSING}; write TUMBLE or HOP",
+    "CUMULATE": f"CUMULATE windows are {_MISSING}; write TUMBLE with EMIT UPDATES",
+}
+
+
+def refusal(tokens: Tokens, index: int) -> str | None:
+    """Why the word at an index is refused, or None if it may be there."""
+    kind = tokens[index].token_type
+    found = _BY_WORDS_AROUND.get(kind)
+    if found is not None:
+        return found(tokens, index)
+    if kind in PLAIN:
+        return PLAIN[kind]
+    return _call(tokens, index)
+
+
+def word(tokens: Tokens, index: int) -> str:
+    """The word at an index in capital letters. It is empty for a quotation or outside the text."""
+    quoted = (TokenType.IDENTIFIER, TokenType.STRING)
+    if not 0 <= index < len(tokens) or tokens[index].token_type in quoted:
+        return ""
+    return tokens[index].text.upper()
+
+
+def _call(tokens: Tokens, index: int) -> str | None:
+    if (word(tokens, index), word(tokens, index + 1)) == ("GRACE", "PERIOD"):
+        return "GRACE PERIOD is not part of this language: the stream has a lateness; leave it out"
+    if word(tokens, index + 1) != "(":
+        return None
+    name = word(tokens, index)
+    if name in _RELATION_TO_STREAM:
+        return f"{name} (CQL) is {_MISSING}{_RELATION_TO_STREAM[name]}"
+    if name in _WINDOWS and word(tokens, index - 1) not in {".", "AS"}:
+        return _WINDOWS[name]
+    return _over(tokens, index) if name == "OVER" else None
+
+
+def _over(tokens: Tokens, index: int) -> str | None:
+    if word(tokens, index - 1) != ")":
+        return None
+    name = word(tokens, _opening(tokens, index - 1) - 1)
+    if name in _RANKS:
+        return (
+            f"{name}() OVER (top-N, or the latest tuple of each key) is {_MISSING}; "
+            "max(...) in a GROUP BY with a window gives the largest value of each window"
+        )
+    if name in _NEIGHBOURS:
+        return f"{name}(...) OVER (the tuple before or behind) is {_MISSING}"
+    return (
+        f"{name or 'A FUNCTION'}(...) OVER (a running aggregate) is {_MISSING}; "
+        "write GROUP BY with TUMBLE or HOP"
+    )
+
+
+def _opening(tokens: Tokens, closing: int) -> int:
+    """The index of the parenthesis that the one at `closing` closes, or -1."""
+    depth = 0
+    for index in range(closing, -1, -1):
+        depth += {")": 1, "(": -1}.get(word(tokens, index), 0)
+        if depth == 0:
+            return index
+    return -1
+
+
+def _distinct(tokens: Tokens, index: int) -> str | None:
+    before = word(tokens, index - 1)
+    if before == "IS" or (before, word(tokens, index - 2)) == ("NOT", "IS"):
+        return None
+    called = tokens[index - 2] if index > 1 and before == "(" else None
+    if called is not None and called.token_type == TokenType.VAR:
+        name = called.text.upper()
+        return (
+            f"{name}(DISTINCT ...) is {_MISSING}; put the value into GROUP BY too, and count these "
+            "results in a query over this one's output"
+        )
+    return f"DISTINCT is not possible on a stream, {_ONLY_ALL}; group by a window"
+
+
+def _order(tokens: Tokens, index: int) -> str | None:
+    depth = 0
+    for at in range(index, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(word(tokens, at), 0)
+        if depth < 0:
+            break
+        if depth == 0 and tokens[at].token_type in (TokenType.LIMIT, TokenType.FETCH):
+            return (
+                f"ORDER BY with LIMIT (top-N) needs ROW_NUMBER or a window, and is {_MISSING}; "
+                "leave both out, and sort what you receive"
+            )
+    return PLAIN[TokenType.ORDER_BY]
+
+
+def _window(tokens: Tokens, index: int) -> str | None:
+    if word(tokens, index + 1) == "SESSION":
+        return _WINDOWS["SESSION"]
+    if word(tokens, index + 2) == "AS" and word(tokens, index + 3) == "(":
+        return (
+            "WINDOW names a window of OVER, which does not exist yet; write GROUP BY with TUMBLE "
+            "or HOP"
+        )
+    return None
+
+
+def _bracket(tokens: Tokens, index: int) -> str | None:
+    inside = word(tokens, index + 1)
+    if inside in {"NOW", "UNBOUNDED"}:
+        return f"[{inside}] (a window of CQL) is {_MISSING}; leave it out: each tuple is read once"
+    if inside in {"RANGE", "ROWS", "PARTITION"}:
+        return (
+            f"[{inside} ...] (a window of CQL) is {_MISSING}; "
+            "write GROUP BY with TUMBLE or HOP for an aggregate"
+        )
+    return f"{tokens[index].text!r} is not part of this language"
+
+
+_BY_WORDS_AROUND: dict[TokenType, Callable[[Tokens, int], str | None]] = {
+    TokenType.DISTINCT: _distinct,
+    TokenType.ORDER_BY: _order,
+    TokenType.WINDOW: _window,
+    TokenType.L_BRACKET: _bracket,
+}
