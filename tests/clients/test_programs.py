@@ -17,7 +17,6 @@ from tests.requirements import missing
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
-FLINK = (PROGRAMS / "flink" / "pom.xml").read_text()
 DOCUMENT = (ROOT / "docs" / "clients.md").read_text()
 # What has no pin here is pinned for the platform.
 PINS = (ROOT / "constraints.txt").read_text() + (HERE / "requirements.txt").read_text()
@@ -38,15 +37,12 @@ def versions() -> dict[str, str]:
     """The version of each client that the tests run, by its name in the document."""
     found = dict(re.findall(r"^([\w-]+)==(\S+)$", PINS, re.MULTILINE))
     node = json.loads((PROGRAMS / "kafkajs" / "package.json").read_text())["dependencies"]
-    flink = re.search(r"<artifactId>flink-clients</artifactId>\s*<version>(.*?)<", FLINK)
-    assert flink is not None
     tools = next(jar for jar in read_lock()["broker"] if jar.startswith("kafka-tools-4"))
     kafka = tools.removeprefix("kafka-tools-").removesuffix(".jar")
     return {
         "Java console consumer": kafka,
         "Java KafkaConsumer": kafka,
         "Spark": found["pyspark"],
-        "Flink": flink[1],
         "kafkajs": node["kafkajs"],
         **{name: found[name] for name in ("confluent-kafka", "kafka-python", "aiokafka")},
     }
