@@ -118,7 +118,8 @@ class RunReport:
     """An engine's report on a run. It never holds data.
 
     `state` is starting, running, restarting, failed or stopped. While it is running, all classes
-    of the run with this `fingerprint` are fed: by one Spark query, or by a side run beside it.
+    of the run with this `fingerprint` are fed, or all its senders are read: by one Spark query, or
+    by a side run beside it.
     `topics` are those that the run uses or is about to use. `counted` is what it withheld since the
     last report, by kind.
     """

@@ -30,7 +30,7 @@ from catalog.models import (
     StreamRow,
 )
 from catalog.run_state import QueryState, state_of_query
-from catalog.runs import FanOutClass, IngestStream, QueryRun
+from catalog.runs import FanOutClass, IngestStream, QueryRun, Sender
 from catalog.sender_state import SenderState
 from catalog.store import Catalog, Change
 from catalog.stored_form import to_stored
@@ -174,7 +174,7 @@ class Deployment:
         """
         relation = stream.relation
         with self.catalog.change("test") as change:
-            add, now = change.session.add, change.now
+            add = change.session.add
             self._name(change, relation.object_id, "stream")
             self._name(change, 8_001, "schema")
             (bit,) = stream.label.categories()
@@ -193,11 +193,7 @@ class Deployment:
                 )
             )
             for sender in stream.senders:
-                made_sender = SenderRow(
-                    id=sender.id, stream_id=relation.object_id, topic=sender.topic, opened_at=now
-                )
-                made_sender.state = SenderState.ACTIVE
-                add(made_sender)
+                self._add_sender(change, relation.object_id, sender)
             for number, run in enumerate((*runs, *apart), start=8_002):
                 self._add_query(change, number, relation.object_id, run)
                 for class_ in run.classes:
@@ -215,6 +211,19 @@ class Deployment:
             self._add_class(change, run, run.classes[-1])
             change.audit("add", "test")
             change.bump_generation()
+
+    def add_sender(self, stream: IngestStream) -> None:
+        """Add the stream's last sender, whose topic is there."""
+        with self.catalog.change("test") as change:
+            self._add_sender(change, stream.relation.object_id, stream.senders[-1])
+            change.audit("add", "test")
+            change.bump_generation()
+
+    @staticmethod
+    def _add_sender(change: Change, stream: int, sender: Sender) -> None:
+        made = SenderRow(id=sender.id, stream_id=stream, topic=sender.topic, opened_at=change.now)
+        made.state = SenderState.ACTIVE
+        change.session.add(made)
 
     def feeds(self, run: QueryRun) -> bool:
         """Whether all classes of the run are told to be fed."""

@@ -8,11 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from catalog.engines import INGEST
 from catalog.origin import origin_of
 from catalog.runs import IngestRun, IngestStream
 from catalog.topics import lab_topic
 from secfilter.beside import side_name
 from secfilter.pace import Pace
+from tests.integration.secfilter.deployment import Deployment
 from tests.integration.secfilter.plane import Feed, Plane, tuple_at
 from tests.integration.secfilter.running import Notes, running
 from tests.integration.secfilter.test_delivery import prices
@@ -20,6 +22,7 @@ from tests.integration.secfilter.test_delivery import prices
 Until = Callable[[Callable[[], bool]], None]
 _NAME = "ingest-1"
 _SIDE = side_name(_NAME)
+_LONG_MS = 60_000
 # Five seconds on a machine that does nothing else.
 _SOON_S = 30.0
 
@@ -68,8 +71,7 @@ def all_once(plane: Plane, stream: IngestStream, count: int) -> None:
 def test_a_new_sender_and_a_new_stream_do_not_wait_for_the_end_of_a_batch(
     plane: Plane, until: Until, crash: bool
 ) -> None:
-    length = 60_000 if crash else 25_000
-    plane.engine = replace(plane.engine, pace=Pace(ingest_ms=length, new_ms=length))
+    plane.engine = replace(plane.engine, pace=Pace(ingest_ms=_LONG_MS, new_ms=_LONG_MS))
     three, other = plane.with_senders(plane.stream(0), 3), plane.stream(1)
     one, two = (replace(three, senders=three.senders[:n]) for n in (1, 2))
     with running(plane.engine, to_the_end=False) as notes:
@@ -95,3 +97,26 @@ def test_a_new_sender_and_a_new_stream_do_not_wait_for_the_end_of_a_batch(
         sent = old.end() + new.end()
         all_once(plane, three, sent + 1)
         all_once(plane, other, 1)
+
+
+@pytest.mark.long
+def test_ingest_that_is_killed_while_both_runs_read_puts_nothing_into_lab_twice(
+    deployment: Deployment, until: Until
+) -> None:
+    plane = deployment.plane
+    deployment.set_pace(ingest_ms=_LONG_MS, new_ms=_LONG_MS)
+    both = plane.with_senders(plane.stream(0), 2)
+    alone = replace(both, senders=both.senders[:1])
+    engines = deployment.start(INGEST)
+    deployment.add(alone)
+    feeds = [Feed(plane, each.topic, i * 1_000_000) for i, each in enumerate(both.senders)]
+    await_in_lab(plane, alone)
+    deployment.await_running()
+    deployment.add_sender(both)
+    await_in_lab(plane, both)
+    assert deployment.sides.held(_SIDE), "the main run is still in its batch"
+    engines.kill()
+    deployment.start(INGEST)
+    until(lambda: not deployment.sides.held(_SIDE))
+    deployment.await_running()
+    all_once(plane, both, sum(feed.end() for feed in feeds))
