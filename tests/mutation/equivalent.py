@@ -91,10 +91,11 @@ _AS_MANY = (
 )
 _LENGTHS = "and len(aggregate.keys) == len(declared.keys) -> and len(aggregate.keys)"
 
+_LATER_EMISSION = "of the two emissions, updates has the later name"
 _UPDATES = "if found is None or emission is Emission.UPDATES: -> if found is None or emission"
 REACH = {
     f"{_UPDATES} == Emission.UPDATES:": _ONE_EACH,
-    f"{_UPDATES} >= Emission.UPDATES:": "of the two emissions, updates has the later name",
+    f"{_UPDATES} >= Emission.UPDATES:": _LATER_EMISSION,
     f"{_LENGTHS} <= len(declared.keys)": _AS_MANY,
     f"{_LENGTHS} is len(declared.keys)": _AS_MANY,
 }
@@ -103,6 +104,13 @@ DELIVERY = {
     "return self.clearance.bits & ~rights.clearance.bits == 0 -> "
     "return self.clearance.bits & ~rights.clearance.bits <= 0": _NEVER_NEGATIVE,
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
+}
+
+_GIVES_UPDATES = "if any(from_stored(Plan, row.plan).emission"
+DELIVERY_CLASSES = {
+    f"{_GIVES_UPDATES} is Emission.UPDATES for row in rows): -> {_GIVES_UPDATES} {operator} "
+    "Emission.UPDATES for row in rows):": why
+    for operator, why in (("==", _ONE_EACH), (">=", _LATER_EMISSION))
 }
 
 _OF_SEMANTICS = "left = [each for each in held if each.delivery.weak"
@@ -120,9 +128,21 @@ HELD_TOPICS = {
 }
 
 _LAST_ACCESS = "of the kinds of access, send has the last name, and quarantine the last but one"
+_OWNS, _ON = "key = (_rights(subject), subject.user_id", "obj.owner_id, permission, obj.id)"
+_OF_MEMBERS = "return and_(Access.kind"
+_BY_ROLE = "Access.user_id.in_(members_of(change, role_id)))"
 SETTLEMENT = {
     "if obj.kind == ObjectKind.OUTPUT: -> if obj.kind <= ObjectKind.OUTPUT:": (
         "an access is to an output or to a stream, and output has the earlier name"
+    ),
+    "SenderRow.state == SenderState.ACTIVE, -> SenderRow.state <= SenderState.ACTIVE,": (
+        "of the states of a sender, active has the first name"
+    ),
+    f"{_OWNS} == {_ON} -> {_OWNS} != {_ON}": (
+        "it tells the owner from all others; which of the two is called true does not matter"
+    ),
+    f"{_OF_MEMBERS} == OUTPUT, {_BY_ROLE} -> {_OF_MEMBERS} <= OUTPUT, {_BY_ROLE}": (
+        "of the kinds of access, output has the first name"
     ),
     "elif access.kind == SEND: -> elif access.kind >= SEND:": _LAST_ACCESS,
     "elif access.kind == QUARANTINE: -> elif access.kind >= QUARANTINE:": _LAST_ACCESS,
@@ -146,6 +166,7 @@ EQUIVALENT = {
     "catalog/authorizer.py": AUTHORIZER,
     "catalog/reach.py": REACH,
     "catalog/delivery.py": DELIVERY,
+    "catalog/delivery_classes.py": DELIVERY_CLASSES,
     "secadmin/control/held_topics.py": HELD_TOPICS,
     "secadmin/control/settlement.py": SETTLEMENT,
 }

@@ -39,8 +39,9 @@ PAID_ONCE = (
     "sqlalchemy.orm",
     "xdist.scheduler.loadscope",
 )
-# A mutant may never end: it has so many times as long as the unchanged module.
-PATIENCE = 10
+# A mutant may never end: it has so many times as long as the unchanged module, and so many times as
+# much of the processor, which is a narrower limit: it does not depend on what else runs here.
+PATIENCE, WORK = 10, 4
 MEMORY_BYTES = 4 << 30
 OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--no-header", "--capture=no", "--tb=no")
 # Of no use here, and slow to begin.
@@ -76,17 +77,18 @@ def survivors(module: Path, only: Collection[str], tests: Sequence[str]) -> list
     _import_what_stays(name, tests)
     if with_spark(module):
         shared_spark.start()
-    begun = time.monotonic()
+    begun, work = time.monotonic(), _work_of_children_s()
     if not _passes(module, Mutant("", original), tests):
         raise RuntimeError("the tests fail without any mutation")
     timeout_s = PATIENCE * (time.monotonic() - begun)
+    work_s = math.ceil(WORK * (_work_of_children_s() - work))
     workers = os.cpu_count() or 1
     running: dict[int, tuple[Mutant, float]] = {}
     found: list[str] = []
     for mutant in _to_try(module, original, only):
         if len(running) >= workers:
             _reap(running, found, timeout_s)
-        running[_start(module, mutant, tests)] = (mutant, time.monotonic())
+        running[_start(module, mutant, tests, work_s)] = (mutant, time.monotonic())
     while running:
         _reap(running, found, timeout_s)
     return sorted(found)
@@ -158,7 +160,15 @@ def _name(module: Path) -> str:
     return ".".join(module.with_suffix("").parts)
 
 
-def _start(module: Path, mutant: Mutant, tests: Sequence[str]) -> int:
+def _work_of_children_s() -> float:
+    """How long the processor worked for the children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _start(
+    module: Path, mutant: Mutant, tests: Sequence[str], work_s: int = resource.RLIM_INFINITY
+) -> int:
     child = os.fork()
     if child:
         return child
@@ -166,6 +176,7 @@ def _start(module: Path, mutant: Mutant, tests: Sequence[str]) -> int:
     try:
         # A mutant may ask for all the memory there is.
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CPU, (work_s, work_s))
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)

@@ -26,6 +26,7 @@ TESTS = {
     ),
     "catalog/senders.py": ("-k", "not postgresql", f"{_UNIT}senders.py"),
     "catalog/reach.py": ("--noconftest", f"{_UNIT}plan_flow.py"),
+    "catalog/delivery_classes.py": _SETTLEMENT[:2],
     "secadmin/control/settlement.py": _SETTLEMENT,
     "secadmin/control/access_topics.py": _SETTLEMENT,
     "secadmin/control/held_topics.py": ("--noconftest", f"{_CONTROL}held_topics.py"),

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from catalog.label import Label
-from catalog.models import Access, DeliveryClass, OutputRow, Session, User, Withdrawal
+from catalog.models import Access, DeliveryClass, Object, OutputRow, Session, User, Withdrawal
 from catalog.subject import subject_of_session
 from secadmin.control.settlement import Settlement, of_user
 from tests.unit.secadmin.control.place import IN1, IN2, Place
@@ -80,14 +80,17 @@ def test_without_any_clearance_only_what_is_public_is_read(place: Place) -> None
     assert place.class_of(public).clearance == "0"
 
 
-def test_who_owns_reads_what_others_with_the_same_roles_do_not(place: Place) -> None:
+@pytest.mark.parametrize("owner", ["joe", "mia"])
+def test_who_owns_reads_what_others_with_the_same_roles_do_not(place: Place, owner: str) -> None:
     place.world.member("joe", "R")
+    place.world.user("mia", "R", id=1_000)
+    number = place.world.get(User, owner).id
+    place.world.edit(Object, place.world.get_object("output out1").id, owner_id=number)
     for permission in ("VIEW OBJECT", "SUBSCRIBE"):
         place.revoke(permission, "output out1")
-    accesses = place.access(), place.access("joe")
+    accesses = {user: place.access(user) for user in ("joe", "bob", "mia")}
     place.settle()
-    bob, owner = (place.topic(access) for access in accesses)
-    assert bob is None and owner is not None
+    assert {user for user, each in accesses.items() if place.topic(each) is not None} == {owner}
 
 
 def test_weak_delivery_and_closed_classes_have_classes_of_their_own(place: Place) -> None:
@@ -107,11 +110,12 @@ def test_weak_delivery_and_closed_classes_have_classes_of_their_own(place: Place
     assert place.topic(access) not in seen
 
 
-def test_a_class_that_cannot_be_read_is_cut(place: Place) -> None:
+@pytest.mark.parametrize("unreadable", ["clearance", "beyond"])
+def test_a_class_that_cannot_be_read_is_cut(place: Place, unreadable: str) -> None:
     access = place.access()
     place.settle()
     before = place.topic(access)
-    place.world.edit(DeliveryClass, place.class_of(access).id, beyond="garbage")
+    place.world.edit(DeliveryClass, place.class_of(access).id, **{unreadable: "garbage"})
     place.settle()
     assert place.withdrawals() == {(access.principal, before)}
     assert place.topic(access) != before

@@ -8,7 +8,14 @@ import pytest
 from sqlalchemy import ColumnElement, select
 
 from catalog.models import Access, Membership, Object, Session, User, Withdrawal
-from secadmin.control.settlement import Settlement, of_objects, of_role, of_sessions, of_user
+from secadmin.control.settlement import (
+    Settlement,
+    of_objects,
+    of_role,
+    of_senders,
+    of_sessions,
+    of_user,
+)
 from tests.unit.secadmin.control.place import Place
 
 ENDS: dict[str, Callable[[Place, Access], object]] = {
@@ -84,6 +91,11 @@ def test_what_is_taken_and_not_done_is_taken_up(place: Place) -> None:
         change.audit("end", "test")
     assert settlement.topics == {before, "out.undone"}
     assert place.read(access).ended_at == now
+    with place.catalog.change("test") as change:
+        settlement = Settlement(change, change.now)
+        settlement.end(change.session.get_one(Access, other.id))
+        change.audit("end", "test")
+    assert settlement.topics == {before, "out.another's"}
     # Nobody else would ask for what an ended access has lost.
     assert place.settle(mine) == {before, "out.undone"}
 
@@ -96,6 +108,7 @@ def test_which_accesses_a_change_is_about(place: Place) -> None:
     senior = place.world.access("eve", "output out2", "SENIOR", session_id=login.id)
     place.world.user("mia", "OTHER")
     other = place.world.access("mia", "output out1", "OTHER")
+    sending = place.access("eve", "stream in1", kind="send")
     objects = [place.world.get_object(f"output {name}").id for name in ("out1", "out2")]
 
     def found(which: ColumnElement[bool]) -> set[int]:
@@ -107,10 +120,14 @@ def test_which_accesses_a_change_is_about(place: Place) -> None:
         of_r = of_role(change, place.world.get_role("R"))
         of_senior = of_role(change, place.world.get_role("SENIOR"))
         of_nobody = of_role(change, 999)
-    assert found(of_r) == {direct.id, senior.id}
+        aggregates = of_senders(change, place.world.get_role("R"))
+        aggregates_of_senior = of_senders(change, place.world.get_role("SENIOR"))
+    assert found(of_r) == {direct.id, senior.id, sending.id}
     assert found(of_senior) == {senior.id}
     assert found(of_nobody) == set()
-    assert found(of_user(place.world.get(User, "eve"))) == {senior.id}
+    assert found(aggregates) == {direct.id, senior.id}
+    assert found(aggregates_of_senior) == {senior.id}
+    assert found(of_user(place.world.get(User, "eve"))) == {senior.id, sending.id}
     assert found(of_objects(objects[0])) == {direct.id, other.id}
     assert found(of_objects(*objects)) == {direct.id, other.id, senior.id}
     assert found(of_sessions(login.id)) == {senior.id}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from catalog.models import CategoryRow
 from catalog.sender_state import SenderState
 from secadmin.control.settlement import is_access_principal
@@ -29,12 +31,21 @@ def test_a_sender_reaches_its_own_topic_in_that_stream_alone(place: Place) -> No
     second = place.access(what="stream in2", kind="send")
     place.settle()
     assert (place.topic(first), place.topic(second)) == ("in.in1.bob", None)
-    add_sender(place.world, "in2", "joe")
-    place.settle()
-    assert place.topic(second) is None, "it is somebody else's"
+    add_sender(place.world, "news", "bob")
     add_sender(place.world, "in2", "bob")
     place.settle()
     assert place.topic(second) == "in.in2.bob"
+
+
+@pytest.mark.parametrize(("user", "other"), [("bob", "joe"), ("joe", "bob")])
+def test_the_topic_of_another_sender_is_not_reached(place: Place, user: str, other: str) -> None:
+    place.world.member("joe", "R")
+    place.world.grant("R", "SEND", "stream in2")
+    add_sender(place.world, "in2", other)
+    add_sender(place.world, "news", user)
+    access = place.access(user, "stream in2", kind="send")
+    place.settle()
+    assert place.topic(access) is None
 
 
 def test_all_users_of_a_shared_stream_write_its_one_topic(place: Place) -> None:
