@@ -19,17 +19,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.analysis import analyse
 from catalog.errors import Unavailable
+from catalog.label_layout import LabelLayout
 from catalog.plan import Emission, is_stateful, sources
 from catalog.plan_json import encode
 from catalog.reach import reach
 from catalog.relation import Relation
-from catalog.run_counts import LARGE, LATE, LOST, UNLABELLED, refused_kind
+from catalog.run_counts import ANEW, LARGE, LATE, LOST, UNLABELLED, refused_kind
 from catalog.runs import IngestRun, QueryRun, Run, topics_of
 from catalog.topics import lab_topic, quarantine_topic
 from secfilter.after_commit import AfterCommit, Drains
 from secfilter.background import Task, in_thread
 from secfilter.checkpoint import Checkpoint, Checkpoints
-from secfilter.columns import words_of
 from secfilter.compiler import compile_plan
 from secfilter.fanout import TOO_LARGE, fan_out
 from secfilter.ingest import Newest, in_topics, ingest
@@ -44,6 +44,8 @@ from secfilter.positions import Positions
 from secfilter.side_notes import SideNotes
 
 _REFUSED = "refused"
+# The form of the columns in a query's state. If it changes, queries begin with empty state.
+_STATE_FORM = 2
 _STATES = "org.apache.spark.sql.execution.streaming.runtime"
 _log = logging.getLogger(__name__)
 
@@ -86,7 +88,8 @@ class Engine:
             checkpoint, lost = self._checkpoint(run)
             began = checkpoint.committed()
             query = self._start(run, checkpoint, self.pace.real_time_ms(run, settled=settled))
-        return RunningQuery(query, self, hurried=hurried, began=began, lost=lost, lock=lock)
+        counted = {LOST: lost, ANEW: int(checkpoint.anew)}
+        return RunningQuery(query, self, hurried=hurried, began=began, counted=counted, lock=lock)
 
     def running_side(self, run: QueryRun) -> RunningQuery:
         """As `running`, for a side run: one that has begun goes on, else it begins at the ends.
@@ -146,13 +149,21 @@ class Engine:
     def _checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
         """Where the run goes on, and how many records it has lost.
 
-        What retention took before it was read fails Spark's checkpoint for ever, so the run begins
-        a new one at what is left.
+        New categories get free bits of the layout of its labels, which is kept before a query uses
+        it. If they do not fit, the run begins a new checkpoint at the same offsets, with empty
+        state. What retention took before it was read fails Spark's checkpoint for ever, so the run
+        begins a new one at what is left.
         """
         shape = _shape(run)
         current = self.checkpoints.current(run.name, shape)
+        layout, anew = _layout(run, current)
         if current is not None:
             current.clear_cut_off()
+            if anew:
+                _log.warning("%s: labels need more words than its state has", run.name)
+                current = None
+            elif layout is not None:
+                current.keep_layout(layout)
         known = self._known(run)
         passed = self.positions.lost(known)
         if current is not None and not passed:
@@ -165,10 +176,10 @@ class Engine:
         aside, held = self._aside(run)
         start, owners = {**aside, **start}, {**held, **owners}
         before = self.checkpoints.previous(run.name)
-        renewed = self.checkpoints.renew(run.name, shape, start, owners)
+        renewed = self.checkpoints.renew(run.name, shape, start, owners, layout)
         if before is not None and isinstance(run, IngestRun):
             keep_notes(renewed, notes_of(before))
-        return renewed, lost
+        return replace(renewed, anew=anew and _in_microbatches(run)), lost
 
     def _next_tuples(self, run: Run, known: Offsets) -> Offsets:
         """What retention took of transactions' ends, and of what was aborted, is no loss."""
@@ -213,11 +224,15 @@ class Engine:
             nonlocal count
             count += 1
             records = self._records([relation.topic], checkpoint)
-            return read_lab(records, relation, run.reach_of(relation), f"source_{count}")
+            reached, metric = run.reach_of(relation), f"source_{count}"
+            return read_lab(records, relation, reached, metric, run.registered)
 
         checked = analyse(run.plan)
-        narrow = checkpoint.narrow()
-        compiled = compile_plan(checked, source, run.reach_of, run.numbers_of, narrow=narrow)
+        compiled = compile_plan(
+            *(checked, source, run.reach_of, run.numbers_of),
+            layout=checkpoint.layout(),
+            narrow=checkpoint.narrow(),
+        )
         check_supported(compiled.frame, _mode(run))
         if _in_microbatches(run):
             ordered = in_order(compiled.frame, checked.event_time)
@@ -306,17 +321,26 @@ def _first_offsets(run: Run) -> Offsets:
     return {} if isinstance(run, IngestRun) else run.starting_offsets
 
 
-def _shape(run: Run) -> str:
-    """What a checkpoint depends on: of an ingest run its senders, of a query plan and label words.
+def _layout(run: Run, current: Checkpoint | None) -> tuple[LabelLayout | None, bool]:
+    """The layout of a query's labels, and whether the state that there is has no room for it."""
+    if isinstance(run, IngestRun):
+        return None, False
+    reached = reach(run.plan, run.reach_of)
+    grown = None if current is None else current.layout().grown(reached)
+    return grown or LabelLayout.of(reached), grown is None and current is not None
 
-    So a new category in a word that there is already costs no state. The fan-out stands behind all
-    state, so a query goes on from its checkpoint with other classes.
+
+def _shape(run: Run) -> str:
+    """What a checkpoint depends on: of an ingest run its senders, of a query its plan.
+
+    The layout of a query's labels is kept beside its state, and grows. The fan-out stands behind
+    all state, so a query goes on from its checkpoint with other classes.
     """
     depends: object
     if isinstance(run, IngestRun):
         depends = sorted(_owners(run).items())
     else:
-        depends = [encode(run.plan), words_of(reach(run.plan, run.reach_of))]
+        depends = [encode(run.plan), _STATE_FORM]
     return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
 
@@ -368,7 +392,7 @@ class RunningQuery:
         *,
         hurried: bool = False,
         began: Offsets | None = None,
-        lost: int = 0,
+        counted: Mapping[str, int] | None = None,
         lock: FileLock | None = None,
     ) -> None:
         self.hurried = hurried
@@ -382,7 +406,7 @@ class RunningQuery:
             engine.kafka.sink(writer.client),
             lambda: not writer.topics <= engine.positions.partitions().keys(),
         )
-        self._counts = Counter({LOST: lost})
+        self._counts = Counter(counted or {})
         self._counted = -1
 
     def ended(self) -> bool:
