@@ -13,7 +13,7 @@ from functools import reduce
 WORD_BITS = 64
 _WORD_MASK = (1 << WORD_BITS) - 1
 _SIGN = 1 << (WORD_BITS - 1)
-_MAX_WORDS = 1024
+MAX_WORDS = 1024
 
 
 def _signed(word: int) -> int:
@@ -71,7 +71,7 @@ class Label:
         if not text:
             return None
         parts = text.split(",")
-        if len(parts) > _MAX_WORDS or not all(_is_word(part) for part in parts):
+        if len(parts) > MAX_WORDS or not all(_is_word(part) for part in parts):
             return None
         return cls(sum((int(part) & _WORD_MASK) << (WORD_BITS * i) for i, part in enumerate(parts)))
 

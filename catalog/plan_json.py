@@ -13,6 +13,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from catalog import expression, plan
 from catalog.errors import Position
 from catalog.label import Label
+from catalog.label_layout import LabelLayout
 from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation
 from catalog.schema import Attribute, Schema
@@ -23,7 +24,7 @@ _CLASSES: dict[str, type] = {
         *(plan.Source, plan.Filter, plan.Project, plan.Union, plan.Aggregate, plan.Join),
         *(plan.Plan, plan.Windowed, plan.Column, plan.Window, plan.Aggregation),
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
-        *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat),
+        *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat, LabelLayout),
     )
 }
 # This is computed once, because evaluating annotations is the slowest part of decoding.

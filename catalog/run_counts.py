@@ -1,4 +1,4 @@
-"""The kinds of tuples and records that a run withholds, as in `RunStatus.counts`."""
+"""The kinds of what a run counts (mostly tuples that it withholds), as in `RunStatus.counts`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ LATE = "late"
 LARGE = "too_large"
 UNLABELLED = "without_label"
 LOST = "lost_to_retention"
+# How often the state began anew, because the labels needed more words than it had.
+ANEW = "state_begun_anew"
 
 
 def refused_kind(stream_id: int) -> str:

@@ -84,7 +84,8 @@ class QueryRun:
     `starting_offsets` is {topic: {partition: offset}} of the lab topics, for the first start.
     `reaches` has the reach of each relation that the plan reads, by the relation's id.
     `independent` has the independent senders of each stream whose declared aggregate the plan
-    gives, by the stream's id.
+    gives, by the stream's id. `registered` is the first bit that has no category yet, or None if
+    that is not known. The run need not be restarted when it changes.
     """
 
     name: str
@@ -96,6 +97,7 @@ class QueryRun:
     starting_offsets: Mapping[str, Mapping[str, int]]
     reaches: Mapping[int, Label] = field(default_factory=dict)
     independent: Mapping[int, SenderNumbers] = field(default_factory=dict)
+    registered: int | None = None
 
     def reach_of(self, relation: Relation) -> Label:
         """The reach of the relation. It is empty for an unknown relation."""

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from itertools import groupby
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from catalog.assignments import assigned_to, engine_of, note_change, parked
@@ -16,6 +16,7 @@ from catalog.engines import INGEST
 from catalog.independent_senders import numbers_of
 from catalog.label import PUBLIC, Label, combine
 from catalog.models import (
+    CategoryRow,
     DeliveryClass,
     Generation,
     Heartbeat,
@@ -242,6 +243,7 @@ def _query_runs(
     read = _read_by_others(session)
     of_sources = combine(sources.values())
     reaches = Reaches(session)
+    highest = session.scalar(select(func.max(CategoryRow.bit)))
     here = assigned_to(session, engine) if engine is not None else None
     for row in session.scalars(query.where(OutputRow.object_id.not_in(parked(session)))):
         if here is not None and row.object_id not in here:
@@ -260,6 +262,7 @@ def _query_runs(
             starting_offsets=row.starting_offsets,
             reaches={each.object_id: reaches.of(each) for each in read_by(plan)},
             independent={id_: numbers_of(session, id_) for id_ in lowered_streams(plan)},
+            registered=0 if highest is None else highest + 1,
         )
 
 

@@ -5,16 +5,18 @@ The one exception is the aggregate that the stream's owner declared (aggregate-r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.checked_plan import CheckedNode
 from catalog.expression import Expression, type_of
-from catalog.label import WORD_BITS, Label
+from catalog.label import Label
+from catalog.label_layout import LabelLayout
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,
@@ -32,6 +34,7 @@ from secfilter.columns import ID, label_column
 from secfilter.expressions import finite, to_column
 from secfilter.independent import count_of, mask_of
 from secfilter.lab import encode_attribute, joined
+from secfilter.label_words import words
 from secfilter.timeline import CLOCK, from_clock, window_on
 
 _WINDOW, _COUNT = "__window", "__count"
@@ -67,7 +70,7 @@ class Grouping:
         return self.windows.node.window
 
 
-def compile_aggregate(grouping: Grouping, frame: DataFrame, words: tuple[int, ...]) -> DataFrame:
+def compile_aggregate(grouping: Grouping, frame: DataFrame, layout: LabelLayout) -> DataFrame:
     """Group by window and keys. Tuples with a NULL key form their own group.
 
     Without updates, each result is given once, when the watermark has passed the window's end
@@ -81,7 +84,10 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, words: tuple[int, ..
         *(key.alias(_key(i)) for i, key in enumerate(keys)),
     ).agg(
         *(part for i, a in enumerate(node.aggregations) for part in _parts(i, a, schema)),
-        *(fn.bit_or(fn.col(label_column(index))).alias(label_column(index)) for index in words),
+        *(
+            fn.bit_or(fn.col(label_column(index))).alias(label_column(index))
+            for index in words(layout)
+        ),
         fn.count(fn.lit(1)).alias(_COUNT),
         *(_senders(grouping) if declared else ()),
     )
@@ -92,7 +98,7 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, words: tuple[int, ..
         from_clock(fn.col(f"{_WINDOW}.end")).alias(WINDOW_END),
         *(fn.col(_key(i)).alias(key.name) for i, key in enumerate(node.keys)),
         *results,
-        *_labels(grouping, words),
+        *_labels(grouping, layout),
         _lineage(grouping).alias(ID),
     )
 
@@ -188,33 +194,36 @@ def _is_whole_sum(aggregation: Aggregation, schema: Schema) -> bool:
     )
 
 
-def _labels(grouping: Grouping, words: tuple[int, ...]) -> list[Column]:
-    plain = {index: fn.col(label_column(index)) for index in words}
+def _labels(grouping: Grouping, layout: LabelLayout) -> list[Column]:
+    plain = {index: fn.col(label_column(index)) for index in words(layout)}
     declared = grouping.declared
     if declared is None:
         return list(plain.values())
-    home, bit = declared.source // WORD_BITS, declared.source % WORD_BITS
-    source = fn.lit(Label.of(bit).word(0)).cast("bigint")
+    source = layout.packed(Label.of(declared.source))
+    aggregated = layout.packed(Label.of(declared.aggregated))
     whole = fn.unix_millis(_start()) >= fn.lit(declared.since_ms)
-    enough = (
-        _has_enough(grouping, declared.minimum)
-        & (plain[home].bitwiseAND(source) != fn.lit(0))
-        & whole
-    )
+    enough = _has_enough(grouping, declared.minimum) & whole & _any_of(plain, source)
     return [
-        fn.when(enough, _lowered(word, index, declared)).otherwise(word).alias(label_column(index))
+        fn.when(enough, _replaced(word, source.word(index), aggregated.word(index)))
+        .otherwise(word)
+        .alias(label_column(index))
         for index, word in plain.items()
     ]
 
 
-def _lowered(word: Column, index: int, declared: DeclaredAggregate) -> Column:
-    """The word with the category `source` of the stream replaced by its category `aggregated`."""
-    removed, added = (
-        Label.of(declared.source).word(index),
-        Label.of(declared.aggregated).word(index),
-    )
-    kept = word.bitwiseAND(fn.lit(~removed).cast("bigint"))
-    return kept.bitwiseOR(fn.lit(added).cast("bigint"))
+def _any_of(label: Mapping[int, Column], bits: Label) -> Column:
+    """Whether the label has one of the bits."""
+    held = (label[index].bitwiseAND(_bigint(bits.word(index))) for index in bits.word_indexes())
+    return reduce(or_, (word != fn.lit(0) for word in held), fn.lit(False))
+
+
+def _replaced(word: Column, removed: int, added: int) -> Column:
+    """The word without the bits `removed` and with the bits `added`."""
+    return word.bitwiseAND(_bigint(~removed)).bitwiseOR(_bigint(added))
+
+
+def _bigint(value: int) -> Column:
+    return fn.lit(value).cast("bigint")
 
 
 def _lineage(grouping: Grouping) -> Column:

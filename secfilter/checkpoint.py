@@ -14,10 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from catalog.label_layout import LabelLayout
+from catalog.stored_form import from_stored, to_stored
 from secfilter.kafka_options import Offsets
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _CURRENT, _START, _SPARK, _LOCK = "current.json", "start.json", "spark", "lock"
+_LAYOUT = "layout.json"
 _LOGS = ("offsets", "commits")
 
 
@@ -29,11 +32,21 @@ class Checkpoint:
     start: Offsets | None
     # The id of each topic's owner, because a topic's name may be reused. Empty if it was not noted.
     owners: Mapping[str, int] = field(default_factory=dict)
+    # Whether it was made a moment ago because the state of the generation before had no room.
+    anew: bool = False
 
     @property
     def spark(self) -> Path:
         """The folder that Spark uses as the location of its checkpoint."""
         return self.folder / _SPARK
+
+    def layout(self) -> LabelLayout:
+        """The layout of the labels in Spark's state. Raises ValueError if it cannot be read."""
+        return from_stored(LabelLayout, json.loads((self.folder / _LAYOUT).read_text()))
+
+    def keep_layout(self, layout: LabelLayout) -> None:
+        """Keep the layout with the state. Call it before a query starts with the layout."""
+        replace_file(self.folder / _LAYOUT, json.dumps(to_stored(layout)))
 
     def begun(self) -> bool:
         """Whether Spark has written here. If so, the checkpoint says where to continue."""
@@ -85,13 +98,23 @@ class Checkpoints:
         return None if newest is None else newest[0]
 
     def renew(
-        self, run: str, shape: str, start: Offsets | None, owners: Mapping[str, int] | None = None
+        self,
+        run: str,
+        shape: str,
+        start: Offsets | None,
+        owners: Mapping[str, int] | None = None,
+        layout: LabelLayout | None = None,
     ) -> Checkpoint:
-        """Begin a generation that starts at `start`, or at its topics' beginnings."""
+        """Begin a generation that starts at `start`, or at its topics' beginnings.
+
+        That of a query has a `layout` of labels.
+        """
         home = _private(self.home(run))
         number = max((int(p.name) for p in home.iterdir() if p.name.isdecimal()), default=0) + 1
         folder = _private(home / str(number))
         replace_file(folder / _START, json.dumps(start))
+        if layout is not None:
+            Checkpoint(folder, start).keep_layout(layout)
         # Do this last and in one step. So a generation exists only together with its start.
         made = {"generation": number, "shape": shape, "owners": dict(owners or {})}
         replace_file(home / _CURRENT, json.dumps(made))

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.checked_plan import CheckedNode, CheckedPlan
+from catalog.label_layout import LabelLayout
 from catalog.plan import Aggregate, Filter, Join, Project, Source, Union, Windowed, walk
 from catalog.plan import Column as PlanColumn
 from catalog.reach import ReachOf, reach
@@ -20,9 +21,10 @@ from catalog.relation import Relation, RelationKind
 from catalog.runs import SenderNumbers
 from catalog.schema import Schema
 from secfilter.aggregate import Grouping, compile_aggregate
-from secfilter.columns import ID, SENDER, attribute, check_names, label_column, words_of
+from secfilter.columns import ID, SENDER, attribute, check_names, label_column
 from secfilter.expressions import to_column
 from secfilter.join import Side, compile_join
+from secfilter.label_words import packed_words, words
 from secfilter.timeline import CLOCK, no_clock, to_clock
 
 NumbersOf = Callable[[Relation], SenderNumbers]
@@ -31,11 +33,11 @@ NumbersOf = Callable[[Relation], SenderNumbers]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A plan as a DataFrame: attributes of `schema`, label words `words` (BIGINT), `__id`."""
+    """A plan as a DataFrame: attributes of `schema`, the label words of `layout`, `__id`."""
 
     frame: DataFrame
     schema: Schema
-    words: tuple[int, ...]
+    layout: LabelLayout
 
 
 def compile_plan(
@@ -44,21 +46,27 @@ def compile_plan(
     reach_of: ReachOf,
     numbers_of: NumbersOf = lambda _relation: {},
     *,
+    layout: LabelLayout | None = None,
     narrow: bool = False,
 ) -> Compiled:
     """Compile a plan.
 
     `source` gives a relation's tuples: its attributes, its label words (those of `reach_of`) and
     `__id`. If the relation has a declared aggregate, it also gives `__sender`. It is called once
-    for each Source. `numbers_of` gives a relation's independent senders. `narrow` says that each
-    source has one partition. Stateful nodes then need no shuffle. Raises InvalidInput for a plan
-    that uses the name of one of the platform's own columns.
+    for each Source. `numbers_of` gives a relation's independent senders. `layout` is the layout of
+    the checkpoint, and must hold the plan's reach; without it the plan gets a new one. `narrow`
+    says that each source has one partition. Stateful nodes then need no shuffle. Raises
+    InvalidInput for a plan that uses the name of one of the platform's own columns.
     """
     for each in checked.root.walk():
         check_names(each.schema)
-    words = words_of(reach(checked.plan, reach_of))
-    compiler = _Compiler(source, reach_of, numbers_of, words, checked, narrow)
-    return Compiled(compiler.compile(checked.root), checked.schema, words)
+    reached = reach(checked.plan, reach_of)
+    layout = LabelLayout.of(reached) if layout is None else layout
+    if not layout.holds(reached):
+        # Categories without a bit would be lost, and their tuples visible to everybody.
+        raise ValueError("the layout has no bit for a category that the plan reaches")
+    compiler = _Compiler(source, reach_of, numbers_of, layout, checked, narrow)
+    return Compiled(compiler.compile(checked.root), checked.schema, layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,7 @@ class _Compiler:
     source: Callable[[Relation], DataFrame]
     reach_of: ReachOf
     numbers_of: NumbersOf
-    words: tuple[int, ...]
+    layout: LabelLayout
     checked: CheckedPlan
     narrow: bool
     # Whether the compiled node is below a join.
@@ -88,7 +96,7 @@ class _Compiler:
             case Join():
                 sides = replace(self, pairing=True)
                 left, right = (Side(sides.compile(side), side.schema) for side in each.inputs)
-                return compile_join(each.node, left, right, self.words)
+                return compile_join(each.node, left, right, words(self.layout))
             case Windowed():
                 # The aggregate above puts the tuples into the windows.
                 return self.compile(each.inputs[0])
@@ -96,10 +104,9 @@ class _Compiler:
                 return self._aggregate(each.node, each.inputs[0])
 
     def _source(self, relation: Relation) -> DataFrame:
-        held = words_of(self.reach_of(relation))
         frame = self.source(relation).select(
             *_attributes(relation.schema),
-            *(_word_or_none(index, index in held) for index in self.words),
+            *packed_words(self.layout, self.reach_of(relation)),
             fn.col(ID),
             *([fn.col(SENDER)] if self.counting else []),
             *([_clock(relation).alias(CLOCK)] if self.checked.keeps_state else []),
@@ -115,12 +122,12 @@ class _Compiler:
     def _aggregate(self, node: Aggregate, windows: CheckedNode) -> DataFrame:
         grouping = Grouping(node, windows, self.checked.emission)
         if grouping.declared is None:
-            return compile_aggregate(grouping, self.compile(windows), self.words)
+            return compile_aggregate(grouping, self.compile(windows), self.layout)
         # A declared aggregate is directly over its stream.
         (stream,) = (n.relation for n in walk(node) if isinstance(n, Source))
         counted = replace(grouping, independent=self.numbers_of(stream))
         given = replace(self, counting=True).compile(windows)
-        return compile_aggregate(counted, given, self.words)
+        return compile_aggregate(counted, given, self.layout)
 
     def _delay_ms(self, relation: Relation) -> int:
         """How far Spark's watermark stays behind the relation's newest tuple (ms).
@@ -150,7 +157,7 @@ class _Compiler:
         return self.compile(branch).select(*attributes, *self._words(), lineage, *clock)
 
     def _words(self) -> list[Column]:
-        return [fn.col(label_column(index)) for index in self.words]
+        return [fn.col(label_column(index)) for index in words(self.layout)]
 
     def _clock_of(self, each: CheckedNode) -> list[Column]:
         """The clock column, if the node's tuples have it. They have it below stateful nodes."""
@@ -178,9 +185,3 @@ def _clock(relation: Relation) -> Column:
 
 def _attributes(schema: Schema) -> list[Column]:
     return [attribute(name) for name in schema.names]
-
-
-def _word_or_none(index: int, held: bool) -> Column:
-    if held:
-        return fn.col(label_column(index))
-    return fn.lit(0).cast("bigint").alias(label_column(index))

@@ -14,6 +14,8 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
+from secfilter.lab import UNKNOWN_CATEGORY
+
 _NAME = re.compile(r"[A-Za-z0-9_.$]{1,120}")
 _DEPTH = 12
 _MEANINGS = {
@@ -32,6 +34,8 @@ def describe(error: BaseException) -> str:
     names = _names(error)
     if _is_full_disk(error):
         meaning: str | None = "the disk of the checkpoints is full"
+    elif _meets_unknown_category(error):
+        meaning = f"{UNKNOWN_CATEGORY}; it is started again"
     else:
         meaning = next((_MEANINGS[name] for name in reversed(names) if name in _MEANINGS), None)
     return ": ".join(part for part in (meaning, " / ".join(names)) if part)
@@ -43,6 +47,11 @@ def _names(error: BaseException) -> list[str]:
     causes = [str(thrown.getClass().getSimpleName()) for thrown in _causes(error)]
     found += causes or [type(error).__name__]
     return list(dict.fromkeys(name for name in found if _NAME.fullmatch(name)))
+
+
+def _meets_unknown_category(error: BaseException) -> bool:
+    """Whether a batch was given up by `read_lab`. Spark has no condition for that alone."""
+    return any(UNKNOWN_CATEGORY in str(thrown.getMessage()) for thrown in _causes(error))
 
 
 def _is_full_disk(error: BaseException) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -11,6 +12,7 @@ from pyspark.sql import functions as fn
 from catalog.clearance import Clearance
 from catalog.functions import MAX_TEXT_BYTES
 from catalog.label import Label
+from catalog.label_layout import LabelLayout
 from catalog.runs import FanOutClass, QueryRun
 from catalog.schema import Schema, Type
 from catalog.topics import ID_HEADER, LABEL_HEADER
@@ -18,6 +20,7 @@ from secfilter.columns import ID, attribute
 from secfilter.compiler import Compiled
 from secfilter.expressions import finite
 from secfilter.lab import encode_label, encode_value, headers, lab_headers, label_word
+from secfilter.label_words import unpacked_words, words
 
 _TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 _ID_DIGITS = 32
@@ -36,8 +39,9 @@ def fan_out(
     is labelled. A tuple larger than `max_bytes` as JSON is delivered to nobody, because the broker
     would refuse it and stop the query. The observation `too_large` counts these tuples.
     """
-    words = compiled.words
-    conditions = {c.topic: visible_to(c, words, run.sources) for c in run.classes}
+    layout = compiled.layout
+    own, sources = words(layout), layout.packed(run.sources)
+    conditions = {c.topic: visible_to(_packed(c, layout), own, sources) for c in run.classes}
     # If the texts are too long together, they are not even joined.
     fits = _text_bytes(compiled.schema) <= fn.lit(max_bytes)
     value = fn.when(fits, to_json(compiled.schema))
@@ -45,10 +49,10 @@ def fan_out(
         value = fn.when(reduce(lambda a, b: a | b, conditions.values()), value)
     # JSON, label and id are computed once for each row, before the row is multiplied.
     made = compiled.frame.select(
-        *(label_word(index) for index in words),
+        *(label_word(index) for index in own),
         value.alias(_JSON),
         keyed_id(id_key, run.output.name).alias(_KEYED),
-        encode_label(words).alias(_LABEL),
+        encode_label(unpacked_words(layout)).alias(_LABEL),
         (~fits).alias(_LARGE),
         *([fn.when(fits, encode_value(compiled.schema)).alias(_LAB)] if run.labelled else []),
     )
@@ -103,8 +107,24 @@ def _nowhere() -> Column:
     return fn.when(fn.octet_length(everything) < fn.lit(0), fn.lit("nowhere"))
 
 
+def _packed(class_: FanOutClass, layout: LabelLayout) -> FanOutClass:
+    """The class with its clearances in the bits of the layout.
+
+    A bit that no category has yet is in no clearance. So what carried it would reach nobody.
+    """
+
+    def packed(clearance: Clearance) -> Clearance:
+        return Clearance(layout.packed(Label(clearance.bits)).bits)
+
+    beyond = None if class_.beyond is None else packed(class_.beyond)
+    return replace(class_, clearance=packed(class_.clearance), beyond=beyond)
+
+
 def visible_to(class_: FanOutClass, words: Sequence[int], sources: Label) -> Column:
-    """Whether the class takes the tuple, by the rule of `Delivery.takes`. NULL means no."""
+    """Whether the class takes the tuple, by the rule of `Delivery.takes`. NULL means no.
+
+    The class and the categories of the kind `source` are in the bits of the label words.
+    """
     taken = _visible(class_.clearance, class_.weak, words, sources)
     if class_.beyond is None:
         return taken

@@ -11,9 +11,10 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from catalog.plan import sources
+from catalog.label_layout import LabelLayout
+from catalog.plan import is_stateful, sources
 from catalog.plan_json import encode
 from catalog.reach import reach
 from catalog.runs import IngestRun, Run
@@ -21,13 +22,14 @@ from catalog.topics import lab_topic
 from secfilter.after_commit import Drains
 from secfilter.beside import is_side, side_name
 from secfilter.checkpoint import Checkpoint, Checkpoints
-from secfilter.columns import words_of
 from secfilter.kafka_options import Offsets, written
 from secfilter.lab_notes import Notes, begun, joined, keep_notes, notes_of
 from secfilter.positions import Positions
 
 # The shape of a side run's checkpoint that holds nothing.
 _EMPTY = ""
+# The form of the columns in a query's state. If it changes, queries begin with empty state.
+_STATE_FORM = 2
 _log = logging.getLogger(__name__)
 
 
@@ -51,12 +53,22 @@ class GoingOn:
     def checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
         """Where the run goes on, and how many records it has lost.
 
+        New categories get free bits of the layout of its labels, which is kept before a query uses
+        it. If they do not fit, the run begins a new checkpoint at the same offsets, with empty
+        state.
+
         What retention took before it was read fails Spark's checkpoint for ever, so the run begins
         a new one at what is left. No side run of an ingest run runs now. Raises Unavailable.
         """
         current = self.checkpoints.current(run.name, shape_of(run))
+        layout, anew = _layout(run, current)
         if current is not None:
             current.clear_cut_off()
+            if anew:
+                _log.warning("%s: labels need more words than its state has", run.name)
+                current = None
+            elif layout is not None:
+                current.keep_layout(layout)
         side = self._side(run)
         before = self._before(run, side)
         known = _known(run, before)
@@ -68,16 +80,19 @@ class GoingOn:
         lost = self.positions.lost(tuples) if passed else 0
         if lost:
             _log.warning("%s: %d lost to retention before they were read", run.name, lost)
-        return self._renewed(run, known, before), lost
+        renewed = self._renewed(run, known, before, layout)
+        return replace(renewed, anew=anew and _keeps_state(run)), lost
 
-    def _renewed(self, run: Run, known: Offsets, before: _Known | None) -> Checkpoint:
+    def _renewed(
+        self, run: Run, known: Offsets, before: _Known | None, layout: LabelLayout | None
+    ) -> Checkpoint:
         """A new checkpoint that begins there, and holds all that its side run held."""
         owners = owners_of(run)
         start = self.positions.starting(list(owners), known)
         aside, held = self._aside(run, before)
         notes = self._notes(run, before)
         start, owners = {**aside, **start}, {**held, **owners}
-        renewed = self.checkpoints.renew(run.name, shape_of(run), start, owners)
+        renewed = self.checkpoints.renew(run.name, shape_of(run), start, owners, layout)
         # A crash before this costs time only: without notes, lab is read from its beginning.
         if notes is not None:
             keep_notes(renewed, notes)
@@ -138,11 +153,24 @@ def owners_of(run: Run) -> dict[str, int]:
     return {relation.topic: relation.object_id for relation in sources(run.plan)}
 
 
-def shape_of(run: Run) -> str:
-    """What a checkpoint depends on: of an ingest run its topics, of a query plan and label words.
+def _layout(run: Run, current: Checkpoint | None) -> tuple[LabelLayout | None, bool]:
+    """The layout of a query's labels, and whether the state that there is has no room for it."""
+    if isinstance(run, IngestRun):
+        return None, False
+    reached = reach(run.plan, run.reach_of)
+    grown = None if current is None else current.layout().grown(reached)
+    return grown or LabelLayout.of(reached), grown is None and current is not None
 
-    So a new category in a word that there is already costs no state. The fan-out stands behind all
-    state, so a query goes on from its checkpoint with other classes.
+
+def _keeps_state(run: Run) -> bool:
+    return not isinstance(run, IngestRun) and is_stateful(run.plan)
+
+
+def shape_of(run: Run) -> str:
+    """What a checkpoint depends on: of an ingest run its topics, of a query its plan.
+
+    The layout of a query's labels is kept beside its state, and grows. The fan-out stands behind
+    all state, so a query goes on from its checkpoint with other classes.
     """
     depends: object
     if isinstance(run, IngestRun):
@@ -152,7 +180,7 @@ def shape_of(run: Run) -> str:
             for sender in stream.senders
         )
     else:
-        depends = [encode(run.plan), words_of(reach(run.plan, run.reach_of))]
+        depends = [encode(run.plan), _STATE_FORM]
     return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
 

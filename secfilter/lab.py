@@ -8,19 +8,20 @@ key is the origin of the tuple.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from catalog.label import Label
+from catalog.label import MAX_WORDS, WORD_BITS, Label
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from catalog.topics import LABEL_HEADER, SENDER_HEADER, VERSION_HEADER, WIRE_VERSION
 from secfilter.columns import ID, SENDER, attribute, label_column, words_of
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
-_VALID = "__valid"
+_VALID, _TEXT = "__valid", "__label_text"
+UNKNOWN_CATEGORY = "a tuple has a category that was added after the query started"
 _VERSION = str(WIRE_VERSION)
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 
@@ -93,11 +94,14 @@ def headers(*pairs: tuple[str, Column]) -> Column:
     return fn.array(*made).cast(HEADERS_TYPE)
 
 
-def encode_label(words: Sequence[int]) -> Column:
-    """The label in wire form from its word columns: all words up to the highest, lowest first."""
+def encode_label(words: Mapping[int, Column]) -> Column:
+    """The label in wire form from its words: all up to the highest, lowest first.
+
+    A word that is left out is 0.
+    """
     texts = [
-        label_word(index).cast("string") if index in words else fn.lit("0")
-        for index in range(max(words) + 1)
+        words[index].cast("string") if index in words else fn.lit("0")
+        for index in range(max(words, default=0) + 1)
     ]
     return texts[0] if len(texts) == 1 else fn.concat_ws(",", *texts)
 
@@ -157,8 +161,24 @@ def _all_of(conditions: Sequence[Column]) -> Column:
     return result
 
 
+def is_later(text: Column, registered: int) -> Column:
+    """Whether a text is a label with a category from the bit `registered` on (never NULL)."""
+    word, bit = divmod(registered, WORD_BITS)
+    words = fn.split(text, ",", -1)
+    later = (
+        fn.get(words, fn.lit(word)).try_cast("bigint").bitwiseAND(fn.lit(-1 << bit).cast("bigint"))
+    )
+    higher = fn.exists(fn.slice(words, word + 2, MAX_WORDS), lambda each: each != fn.lit("0"))
+    is_label = text.rlike(r"^-?\d{1,19}(,-?\d{1,19})*$")
+    return fn.coalesce(is_label & ((later != fn.lit(0)) | higher), fn.lit(False))
+
+
 def read_lab(
-    records: DataFrame, relation: Relation, reach: Label, metric: str | None = None
+    records: DataFrame,
+    relation: Relation,
+    reach: Label,
+    metric: str | None = None,
+    registered: int | None = None,
 ) -> DataFrame:
     """Read the tuples of a relation from the records of its lab topic (004 §3.2).
 
@@ -166,24 +186,36 @@ def read_lab(
     categories that its tuples can carry), and the lineage `__id`. If the relation has a declared
     aggregate, it also has the sender `__sender`. Records without a valid label are left out. With
     `metric`, the column `withheld` of the observation of that name counts them.
+
+    `registered` is the first bit that had no category when the reach was looked up. A category from
+    there on may be in the relation's reach by now. So nobody knows whether its tuple is to be left
+    out, and the batch fails before it is committed. Without `registered` the tuple is left out.
     """
-    words = decode_label(label_text(fn.col("headers")), reach)
+    text = label_text(fn.col("headers"))
+    words = decode_label(text, reach)
     read = records.select(
         fn.col("value").cast("string").alias("__value"),
         _lineage(relation).alias(ID),
         *([sender_of(fn.col("headers")).alias(SENDER)] if relation.declared else ()),
         *(word.alias(label_column(index)) for index, word in words.items()),
+        *([] if registered is None else [text.alias(_TEXT)]),
     )
     checked = read.withColumn(_VALID, is_valid({i: label_word(i) for i in words}, relation, reach))
     if metric is not None:
         checked = checked.observe(metric, fn.count_if(~fn.col(_VALID)).alias("withheld"))
-    kept = checked.where(fn.col(_VALID))
+    kept = checked.where(fn.col(_VALID) if registered is None else _or_fail(registered))
     return kept.select(
         *decode_value(fn.col("__value"), relation.schema),
         *(label_word(index) for index in words_of(reach)),
         fn.col(ID),
         *([fn.col(SENDER)] if relation.declared else ()),
     )
+
+
+def _or_fail(registered: int) -> Column:
+    failed = fn.raise_error(fn.lit(UNKNOWN_CATEGORY)).cast("boolean")
+    later = is_later(fn.col(_TEXT), registered)
+    return fn.when(fn.col(_VALID), fn.lit(True)).when(later, failed).otherwise(fn.lit(False))
 
 
 def _lineage(relation: Relation) -> Column:

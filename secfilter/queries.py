@@ -19,7 +19,7 @@ from catalog.analysis import analyse
 from catalog.errors import Unavailable
 from catalog.plan import Emission, is_stateful
 from catalog.relation import Relation
-from catalog.run_counts import LARGE, LATE, LOST, UNLABELLED, refused_kind
+from catalog.run_counts import ANEW, LARGE, LATE, LOST, UNLABELLED, refused_kind
 from catalog.runs import IngestRun, QueryRun, Run, topics_of
 from catalog.topics import lab_topic, quarantine_topic
 from secfilter.after_commit import AfterCommit, Drains
@@ -83,7 +83,8 @@ class Engine:
             checkpoint, lost = self._checkpoint(run)
             began = checkpoint.committed()
             query = self._start(run, checkpoint, self.pace.real_time_ms(run, settled=settled))
-        return RunningQuery(query, self, hurried=hurried, began=began, lost=lost, lock=lock)
+        counted = {LOST: lost, ANEW: int(checkpoint.anew)}
+        return RunningQuery(query, self, hurried=hurried, began=began, counted=counted, lock=lock)
 
     def running_side(self, run: Run) -> RunningQuery:
         """As `running`, for a side run: one that has begun goes on there. Raises as `running`.
@@ -99,7 +100,7 @@ class Engine:
                 self.sides.note(run.name, fed_by(run))
             began = checkpoint.committed()
             query = self._start(run, checkpoint, self.pace.side_ms)
-        return RunningQuery(query, self, began=began, lost=lost, lock=lock)
+        return RunningQuery(query, self, began=began, counted={LOST: lost}, lock=lock)
 
     def _begun_side(self, run: QueryRun) -> QueryRun:
         if self.sides.unfinished(run.name):
@@ -165,11 +166,15 @@ class Engine:
             nonlocal count
             count += 1
             records = self._records([relation.topic], checkpoint)
-            return read_lab(records, relation, run.reach_of(relation), f"source_{count}")
+            reached, metric = run.reach_of(relation), f"source_{count}"
+            return read_lab(records, relation, reached, metric, run.registered)
 
         checked = analyse(run.plan)
-        narrow = checkpoint.narrow()
-        compiled = compile_plan(checked, source, run.reach_of, run.numbers_of, narrow=narrow)
+        compiled = compile_plan(
+            *(checked, source, run.reach_of, run.numbers_of),
+            layout=checkpoint.layout(),
+            narrow=checkpoint.narrow(),
+        )
         check_supported(compiled.frame, _mode(run))
         if _in_microbatches(run):
             ordered = in_order(compiled.frame, checked.event_time)
@@ -295,7 +300,7 @@ class RunningQuery:
         *,
         hurried: bool = False,
         began: Offsets | None = None,
-        lost: int = 0,
+        counted: Mapping[str, int] | None = None,
         lock: FileLock | None = None,
     ) -> None:
         self.hurried = hurried
@@ -309,7 +314,7 @@ class RunningQuery:
             engine.kafka.sink(writer.client),
             lambda: not writer.topics <= engine.positions.partitions().keys(),
         )
-        self._counts = Counter({LOST: lost})
+        self._counts = Counter(counted or {})
         self._counted = -1
 
     def ended(self) -> bool:

@@ -8,22 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as fn
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import Row, SparkSession
 
-from catalog.analysis import analyse
 from catalog.relation import Relation
 from secadmin.languages import parse_sql
-from secfilter.compiler import compile_plan
-from secfilter.fanout import fan_out
-from secfilter.lab import read_lab
 from tests.differential.case import Case
 from tests.differential.comparing import check
 from tests.differential.delivered import header, outcome, run_of
-from tests.differential.engine import stored
 from tests.differential.expected import expected
 from tests.differential.market import Market, case_of
+from tests.differential.streaming import run_batch
 
 _BOTH = 'SELECT * FROM trades UNION ALL SELECT * FROM "trades-eu"'
 _ONE_SOURCE = "one source"
@@ -74,7 +68,7 @@ def test_sources_of_one_partition_are_not_shuffled(
     spark: SparkSession, tmp_path: Path, narrow: bool
 ) -> None:
     case = case_of(_ONE_SOURCE, parse_sql(QUERIES[_ONE_SOURCE], _Patient()))
-    query = _run(spark, case, case, tmp_path, [], narrow=narrow)
+    query = run_batch(spark, case, case, tmp_path, [], narrow=narrow)
     execution: Any = query._jsq.streamingQuery()
     executed = execution.lastExecution().executedPlan().toString()
     assert ("Exchange" in executed) is not narrow
@@ -96,34 +90,5 @@ def _streamed(
     found: list[list[Row]] = []
     for number, batch in enumerate(batches):
         found.append([])
-        _run(spark, case, batch, folder, found[-1], narrow=number % 2 == 1)
+        run_batch(spark, case, batch, folder, found[-1], narrow=number % 2 == 1)
     return found
-
-
-def _run(
-    spark: SparkSession, case: Case, batch: Case, folder: Path, found: list[Row], *, narrow: bool
-) -> StreamingQuery:
-    """Run the case's query over one more batch; the query, which has ended."""
-    given = folder / "given"
-    stored(spark, [batch]).write.mode("append").parquet(str(given))
-
-    def read(relation: Relation) -> DataFrame:
-        arriving = spark.readStream.schema(spark.read.parquet(str(given)).schema)
-        records = arriving.parquet(str(given))
-        own = records.where(fn.col("topic") == f"0/{relation.topic}")
-        return read_lab(own, relation, case.reach_of(relation))
-
-    out = fan_out(
-        compile_plan(analyse(case.plan), read, case.reach_of, case.users_of, narrow=narrow),
-        run_of(case),
-        "key",
-    )
-    query = (
-        out.writeStream.foreachBatch(lambda frame, _: found.extend(frame.collect()))
-        .outputMode("update")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    return query

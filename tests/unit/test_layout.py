@@ -34,6 +34,7 @@ VALUES = {
         *(
             "functions",
             "label",
+            "label_layout",
             "limits",
             "names",
             "namespace",

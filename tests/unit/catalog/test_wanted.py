@@ -264,8 +264,13 @@ def test_sources_are_those_in_reach(filled: Filled) -> None:
     filled.output("out2", both, "in1", "in2")
     assert filled.query("out2").sources == Label.of(0, 70)
     before = filled.query("out1")
-    filled.stream("in9", 9, 9)
+    assert before.registered == 71
+    filled.stream("in8", 9, 9)
     assert filled.query("out1") == before
+    filled.stream("in9", 9, 99)
+    after = filled.query("out1")
+    assert after.registered == 100
+    assert fingerprint(after) == fingerprint(before), "it runs on"
 
 
 def test_a_category_that_a_stream_gets_later_is_in_reach_of_all_that_reads_it(

@@ -75,7 +75,10 @@ def rows_of(compiled: Compiled) -> list[tuple[Any, ...]]:
     """Attributes, then the label as a number, then the lineage; timestamps as they are."""
     result = []
     for row in compiled.frame.collect():
-        label = sum((row[label_column(i)] & (2**64 - 1)) << (64 * i) for i in compiled.words)
+        words = [row[label_column(i)] & (2**64 - 1) for i in range(compiled.layout.words)]
+        held = [words[at // 64] >> at % 64 & 1 for at in range(64 * len(words))]
+        assert not any(held[len(compiled.layout.categories) :])
+        label = sum(bit << c for bit, c in zip(held, compiled.layout.categories, strict=False))
         result.append((*(row[name] for name in compiled.schema.names), label, row["__id"]))
     return sorted(result, key=repr)
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as fn
 
 from catalog.clearance import Clearance
 from catalog.label import PUBLIC, Label
+from catalog.label_layout import LabelLayout
 from catalog.plan import Source
 from catalog.relation import Relation, RelationKind
 from catalog.runs import FanOutClass, QueryRun
@@ -31,7 +32,9 @@ SCHEMA = Schema(
 )
 REACH = Label.of(0, 1, 63, 64, 130)
 OUTPUT = Relation(7, "o", RelationKind.OUTPUT, SCHEMA, None, 0)
-WORDS = (0, 1, 2)
+# One category came later, and a word is not used yet.
+LAYOUT = LabelLayout((0, 1, 63, 130, 64), words=2)
+WORDS = range(LAYOUT.words)
 KEY = "00" * 32
 
 
@@ -46,12 +49,16 @@ def delivered(
     types = [f"{a.name} {SPARK_TYPES[a.type]}" for a in SCHEMA.attributes[:-1]] + ["t bigint"]
     types += [f"{label_column(i)} bigint" for i in WORDS] + ["__id string"]
     data = [
-        (*values, *(None if label is None else label.word(i) for i in WORDS), lineage)
+        (
+            *values,
+            *(None if label is None else LAYOUT.packed(label).word(i) for i in WORDS),
+            lineage,
+        )
         for *values, label, lineage in rows
     ]
     frame = spark.createDataFrame(data, ", ".join(types)).coalesce(1)
     typed = frame.withColumn("t", fn.timestamp_micros("t"))
-    return list(fan_out(Compiled(typed, SCHEMA, WORDS), run, KEY, max_bytes).collect())
+    return list(fan_out(Compiled(typed, SCHEMA, LAYOUT), run, KEY, max_bytes).collect())
 
 
 def headers(row: Row) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from catalog.label import Label
-from catalog.plan import Source
+from catalog.plan import Aggregation, Source, Window
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, IngestStream, QueryRun, Run
 from catalog.schema import Attribute, Schema, Type
@@ -19,10 +19,14 @@ from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import EARLIEST, KafkaOptions, Offsets
 from secfilter.positions import Positions
 from secfilter.queries import Engine
-from tests.plans import whole
+from tests.plans import grouped, whole
 from tests.senders import sent
 
 _SCHEMA = Schema((Attribute("a", Type.STRING),))
+_TIMED = Relation(
+    *(1, "t", RelationKind.STREAM, Schema((Attribute("at", Type.TIMESTAMP, True),)), "at", 0)
+)
+_COUNT = Aggregation("n", "count", None)
 
 
 @dataclass
@@ -96,15 +100,43 @@ def test_what_retention_took_is_passed_over_and_counted(
     assert "run: 2 lost to retention" in caplog.text
 
 
-@pytest.mark.parametrize(("category", "generation"), [(0, "1"), (63, "1"), (64, "2")])
-def test_a_new_category_costs_state_only_in_a_word_that_there_was_not(
-    tmp_path: Path, category: int, generation: str
-) -> None:
+def test_new_categories_cost_no_state_while_there_are_free_bits(tmp_path: Path) -> None:
+    """Wherever they are. Those that were there keep their bits."""
     come_to(tmp_path, query(stream("s"), {}), {"lab.s": {"0": 5}})
-    more = query(stream("s"), {}, category)
-    checkpoint, lost = engine_over(tmp_path, {})._checkpoint(more)
-    assert (checkpoint.committed(), lost) == ({"lab.s": {"0": 5}}, 0)
-    assert checkpoint.folder.name == generation
+    for categories in [(640,), (640, 63), (640, 63, 3, *range(1000, 1060)), ()]:
+        more = query(stream("s"), {}, *categories)
+        checkpoint, lost = engine_over(tmp_path, {})._checkpoint(more)
+        assert (checkpoint.committed(), lost) == ({"lab.s": {"0": 5}}, 0)
+        assert checkpoint.folder.name == "1" and not checkpoint.anew
+    assert checkpoint.layout().categories == (0, 640, 63, 3, *range(1000, 1060))
+    assert checkpoint.layout().words == 1
+
+
+@pytest.mark.parametrize("stateful", [True, False])
+def test_without_free_bits_the_state_begins_anew_at_the_same_offsets(
+    tmp_path: Path, stateful: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    def run(*categories: int) -> QueryRun:
+        plan = whole(grouped(Source(_TIMED), Window(1000, 1000), (), (_COUNT,)))
+        made = query(_TIMED, {}, *categories)
+        return replace(made, plan=plan) if stateful else made
+
+    come_to(tmp_path, run(), {"lab.t": {"0": 5}})
+    checkpoint, lost = engine_over(tmp_path, {})._checkpoint(run(*range(100, 164)))
+    assert (checkpoint.committed(), checkpoint.folder.name, lost) == ({"lab.t": {"0": 5}}, "2", 0)
+    assert (checkpoint.layout().words, checkpoint.anew) == (2, stateful)
+    assert "run: labels need more words than its state has" in caplog.text
+    again, _ = engine_over(tmp_path, {})._checkpoint(run(*range(100, 164)))
+    assert (again.folder.name, again.anew) == ("2", False), "it is said once"
+
+
+def test_a_layout_that_cannot_be_read_is_never_guessed(tmp_path: Path) -> None:
+    come_to(tmp_path, query(stream("s"), {}), {"lab.s": {"0": 5}})
+    checkpoint, _ = engine_over(tmp_path, {})._checkpoint(query(stream("s"), {}))
+    for text in ('{"version": 99, "value": {}}', '{"version": 3, "value": 1}', "{}", "x"):
+        (checkpoint.folder / "layout.json").write_text(text)
+        with pytest.raises(ValueError):
+            engine_over(tmp_path, {})._checkpoint(query(stream("s"), {}))
 
 
 def test_a_query_that_starts_too_late_says_so(tmp_path: Path) -> None:

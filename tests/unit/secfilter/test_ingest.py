@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as fn
 
 from catalog.label import Label
-from catalog.relation import Relation, RelationKind
-from catalog.runs import IngestRun, IngestStream
+from catalog.relation import DeclaredAggregate, Relation, RelationKind
+from catalog.runs import IngestRun, IngestStream, Sender
 from catalog.schema import Attribute, Schema, Type
+from secfilter.columns import SENDER
 from secfilter.ingest import ingest
+from secfilter.lab import HEADERS_TYPE, read_lab
 from tests.senders import sent
 
 CASES: list[dict[str, Any]] = json.loads(
@@ -172,6 +175,21 @@ def test_each_stream_has_its_own_schema_label_and_size(spark: SparkSession) -> N
     assert headers(rows[0]) == [("version", "2"), ("label", "0,2"), ("sender", "2")]
     assert bytes(rows[0]["value"]) == b"7"
     assert [headers(row)[0][1].split()[0] for row in rows[1:]] == ["larger", "id:", "s:"]
+
+
+def test_a_query_reads_from_which_sender_a_tuple_is(spark: SparkSession) -> None:
+    """That is what a declared aggregate counts."""
+    senders = (Sender(12, "in.two.a"), Sender(2**40, "in.two.b"))
+    stream = IngestStream(TWO, Label.of(65), 60_000, 20, senders=senders)
+    records: list[Record] = [(each.topic, b'{"id":7}') for each in senders]
+    lab = [
+        (row["key"], bytes(row["value"]), row["headers"], row["partition"], 0)
+        for row in run(spark, records, streams=IngestRun("ingest-1", (stream,)))
+    ]
+    columns = f"key binary, value binary, headers {HEADERS_TYPE}, partition int, offset bigint"
+    declared = replace(TWO, declared=DeclaredAggregate(1, (), ("count",), 2, 65, 66))
+    read = read_lab(spark.createDataFrame(lab, columns), declared, Label.of(65))
+    assert sorted(row[SENDER] for row in read.collect()) == [12, 2**40]
 
 
 def test_what_lab_holds_is_left_out_but_quarantine_repeats(spark: SparkSession) -> None:

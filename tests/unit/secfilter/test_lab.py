@@ -6,13 +6,21 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from catalog.label import Label
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
-from secfilter.lab import HEADERS_TYPE, decode_value, encode_value, read_lab
+from secfilter.failures import describe
+from secfilter.lab import (
+    HEADERS_TYPE,
+    UNKNOWN_CATEGORY,
+    decode_value,
+    encode_value,
+    read_lab,
+)
 
 TYPES = (Type.STRING, Type.BIGINT, Type.DOUBLE, Type.BOOLEAN, Type.TIMESTAMP)
 SCHEMA = Schema(tuple(Attribute(t.value, t) for t in TYPES))
@@ -32,6 +40,7 @@ def seen(
     key: bytes | None = None,
     *,
     bits: tuple[int, ...] = (),
+    registered: int | None = None,
 ) -> dict[str, Any] | None:
     """The tuple that a record with this key and these headers becomes, if it is seen.
 
@@ -39,7 +48,8 @@ def seen(
     """
     rows = [(key, b"text", 0, 4, headers)]
     columns = f"key binary, value binary, partition int, offset bigint, headers {HEADERS_TYPE}"
-    found = read_lab(spark.createDataFrame(rows, columns), wanted, Label.of(*bits)).collect()
+    records = spark.createDataFrame(rows, columns)
+    found = read_lab(records, wanted, Label.of(*bits), None, registered).collect()
     return found[0].asDict() if found else None
 
 
@@ -98,6 +108,43 @@ def test_label(
 )
 def test_the_label_stands_behind_the_version(spark: SparkSession, headers: Pairs) -> None:
     assert seen(spark, relation(), headers, bits=(0,)) is None
+
+
+LATER = [
+    (Label.of(0), 5, True),
+    (Label.of(4), 5, False),
+    (Label.of(0, 5), 5, None),
+    (Label.of(63), 5, None),
+    (Label.of(63), 63, None),
+    (Label.of(63), 64, False),
+    (Label.of(64), 64, None),
+    (Label.of(64, 70), 70, None),
+    (Label.of(64, 69), 70, False),
+    (Label.of(64, 200), 70, None),
+    (Label.of(0, 5000), 70, None),
+    (Label.of(), 0, False),
+    (Label.of(0), 0, True),
+]
+
+
+@pytest.mark.parametrize(("label", "registered", "visible"), LATER)
+def test_a_category_that_nobody_knew_yet_fails_the_batch(
+    spark: SparkSession, label: Label, registered: int, visible: bool | None
+) -> None:
+    """None: it fails. A category that is known and cannot be here only hides its tuple."""
+    given: Pairs = [VERSION, ("label", label.to_wire().encode())]
+    if visible is None:
+        with pytest.raises(PySparkException) as failed:
+            seen(spark, relation(), given, bits=(0,), registered=registered)
+        assert describe(failed.value).startswith(UNKNOWN_CATEGORY)
+    else:
+        found = seen(spark, relation(), given, bits=(0,), registered=registered)
+        assert (found is not None) is visible
+
+
+@pytest.mark.parametrize("wire", [None, b"", b"x", b"1,x", b"1,", b"99999999999999999999", b"-"])
+def test_what_is_no_label_fails_nothing(spark: SparkSession, wire: bytes | None) -> None:
+    assert seen(spark, relation(), [VERSION, ("label", wire)], bits=(0,), registered=1) is None
 
 
 @pytest.mark.parametrize(("wire", "visible"), [(b"0", True), (b"1", False), (b"", False)])
