@@ -168,4 +168,5 @@ def test_rights_come_and_go_while_records_flow(exchange: Exchange) -> None:
     closed = {name: each.longest_wait("one") for name, each in exchange.of_windows.items()}
     print("longest waits in seconds:", waits, "for windows:", closed)
     assert max(waits.values()) <= LONGEST_WAIT_S, waits
-    assert max(closed.values()) <= LONGEST_WAIT_S + WINDOW_S, closed
+    # A window comes once a second, and two batches after the watermark has passed it.
+    assert max(closed.values()) <= LONGEST_WAIT_S + 3 * WINDOW_S, closed

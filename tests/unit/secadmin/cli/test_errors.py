@@ -106,6 +106,14 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
     assert "No such file" in one_line(result.stderr)
 
 
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_a_name_that_is_none_in_a_url_reaches_no_other_path(tmp_path: Path, name: str) -> None:
+    terminal = answering(tmp_path / "p", lambda _: pytest.fail("a call")).with_session()
+    result = terminal.run("stream", "show", name)
+    assert result.exit_code == errors.NotFound.exit_code
+    assert one_line(result.stderr) == f"error: there is nothing with the name {name!r}\n"
+
+
 def test_connection_refused_says_what_to_do(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

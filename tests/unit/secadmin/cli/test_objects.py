@@ -46,6 +46,12 @@ def test_schemas_and_streams(admin: Terminal, stream: str) -> None:
     assert admin.run("stream", "show", "in2").exit_code == 5
 
 
+def test_each_kind_of_object_has_a_list(admin: Terminal, stream: str) -> None:
+    assert [row["name"] for row in admin.json("stream", "list")] == [stream]
+    assert [row["kind"] for row in admin.json("schema", "list")] == ["schema"]
+    assert admin.json("output", "list") == []
+
+
 def test_queries(admin: Terminal, output: str) -> None:
     listed = admin.ok("query", "list")
     assert listed.splitlines()[1].startswith("alerts\tadmin\tsql")

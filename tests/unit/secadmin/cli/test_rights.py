@@ -35,6 +35,19 @@ def test_grants(admin: Terminal, new_user: NewUser, stream: str) -> None:
     assert bob.json("catalog", "--kind", "stream") == []
     assert "CUSTOMER1" in admin.ok("grants", "system")
     assert admin.ok("explain", "bob", "READ TUPLE", "stream", stream).startswith("allowed: ")
+    unquoted = admin.ok("explain", "bob", "READ", "TUPLE", "on", "stream", stream)
+    assert unquoted.startswith("allowed: READ TUPLE on stream in1 for bob\n")
+    assert admin.run("explain", "bob", "SEND,", "READ TUPLE", "stream", stream).exit_code == 2
+
+
+def test_words_that_change_nothing_are_told_as_such(admin: Terminal, stream: str) -> None:
+    admin.ok("role", "add", "R")
+    words = ("R", "READ TUPLE", "on", "stream", stream)
+    said = admin.ok("revoke", *words)
+    assert said == "nothing has changed: R did not hold READ TUPLE on stream in1\n"
+    admin.ok("grant", *words)
+    said = admin.ok("grant", *words)
+    assert said == "nothing has changed: R holds READ TUPLE already on stream in1\n"
 
 
 def test_a_warning_where_senders_lose_an_aggregate(admin: Terminal, new_user: NewUser) -> None:
