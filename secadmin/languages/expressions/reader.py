@@ -11,7 +11,9 @@ from sqlglot import exp
 from catalog.errors import InvalidInput, Position
 from catalog.schema import Type
 from secadmin.languages.expressions import functions, literals
+from secadmin.languages.expressions.casts import cast_to, cast_type
 from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.null_safe import null_safe
 from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.syntax import chain
 from secadmin.languages.typed import Typed, call, literal, null
@@ -181,20 +183,10 @@ def _constant_query(reader: Reader, node: exp.Expr) -> Typed:
 
 
 def _distinct_from(same: bool) -> Callable[[Reader, exp.Expr], Typed]:
-    """IS [NOT] DISTINCT FROM: a comparison in which NULL is a value like another."""
-
-    def read(reader: Reader, node: exp.Expr) -> Typed:
-        place = reader.environment.at(node)
-        values = _operands(reader, node)
-        bare = [index for index, value in enumerate(values) if value.type is None]
-        if bare:
-            is_null = call("is_null", [values[1 - bare[0]]], place)
-            return is_null if same else call("not", [is_null], place)
-        compared = call("=" if same else "<>", values, place)
-        nulls = [call("is_null", [value], place) for value in values]
-        return call("coalesce", [compared, call("=" if same else "<>", nulls, place)], place)
-
-    return read
+    """IS [NOT] DISTINCT FROM."""
+    return lambda reader, node: null_safe(
+        same, _operands(reader, node), reader.environment.at(node)
+    )
 
 
 def _in(reader: Reader, node: exp.Expr) -> Typed:
@@ -230,35 +222,14 @@ def _case(reader: Reader, node: exp.Expr) -> Typed:
     return call("case", [*parts, reader.read(default) if default else null(place)], place)
 
 
-_CASTS = {
-    exp.DType.BIGINT: Type.BIGINT,
-    exp.DType.INT: Type.BIGINT,
-    exp.DType.DOUBLE: Type.DOUBLE,
-    exp.DType.FLOAT: Type.DOUBLE,
-    exp.DType.TEXT: Type.STRING,
-    exp.DType.VARCHAR: Type.STRING,
-    exp.DType.TIMESTAMP: Type.TIMESTAMP,
-    exp.DType.BOOLEAN: Type.BOOLEAN,
-}
-
-
 def _cast(reader: Reader, node: exp.Expr) -> Typed:
     environment = reader.environment
     environment.only(node, "this", "to", "_type")
     place = environment.at(node)
-    target = node.args["to"]
-    kind = _CASTS.get(target.this)
-    if kind is None or target.expressions:
-        raise InvalidInput("a CAST goes to BIGINT, DOUBLE or STRING", place)
-    environment.only(target, "this", "nested")
+    kind = cast_type(node.args["to"], place, environment)
     if kind is Type.TIMESTAMP and isinstance(node.this, exp.Literal) and node.this.is_string:
         return literals.timestamp(str(node.this.this), place)
-    value = reader.read(node.this)
-    if value.type is None:
-        return literal(None, kind, place)
-    if kind not in {Type.BIGINT, Type.DOUBLE, Type.STRING}:
-        raise InvalidInput("a CAST goes to BIGINT, DOUBLE or STRING", place)
-    return call(f"cast_{kind}", [value], place)
+    return cast_to(kind, reader.read(node.this), place)
 
 
 def _extract(reader: Reader, node: exp.Expr) -> Typed:

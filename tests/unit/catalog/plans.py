@@ -73,8 +73,8 @@ def aggregated(function: str, argument: Expression | None) -> Aggregate:
     return grouped(SOURCE, MINUTE, (), (Aggregation("x", function, argument),))
 
 
-def windowed(size: int, slide: int) -> Aggregate:
-    return grouped(SOURCE, Window(size, slide), (), (COUNT,))
+def windowed(size: int, slide: int, offset: int = 0) -> Aggregate:
+    return grouped(SOURCE, Window(size, slide, offset), (), (COUNT,))
 
 
 def filtered(condition: Expression) -> Filter:

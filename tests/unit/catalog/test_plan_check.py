@@ -158,6 +158,8 @@ REFUSED: dict[str, tuple[Node | Plan, str]] = {
     "a negative slide": (windowed(10, -5), "1 ms to 400 days"),
     "a window with gaps": (windowed(10, 20), "1 ms to 400 days"),
     "a window of years": (windowed(MAX_WINDOW_MS + 1, MAX_WINDOW_MS + 1), "1 ms to 400 days"),
+    "an offset as long as the slide": (windowed(10, 5, 5), "from 0 to below its slide"),
+    "a negative offset": (windowed(10, 5, -1), "from 0 to below its slide"),
     "a slide that does not divide": (windowed(10, 3), "multiple of its slide"),
     "too much overlap": (windowed(MAX_OVERLAP + 1, 1), "at most 1000 times"),
     "an aggregate of nothing": (grouped(SOURCE, MINUTE, (), ()), "at least one function"),

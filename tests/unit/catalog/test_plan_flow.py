@@ -207,6 +207,9 @@ NOT_LOWERED: dict[str, Node | Plan] = {
         Union((DECLARING, DECLARING)), MINUTE, FITS.keys, FITS.aggregations
     ),
     "another window": grouped(DECLARING, Window(120_000, 120_000), FITS.keys, (COUNT,)),
+    "a window with an offset": grouped(
+        DECLARING, Window(60_000, 60_000, 1_000), FITS.keys, (COUNT,)
+    ),
     "a hopping window": grouped(DECLARING, Window(60_000, 30_000), FITS.keys, (COUNT,)),
     "no key": grouped(DECLARING, MINUTE, (), (COUNT,)),
     "updates, which differ by a tuple": updating(FITS),
