@@ -53,5 +53,14 @@ def no_reaches(value: Any) -> Any:
     return _each_object(value, change)
 
 
-UPGRADES: tuple[Callable[[Any], Any], ...] = (windows_and_emission, no_reaches)
+def time_by_data(value: Any) -> Any:
+    """3 to 4: in form 3 the data moved the time of every relation."""
+
+    def change(item: dict[str, Any]) -> dict[str, Any]:
+        return {**item, "time": "data"} if item.get("node") == "Relation" else item
+
+    return _each_object(value, change)
+
+
+UPGRADES: tuple[Callable[[Any], Any], ...] = (windows_and_emission, no_reaches, time_by_data)
 """The step at index n makes form n + 2 of form n + 1."""

@@ -12,8 +12,10 @@ from catalog.label import Label
 from catalog.schema import Schema, Type
 
 ID = "__id"
+# The time of a tick in a plan that keeps state (`secfilter.timeline`).
+TICK_COLUMN = "__tick"
 _LABEL = "__label_"
-_RESERVED = re.compile(r"__id|__clock|__label_\d+")
+_RESERVED = re.compile(r"__id|__clock|__tick|__label_\d+")
 
 SPARK_TYPES: dict[Type, str] = {
     Type.BOOLEAN: "boolean",

@@ -19,10 +19,10 @@ from catalog.reach import ReachOf, reach
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Schema
 from secfilter.aggregate import Grouping, compile_aggregate
-from secfilter.columns import ID, attribute, check_names, label_column, words_of
+from secfilter.columns import ID, TICK_COLUMN, attribute, check_names, label_column, words_of
 from secfilter.expressions import to_column
 from secfilter.join import Side, compile_join
-from secfilter.timeline import CLOCK, no_clock, to_clock
+from secfilter.timeline import CLOCK, moved_by_ticks, no_clock, to_clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,10 @@ def compile_plan(
     """Compile a plan.
 
     `source` gives a relation's tuples: its attributes, its label words (those of `reach_of`) and
-    `__id`. It is called once for each Source. `narrow` says that each source has one partition.
-    Stateful nodes then need no shuffle. Raises InvalidInput for a plan that uses the name of one of
-    the platform's own columns.
+    `__id`. In a plan that keeps state, it also gives the ticks of a relation that has some, and
+    their column. It is called once for each Source. `narrow` says that each source has one
+    partition. Stateful nodes then need no shuffle. Raises InvalidInput for a plan that uses the
+    name of one of the platform's own columns.
     """
     for each in checked.root.walk():
         check_names(each.schema)
@@ -97,14 +98,23 @@ class _Compiler:
             *(_word_or_none(index, index in held) for index in self.words),
             fn.col(ID),
             *([_clock(relation).alias(CLOCK)] if self.checked.keeps_state else []),
+            *([fn.col(TICK_COLUMN)] if self._by_ticks(relation) else []),
         )
         if self.checked.keeps_state and relation.event_time is not None:
-            # Do this before any filter, because all tuples of the relation move time forward.
-            delay = f"{self._delay_ms(relation)} milliseconds"
-            timed = frame.withWatermark(CLOCK, delay)
+            timed = self._timed(frame, relation)
             # Do this after the watermark, because Spark forgets there that it has one partition.
             return _each_once(timed.coalesce(1) if self.narrow else timed, relation)
         return frame
+
+    def _by_ticks(self, relation: Relation) -> bool:
+        return self.checked.keeps_state and relation.by_ticks
+
+    def _timed(self, frame: DataFrame, relation: Relation) -> DataFrame:
+        """The relation's tuples, behind what moves time."""
+        if self._by_ticks(relation):
+            return moved_by_ticks(frame)
+        # Do this before any filter, because all tuples of the relation move time forward.
+        return frame.withWatermark(CLOCK, f"{self._delay_ms(relation)} milliseconds")
 
     def _delay_ms(self, relation: Relation) -> int:
         """How far Spark's watermark stays behind the relation's newest tuple (ms).

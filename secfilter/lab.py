@@ -4,6 +4,8 @@ The value is the attributes in schema order, separated by U+001F. NULL is a sing
 and expressions keep both characters out of all strings. The first header is the version of this
 form, and the second is the label. A tuple of a stream also has its sender as a third header. The
 key is the origin of the tuple.
+
+A tick is no tuple. It has the header `op` in place of a label, and its value is a time (ms).
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ from pyspark.sql import functions as fn
 from catalog.label import Label
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
-from catalog.topics import LABEL_HEADER, VERSION_HEADER, WIRE_VERSION
-from secfilter.columns import ID, attribute, label_column, words_of
+from catalog.topics import LABEL_HEADER, OP_HEADER, TICK, VERSION_HEADER, WIRE_VERSION
+from secfilter.columns import ID, TICK_COLUMN, attribute, label_column, words_of
+from secfilter.timeline import no_tick, tick_at
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
-_VALID = "__valid"
+_VALID, _TICK = "__valid", "__is_tick"
 _VERSION = str(WIRE_VERSION)
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 
@@ -70,6 +73,23 @@ def label_text(headers: Column) -> Column:
     )
     is_label = label["key"] == fn.lit(LABEL_HEADER)
     return fn.when(known & is_label, label["value"].cast("string"))
+
+
+def tick_record(time_ms: int) -> tuple[list[tuple[str, bytes]], bytes]:
+    """The headers and the value of a tick. No tuple before that time (ms) comes behind it."""
+    marks = [(VERSION_HEADER, _VERSION.encode()), (OP_HEADER, TICK.encode())]
+    return marks, str(time_ms).encode()
+
+
+def is_tick(headers: Column) -> Column:
+    """Whether the record is a tick (never NULL)."""
+    version, op = fn.get(headers, fn.lit(0)), fn.get(headers, fn.lit(1))
+    marked = [(version, VERSION_HEADER, _VERSION), (op, OP_HEADER, TICK)]
+    conditions = [
+        (header["key"] == fn.lit(key)) & (header["value"] == fn.lit(text).cast("binary"))
+        for header, key, text in marked
+    ]
+    return fn.coalesce(_all_of(conditions), fn.lit(False))
 
 
 def lab_headers(label: Column, *more: tuple[str, Column]) -> Column:
@@ -151,28 +171,44 @@ def _all_of(conditions: Sequence[Column]) -> Column:
 
 
 def read_lab(
-    records: DataFrame, relation: Relation, reach: Label, metric: str | None = None
+    records: DataFrame,
+    relation: Relation,
+    reach: Label,
+    metric: str | None = None,
+    *,
+    ticks: bool = False,
 ) -> DataFrame:
     """Read the tuples of a relation from the records of its lab topic (004 §3.2).
 
     The result has the relation's attributes, a column for each label word of `reach` (all
     categories that its tuples can carry), and the lineage `__id`. Records without a valid label are
     left out. With `metric`, the column `withheld` of the observation of that name counts them.
+    Ticks are left out too. With `ticks`, they stay as rows of NULLs, and the column
+    `secfilter.columns.TICK_COLUMN` has their time.
     """
     words = decode_label(label_text(fn.col("headers")), reach)
+    tick = is_tick(fn.col("headers"))
+    time = fn.when(tick, tick_at(fn.col("value").cast("string").try_cast("bigint")))
     read = records.select(
+        tick.alias(_TICK),
+        fn.coalesce(time, no_tick()).alias(TICK_COLUMN),
         fn.col("value").cast("string").alias("__value"),
         _lineage(relation).alias(ID),
         *(word.alias(label_column(index)) for index, word in words.items()),
     )
     checked = read.withColumn(_VALID, is_valid({i: label_word(i) for i in words}, relation, reach))
     if metric is not None:
-        checked = checked.observe(metric, fn.count_if(~fn.col(_VALID)).alias("withheld"))
-    kept = checked.where(fn.col(_VALID))
+        unlabelled = ~fn.col(_VALID) & ~fn.col(_TICK)
+        checked = checked.observe(metric, fn.count_if(unlabelled).alias("withheld"))
+    is_tuple = fn.col(_VALID) & ~fn.col(_TICK)
+    kept = checked.where(is_tuple | fn.col(_TICK) if ticks else is_tuple)
+    # A tick has no attributes.
+    value = fn.when(~fn.col(_TICK), fn.col("__value"))
     return kept.select(
-        *decode_value(fn.col("__value"), relation.schema),
+        *decode_value(value, relation.schema),
         *(label_word(index) for index in words_of(reach)),
         fn.col(ID),
+        *([fn.col(TICK_COLUMN)] if ticks else []),
     )
 
 

@@ -41,7 +41,10 @@ from secfilter.lock import FileLock, lock_run
 from secfilter.order import check_supported, in_order
 from secfilter.pace import Pace
 from secfilter.positions import Positions
+from secfilter.shared_producer import write_out
 from secfilter.side_notes import SideNotes
+from secfilter.tick_mark import TickMark, new_mark
+from secfilter.ticker import Ticker, Ticking, by_ticks
 
 _REFUSED = "refused"
 _STATES = "org.apache.spark.sql.execution.streaming.runtime"
@@ -75,6 +78,8 @@ class Engine:
     drains: Drains = field(default_factory=Drains)
     # Run -> the producer of its latest query, and what that writes.
     writers: dict[str, Writer] = field(default_factory=dict)
+    # What moves the time of streams. Without it, there are no ticks.
+    ticking: Ticking | None = None
 
     def running(self, run: Run, settled: bool) -> RunningQuery:
         """As `start`, as supervision sees it; no other engine runs it until it has ended.
@@ -86,7 +91,9 @@ class Engine:
             checkpoint, lost = self._checkpoint(run)
             began = checkpoint.committed()
             query = self._start(run, checkpoint, self.pace.real_time_ms(run, settled=settled))
-        return RunningQuery(query, self, hurried=hurried, began=began, lost=lost, lock=lock)
+        running = RunningQuery(query, self, hurried=hurried, began=began, lost=lost, lock=lock)
+        running.expects_late = not _by_ticks(run)
+        return running
 
     def running_side(self, run: QueryRun) -> RunningQuery:
         """As `running`, for a side run: one that has begun goes on, else it begins at the ends.
@@ -128,7 +135,8 @@ class Engine:
         return self._start(run, self._checkpoint(run)[0], batch_ms)
 
     def _start(self, run: Run, checkpoint: Checkpoint, batch_ms: int) -> StreamingQuery:
-        frame = self._frame(run, checkpoint)
+        ticks = new_mark(self.id_key)
+        frame = self._frame(run, checkpoint, ticks)
         client = f"{GROUP_PREFIX}-{run.name}-{uuid.uuid4().hex[:8]}"
         self.writers[run.name] = Writer(client, _written(run))
         writer: Any = frame.writeStream.format("kafka").options(**self.kafka.sink(client))
@@ -141,7 +149,21 @@ class Engine:
         if isinstance(run, IngestRun):
             beside = AfterCommit(run, checkpoint, self.positions, self.drains)
             in_thread(f"beside {run.name}", Task(lambda: beside.keep_up(lambda: query.isActive)))
+            self._tick(run, ticks, self.kafka.sink(client), query)
         return query
+
+    def _tick(
+        self, run: IngestRun, ticks: TickMark, sink: Mapping[str, str], query: StreamingQuery
+    ) -> None:
+        """Move the time of the run's streams, while its query runs."""
+        if self.ticking is None or not by_ticks(run):
+            return
+        ticker = Ticker(
+            *(run, ticks, self.ticking),
+            lambda: write_out(self.spark, sink),
+            self.positions.partitions,
+        )
+        in_thread(f"ticks {run.name}", Task(lambda: ticker.keep_up(lambda: query.isActive)))
 
     def _checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
         """Where the run goes on, and how many records it has lost.
@@ -198,7 +220,7 @@ class Engine:
         held = before.owners if before else {}
         return {t: known[t] for t in owners if t in known and held.get(t, owners[t]) == owners[t]}
 
-    def _frame(self, run: Run, checkpoint: Checkpoint) -> DataFrame:
+    def _frame(self, run: Run, checkpoint: Checkpoint, ticks: TickMark) -> DataFrame:
         if isinstance(run, IngestRun):
             committed = checkpoint.committed()
             noted = notes_of(checkpoint).lab_ends(committed)
@@ -206,16 +228,18 @@ class Engine:
             newest = self.positions.newest_origins(streams, noted)
             self._require_old_topics(run, newest, committed)
             records = self._records(in_topics(run), checkpoint, sent=True)
-            return _counting_refused(ingest(records, run, newest), run)
+            return _counting_refused(ingest(records, run, newest, ticks), run)
         count = 0
+        checked = analyse(run.plan)
 
         def source(relation: Relation) -> DataFrame:
             nonlocal count
             count += 1
             records = self._records([relation.topic], checkpoint)
-            return read_lab(records, relation, run.reach_of(relation), f"source_{count}")
+            ticks = checked.keeps_state and relation.by_ticks
+            reach_of = run.reach_of(relation)
+            return read_lab(records, relation, reach_of, f"source_{count}", ticks=ticks)
 
-        checked = analyse(run.plan)
         compiled = compile_plan(checked, source, run.reach_of, narrow=checkpoint.narrow())
         check_supported(compiled.frame, _mode(run))
         if _in_microbatches(run):
@@ -301,6 +325,11 @@ def _owners(run: Run) -> dict[str, int]:
     return {relation.topic: relation.object_id for relation in sources(run.plan)}
 
 
+def _by_ticks(run: Run) -> bool:
+    """Whether ticks alone move the time of the run."""
+    return isinstance(run, QueryRun) and all(each.by_ticks for each in sources(run.plan))
+
+
 def _first_offsets(run: Run) -> Offsets:
     return {} if isinstance(run, IngestRun) else run.starting_offsets
 
@@ -381,6 +410,8 @@ class RunningQuery:
             engine.kafka.sink(writer.client),
             lambda: not writer.topics <= engine.positions.partitions().keys(),
         )
+        # Whether Spark may leave out tuples as late.
+        self.expects_late = True
         self._counts = Counter({LOST: lost})
         self._counted = -1
 
@@ -413,6 +444,12 @@ class RunningQuery:
                 self._add(progress.observedMetrics or {})
                 late = sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
                 self._counts[LATE] += late
+                if late and not self.expects_late:
+                    _log.error(
+                        "%s: %d tuples came behind a tick that made them late",
+                        self._query.name,
+                        late,
+                    )
         counts, self._counts = +self._counts, Counter()
         return counts
 

@@ -134,7 +134,8 @@ def prepare(stack: Stack) -> tuple[Person, Person]:
     admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())
     admin.run("schema", "add", "numbered", "ts:timestamp!", "n:bigint!")
     for stream in ("one", "two"):
-        admin.run("stream", "add", stream, "--schema", "numbered", "--event-time", "ts")
+        timed = ("--event-time", "ts", "--time", "data")
+        admin.run("stream", "add", stream, "--schema", "numbered", *timed)
         admin.run("grant", "ADMIN", "SEND, READ TUPLE", "on", "stream", stream)
     (admin.folder / "both.sql").write_text(BOTH)
     admin.run("query", "add", "both", str(admin.folder / "both.sql"))
