@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from catalog.schema import Schema
+from catalog.time_source import TimeSource
 from catalog.topics import lab_topic
 
 
@@ -43,9 +44,9 @@ class Relation:
     """A stream or an output as a query sees it. None of this changes while it exists.
 
     `event_time` is the name of the TIMESTAMP attribute that windows use, or None. `lateness_ms` is
-    how far a tuple may lag behind the newest one (the watermark). `public` says that tuples may
-    carry the empty label. Tuples of a public stream carry no other label. The reach of a relation
-    is not part of it, because it can change (`catalog.reaches`).
+    how far a tuple may lag behind the relation's time, which `time` moves. `public` says that
+    tuples may carry the empty label. Tuples of a public stream carry no other label. The reach of a
+    relation is not part of it, because it can change (`catalog.reaches`).
     """
 
     object_id: int
@@ -56,6 +57,12 @@ class Relation:
     lateness_ms: int
     public: bool = False
     declared: DeclaredAggregate | None = None
+    time: TimeSource = TimeSource.DATA
+
+    @property
+    def by_ticks(self) -> bool:
+        """Whether ticks in the relation's lab topic move its time."""
+        return self.time is TimeSource.BROKER and self.event_time is not None
 
     @property
     def topic(self) -> str:

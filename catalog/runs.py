@@ -25,6 +25,9 @@ SenderNumbers = Mapping[int, int]
 Each user has one number. Its topics are several senders if it lost SEND and got it again.
 """
 
+# More than the distance of any two times, in milliseconds.
+_ANY_MS = 2**60
+
 
 @dataclass(frozen=True, slots=True)
 class Sender:
@@ -39,8 +42,9 @@ class IngestStream:
     """One stream of an ingest run: every valid record of its senders' topics gets `label`.
 
     A record goes to quarantine if it is larger than `max_bytes`, or if its event time is more than
-    `max_ahead_ms` after the time at which the broker took it. `partitions` is the number of
-    partitions of its in topics and its lab topic, or None if it is not known.
+    `max_ahead_ms` after the time at which the broker took it, or more than `late_ms`
+    before. `partitions` is the number of partitions of its in topics and its lab topic, or None if
+    it is not known.
     """
 
     relation: Relation
@@ -50,6 +54,11 @@ class IngestStream:
     record_format: RecordFormat = USUAL
     partitions: int | None = None
     senders: tuple[Sender, ...] = ()
+
+    @property
+    def late_ms(self) -> int:
+        """How far an event time may be before the time at which the broker took the record."""
+        return self.relation.lateness_ms if self.relation.by_ticks else _ANY_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,17 @@ def still_read(session: orm.Session, senders: Collection[int]) -> frozenset[int]
     return frozenset(session.scalars(left))
 
 
+def unfinished(session: orm.Session, streams: Collection[int]) -> dict[int, frozenset[int]]:
+    """The senders of each of these streams that are not gone, also those without a topic so far."""
+    found: dict[int, set[int]] = {stream: set() for stream in streams}
+    rows = select(SenderRow.stream_id, SenderRow.id).where(
+        SenderRow.stream_id.in_(streams), SenderRow.state != SenderState.GONE
+    )
+    for stream, sender in session.execute(rows):
+        found[stream].add(sender)
+    return {stream: frozenset(senders) for stream, senders in found.items()}
+
+
 def report_drained(session: orm.Session, senders: Collection[int]) -> None:
     """Note that ingest has read all of their records. Call it inside `Catalog.bookkeeping`."""
     drained = (SenderRow.id.in_(senders), SenderRow.state == SenderState.DRAINING)

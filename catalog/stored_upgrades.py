@@ -62,5 +62,19 @@ def no_offsets(value: Any) -> Any:
     return _each_object(value, change)
 
 
-UPGRADES: tuple[Callable[[Any], Any], ...] = (windows_and_emission, no_reaches, no_offsets)
+def time_by_data(value: Any) -> Any:
+    """4 to 5: in form 4 the data moved the time of every relation."""
+
+    def change(item: dict[str, Any]) -> dict[str, Any]:
+        return {**item, "time": "data"} if item.get("node") == "Relation" else item
+
+    return _each_object(value, change)
+
+
+UPGRADES: tuple[Callable[[Any], Any], ...] = (
+    windows_and_emission,
+    no_reaches,
+    no_offsets,
+    time_by_data,
+)
 """The step at index n makes form n + 2 of form n + 1."""

@@ -6,11 +6,18 @@ VERSION_HEADER = "version"
 LABEL_HEADER = "label"
 SENDER_HEADER = "sender"
 ID_HEADER = "id"
+OP_HEADER = "op"
 FENCE_HEADER = "fence"
 REASON_HEADER = "reason"
 
 WIRE_VERSION = 2
 """The version of the records in lab.*. A record of another version is not read."""
+
+TICK = "tick"
+"""The value of the header `op` of a tick, which moves the time of a stream and is no tuple."""
+
+ECHO_TOPIC = "time.echo"
+"""The topic that says how far ingest has come. Only ingest writes and reads it."""
 
 HEAD_TOPIC = "audit.head"
 """The topic that keeps the audit log's heads."""

@@ -32,6 +32,7 @@ from secfilter.positions import Positions
 from secfilter.queries import Engine
 from secfilter.runner import BEAT_S, Runner, Watched
 from secfilter.session import build_session, with_reserve
+from secfilter.ticker import Ticking
 from secfilter.topic_watch import TopicWatch
 from secfilter.waiting import EndWhenIdle, await_work
 from secfilter.watchdog import Watchdog, end_at_once
@@ -136,9 +137,11 @@ class EngineProcess:
     def _runner(self, spark: SparkSession) -> Runner:
         own, kafka = self._settings.secfilter, self._settings.kafka
         account = kafka.account_of(self._engine)
-        positions = Positions(kafka.client_config(account))
+        config = kafka.client_config(account)
+        positions = Positions(config)
         watch = TopicWatch(positions.partitions)
         ledger = self._ledger
+        pace = pace_of(own.options)
         engine = Engine(
             spark=spark,
             kafka=kafka_options(kafka, account, self._folder / ".kafka"),
@@ -147,7 +150,8 @@ class EngineProcess:
             drains=Drains(ledger.draining, ledger.drained, ledger.still_read),
             checkpoints=Checkpoints(own.checkpoints),
             id_key=own.id_key_file.read_text().strip(),
-            pace=pace_of(own.options),
+            pace=pace,
+            ticking=Ticking(config, ledger.unfinished, ledger.draining, pace.tick_ms / 1000),
         )
         starts = Starts(engine.running, engine.running_side, engine.sides)
         return Runner(self._ledger, starts, watch, pace=engine.pace)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from catalog import trials
 from catalog.pulse import beat
 from catalog.runs import Run, RunReport
-from catalog.sender_state import draining, report_drained, still_read
+from catalog.sender_state import draining, report_drained, still_read, unfinished
 from catalog.store import Catalog
 from catalog.wanted import (
     forget_runs,
@@ -92,6 +92,11 @@ class CatalogLedger:
         """Which of the senders are not gone, and neither is their stream."""
         with self._catalog.read() as session:
             return still_read(session, senders)
+
+    def unfinished(self, streams: Collection[int]) -> dict[int, frozenset[int]]:
+        """The senders of each of these streams that are not gone."""
+        with self._catalog.read() as session:
+            return unfinished(session, streams)
 
     def drained(self, senders: Collection[int]) -> None:
         """Report that ingest has read all records of these senders."""

@@ -14,8 +14,10 @@ from catalog.schema import Schema, Type
 ID = "__id"
 # The id of the sender of a tuple (BIGINT), or NULL if the record says none.
 SENDER = "__sender"
+# The time of a tick in a plan that keeps state (`secfilter.timeline`).
+TICK_COLUMN = "__tick"
 _LABEL = "__label_"
-_RESERVED = re.compile(r"__id|__sender|__clock|__label_\d+")
+_RESERVED = re.compile(r"__id|__sender|__clock|__tick|__label_\d+")
 
 SPARK_TYPES: dict[Type, str] = {
     Type.BOOLEAN: "boolean",

@@ -21,11 +21,11 @@ from catalog.relation import Relation, RelationKind
 from catalog.runs import SenderNumbers
 from catalog.schema import Schema
 from secfilter.aggregate import Grouping, compile_aggregate
-from secfilter.columns import ID, SENDER, attribute, check_names, label_column
+from secfilter.columns import ID, SENDER, TICK_COLUMN, attribute, check_names, label_column
 from secfilter.expressions import to_column
 from secfilter.join import Side, compile_join
 from secfilter.label_words import packed_words, words
-from secfilter.timeline import CLOCK, no_clock, to_clock
+from secfilter.timeline import CLOCK, moved_by_ticks, no_clock, to_clock
 
 NumbersOf = Callable[[Relation], SenderNumbers]
 """Gives the independent senders of a stream."""
@@ -52,7 +52,8 @@ def compile_plan(
     """Compile a plan.
 
     `source` gives a relation's tuples: its attributes, its label words (those of `reach_of`) and
-    `__id`. If the relation has a declared aggregate, it also gives `__sender`. It is called once
+    `__id`. If the relation has a declared aggregate, it also gives `__sender`. In a plan that keeps
+    state, it also gives the ticks of a relation that has some, and their column. It is called once
     for each Source. `numbers_of` gives a relation's independent senders. `layout` is the layout of
     the checkpoint, and must hold the plan's reach; without it the plan gets a new one. `narrow`
     says that each source has one partition. Stateful nodes then need no shuffle. Raises
@@ -110,11 +111,10 @@ class _Compiler:
             fn.col(ID),
             *([fn.col(SENDER)] if self.counting else []),
             *([_clock(relation).alias(CLOCK)] if self.checked.keeps_state else []),
+            *([fn.col(TICK_COLUMN)] if self._by_ticks(relation) else []),
         )
         if self.checked.keeps_state and relation.event_time is not None:
-            # Do this before any filter, because all tuples of the relation move time forward.
-            delay = f"{self._delay_ms(relation)} milliseconds"
-            timed = frame.withWatermark(CLOCK, delay)
+            timed = self._timed(frame, relation)
             # Do this after the watermark, because Spark forgets there that it has one partition.
             return _each_once(timed.coalesce(1) if self.narrow else timed, relation)
         return frame
@@ -128,6 +128,16 @@ class _Compiler:
         counted = replace(grouping, independent=self.numbers_of(stream))
         given = replace(self, counting=True).compile(windows)
         return compile_aggregate(counted, given, self.layout)
+
+    def _by_ticks(self, relation: Relation) -> bool:
+        return self.checked.keeps_state and relation.by_ticks
+
+    def _timed(self, frame: DataFrame, relation: Relation) -> DataFrame:
+        """The relation's tuples, behind what moves time."""
+        if self._by_ticks(relation):
+            return moved_by_ticks(frame)
+        # Do this before any filter, because all tuples of the relation move time forward.
+        return frame.withWatermark(CLOCK, f"{self._delay_ms(relation)} milliseconds")
 
     def _delay_ms(self, relation: Relation) -> int:
         """How far Spark's watermark stays behind the relation's newest tuple (ms).

@@ -5,6 +5,8 @@ stream's schema goes to quarantine.<stream> unchanged, with the reason. If it is
 topic, only its sizes are kept, without key and value. One Spark query serves a group of streams.
 Values that differ between streams are looked up by the topic. Rules that differ between schemas are
 a CASE (`secfilter.stream_group`).
+
+Ticks of the query's own life are echoed to `time.echo`. All other ticks are left out.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pyspark.sql import functions as fn
 
 from catalog.runs import IngestRun
 from catalog.topics import (
+    ECHO_TOPIC,
     REASON_HEADER,
     SENDER_HEADER,
     lab_topic,
@@ -37,6 +40,7 @@ from secfilter.refusal import (
 )
 from secfilter.stream_group import KIND, SENDER, STREAM, Kind, StreamGroup, is_kind
 from secfilter.strict_json import Envelope
+from secfilter.tick_mark import TickMark
 
 # Id of a sender -> partition -> the newest offset of its topic that lab.<stream> may hold.
 Newest = Mapping[int, Mapping[int, int]]
@@ -52,15 +56,20 @@ def in_topics(run: IngestRun) -> list[str]:
     return [sender.topic for stream in run.streams for sender in stream.senders]
 
 
-def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
+def ingest(
+    records: DataFrame, run: IngestRun, newest: Newest, ticks: TickMark | None = None
+) -> DataFrame:
     """Make records for Kafka's sink from records of its source.
 
     The result has `topic`, `key`, `value`, `headers` and `partition`.
 
     `newest` are the newest origins in lab topics. Records up to them are left out, so that a crash
-    puts no tuple into lab twice. (The quarantine may get a record twice.)
+    puts no tuple into lab twice. (The quarantine may get a record twice.) `ticks` is the mark of
+    ticks; without it there are none.
     """
     envelope, group = Envelope(), StreamGroup.of(run.streams)
+    if ticks is not None:
+        records = records.where(~_is_foreign_tick(ticks))
     parsed = _parsed(records, group, envelope)
     timed = parsed.select("*", *(column for kind in group.kinds for column in _timed(kind)))
     dated = timed.select("*", group.by_kind(_faulty_time).alias(FAULTY))
@@ -70,7 +79,7 @@ def ingest(records: DataFrame, run: IngestRun, newest: Newest) -> DataFrame:
     new = checked.where(~_repeated(group, newest))
     reason = words(fn.col(_REFUSED), group, envelope).alias(_REASON)
     worded = new.select(*kept, _REFUSED, reason)
-    return _addressed(worded, group)
+    return _addressed(worded, group, ticks)
 
 
 def _parsed(records: DataFrame, group: StreamGroup, envelope: Envelope) -> DataFrame:
@@ -144,8 +153,30 @@ def _repeated(group: StreamGroup, newest: Newest) -> Column:
     return ~fn.col(_REFUSED) & fn.coalesce(fn.col("offset") <= held, fn.lit(False))
 
 
-def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
-    valid = ~fn.col(_REFUSED)
+def _is_foreign_tick(ticks: TickMark) -> Column:
+    """Whether the record is a tick of another life."""
+    own, mark = fn.lit(bytearray(ticks.value)), fn.lit(bytearray(ticks.mark))
+    foreign = fn.startswith("value", mark) & (fn.col("value") != own)
+    return fn.coalesce(foreign, fn.lit(False))
+
+
+def _is_tick(ticks: TickMark | None) -> Column:
+    if ticks is None:
+        return fn.lit(False)
+    return fn.coalesce(fn.col("value") == fn.lit(bytearray(ticks.value)), fn.lit(False))
+
+
+def _echo(ticks: TickMark | None, group: StreamGroup) -> Column:
+    """The echo of a tick (`secfilter.echo`)."""
+    life = "" if ticks is None else ticks.life
+    place = (fn.col(name).cast("string") for name in ("partition", "offset"))
+    time = fn.unix_millis("timestamp").cast("string")
+    return fn.concat_ws(":", fn.lit(life), group.sender_id(), *place, time)
+
+
+def _addressed(checked: DataFrame, group: StreamGroup, ticks: TickMark | None) -> DataFrame:
+    # A tick is no tuple of any stream, so it is refused like any other record that is none.
+    valid, tick = ~fn.col(_REFUSED), _is_tick(ticks)
     place = {name: fn.col(name).cast("string") for name in ("partition", "offset")}
     sender = group.sender_id()
     origin = fn.concat_ws(":", sender, place["partition"], place["offset"])
@@ -167,10 +198,12 @@ def _addressed(checked: DataFrame, group: StreamGroup) -> DataFrame:
     value = group.by_kind(_lab_value)
     return checked.select(
         fn.when(valid, group.each(lambda s: lab_topic(s.relation.name)))
+        .when(tick, fn.lit(ECHO_TOPIC))
         .otherwise(group.each(lambda s: quarantine_topic(s.relation.name)))
         .alias("topic"),
         fn.when(valid, origin.cast("binary")).otherwise(fn.when(kept, fn.col("key"))).alias("key"),
         fn.when(valid, value.cast("binary"))
+        .when(tick, _echo(ticks, group).cast("binary"))
         .otherwise(fn.when(kept, fn.col("value")))
         .alias("value"),
         fn.when(valid, accepted).otherwise(refused).alias("headers"),

@@ -4,6 +4,8 @@ The value is the attributes in schema order, separated by U+001F. NULL is a sing
 and expressions keep both characters out of all strings. The first header is the version of this
 form, and the second is the label. A tuple of a stream also has its sender as a third header. The
 key is the origin of the tuple.
+
+A tick is no tuple. It has the header `op` in place of a label, and its value is a time (ms).
 """
 
 from __future__ import annotations
@@ -16,11 +18,19 @@ from pyspark.sql import functions as fn
 from catalog.label import MAX_WORDS, WORD_BITS, Label
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
-from catalog.topics import LABEL_HEADER, SENDER_HEADER, VERSION_HEADER, WIRE_VERSION
-from secfilter.columns import ID, SENDER, attribute, label_column, words_of
+from catalog.topics import (
+    LABEL_HEADER,
+    OP_HEADER,
+    SENDER_HEADER,
+    TICK,
+    VERSION_HEADER,
+    WIRE_VERSION,
+)
+from secfilter.columns import ID, SENDER, TICK_COLUMN, attribute, label_column, words_of
+from secfilter.timeline import no_tick, tick_at
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
-_VALID, _TEXT = "__valid", "__label_text"
+_VALID, _TEXT, _TICK = "__valid", "__label_text", "__is_tick"
 UNKNOWN_CATEGORY = "a tuple has a category that was added after the query started"
 _VERSION = str(WIRE_VERSION)
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
@@ -78,6 +88,23 @@ def sender_of(headers: Column) -> Column:
     sender = fn.get(headers, fn.lit(2))
     is_sender = sender["key"] == fn.lit(SENDER_HEADER)
     return fn.when(is_sender, sender["value"].cast("string").try_cast("bigint"))
+
+
+def tick_record(time_ms: int) -> tuple[list[tuple[str, bytes]], bytes]:
+    """The headers and the value of a tick. No tuple before that time (ms) comes behind it."""
+    marks = [(VERSION_HEADER, _VERSION.encode()), (OP_HEADER, TICK.encode())]
+    return marks, str(time_ms).encode()
+
+
+def is_tick(headers: Column) -> Column:
+    """Whether the record is a tick (never NULL)."""
+    version, op = fn.get(headers, fn.lit(0)), fn.get(headers, fn.lit(1))
+    marked = [(version, VERSION_HEADER, _VERSION), (op, OP_HEADER, TICK)]
+    conditions = [
+        (header["key"] == fn.lit(key)) & (header["value"] == fn.lit(text).cast("binary"))
+        for header, key, text in marked
+    ]
+    return fn.coalesce(_all_of(conditions), fn.lit(False))
 
 
 def lab_headers(label: Column, *more: tuple[str, Column]) -> Column:
@@ -179,13 +206,17 @@ def read_lab(
     reach: Label,
     metric: str | None = None,
     registered: int | None = None,
+    *,
+    ticks: bool = False,
 ) -> DataFrame:
     """Read the tuples of a relation from the records of its lab topic (004 §3.2).
 
     The result has the relation's attributes, a column for each label word of `reach` (all
     categories that its tuples can carry), and the lineage `__id`. If the relation has a declared
     aggregate, it also has the sender `__sender`. Records without a valid label are left out. With
-    `metric`, the column `withheld` of the observation of that name counts them.
+    `metric`, the column `withheld` of the observation of that name counts them. Ticks are left out
+    too. With `ticks`, they stay as rows of NULLs, and the column
+    `secfilter.columns.TICK_COLUMN` has their time.
 
     `registered` is the first bit that had no category when the reach was looked up. A category from
     there on may be in the relation's reach by now. So nobody knows whether its tuple is to be left
@@ -193,7 +224,11 @@ def read_lab(
     """
     text = label_text(fn.col("headers"))
     words = decode_label(text, reach)
+    tick = is_tick(fn.col("headers"))
+    time = fn.when(tick, tick_at(fn.col("value").cast("string").try_cast("bigint")))
     read = records.select(
+        tick.alias(_TICK),
+        fn.coalesce(time, no_tick()).alias(TICK_COLUMN),
         fn.col("value").cast("string").alias("__value"),
         _lineage(relation).alias(ID),
         *([sender_of(fn.col("headers")).alias(SENDER)] if relation.declared else ()),
@@ -202,13 +237,19 @@ def read_lab(
     )
     checked = read.withColumn(_VALID, is_valid({i: label_word(i) for i in words}, relation, reach))
     if metric is not None:
-        checked = checked.observe(metric, fn.count_if(~fn.col(_VALID)).alias("withheld"))
-    kept = checked.where(fn.col(_VALID) if registered is None else _or_fail(registered))
+        unlabelled = ~fn.col(_VALID) & ~fn.col(_TICK)
+        checked = checked.observe(metric, fn.count_if(unlabelled).alias("withheld"))
+    valid = fn.col(_VALID) if registered is None else _or_fail(registered)
+    is_tuple = valid & ~fn.col(_TICK)
+    kept = checked.where(is_tuple | fn.col(_TICK) if ticks else is_tuple)
+    # A tick has no attributes.
+    value = fn.when(~fn.col(_TICK), fn.col("__value"))
     return kept.select(
-        *decode_value(fn.col("__value"), relation.schema),
+        *decode_value(value, relation.schema),
         *(label_word(index) for index in words_of(reach)),
         fn.col(ID),
         *([fn.col(SENDER)] if relation.declared else ()),
+        *([fn.col(TICK_COLUMN)] if ticks else []),
     )
 
 

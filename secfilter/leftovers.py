@@ -11,12 +11,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from secfilter.background import Task, in_thread
+from secfilter.shared_producer import shared_producer
 
 _POLL_S = 0.02
 _AGAIN_S = 1.0
 # This many looks in a row must find only records that wait for a missing topic.
 _LOOKS = 3
-_CONNECTOR = "org.apache.spark.sql.kafka010"
 _log = logging.getLogger(__name__)
 
 
@@ -87,20 +87,9 @@ class Leftovers:
         return any(stage is not None and stage.numActiveTasks > 0 for stage in stages)
 
     def _flush(self) -> None:
-        jvm: Any = self._spark._jvm
-        options = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(dict(self._sink))
-        known = _singleton(jvm, "org.apache.spark.sql.catalyst.util.CaseInsensitiveMap").apply(
-            options
-        )
-        provider = _singleton(jvm, f"{_CONNECTOR}.KafkaSourceProvider")
-        pool = _singleton(jvm, f"{_CONNECTOR}.producer.InternalKafkaProducerPool")
-        # The pool gives the same producer to all tasks with the same settings.
-        shared = pool.acquire(provider.kafkaParamsForProducer(known))
-        try:
-            self._write_out(shared.producer())
-            shared.producer().close(jvm.java.time.Duration.ZERO)
-        finally:
-            pool.release(shared)
+        with shared_producer(self._spark, self._sink) as producer:
+            self._write_out(producer)
+            producer.close(self._spark._jvm.java.time.Duration.ZERO)  # type: ignore[union-attr]
 
     def _write_out(self, producer: Any) -> None:
         flushing: Task[object] = Task(producer.flush)
@@ -125,11 +114,3 @@ def _is_sending(producer: Any) -> bool:
     metrics = producer.metrics()
     sending = [metrics[name] for name in metrics if name.name() == "requests-in-flight"]
     return any(metric.metricValue() > 0 for metric in sending)
-
-
-def _singleton(jvm: Any, name: str) -> Any:
-    """A Scala object."""
-    place = jvm
-    for part in (*f"{name}$".split("."), "MODULE$"):
-        place = getattr(place, part)
-    return place

@@ -26,6 +26,8 @@ class Pace:
     has just changed is likely to change again soon (the classes of a new query), so its batches
     last `new_ms`; once a run has been left as it is for `settle_ms`, they last `query_ms`, or
     `ingest_ms`. A side run (`secfilter.with_side`) is to end soon: its batches last `side_ms`.
+
+    `tick_ms` is the shortest time between two ticks of a stream (`secfilter.ticker`).
     """
 
     query_ms: int = 60_000
@@ -34,6 +36,7 @@ class Pace:
     settle_ms: int = 120_000
     microbatch_ms: int = 100
     side_ms: int = 500
+    tick_ms: int = 1_000
 
     def real_time_ms(self, run: Run, *, settled: bool) -> int:
         """The batch length of a run under the real-time trigger.

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.analysis import analyse
 from catalog.errors import Unavailable
-from catalog.plan import Emission, is_stateful
+from catalog.plan import Emission, is_stateful, sources
 from catalog.relation import Relation
 from catalog.run_counts import ANEW, LARGE, LATE, LOST, UNLABELLED, refused_kind
 from catalog.runs import IngestRun, QueryRun, Run, topics_of
@@ -38,7 +38,10 @@ from secfilter.lock import FileLock, lock_run
 from secfilter.order import check_supported, in_order
 from secfilter.pace import Pace
 from secfilter.positions import Positions
+from secfilter.shared_producer import write_out
 from secfilter.side_notes import SideNotes
+from secfilter.tick_mark import TickMark, new_mark
+from secfilter.ticker import Ticker, Ticking, by_ticks
 
 _REFUSED = "refused"
 _STATES = "org.apache.spark.sql.execution.streaming.runtime"
@@ -72,6 +75,8 @@ class Engine:
     drains: Drains = field(default_factory=Drains)
     # Run -> the producer of its latest query, and what that writes.
     writers: dict[str, Writer] = field(default_factory=dict)
+    # What moves the time of streams. Without it, there are no ticks.
+    ticking: Ticking | None = None
 
     def running(self, run: Run, settled: bool) -> RunningQuery:
         """As `start`, as supervision sees it; no other engine runs it until it has ended.
@@ -84,7 +89,11 @@ class Engine:
             began = checkpoint.committed()
             query = self._start(run, checkpoint, self.pace.real_time_ms(run, settled=settled))
         counted = {LOST: lost, ANEW: int(checkpoint.anew)}
-        return RunningQuery(query, self, hurried=hurried, began=began, counted=counted, lock=lock)
+        running = RunningQuery(
+            query, self, hurried=hurried, began=began, counted=counted, lock=lock
+        )
+        running.expects_late = not _by_ticks(run)
+        return running
 
     def running_side(self, run: Run) -> RunningQuery:
         """As `running`, for a side run: one that has begun goes on there. Raises as `running`.
@@ -133,7 +142,8 @@ class Engine:
         return self._start(run, self._checkpoint(run)[0], batch_ms)
 
     def _start(self, run: Run, checkpoint: Checkpoint, batch_ms: int) -> StreamingQuery:
-        frame = self._frame(run, checkpoint)
+        ticks = new_mark(self.id_key)
+        frame = self._frame(run, checkpoint, ticks)
         client = f"{GROUP_PREFIX}-{run.name}-{uuid.uuid4().hex[:8]}"
         self.writers[run.name] = Writer(client, _written(run))
         writer: Any = frame.writeStream.format("kafka").options(**self.kafka.sink(client))
@@ -146,12 +156,26 @@ class Engine:
         if isinstance(run, IngestRun):
             beside = AfterCommit(run, checkpoint, self.positions, self.drains)
             in_thread(f"beside {run.name}", Task(lambda: beside.keep_up(lambda: query.isActive)))
+            self._tick(run, ticks, self.kafka.sink(client), query)
         return query
+
+    def _tick(
+        self, run: IngestRun, ticks: TickMark, sink: Mapping[str, str], query: StreamingQuery
+    ) -> None:
+        """Move the time of the run's streams, while its query runs."""
+        if self.ticking is None or not by_ticks(run):
+            return
+        ticker = Ticker(
+            *(run, ticks, self.ticking),
+            lambda: write_out(self.spark, sink),
+            self.positions.partitions,
+        )
+        in_thread(f"ticks {run.name}", Task(lambda: ticker.keep_up(lambda: query.isActive)))
 
     def _checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
         return GoingOn(self.checkpoints, self.positions, self.drains).checkpoint(run)
 
-    def _frame(self, run: Run, checkpoint: Checkpoint) -> DataFrame:
+    def _frame(self, run: Run, checkpoint: Checkpoint, ticks: TickMark) -> DataFrame:
         if isinstance(run, IngestRun):
             committed = checkpoint.committed()
             noted = notes_of(checkpoint).lab_ends(committed)
@@ -159,17 +183,18 @@ class Engine:
             newest = self.positions.newest_origins(streams, noted)
             self._require_old_topics(run, newest, committed)
             records = self._records(in_topics(run), checkpoint, sent=True)
-            return _counting_refused(ingest(records, run, newest), run)
+            return _counting_refused(ingest(records, run, newest, ticks), run)
         count = 0
+        checked = analyse(run.plan)
 
         def source(relation: Relation) -> DataFrame:
             nonlocal count
             count += 1
             records = self._records([relation.topic], checkpoint)
             reached, metric = run.reach_of(relation), f"source_{count}"
-            return read_lab(records, relation, reached, metric, run.registered)
+            ticks = checked.keeps_state and relation.by_ticks
+            return read_lab(records, relation, reached, metric, run.registered, ticks=ticks)
 
-        checked = analyse(run.plan)
         compiled = compile_plan(
             *(checked, source, run.reach_of, run.numbers_of),
             layout=checkpoint.layout(),
@@ -252,6 +277,11 @@ def _mode(run: Run) -> str:
     return "append" if closed and _in_microbatches(run) else "update"
 
 
+def _by_ticks(run: Run) -> bool:
+    """Whether ticks alone move the time of the run."""
+    return isinstance(run, QueryRun) and all(each.by_ticks for each in sources(run.plan))
+
+
 def request_stop(query: StreamingQuery) -> None:
     """Let the query end when its batch ends: nothing is lost and nothing comes twice.
 
@@ -314,6 +344,8 @@ class RunningQuery:
             engine.kafka.sink(writer.client),
             lambda: not writer.topics <= engine.positions.partitions().keys(),
         )
+        # Whether Spark may leave out tuples as late.
+        self.expects_late = True
         self._counts = Counter(counted or {})
         self._counted = -1
 
@@ -346,6 +378,12 @@ class RunningQuery:
                 self._add(progress.observedMetrics or {})
                 late = sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
                 self._counts[LATE] += late
+                if late and not self.expects_late:
+                    _log.error(
+                        "%s: %d tuples came behind a tick that made them late",
+                        self._query.name,
+                        late,
+                    )
         counts, self._counts = +self._counts, Counter()
         return counts
 

@@ -21,6 +21,7 @@ from secfilter.strict_json import Envelope
 TEXT, TEXTS, SHAPE, QUICK = "__text", "__texts", "__shape", "__quick"
 # The place of the first invalid time, or NULL if all times are valid.
 FAULTY = "__faulty"
+_IN_WORDS = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 
 def times_of(kind: Kind) -> dict[int, str]:
@@ -46,6 +47,7 @@ def is_refused(group: StreamGroup, envelope: Envelope) -> Column:
         | (strict & _separated(group, fn.col(TEXT)).isNotNull())
         | group.by_kind(_no_event_time)
         | group.by_kind(lambda kind: _later_than(kind, _latest(group)))
+        | group.by_kind(lambda kind: _earlier_than(kind, _earliest(group)))
     )
     return fn.coalesce(refused, fn.lit(True))
 
@@ -80,6 +82,10 @@ def _words(text: Column, group: StreamGroup, envelope: Envelope) -> Column:
         fn.when(
             group.by_kind(lambda kind: _later_than(kind, _latest(group))),
             fn.concat(event_time, fn.lit(": too far ahead of when the broker took it")),
+        ),
+        fn.when(
+            group.by_kind(lambda kind: _earlier_than(kind, _earliest(group))),
+            fn.concat(event_time, _lateness(group)),
         ),
     )
 
@@ -158,6 +164,33 @@ def _later_than(kind: Kind, latest: Column) -> Column:
     if kind.event_time is None:
         return fn.lit(False)
     return fn.unix_millis(_event_time(kind, kind.event_time)) > latest
+
+
+def _earliest(group: StreamGroup) -> Column:
+    """The oldest event time that the record may have, in ms since 1970. As `_latest`."""
+    return fn.unix_millis("timestamp") - group.each(lambda s: s.late_ms)
+
+
+def _earlier_than(kind: Kind, earliest: Column) -> Column:
+    """Whether the record is late. The tuples of other records do not decide this."""
+    if kind.event_time is None:
+        return fn.lit(False)
+    return fn.unix_millis(_event_time(kind, kind.event_time)) < earliest
+
+
+def _lateness(group: StreamGroup) -> Column:
+    """Why a record is late, in words behind the name of its event time."""
+    none = fn.lit(None).cast("timestamp")
+    time = group.by_kind(lambda k: _event_time(k, k.event_time) if k.event_time else none)
+    return fn.concat(
+        fn.lit(": late. It is "),
+        fn.date_format(time, _IN_WORDS),
+        fn.lit(", the broker took the record at "),
+        fn.date_format("timestamp", _IN_WORDS),
+        fn.lit(", and the stream's lateness is "),
+        group.each(lambda s: str(s.late_ms)),
+        fn.lit(" ms"),
+    )
 
 
 def _event_time(kind: Kind, name: str) -> Column:

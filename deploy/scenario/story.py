@@ -64,7 +64,8 @@ class Story:
         joe = self.people["joe"]
         joe.run("schema", "add", "s", *SCHEMA, "close:double!", "volume:bigint!")
         for stream in ("in1", "in2"):
-            joe.run("stream", "add", stream, "--schema", "s", "--event-time", "day")
+            timed = ("--event-time", "day", "--time", "data")
+            joe.run("stream", "add", stream, "--schema", "s", *timed)
         for role, rights in (("CUSTOMER1", ["READ TUPLE"]), ("INFO PROVIDER", ["SEND"])):
             joe.run("grant", role, "VIEW OBJECT", "schema", "s")
             for stream in ("in1", "in2"):

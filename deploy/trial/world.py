@@ -19,6 +19,7 @@ from catalog.names import check_object_name
 from catalog.record_format import RecordFormat, TimeFormat, UnknownFields
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type, check_definition
+from catalog.time_source import TimeSource
 from secadmin.cli.tuple_file import format_of, read_tuples
 from secadmin.cli.tuple_rules import TupleRules
 from secadmin.cli.words import parse_attribute
@@ -105,7 +106,11 @@ def _stream(number: int, name: str, data: Any, folder: Path) -> TrialStream:
             UnknownFields, given.get("unknown_fields", UnknownFields.QUARANTINE), place
         ),
     )
-    relation = Relation(number, name, RelationKind.STREAM, schema, event_time, 0, public)
+    # The records are old, so only they can move time.
+    relation = Relation(
+        *(number, name, RelationKind.STREAM, schema, event_time, 0, public),
+        time=TimeSource.DATA,
+    )
     label = Label() if public else Label.of(number)
     records, mistakes = _records(given.get("records", []), place, folder, relation, written)
     return TrialStream(relation, label, written, records, mistakes)

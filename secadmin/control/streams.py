@@ -22,6 +22,7 @@ from catalog.run_counts import refused_kind
 from catalog.run_names import ingest_run_name
 from catalog.schema import Schema, Type
 from catalog.stored_form import from_stored, to_stored
+from catalog.time_source import TimeSource
 from secadmin.control.health import faults_of
 from secadmin.control.platform import Platform
 from secadmin.control.sender_topics import ShownSender, add_senders, shown_senders
@@ -30,6 +31,8 @@ from secadmin.control.work import Caller, Reading, Work, reading, working
 
 # With more than about 50 partitions, a small machine needs seconds to start a batch's tasks.
 PARTITIONS_A_GROUP = 50
+# A tuple needs some time on its way from its event to the broker.
+USUAL_LATENESS_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,15 @@ class Declaration:
 class StreamDefinition:
     """The definition of a new stream. Durations are in milliseconds, sizes in bytes.
 
-    If it is `shared`, all users write one topic.
+    If it is `shared`, all users write one topic. `lateness_ms` is None for the usual lateness: ten
+    seconds if the broker's time moves the stream's time, and nothing if the data does.
     """
 
     name: str
     schema: str
     event_time: str | None
-    lateness_ms: int
+    time: TimeSource
+    lateness_ms: int | None
     max_ahead_ms: int
     max_bytes: int
     partitions: int
@@ -240,6 +245,12 @@ def _check_declaration(wanted: StreamDefinition, declaration: Declaration, schem
         raise InvalidInput(f"functions to declare are {', '.join(sorted(DECLARABLE_FUNCTIONS))}")
 
 
+def _lateness_ms(wanted: StreamDefinition) -> int:
+    if wanted.lateness_ms is not None:
+        return wanted.lateness_ms
+    return USUAL_LATENESS_MS if wanted.time is TimeSource.BROKER else 0
+
+
 def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema) -> Relation:
     """The stream as queries see it. Its new categories are in the order of their creation."""
     highest = work.session.scalar(select(func.max(CategoryRow.bit)))
@@ -259,8 +270,9 @@ def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema)
         kind=RelationKind.STREAM,
         schema=schema,
         event_time=wanted.event_time,
-        lateness_ms=wanted.lateness_ms,
+        lateness_ms=_lateness_ms(wanted),
         public=wanted.public,
+        time=wanted.time,
     )
     if wanted.declaration is None:
         return relation

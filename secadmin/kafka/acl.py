@@ -109,12 +109,13 @@ class EngineAccounts:
     def stream_acls(self, topic: str) -> frozenset[TopicAcl]:
         """What engines need on a topic of a stream.
 
-        Ingest reads `in.*`, and `lab.<stream>` to see what stands there. Queries only read.
+        Ingest reads `in.*`, and `lab.<stream>` to see what stands there. Queries only read. Ingest
+        also writes ticks to `in.*`, and reads their echoes (`secfilter.ticker`).
         """
         ingest, query = partial(TopicAcl, self.ingest, topic), partial(TopicAcl, self.query, topic)
         match topic.partition(".")[0]:
-            case "in":
-                return frozenset({ingest(Operation.READ)})
+            case "in" | "time":
+                return frozenset({ingest(Operation.READ), ingest(Operation.WRITE)})
             case "lab":
                 own = {ingest(Operation.READ), ingest(Operation.WRITE)}
                 return frozenset({*own, query(Operation.READ)})

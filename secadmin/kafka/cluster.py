@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol
 
 from catalog.settings import KafkaSettings
-from catalog.topics import HEAD_TOPIC, lab_topic, quarantine_topic
+from catalog.topics import ECHO_TOPIC, HEAD_TOPIC, lab_topic, quarantine_topic
 from catalog.user_limits import UserLimits
 from secadmin.kafka.access import Lock, PrincipalsOf, TopicAccess
 from secadmin.kafka.acl import (
@@ -90,12 +90,16 @@ class Cluster:
         self._connections.close()
 
     def create_stream_topics(self, stream: str, partitions: int) -> None:
-        """Create lab. and quarantine.<stream>; engines may use them as they need."""
+        """Create lab. and quarantine.<stream>; engines may use them as they need.
+
+        The first stream also brings the one topic that all streams have in common.
+        """
         self._create(
             self._engines.stream_acls,
             # As its senders' topics have: a tuple stays in its partition, so its order is kept.
             TopicSpec(lab_topic(stream), partitions, LABELLED_RETENTION_MS),
             TopicSpec(quarantine_topic(stream), 1, QUARANTINE_RETENTION_MS),
+            TopicSpec(ECHO_TOPIC),
         )
 
     def create_output_topics(self, output: str) -> None:
@@ -188,6 +192,8 @@ class Cluster:
                 found |= self._engines.stream_acls(topic)
             for topic in now.output_topics & existing:
                 found |= self._engines.output_acls(topic)
+            if ECHO_TOPIC in existing:
+                found |= self._engines.stream_acls(ECHO_TOPIC)
             if HEAD_TOPIC in existing:
                 found |= write_acls(self._audit_account, HEAD_TOPIC)
             return frozenset(acl for acl in found if isinstance(acl, TopicAcl))

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
 
 from catalog.errors import Conflict, Unavailable
 from catalog.settings import KafkaSettings
+from catalog.topics import ECHO_TOPIC
 from secadmin.kafka.connect import (
     REQUEST_TIMEOUT_S,
     AdminClients,
@@ -33,7 +34,7 @@ FOREVER_MS = -1
 SERVED_TIMEOUT_S = 20.0
 """Longest wait for a created topic to be served, or for a deleted one to be gone, in seconds."""
 
-NAMESPACES = ("in.", "lab.", "quarantine.", "out.", "audit.")
+NAMESPACES = ("in.", "lab.", "quarantine.", "out.", "audit.", "time.")
 _KEPT = {"retention.ms": str(FOREVER_MS), "retention.bytes": "-1", "cleanup.policy": "delete"}
 _FENCED = ("out.", "quarantine.")
 # Each time it is asked a busy broker falls back further, so it is asked ever less often.
@@ -76,6 +77,7 @@ def is_sent_topic(name: str) -> bool:
 def topic_config(spec: TopicSpec, replication: int) -> dict[str, str]:
     """The settings of the topic; `segment.ms` stays the cluster's own, the fence changes it."""
     sent = is_sent_topic(spec.name)
+    taken_at = sent or spec.name == ECHO_TOPIC
     return {
         # Kafka's limit is one of the batch as it came; a batch that it writes anew, it measures
         # once more. So nothing that unfolds to more than the limit is taken from a sender.
@@ -85,9 +87,10 @@ def topic_config(spec: TopicSpec, replication: int) -> dict[str, str]:
         **(_KEPT if spec.retention_ms == FOREVER_MS else {}),
         "max.message.bytes": str(_SENT_BYTES if sent else _GROWN_BYTES),
         "min.insync.replicas": str(max(1, replication - 1)),
-        # A sender's clock must not decide how long its records are kept. Elsewhere the writer is
-        # ours, and the fence needs to stamp its records ahead, however far the newest one is.
-        "message.timestamp.type": "LogAppendTime" if sent else "CreateTime",
+        # A sender's clock must not decide how long its records are kept, or what is late. Elsewhere
+        # the writer is ours, and the fence needs to stamp its records ahead, however far the newest
+        # one is.
+        "message.timestamp.type": "LogAppendTime" if taken_at else "CreateTime",
         "message.timestamp.after.max.ms": str(_ANY_TIME_MS),
         "message.timestamp.before.max.ms": str(_ANY_TIME_MS),
         # A fence rolls the log, which takes a third of the time with small files of indexes.

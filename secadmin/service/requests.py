@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from catalog.permission import ObjectKind
 from catalog.record_format import TimeFormat, UnknownFields
 from catalog.runs import MAX_INDEPENDENT
+from catalog.time_source import TimeSource
 from catalog.topic_sharing import Senders
 
 Name = Annotated[str, Field(min_length=1, max_length=64)]
@@ -107,7 +108,8 @@ class StreamBody(Body):
     name: Name
     schema_: Name = Field(alias="schema")
     event_time: Name | None = None
-    lateness_ms: Duration = 0
+    time: Annotated[TimeSource, Field(strict=False)] = TimeSource.BROKER
+    lateness_ms: Duration | None = None
     max_ahead_ms: Duration = HOUR_MS
     max_bytes: int = Field(default=65_536, ge=1, le=900_000)
     partitions: int = Field(default=1, ge=1, le=64)

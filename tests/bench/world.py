@@ -97,7 +97,9 @@ class World:
 
     def add_stream(self, name: str, schema: str = "bench") -> None:
         """A stream whose event time is `ts`; whoever feeds it needs no user of its own."""
-        self.admin.post("/streams", name=name, schema=schema, event_time="ts", senders="shared")
+        self.admin.post(
+            "/streams", name=name, schema=schema, event_time="ts", time="data", senders="shared"
+        )
         self._streams.append(name)
 
     def add_query(self, name: str, text: str) -> None:

@@ -142,7 +142,8 @@ def exchange(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Iter
         admin.run("schema", "add", "numbered", "ts:timestamp!", "n:bigint!")
         flows = {}
         for stream in ("one", "two"):
-            admin.run("stream", "add", stream, "--schema", "numbered", "--event-time", "ts")
+            timed = ("--event-time", "ts", "--time", "data")
+            admin.run("stream", "add", stream, "--schema", "numbered", *timed)
             admin.run("grant", "ADMIN", "SEND", "on", "stream", stream)
             admin.run("sender", stream, "--dir", str(admin.folder / stream))
             flows[stream] = Flow(stream, admin.folder / stream)

@@ -62,7 +62,7 @@ def _prepare(admin: Person, ann: Person) -> Path:
     """Everything of the tour up to the first tuple; returns the folder of Ann's subscription."""
     admin.run("schema", "add", "trade", *TRADE)
     for stream in ("london", "newyork"):
-        options = ("--schema", "trade", "--event-time", "ts", "--lateness", "5s")
+        options = ("--schema", "trade", "--event-time", "ts", "--time", "data")
         admin.run("stream", "add", stream, *options)
     admin.run("role", "add", "ANALYST")
     one_time = admin.ask("user", "add", "ann")["password"]

@@ -44,7 +44,14 @@ VALUES = {
         ),
         *("permission", "plan", "plan_check", "plan_json", "plan_size", "probation", "reach"),
         *("record_format", "relation", "run_counts", "run_names", "runs", "schema", "settings"),
-        *("stored_form", "stored_upgrades", "topic_sharing", "topics", "user_limits"),
+        *(
+            "stored_form",
+            "stored_upgrades",
+            "time_source",
+            "topic_sharing",
+            "topics",
+            "user_limits",
+        ),
     )
 }
 # Inside the languages: neither knows the other, and what both share knows neither.

@@ -9,6 +9,7 @@ import typer
 from catalog.errors import InvalidInput
 from catalog.permission import ObjectKind
 from catalog.record_format import TimeFormat, UnknownFields
+from catalog.time_source import TimeSource
 from catalog.topic_sharing import Senders
 from secadmin.cli.commands.executions import ids_of
 from secadmin.cli.completion import names_of
@@ -29,7 +30,15 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         str | None, typer.Option(help="The timestamp attribute for windows and joins.")
     ] = None,
     lateness: Annotated[
-        str | None, typer.Option(help="How far a tuple may lag behind the newest one, such as 5s.")
+        str | None,
+        typer.Option(help="How far a tuple may lag behind the stream's time, such as 5s."),
+    ] = None,
+    time: Annotated[
+        TimeSource | None,
+        typer.Option(
+            help="What moves time: when the broker takes records, or their event times "
+            "(for files of old records). [default: broker]"
+        ),
     ] = None,
     max_ahead: Annotated[
         str | None, typer.Option(help="How far event time may be ahead of the clock, such as 1h.")
@@ -81,6 +90,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         "name": name,
         "schema": schema,
         "event_time": event_time,
+        "time": time,
         "lateness_ms": milliseconds(lateness) if lateness else None,
         "max_ahead_ms": milliseconds(max_ahead) if max_ahead else None,
         "max_bytes": byte_count(max_bytes) if max_bytes else None,

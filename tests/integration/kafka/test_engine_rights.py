@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollectio
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from catalog.settings import KafkaAccount
-from catalog.topics import in_topic, lab_topic, out_topic, quarantine_topic
+from catalog.topics import ECHO_TOPIC, in_topic, lab_topic, out_topic, quarantine_topic
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.cluster import Cluster
 from secadmin.kafka.principals import Credentials
@@ -47,7 +47,12 @@ INGEST, QUERY = "ingest", "query"
 READ, WRITE = "read", "write"
 # Account -> kind of topic -> what it may do there.
 TABLE = {
-    INGEST: {"in": {READ}, "lab of a stream": {READ, WRITE}, "quarantine": {WRITE}},
+    INGEST: {
+        "in": {READ, WRITE},
+        "echo": {READ, WRITE},
+        "lab of a stream": {READ, WRITE},
+        "quarantine": {WRITE},
+    },
     QUERY: {"lab of a stream": {READ}, "lab of an output": {READ, WRITE}, "out": {WRITE}},
 }
 
@@ -73,6 +78,7 @@ def cast(parts: Parts) -> Iterator[Cast]:
         "in": in_topic(stream, "1"),
         "lab of a stream": lab_topic(stream),
         "quarantine": quarantine_topic(stream),
+        "echo": ECHO_TOPIC,
         "lab of an output": lab_topic(output),
         "out": out_topic(output, "1"),
         "audit": f"audit.{output}",

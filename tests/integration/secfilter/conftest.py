@@ -16,13 +16,17 @@ from confluent_kafka.admin import (
 )
 from pyspark.sql import SparkSession
 
+from catalog.topics import ECHO_TOPIC
 from deploy.runtime import Runtime
 from secadmin.kafka.acl import EngineAccounts, TopicAcl
+from secadmin.kafka.connect import AdminClients
+from secadmin.kafka.topics import Topics, TopicSpec
 from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import kafka_options
 from secfilter.pace import Pace
 from secfilter.positions import Positions
 from secfilter.queries import Engine
+from secfilter.ticker import Ticking
 from tests.integration.brokers import Broker, kafka_settings
 from tests.integration.secfilter.deployment import Deployment
 from tests.integration.secfilter.plane import Login, Plane
@@ -31,8 +35,13 @@ from tests.integration.secfilter.plane import Login, Plane
 @pytest.fixture(scope="session")
 def rights(broker: Broker) -> None:
     """What SecAdmin gives the engines, here by the prefixes of the plane's topics."""
+    Topics(AdminClients.open(kafka_settings(broker)), kafka_settings(broker)).create(
+        [TopicSpec(ECHO_TOPIC)]
+    )
     engines = EngineAccounts(broker.ingest.username, broker.query.username)
-    of_streams = (engines.stream_acls(prefix) for prefix in ("in.s", "lab.s", "quarantine.s"))
+    of_streams = (
+        engines.stream_acls(prefix) for prefix in ("in.s", "lab.s", "quarantine.s", ECHO_TOPIC)
+    )
     of_outputs = (engines.output_acls(prefix) for prefix in ("lab.o", "out.o"))
     acls = [_by_prefix(acl) for each in (*of_streams, *of_outputs) for acl in each]
     admin = AdminClient(broker.admin_config())
@@ -64,6 +73,7 @@ def plane(spark: SparkSession, broker: Broker, rights: None, tmp_path: Path) -> 
         checkpoints=Checkpoints(tmp_path / "checkpoints"),
         id_key="0" * 64,
         pace=Pace(query_ms=500, ingest_ms=500),
+        ticking=Ticking(settings.client_config(settings.ingest), lambda _: {}, frozenset, 0.2),
     )
     admin = AdminClient(broker.admin_config())
     made = Plane(broker, engine, logins["query"], admin, Producer(broker.admin_config()))

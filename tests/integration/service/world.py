@@ -56,6 +56,7 @@ class World:
             "schema": self.names["schema"],
             "attributes": ATTRIBUTES,
             "event_time": "ts",
+            "time": "data",
             "lateness_ms": 1_000,
             "max_ahead_ms": 1_000,
             "max_bytes": 1_000,

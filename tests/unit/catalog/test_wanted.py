@@ -29,7 +29,7 @@ from catalog.record_format import RecordFormat, TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, QueryRun, Run, RunReport, fingerprint
 from catalog.schema import Attribute, Schema, Type
-from catalog.sender_state import SenderState
+from catalog.sender_state import SenderState, unfinished
 from catalog.store import Catalog
 from catalog.stored_form import to_stored
 from catalog.wanted import (
@@ -374,3 +374,18 @@ def test_a_fault_keeps_its_beginning_and_goes_when_it_is_over(catalog: Catalog) 
     with catalog.read() as session:
         (fault,) = session.query(TopicFault)
         assert (fault.topic, fault.reason, fault.since) == ("in.a", "anew", START)
+
+
+def test_time_waits_for_all_senders_that_are_not_gone(filled: Filled) -> None:
+    """Also for one without a topic so far, which may be written before ingest reads it."""
+    own = filled.senders["in.in1.1"]
+    new = filled.sender("in1", opened_at=None)
+    old = filled.sender("in1", state=SenderState.DRAINING)
+    filled.sender("in1", state=SenderState.GONE)
+    streams = [filled.relations[name].object_id for name in ("in1", "in2")]
+    with filled.world.catalog.read() as session:
+        found = unfinished(session, streams)
+    assert found == {
+        streams[0]: {own.id, new.id, old.id},
+        streams[1]: {filled.senders["in.in2.2"].id},
+    }

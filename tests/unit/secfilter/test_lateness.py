@@ -31,6 +31,7 @@ from catalog.plan import (
 )
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
+from catalog.time_source import TimeSource
 from secfilter.columns import ID, label_column
 from secfilter.compiler import compile_plan
 from secfilter.kafka_options import KafkaOptions
@@ -53,10 +54,10 @@ def counted(source: Relation) -> Aggregate:
     return grouped(Source(source), Window(10_000, 10_000), (), _COUNT)
 
 
-def paired() -> Join:
+def paired(time: TimeSource = TimeSource.DATA) -> Join:
     sides = [
         Project(
-            Source(relation(name, RelationKind.STREAM)),
+            Source(replace(relation(name, RelationKind.STREAM), time=time)),
             tuple(Column(f"{name}_{a}", AttributeRef(a)) for a in _SCHEMA.names),
         )
         for name in ("a", "b")

@@ -42,6 +42,10 @@ def test_schemas_and_streams(admin: Terminal, stream: str) -> None:
     own = admin.json("stream", "show", "in2")
     assert (own["time_format"], own["unknown_fields"]) == ("epoch_ms", "ignore")
     assert "epoch_ms" in admin.ok("stream", "show", "in2")
+    assert (own["time"], own["lateness_ms"]) == ("broker", 10_000)
+    admin.ok("stream", "add", "old", "--schema", "trades", "--event-time", "ts", "--time", "data")
+    old = admin.json("stream", "show", "old")
+    assert (old["time"], old["lateness_ms"]) == ("data", 0)
     admin.ok("stream", "remove", "in2")
     assert admin.run("stream", "show", "in2").exit_code == 5
 

@@ -44,7 +44,8 @@ ENGINES = EngineAccounts("i", "q")
 @pytest.mark.parametrize(
     ("topic", "rights"),
     [
-        ("in.s.1", {"i READ"}),
+        ("in.s.1", {"i READ", "i WRITE"}),
+        ("time.echo", {"i READ", "i WRITE"}),
         ("lab.s", {"i READ", "i WRITE", "q READ"}),
         ("quarantine.s", {"i WRITE"}),
         ("out.s.a", set()),

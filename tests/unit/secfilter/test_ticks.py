@@ -1,0 +1,189 @@
+"""In queries that keep state, ticks alone move the time of a stream with the broker's time."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import TimestampType
+
+from catalog.expression import Literal
+from catalog.label import Label
+from catalog.plan import WINDOW_START, Aggregation, Filter, Source, Window
+from catalog.relation import Relation, RelationKind
+from catalog.schema import Type
+from catalog.time_source import TimeSource
+from secfilter.compiler import compile_plan
+from secfilter.lab import HEADERS_TYPE, read_lab, tick_record
+from tests.plans import AnyPlan, checked, grouped, updating
+from tests.unit.catalog.plans import call, ref
+from tests.unit.secfilter.test_lateness import YEARS, counted, late, paired, relation
+
+# A tuple (second and key), or a tick (second alone).
+Entry = tuple[int, int] | int
+Gives = Callable[..., tuple[list[Row], StreamingQuery]]
+_HEADERS = "array<struct<key:string,value:string>>"
+A = replace(relation("a", RelationKind.STREAM), time=TimeSource.BROKER)
+
+
+def _record(entry: Entry) -> dict[str, object]:
+    """A record of a lab topic."""
+    if isinstance(entry, int):
+        headers, value = tick_record(entry * 1_000)
+        return {"headers": _written(headers), "value": value.decode()}
+    second, key = entry
+    headers = [("version", b"2"), ("label", b"1")]
+    return {
+        "key": f"1:0:{key}",
+        "headers": _written(headers),
+        "value": f"{second * 1_000_000}\x1f{key}",
+    }
+
+
+def _written(headers: Sequence[tuple[str, bytes]]) -> list[dict[str, str]]:
+    return [{"key": key, "value": value.decode()} for key, value in headers]
+
+
+@pytest.fixture
+def gives(spark: SparkSession, tmp_path: Path) -> Gives:
+    """All results of a plan over batches of records, by relation, and its query, which has ended.
+
+    Times are seconds since 1970.
+    """
+
+    def run(
+        plan: AnyPlan, batches: Mapping[str, Sequence[Sequence[Entry]]], mode: str = "append"
+    ) -> tuple[list[Row], StreamingQuery]:
+        here = tmp_path / str(len(list(tmp_path.iterdir())))
+        here.mkdir()
+        for name, each in batches.items():
+            _write(here / name, each)
+
+        def source(relation: Relation) -> DataFrame:
+            columns = f"key string, value string, headers {_HEADERS}"
+            reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
+            read = reader.json(str(here / relation.name)).select(
+                fn.col("key").cast("binary").alias("key"),
+                fn.col("value").cast("binary").alias("value"),
+                fn.lit(0).alias("partition"),
+                fn.lit(0).alias("offset"),
+                fn.col("headers").cast(HEADERS_TYPE).alias("headers"),
+            )
+            return read_lab(read, relation, Label.of(0), f"o_{relation.name}", ticks=True)
+
+        found: list[Row] = []
+        frame = compile_plan(checked(plan), source, lambda _relation: Label.of(0)).frame
+        times = [f.name for f in frame.schema.fields if f.dataType == TimestampType()]
+        frame = frame.withColumns({name: fn.unix_seconds(name) for name in times})
+        writer = frame.writeStream.outputMode(mode)
+        writer = writer.foreachBatch(lambda frame, _: found.extend(frame.collect()))
+        writer = writer.option("checkpointLocation", str(here / "checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        return found, query
+
+    return run
+
+
+def _write(folder: Path, batches: Sequence[Sequence[Entry]]) -> None:
+    """A file for each batch, in their order."""
+    folder.mkdir()
+    for number, batch in enumerate(batches):
+        file = folder / f"{number}.json"
+        file.write_text("\n".join(json.dumps(_record(entry)) for entry in batch))
+        os.utime(file, (1_000_000 + number, 1_000_000 + number))
+
+
+def windows(found: Sequence[Row]) -> dict[int, int]:
+    return {row[WINDOW_START]: row["n"] for row in found}
+
+
+def test_a_window_closes_at_the_first_tick_past_its_end(gives: Gives) -> None:
+    found, _ = gives(counted(A), {"a": [[(5, 1)], [10]]})
+    assert windows(found) == {}
+    found, query = gives(counted(A), {"a": [[(5, 1)], [11], [(11, 2)]]})
+    assert windows(found) == {0: 1}
+    observed = [each.observedMetrics["o_a"]["withheld"] for each in query.recentProgress]
+    assert set(observed) == {0}
+
+
+def test_a_tuple_that_is_far_ahead_moves_no_time(gives: Gives) -> None:
+    found, query = gives(counted(A), {"a": [[(9_999_999, 1)], [(5, 2)], [(6, 3)], [20]]})
+    assert windows(found) == {0: 2}
+    assert late(query) == 0
+
+
+def test_a_tuple_of_the_ticks_time_is_in_time(gives: Gives) -> None:
+    """Also for operators that drop what is exactly as old as the watermark."""
+    found, query = gives(
+        paired(TimeSource.BROKER), {"a": [[(5, 1), 5], [(5, 2)]], "b": [[(5, 1), 5], [(5, 2)]]}
+    )
+    assert sorted(row["a_key"] for row in found) == [1, 2]
+    assert late(query) == 0
+
+
+def test_the_results_do_not_depend_on_how_the_input_is_cut(gives: Gives) -> None:
+    entries: list[Entry] = [
+        (3, 1),
+        (12, 2),
+        2,
+        (4, 3),
+        (2, 4),
+        10,
+        (10, 5),
+        (25, 6),
+        21,
+        (29, 7),
+        31,
+    ]
+    results = []
+    for size in (1, 2, 4, len(entries)):
+        cut = [entries[n : n + size] for n in range(0, len(entries), size)]
+        found, query = gives(counted(A), {"a": cut})
+        results.append(windows(found))
+        assert late(query) == 0
+    assert results == [{0: 3, 10: 2, 20: 2}] * 4
+
+
+def test_the_slower_stream_holds_the_time_of_a_join(gives: Gives) -> None:
+    joined = replace(paired(TimeSource.BROKER), lower_ms=-2_000, upper_ms=2_000)
+    mine, other = [[(5, 1)], [100], [(101, 9)]], [[2], [(4, 1)], [3]]
+    found, query = gives(joined, {"a": mine, "b": other})
+    assert [(row["a_key"], row["b_at"]) for row in found] == [(1, 4)]
+    assert late(query) == 0
+
+
+@pytest.mark.parametrize("year", YEARS)
+def test_ticks_of_any_year_close_windows(gives: Gives, year: int) -> None:
+    start = YEARS[year] // 10 * 10
+    found, query = gives(counted(A), {"a": [[(start, 1), (start + 1, 2)], [start + 11], []]})
+    assert windows(found) == {start: 2}
+    assert late(query) == 0
+
+
+def test_updates_are_given_whatever_ticks_come(gives: Gives) -> None:
+    found, query = gives(updating(counted(A)), {"a": [[(5, 1)], [5], [(6, 2)]]}, "update")
+    assert [row["n"] for row in found] == [1, 2]
+    assert late(query) == 0
+
+
+def test_conditions_of_a_query_stop_no_tick(gives: Gives) -> None:
+    """Spark moves conditions as far down as it can, and no tick has attributes."""
+    wanted = Filter(Source(A), call(">", ref("key"), Literal(1, Type.BIGINT)))
+    plan = grouped(wanted, Window(10_000, 10_000), (), (Aggregation("n", "count", None),))
+    found, query = gives(plan, {"a": [[(5, 1), (6, 2)], [11], []]})
+    assert windows(found) == {0: 1}
+    assert late(query) == 0
+
+
+def test_pairs_leave_the_state_with_ticks(gives: Gives) -> None:
+    batches = {"a": [[(5, 1)], [20], [21]], "b": [[(5, 2)], [20], [21]]}
+    _, query = gives(paired(TimeSource.BROKER), batches)
+    assert query.recentProgress[-1].stateOperators[0].numRowsTotal == 0
