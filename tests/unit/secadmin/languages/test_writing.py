@@ -27,14 +27,14 @@ from tests.unit.secadmin.languages.streams import Streams, relation
 
 _HERE = Path(__file__).parent
 _SQL = {case["id"]: case["text"] for case in json.loads((_HERE / "sql_plans.json").read_text())}
-_DIAGRAMS = {file.stem: file.read_text() for file in (_HERE / "diagrams").iterdir()}
+_DIAGRAMS = {file.stem: file.read_text() for file in sorted((_HERE / "diagrams").iterdir())}
 # A key has the name of a window's edge, which SQL would have to qualify.
 _NOT_IN_SQL = {"key-named-as-edge"}
 # A right tuple is at least a second later, and a buffer has no negative size.
 _NOT_AS_DIAGRAM = {"join_of_one_buffer"}
 
 
-@pytest.mark.parametrize("name", _SQL.keys() - _NOT_IN_SQL)
+@pytest.mark.parametrize("name", sorted(_SQL.keys() - _NOT_IN_SQL))
 def test_sql_as_sql(name: str) -> None:
     plan = parse_sql(_SQL[name], Streams()).plan
     assert parse_sql(sql_text(plan), Streams()).plan == plan
