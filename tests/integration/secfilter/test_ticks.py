@@ -122,7 +122,7 @@ def test_a_sender_that_is_not_read_yet_holds_time(plane: Plane, until: Until) ->
     until(lambda: ticks(plane, stream) != [])
 
 
-@pytest.mark.parametrize("may_send", [True, False])
+@pytest.mark.parametrize("may_send", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_time_goes_on_when_nobody_may_send(plane: Plane, until: Until, may_send: bool) -> None:
     """A sender's topic is read up, although ticks come to it as long as somebody may write it."""
     stream = by_broker(plane.stream(0))

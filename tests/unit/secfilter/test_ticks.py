@@ -22,6 +22,7 @@ from catalog.schema import Type
 from catalog.time_source import TimeSource
 from secfilter.compiler import compile_plan
 from secfilter.lab import HEADERS_TYPE, read_lab, tick_record
+from secfilter.order import check_supported
 from tests.plans import AnyPlan, checked, grouped, updating
 from tests.unit.catalog.plans import call, ref
 from tests.unit.secfilter.test_lateness import YEARS, counted, late, paired, relation
@@ -80,6 +81,7 @@ def gives(spark: SparkSession, tmp_path: Path) -> Gives:
 
         found: list[Row] = []
         frame = compile_plan(checked(plan), source, lambda _relation: Label.of(0)).frame
+        check_supported(frame, mode)
         times = [f.name for f in frame.schema.fields if f.dataType == TimestampType()]
         frame = frame.withColumns({name: fn.unix_seconds(name) for name in times})
         writer = frame.writeStream.outputMode(mode)
