@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import count
 
 from catalog.analysis import analyse
 from catalog.errors import InvalidInput
@@ -28,6 +27,7 @@ from catalog.plan import (
 )
 from secadmin.languages.sql.parse import MAX_BYTES, parse_sql
 from secadmin.languages.writing.expression_text import Names, expression_text, name_text
+from secadmin.languages.writing.step_names import step_name
 from secadmin.languages.writing.unsayable import PlannedRelations, Unsayable
 
 
@@ -84,12 +84,7 @@ class _Writer:
             return name_text(node.relation.name)
         query = self._query(node)
         if query not in self.steps:
-            self.steps[query] = next(
-                name
-                for number in count(len(self.steps) + 1)
-                if (name := f"s{number}") not in self._taken
-            )
-            self._taken.add(self.steps[query])
+            self.steps[query] = step_name(len(self.steps), self._taken)
         return self.steps[query]
 
     def _query(self, node: Node) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from xml.sax.saxutils import quoteattr
 
 from catalog.analysis import analyse
@@ -29,6 +28,7 @@ from catalog.schema import Type
 from secadmin.languages.borealis.diagram import parse_borealis
 from secadmin.languages.writing.expression_text import expression_text, name_text
 from secadmin.languages.writing.sql_text import aggregation_text
+from secadmin.languages.writing.step_names import step_name
 from secadmin.languages.writing.unsayable import PlannedRelations, Unsayable
 
 _TYPES = {
@@ -110,12 +110,7 @@ class _Writer:
             return node.relation.name
         box = self._box(node)
         if box not in self.streams:
-            self.streams[box] = next(
-                name
-                for number in count(len(self.streams) + 1)
-                if (name := f"s{number}") not in self._taken
-            )
-            self._taken.add(self.streams[box])
+            self.streams[box] = step_name(len(self.streams), self._taken)
         return self.streams[box]
 
     def _box(self, node: Node) -> _Box:

@@ -37,6 +37,7 @@ from secfilter.side_notes import SideNotes
 from secfilter.supervised import Means
 from secfilter.topic_faults import spared
 from secfilter.with_side import Starts
+from tests.unit.secfilter.stoppable import Stoppable
 
 _SCHEMA = Schema((Attribute("a", Type.STRING),))
 NAME = "ingest-1"
@@ -79,18 +80,13 @@ class Topics(Positions):
 
 
 @dataclass
-class FakeQuery:
+class FakeQuery(Stoppable):
     """Reads its senders from where it began, and leaves out what it knows to be in lab."""
 
     topics: Topics
     run: IngestRun
     checkpoint: Checkpoint
     after: AfterCommit
-    hurried: bool = False
-    asked: bool = False
-    over: bool = False
-    error: BaseException | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.began = self.checkpoint.committed()
@@ -122,26 +118,6 @@ class FakeQuery:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / str(number)).write_text(text)
         self.over = self.asked
-
-    def crash(self) -> None:
-        """End in the middle."""
-        self.over, self.error = True, self.error or ValueError()
-
-    def ended(self) -> bool:
-        return self.over
-
-    def failure(self) -> BaseException | None:
-        return self.error
-
-    def request_stop(self) -> None:
-        self.asked = True
-
-    def stop(self) -> None:
-        self.over = True
-
-    def withheld(self) -> Mapping[str, int]:
-        counts, self.counts = self.counts, {}
-        return counts
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from secfilter.query_with_side import QueryWithSide
 from secfilter.supervised import Means
 from secfilter.with_side import Starts
 from tests.plans import grouped, whole
+from tests.unit.secfilter.stoppable import Stoppable
 
 _STREAM = Relation(1, "s", RelationKind.STREAM, Schema((Attribute("a", Type.STRING),)), None, 0)
 _PARTITIONS = ("0", "1")
@@ -39,17 +40,13 @@ def run_of(*classes: str, labelled: bool = False) -> QueryRun:
 
 
 @dataclass
-class FakeQuery:
+class FakeQuery(Stoppable):
     """Reads the log from `began` on, and delivers to the topics of its run."""
 
     log: Log
     run: QueryRun
     began: Offsets
     at: dict[str, int] = field(default_factory=dict)
-    hurried: bool = False
-    asked: bool = False
-    over: bool = False
-    error: BaseException | None = None
 
     def __post_init__(self) -> None:
         self.at = dict(self.began["lab.s"])
@@ -68,25 +65,6 @@ class FakeQuery:
         if not self.over:
             self.log.committed[self.run.name] = {"lab.s": dict(self.at)}
             self.over = self.asked
-
-    def crash(self) -> None:
-        """End in the middle."""
-        self.over, self.error = True, self.error or ValueError()
-
-    def ended(self) -> bool:
-        return self.over
-
-    def failure(self) -> BaseException | None:
-        return self.error
-
-    def request_stop(self) -> None:
-        self.asked = True
-
-    def stop(self) -> None:
-        self.over = True
-
-    def withheld(self) -> Mapping[str, int]:
-        return {}
 
 
 @dataclass

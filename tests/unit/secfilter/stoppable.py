@@ -1,0 +1,37 @@
+"""The part of a fake query that is the same for all: how it ends, and what it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(kw_only=True)
+class Stoppable:
+    """Ends at the end of a batch where it was asked to, or in the middle."""
+
+    hurried: bool = False
+    asked: bool = False
+    over: bool = False
+    error: BaseException | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def crash(self) -> None:
+        """End in the middle."""
+        self.over, self.error = True, self.error or ValueError()
+
+    def ended(self) -> bool:
+        return self.over
+
+    def failure(self) -> BaseException | None:
+        return self.error
+
+    def request_stop(self) -> None:
+        self.asked = True
+
+    def stop(self) -> None:
+        self.over = True
+
+    def withheld(self) -> Mapping[str, int]:
+        counts, self.counts = self.counts, {}
+        return counts
