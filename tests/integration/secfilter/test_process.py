@@ -18,6 +18,7 @@ from catalog.topics import lab_topic
 from tests.integration.brokers import embedded_only
 from tests.integration.secfilter.deployment import SECOND, Deployment, Engines
 from tests.integration.secfilter.plane import Feed, Plane, one_id_each, prices, tuple_at, values
+from tests.lanes import number_of
 
 # Two starts of Spark and ten of queries, where a trial of each one would take half a minute.
 BACK_S = 90
@@ -106,7 +107,8 @@ def test_what_kills_its_engine_is_parked_and_harms_nobody(deployment: Deployment
     """Whenever the one query runs alone, its engine is killed; the test starts engines again."""
     plane = deployment.plane
     stream = plane.stream(0)
-    runs = [plane.query(Source(stream.relation), Clearance.of(0)) for _ in range(12)]
+    count = 2 + number_of("SUSPECTS", sample=3, long=10)
+    runs = [plane.query(Source(stream.relation), Clearance.of(0)) for _ in range(count)]
     good, other, bad, *young = runs
     deployment.set_engines(2)
     deployment.set_pace(settle_ms=600_000)
@@ -122,10 +124,10 @@ def test_what_kills_its_engine_is_parked_and_harms_nobody(deployment: Deployment
     engines.kill(FIRST)
     await_more(plane, lab_topic(stream.relation.name), other.classes[0].topic)
 
-    # All ten that are suspected are back together.
+    # All that are suspected are back together.
     engines.join(Engines({FIRST: deployment.launch(FIRST)}))
     launched = time.monotonic()
-    await_true(lambda: deployment.run_in(PROBATION, (bad, *young)), "the ten are back")
+    await_true(lambda: deployment.run_in(PROBATION, (bad, *young)), "the suspected are back")
     assert time.monotonic() - launched < BACK_S, "one after the other would take minutes"
     await_more(plane, *(run.classes[0].topic for run in (good, bad, *young)), count=1)
 

@@ -204,7 +204,7 @@ def test_not_even_with_the_audit_key_an_engine_changes_what_is_audited(given: Da
 
 def test_ingest_does_all_of_its_work(database: Database) -> None:
     filled = Filled(World(database.catalog))
-    filled.stream("in1", 1, 0)
+    stream = filled.stream("in1", 1, 0).object_id
     leaving = filled.sender("in1", state=SenderState.DRAINING)
     database.give()
     ledger = Used(database.ledger(INGEST))
@@ -218,7 +218,9 @@ def test_ingest_does_all_of_its_work(database: Database) -> None:
     for faults in ({"in.a": "it is gone"}, {"in.a": "it is short", "in.b": "x"}, {"in.b": "x"}):
         ledger.faults(faults)
     assert ledger.draining() == {leaving.id} == ledger.still_read([leaving.id])
+    assert leaving.id in ledger.unfinished([stream])[stream]
     ledger.drained([leaving.id])
+    assert leaving.id not in ledger.unfinished([stream])[stream]
     ledger.applied()
     ledger.beat()
     ledger.end()
@@ -267,7 +269,7 @@ def test_query_engines_do_all_of_their_work(database: Database) -> None:
     home.faults({"lab.a": "it is gone"})
     home.faults({})
     home.end()
-    of_ingest = {"draining", "drained", "still_read"}
+    of_ingest = {"draining", "drained", "still_read", "unfinished"}
     assert home.unused() == {*of_ingest, "awaits_trial"}
     with database.catalog.read() as session:
         assert len(parked(session)) == 1
