@@ -111,6 +111,7 @@ def test_a_run_that_is_to_stand_still_has_no_side_run(
     until(lambda: not plane.engine.sides.unfinished(side_name(run.name)))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_a_side_run_had_not_delivered_is_delivered_after_a_crash(
     deployment: Deployment, until: Until
