@@ -87,8 +87,12 @@ def _date_part(given: Arguments, place: Position) -> Typed:
     return call(_unit(given[0], sorted(EXTRACTED), place), given[1:], place)
 
 
+def _swapped(given: Arguments, place: Position) -> Typed:
+    """The position of the first string in the second one."""
+    return call("position", [given[1], given[0]], place)
+
+
 _POSITION = _plain("position")
-_SWAPPED: Meaning = lambda given, place: call("position", [given[1], given[0]], place)  # noqa: E731
 SCALAR: dict[str, Meaning] = {
     **{
         name: _plain(name)
@@ -118,8 +122,8 @@ SCALAR: dict[str, Meaning] = {
     "substr": _substring,
     "left": _of(2, "LEFT(string, length)", _left),
     "right": _of(2, "RIGHT(string, length)", _right),
-    "position": _of(2, "POSITION('a' IN string)", _SWAPPED),
-    "locate": _of(2, "LOCATE('a', string)", _SWAPPED),
+    "position": _of(2, "POSITION('a' IN string)", _swapped),
+    "locate": _of(2, "LOCATE('a', string)", _swapped),
     "strpos": _of(2, "STRPOS(string, 'a')", _POSITION),
     "instr": _of(2, "INSTR(string, 'a')", _POSITION),
     "date_trunc": _of(2, "DATE_TRUNC('hour', ts)", _date_trunc),

@@ -14,7 +14,6 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import TimestampType
 
 from catalog.expression import AttributeRef
 from catalog.label import Label
@@ -37,6 +36,7 @@ from secfilter.compiler import compile_plan
 from secfilter.kafka_options import KafkaOptions
 from secfilter.queries import Engine, RunningQuery
 from tests.plans import AnyPlan, checked, grouped, updating
+from tests.unit.secfilter.collected import collected
 
 # A tuple is a second since 1970 and a key, which also tells it from the others.
 Batch = Sequence[tuple[int, int]]
@@ -84,16 +84,8 @@ def gives(spark: SparkSession, tmp_path: Path) -> Gives:
             read = reader.json(str(tmp_path / relation.name))
             return read.withColumn("at", fn.timestamp_seconds("at"))
 
-        found: list[Row] = []
         frame = compile_plan(checked(plan), source, lambda _relation: Label.of(0)).frame
-        times = [f.name for f in frame.schema.fields if f.dataType == TimestampType()]
-        frame = frame.withColumns({name: fn.unix_seconds(name) for name in times})
-        writer = frame.writeStream.outputMode(mode)
-        writer = writer.foreachBatch(lambda frame, _: found.extend(frame.collect()))
-        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        query = writer.trigger(availableNow=True).start()
-        query.awaitTermination()
-        return found, query
+        return collected(frame, mode, tmp_path / "checkpoint")
 
     return run
 

@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import TimestampType
 
 from catalog.expression import Literal
 from catalog.label import Label
@@ -25,6 +24,7 @@ from secfilter.lab import HEADERS_TYPE, read_lab, tick_record
 from secfilter.order import check_supported
 from tests.plans import AnyPlan, checked, grouped, updating
 from tests.unit.catalog.plans import call, ref
+from tests.unit.secfilter.collected import collected
 from tests.unit.secfilter.test_lateness import YEARS, counted, late, paired, relation
 
 # A tuple (second and key), or a tick (second alone).
@@ -79,17 +79,9 @@ def gives(spark: SparkSession, tmp_path: Path) -> Gives:
             )
             return read_lab(read, relation, Label.of(0), f"o_{relation.name}", ticks=True)
 
-        found: list[Row] = []
         frame = compile_plan(checked(plan), source, lambda _relation: Label.of(0)).frame
         check_supported(frame, mode)
-        times = [f.name for f in frame.schema.fields if f.dataType == TimestampType()]
-        frame = frame.withColumns({name: fn.unix_seconds(name) for name in times})
-        writer = frame.writeStream.outputMode(mode)
-        writer = writer.foreachBatch(lambda frame, _: found.extend(frame.collect()))
-        writer = writer.option("checkpointLocation", str(here / "checkpoint"))
-        query = writer.trigger(availableNow=True).start()
-        query.awaitTermination()
-        return found, query
+        return collected(frame, mode, here / "checkpoint")
 
     return run
 
