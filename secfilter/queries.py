@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,7 +16,7 @@ from catalog.analysis import analyse
 from catalog.errors import Unavailable
 from catalog.plan import Emission, is_stateful, sources
 from catalog.relation import Relation
-from catalog.run_counts import ANEW, LARGE, LATE, LOST, UNLABELLED, refused_kind
+from catalog.run_counts import ANEW, LOST, refused_kind
 from catalog.runs import IngestRun, QueryRun, Run, topics_of
 from catalog.topics import lab_topic, quarantine_topic
 from secfilter.after_commit import AfterCommit, Drains
@@ -27,7 +24,7 @@ from secfilter.background import Task, in_thread
 from secfilter.beside import fed_by
 from secfilter.checkpoint import Checkpoint, Checkpoints
 from secfilter.compiler import compile_plan
-from secfilter.fanout import TOO_LARGE, fan_out
+from secfilter.fanout import fan_out
 from secfilter.going_on import GoingOn, owners_of
 from secfilter.ingest import Newest, in_topics, ingest
 from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets, written
@@ -38,17 +35,11 @@ from secfilter.lock import FileLock, lock_run
 from secfilter.order import check_supported, in_order
 from secfilter.pace import Pace
 from secfilter.positions import Positions
+from secfilter.running_query import REFUSED, RunningQuery
 from secfilter.shared_producer import write_out
 from secfilter.side_notes import SideNotes
 from secfilter.tick_mark import TickMark, new_mark
 from secfilter.ticker import Ticker, Ticking, by_ticks
-
-_REFUSED = "refused"
-_STATES = "org.apache.spark.sql.execution.streaming.runtime"
-_log = logging.getLogger(__name__)
-
-# Planning a batch takes a tenth of a second; on a busy machine, or the first time, more.
-_PLANNING_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +80,9 @@ class Engine:
             began = checkpoint.committed()
             query = self._start(run, checkpoint, self.pace.real_time_ms(run, settled=settled))
         counted = {LOST: lost, ANEW: int(checkpoint.anew)}
+        leftovers = self.leftovers_of(query)
         running = RunningQuery(
-            query, self, hurried=hurried, began=began, counted=counted, lock=lock
+            query, leftovers, hurried=hurried, began=began, counted=counted, lock=lock
         )
         running.expects_late = not _by_ticks(run)
         return running
@@ -109,7 +101,8 @@ class Engine:
                 self.sides.note(run.name, fed_by(run))
             began = checkpoint.committed()
             query = self._start(run, checkpoint, self.pace.side_ms)
-        return RunningQuery(query, self, began=began, counted={LOST: lost}, lock=lock)
+        leftovers = self.leftovers_of(query)
+        return RunningQuery(query, leftovers, began=began, counted={LOST: lost}, lock=lock)
 
     def _begun_side(self, run: QueryRun) -> QueryRun:
         if self.sides.unfinished(run.name):
@@ -117,6 +110,16 @@ class Engine:
         self.sides.finish(run.name)
         ends = self.positions.ends(owners_of(run))
         return replace(run, starting_offsets={t: written(each) for t, each in ends.items()})
+
+    def leftovers_of(self, query: StreamingQuery) -> Leftovers:
+        """What the query's tasks and its producer may still write after its end."""
+        writer = self.writers.get(str(query.name), Writer(GROUP_PREFIX))
+        return Leftovers(
+            self.spark,
+            str(query.runId),
+            self.kafka.sink(writer.client),
+            lambda: not writer.topics <= self.positions.partitions().keys(),
+        )
 
     @property
     def sides(self) -> SideNotes:
@@ -248,7 +251,7 @@ def _counting_refused(records: DataFrame, run: IngestRun) -> DataFrame:
         )
         for s in run.streams
     )
-    return records.observe(_REFUSED, *counts)
+    return records.observe(REFUSED, *counts)
 
 
 def _written(run: Run) -> frozenset[str]:
@@ -280,124 +283,3 @@ def _mode(run: Run) -> str:
 def _by_ticks(run: Run) -> bool:
     """Whether ticks alone move the time of the run."""
     return isinstance(run, QueryRun) and all(each.by_ticks for each in sources(run.plan))
-
-
-def request_stop(query: StreamingQuery) -> None:
-    """Let the query end when its batch ends: nothing is lost and nothing comes twice.
-
-    Spark's own stop interrupts the batch, all of which is then done again. Its loop asks for the
-    state between two batches, so setting that ends it there. It also asks
-    once a batch has been planned, and interrupts what it is about to start; so a batch that is
-    being planned is waited for.
-    """
-    execution: Any = query._jsq.streamingQuery()
-    deadline = time.monotonic() + _PLANNING_S
-    while _is_planning(query) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    execution.state().set(terminated())
-
-
-def _is_planning(query: StreamingQuery) -> bool:
-    """Whether a batch is under way of which no job runs yet."""
-    if not query.status["isTriggerActive"]:
-        return False
-    tracker = SparkSession.active().sparkContext.statusTracker()
-    known = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(query.runId))]
-    return not any(job is not None and job.status == "RUNNING" for job in known)
-
-
-def terminated() -> Any:
-    """The state that lets Spark's loop end."""
-    package: Any = SparkSession.active()._jvm
-    for part in (*_STATES.split("."), "TERMINATED$", "MODULE$"):
-        package = getattr(package, part)
-    return package
-
-
-def _is_through(query: StreamingQuery) -> bool:
-    """Whether the query's thread is; `isActive` is false before that."""
-    execution: Any = query._jsq.streamingQuery()
-    return not bool(execution.queryExecutionThread().isAlive())
-
-
-class RunningQuery:
-    """A query as supervision sees it; `hurried` and `began` as in `supervised.Query`."""
-
-    def __init__(
-        self,
-        query: StreamingQuery,
-        engine: Engine,
-        *,
-        hurried: bool = False,
-        began: Offsets | None = None,
-        counted: Mapping[str, int] | None = None,
-        lock: FileLock | None = None,
-    ) -> None:
-        self.hurried = hurried
-        self.began = began or {}
-        self._query = query
-        self._lock = lock
-        writer = engine.writers.get(str(query.name), Writer(GROUP_PREFIX))
-        self._leftovers = Leftovers(
-            engine.spark,
-            str(query.runId),
-            engine.kafka.sink(writer.client),
-            lambda: not writer.topics <= engine.positions.partitions().keys(),
-        )
-        # Whether Spark may leave out tuples as late.
-        self.expects_late = True
-        self._counts = Counter(counted or {})
-        self._counted = -1
-
-    def ended(self) -> bool:
-        """Whether it is through, for whatever reason, and nothing of it writes any more."""
-        ended = _is_through(self._query) and self._leftovers.are_gone()
-        if ended and self._lock is not None:
-            self._lock.give_back()
-        return ended
-
-    def failure(self) -> BaseException | None:
-        """Why it ended, None if it was stopped."""
-        failed: Any = self._query._jsq.exception()
-        return None if failed.isEmpty() else QueryFailed(failed.get())
-
-    def request_stop(self) -> None:
-        """Let it end with its batch."""
-        request_stop(self._query)
-
-    def stop(self) -> None:
-        """End it now, inside its batch."""
-        self._query.stop()
-
-    def withheld(self) -> Counter[str]:
-        """How many tuples were withheld or lost since this was last asked, by kind."""
-        for progress in self._query.recentProgress:
-            # While nothing comes, Spark reports under the number of the batch that is to come.
-            if progress.batchId > self._counted and "addBatch" in progress.durationMs:
-                self._counted = progress.batchId
-                self._add(progress.observedMetrics or {})
-                late = sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
-                self._counts[LATE] += late
-                if late and not self.expects_late:
-                    _log.error(
-                        "%s: %d tuples came behind a tick that made them late",
-                        self._query.name,
-                        late,
-                    )
-        counts, self._counts = +self._counts, Counter()
-        return counts
-
-    def _add(self, metrics: Mapping[str, Any]) -> None:
-        for name, row in metrics.items():
-            if name == _REFUSED:
-                self._counts.update(row.asDict())
-            else:
-                self._counts[LARGE if name == TOO_LARGE else UNLABELLED] += row["withheld"]
-
-
-class QueryFailed(Exception):
-    """A query's exception in the JVM; its text stays there."""
-
-    def __init__(self, java_exception: Any) -> None:
-        super().__init__("the query failed")
-        self.java_exception = java_exception

@@ -24,7 +24,8 @@ from catalog.topics import lab_topic, out_topic, quarantine_topic
 from secadmin.kafka.topics import TopicSpec, topic_config
 from secfilter.kafka_options import KafkaOptions
 from secfilter.positions import Positions
-from secfilter.queries import Engine, RunningQuery, terminated
+from secfilter.queries import Engine
+from secfilter.running_query import RunningQuery, terminated
 from tests.integration.brokers import Broker
 from tests.plans import AnyPlan, checked
 from tests.senders import sent
@@ -119,7 +120,7 @@ class Plane:
 
     def running(self, query: StreamingQuery) -> RunningQuery:
         """The query as supervision sees it."""
-        return RunningQuery(query, self.engine_of(query.name))
+        return RunningQuery(query, self.engine_of(query.name).leftovers_of(query))
 
     def start(self, run: IngestRun | QueryRun) -> StreamingQuery:
         """Start a run's query; it is stopped when the test ends."""

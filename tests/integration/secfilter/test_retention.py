@@ -12,7 +12,7 @@ from catalog.plan import Aggregation, Node, Source, Window
 from catalog.relation import Relation
 from catalog.runs import IngestRun, Run
 from catalog.topics import lab_topic
-from secfilter.queries import RunningQuery
+from secfilter.running_query import RunningQuery
 from tests.integration.secfilter.plane import Plane, prices, tuple_at, values
 from tests.plans import grouped
 

@@ -34,7 +34,8 @@ from catalog.time_source import TimeSource
 from secfilter.columns import ID, label_column
 from secfilter.compiler import compile_plan
 from secfilter.kafka_options import KafkaOptions
-from secfilter.queries import Engine, RunningQuery
+from secfilter.queries import Engine
+from secfilter.running_query import RunningQuery
 from tests.plans import AnyPlan, checked, grouped, updating
 from tests.unit.secfilter.collected import collected
 
@@ -128,7 +129,7 @@ def test_what_is_late_is_told(spark: SparkSession, gives: Gives) -> None:
     _, query = gives(counted(stream), {"a": [*on_time, [(1, 4)]]})
     nothing = cast(Any, None)
     engine = Engine(spark, KafkaOptions({}), nothing, nothing, "")
-    assert RunningQuery(query, engine).withheld() == {"late": 1}
+    assert RunningQuery(query, engine.leftovers_of(query)).withheld() == {"late": 1}
 
 
 MINUTE, WEEK = 60, 7 * 24 * 3_600

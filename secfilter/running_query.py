@@ -1,0 +1,144 @@
+"""A query that runs in Spark, as supervision sees it, and how it ends."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from catalog.run_counts import LARGE, LATE, UNLABELLED
+from secfilter.fanout import TOO_LARGE
+from secfilter.kafka_options import Offsets
+from secfilter.leftovers import Leftovers
+from secfilter.lock import FileLock
+
+# The name under which ingest's query counts the records that it refused.
+REFUSED = "refused"
+_STATES = "org.apache.spark.sql.execution.streaming.runtime"
+_log = logging.getLogger(__name__)
+
+# Planning a batch takes a tenth of a second; on a busy machine, or the first time, more.
+_PLANNING_S = 2.0
+
+
+def request_stop(query: StreamingQuery) -> None:
+    """Let the query end when its batch ends: nothing is lost and nothing comes twice.
+
+    Spark's own stop interrupts the batch, all of which is then done again. Its loop asks for the
+    state between two batches, so setting that ends it there. It also asks
+    once a batch has been planned, and interrupts what it is about to start; so a batch that is
+    being planned is waited for.
+    """
+    execution: Any = query._jsq.streamingQuery()
+    deadline = time.monotonic() + _PLANNING_S
+    while _is_planning(query) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    execution.state().set(terminated())
+
+
+def _is_planning(query: StreamingQuery) -> bool:
+    """Whether a batch is under way of which no job runs yet."""
+    if not query.status["isTriggerActive"]:
+        return False
+    tracker = SparkSession.active().sparkContext.statusTracker()
+    known = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(query.runId))]
+    return not any(job is not None and job.status == "RUNNING" for job in known)
+
+
+def terminated() -> Any:
+    """The state that lets Spark's loop end."""
+    package: Any = SparkSession.active()._jvm
+    for part in (*_STATES.split("."), "TERMINATED$", "MODULE$"):
+        package = getattr(package, part)
+    return package
+
+
+def _is_through(query: StreamingQuery) -> bool:
+    """Whether the query's thread is; `isActive` is false before that."""
+    execution: Any = query._jsq.streamingQuery()
+    return not bool(execution.queryExecutionThread().isAlive())
+
+
+class RunningQuery:
+    """A query as supervision sees it; `hurried` and `began` as in `supervised.Query`.
+
+    `leftovers` says what a query that has ended may still write. `lock` is given back at the end.
+    """
+
+    def __init__(
+        self,
+        query: StreamingQuery,
+        leftovers: Leftovers,
+        *,
+        hurried: bool = False,
+        began: Offsets | None = None,
+        counted: Mapping[str, int] | None = None,
+        lock: FileLock | None = None,
+    ) -> None:
+        self.hurried = hurried
+        self.began = began or {}
+        self._query = query
+        self._lock = lock
+        self._leftovers = leftovers
+        # Whether Spark may leave out tuples as late.
+        self.expects_late = True
+        self._counts = Counter(counted or {})
+        self._counted = -1
+
+    def ended(self) -> bool:
+        """Whether it is through, for whatever reason, and nothing of it writes any more."""
+        ended = _is_through(self._query) and self._leftovers.are_gone()
+        if ended and self._lock is not None:
+            self._lock.give_back()
+        return ended
+
+    def failure(self) -> BaseException | None:
+        """Why it ended, None if it was stopped."""
+        failed: Any = self._query._jsq.exception()
+        return None if failed.isEmpty() else QueryFailed(failed.get())
+
+    def request_stop(self) -> None:
+        """Let it end with its batch."""
+        request_stop(self._query)
+
+    def stop(self) -> None:
+        """End it now, inside its batch."""
+        self._query.stop()
+
+    def withheld(self) -> Counter[str]:
+        """How many tuples were withheld or lost since this was last asked, by kind."""
+        for progress in self._query.recentProgress:
+            # While nothing comes, Spark reports under the number of the batch that is to come.
+            if progress.batchId > self._counted and "addBatch" in progress.durationMs:
+                self._counted = progress.batchId
+                self._add(progress.observedMetrics or {})
+                late = sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
+                self._counts[LATE] += late
+                if late and not self.expects_late:
+                    _log.error(
+                        "%s: %d tuples came behind a tick that made them late",
+                        self._query.name,
+                        late,
+                    )
+        counts, self._counts = +self._counts, Counter()
+        return counts
+
+    def _add(self, metrics: Mapping[str, Any]) -> None:
+        for name, row in metrics.items():
+            if name == REFUSED:
+                self._counts.update(row.asDict())
+            else:
+                self._counts[LARGE if name == TOO_LARGE else UNLABELLED] += row["withheld"]
+
+
+class QueryFailed(Exception):
+    """A query's exception in the JVM; its text stays there."""
+
+    def __init__(self, java_exception: Any) -> None:
+        super().__init__("the query failed")
+        self.java_exception = java_exception
