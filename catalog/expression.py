@@ -111,6 +111,8 @@ def _require_constant(
         raise InvalidInput(
             f"{what} has at most {MAX_PATTERN} characters; look for a part of it", place
         )
+    if isinstance(given.value, str) and function.check is not None:
+        function.check(given.value, place)
     if given.type is Type.BIGINT and not _is_digits(given.value):
         raise InvalidInput(f"{what} is from 0 to {MAX_DIGITS}", place)
 

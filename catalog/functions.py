@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from catalog.errors import Position
+from catalog.regular_expression import MAX_GROUP, check_group
 from catalog.schema import Type
 
 Types = tuple[Type, ...]
@@ -32,6 +34,7 @@ class ScalarFunction:
     these numbers multiply (`catalog.plan_size`). `chained` says that the call turns infinity and
     NaN into infinity or NaN. So a chain of such calls needs one check, at its end. `constant` is
     what the last argument is called if it must be a constant, and `example` is such a constant.
+    `check` raises InvalidInput if the function cannot use a constant text.
     """
 
     name: str
@@ -42,6 +45,7 @@ class ScalarFunction:
     chained: bool = False
     constant: str = ""
     example: str = ""
+    check: Callable[[str, Position | None], None] | None = None
 
 
 def _fixed(parameters: Types, result: Type) -> Callable[[Types], Type | None]:
@@ -109,8 +113,25 @@ def _cast(*sources: Type, result: Type) -> Callable[[Types], Type | None]:
     return lambda types: result if len(types) == 1 and types[0] in sources else None
 
 
+def _regular(
+    name: str, result: Type, growth: int | None = None, group: int = 0, copies: int = 1
+) -> ScalarFunction:
+    return ScalarFunction(
+        name,
+        "a string and a regular expression",
+        _fixed((Type.STRING, Type.STRING), result),
+        growth=growth,
+        copies=copies,
+        constant="a regular expression",
+        example="'^A[0-9]+$'",
+        check=lambda pattern, place: check_group(pattern, group, place),
+    )
+
+
 _S, _N = Type.STRING, Type.BIGINT
-LIKE = "like"
+LIKE, REGEXP_LIKE = "like", "regexp_like"
+REGEXP_GROUPS = {f"regexp_group_{number}": number for number in range(MAX_GROUP + 1)}
+"""The functions that give what a group matched, and the group's number."""
 TRUNCATIONS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
 """The units of `start_of_<unit>`: the beginning of the unit, in UTC. A week begins on Monday."""
 # What decimal digits of a double can show.
@@ -201,6 +222,11 @@ _FUNCTIONS = (
             example="'A%'; compare two attributes with =",
         )
         for name in (LIKE, "ilike")
+    ),
+    _regular(REGEXP_LIKE, Type.BOOLEAN),
+    *(
+        _regular(name, Type.STRING, growth=0, group=group, copies=2)
+        for name, group in REGEXP_GROUPS.items()
     ),
     *(
         ScalarFunction(

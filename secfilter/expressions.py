@@ -14,10 +14,18 @@ from pyspark.sql import functions as fn
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
-from catalog.functions import MAX_TEXT_BYTES, SCALAR_FUNCTIONS, TRUNCATIONS
+from catalog.functions import (
+    LIKE,
+    MAX_TEXT_BYTES,
+    REGEXP_GROUPS,
+    REGEXP_LIKE,
+    SCALAR_FUNCTIONS,
+    TRUNCATIONS,
+)
 from catalog.schema import Schema, Type
 from secfilter.columns import SPARK_TYPES, attribute
 from secfilter.like import ilike, like
+from secfilter.regular_expression import regexp_group, regexp_like
 
 # The patterns are possessive: no repetition gives back what it took, so matching is linear.
 _NUMBER = r"\A[\x00-\x20]*+[+-]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?+\d++)?+[\x00-\x20]*+\z"
@@ -44,14 +52,11 @@ def _computed(expression: Expression, schema: Schema) -> Column:
             return attribute(name)
         case Literal():
             return literal(expression)
-        case Call("like" | "ilike" as name, (text, Literal(pattern))):
-            type_of(expression, schema)
-            matches = like if name == "like" else ilike
-            return (
-                matches(to_column(text, schema), pattern)
-                if isinstance(pattern, str)
-                else _null(Type.BOOLEAN)
-            )
+        case Call(function, (text, Literal(pattern))) if function in MATCHES:
+            result = type_of(expression, schema)
+            if not isinstance(pattern, str):
+                return _null(result)
+            return MATCHES[function](to_column(text, schema), pattern)
         case Call(function, arguments, position):
             rule = RULES.get(function)
             if rule is None:
@@ -255,7 +260,18 @@ def _bigint(operation: Callable[[Column], Column]) -> Rule:
     return _one(lambda column: operation(column).cast("bigint"))
 
 
-# The rules of all functions but LIKE and ILIKE, whose pattern is not a column.
+def _group(number: int) -> Callable[[Column, str], Column]:
+    return lambda text, pattern: regexp_group(text, pattern, number)
+
+
+# The rules of the functions whose pattern is not a column.
+MATCHES: dict[str, Callable[[Column, str], Column]] = {
+    LIKE: like,
+    "ilike": ilike,
+    REGEXP_LIKE: regexp_like,
+    **{name: _group(number) for name, number in REGEXP_GROUPS.items()},
+}
+# The rules of all other functions.
 RULES: dict[str, Rule] = {
     "+": _arithmetic(fn.try_add),
     "-": _arithmetic(fn.try_subtract),

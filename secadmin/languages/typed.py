@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Call, Expression, Literal, call_type
+from catalog.functions import REGEXP_GROUPS, REGEXP_LIKE
 from catalog.schema import Type
 
 MAX_SIZE = 4_000
@@ -24,6 +25,7 @@ _OF_TYPE = {
     **dict.fromkeys(("and", "or", "not"), Type.BOOLEAN),
     **dict.fromkeys(("concat", "like", "ilike", "upper", "lower", "length"), Type.STRING),
     **dict.fromkeys(("trim", "ltrim", "rtrim", "reverse"), Type.STRING),
+    **dict.fromkeys((REGEXP_LIKE, *REGEXP_GROUPS), Type.STRING),
     **dict.fromkeys(("starts_with", "ends_with", "position"), Type.STRING),
 }
 

@@ -30,6 +30,12 @@ EXTREME: Mapping[Type, Sequence[Value]] = {
     _D: (*MODERATE[_D], 1e308, -1e308, 1e-308, 9.3e18, -9.223372036854775808e18, 2.0**53, 0.1),
 }
 
+# Each has a group of its own, and eight that take nothing.
+_GROUPED = (
+    *("(a)", "(a|b)*", "^(.)", "(.)$", "([^a]+)%?", r"(\d+)", r"(\w)\W", "(?i)(A)b", "(a{2,}|x)1"),
+    *(r"(\s?)a", r"([\d.]*)e", "(é|ß)", "()", "(😀|`)?"),
+)
+REGULAR = tuple(each + "()" * 8 for each in _GROUPED)
 _PAIRS = ((_N, _N), (_D, _D), (_N, _D), (_D, _N))
 _FUNCTIONS: Mapping[Type, Sequence[tuple[Sequence[str], Sequence[tuple[Type, ...]]]]] = {
     _B: (
@@ -39,6 +45,7 @@ _FUNCTIONS: Mapping[Type, Sequence[tuple[Sequence[str], Sequence[tuple[Type, ...
         (("not",), ((_B,),)),
         (("is_null",), ((_B,), (_N,), (_D,), (_S,), (_T,))),
         (("like", "ilike"), ((_S, _S),)),
+        (("regexp_like",), ((_S, _S),)),
         (("starts_with", "ends_with"), ((_S, _S),)),
     ),
     _N: (
@@ -66,6 +73,7 @@ _FUNCTIONS: Mapping[Type, Sequence[tuple[Sequence[str], Sequence[tuple[Type, ...
         (("concat",), ((_S, _S), (_S, _S, _S))),
         (("substring",), ((_S, _N, _N),)),
         (("cast_string",), ((_N,), (_B,), (_S,))),
+        (("regexp_group_0", "regexp_group_1"), ((_S, _S),)),
     ),
     _T: (
         (tuple(f"start_of_{unit}" for unit in TRUNCATIONS), ((_T,),)),
@@ -93,14 +101,17 @@ class Expressions:
         arguments = [self.make(each, schema, depth - 1) for each in types]
         name = self.random.choice(names)
         if SCALAR_FUNCTIONS[name].constant:
-            arguments[1] = self._constant(arguments[1], types[1])
+            patterns = SCALAR_FUNCTIONS[name].check is not None
+            arguments[1] = self._constant(arguments[1], types[1], patterns=patterns)
         return Call(name, tuple(arguments))
 
-    def _constant(self, made: Expression, kind: Type) -> Literal:
+    def _constant(self, made: Expression, kind: Type, *, patterns: bool) -> Literal:
         """A last argument that is constant; it goes by what was made, so no later choice changes.
 
-        It is a text, or a number of digits.
+        It is a text, a regular expression, or a number of digits.
         """
+        if patterns:
+            return Literal(Random(repr(made)).choice(REGULAR), kind)
         if kind is _N:
             return Literal(Random(repr(made)).randint(0, MAX_DIGITS), kind)
         if isinstance(made, Literal):

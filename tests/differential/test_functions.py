@@ -18,7 +18,7 @@ from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from tests.differential.case import Case, Class, Record
 from tests.differential.comparing import check_all
-from tests.differential.make_expression import EXTREME, MODERATE
+from tests.differential.make_expression import EXTREME, MODERATE, REGULAR
 from tests.oracle.values import EPOCH, Value, timestamp
 from tests.plans import grouped, whole
 
@@ -81,7 +81,8 @@ def _call_case(name: str, kinds: tuple[Type, ...], index: int) -> Case:
     results = [Call(name, references)]
     if SCALAR_FUNCTIONS[name].constant:
         last = kinds[-1]
-        pool: tuple[int | str | None, ...] = _PATTERNS if last is Type.STRING else _DIGITS
+        texts = _PATTERNS if SCALAR_FUNCTIONS[name].check is None else (None, *REGULAR)
+        pool: tuple[int | str | None, ...] = texts if last is Type.STRING else _DIGITS
         results = [Call(name, (references[0], Literal(each, last))) for each in pool]
     made = (Column(f"result{i}", result) for i, result in enumerate(results))
     plan = Project(Source(relation), (*shown, *made))

@@ -9,7 +9,16 @@ from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
-from tests.oracle.text import bounded, caseless, double_text, like, to_bigint, to_double
+from tests.oracle.text import (
+    bounded,
+    caseless,
+    double_text,
+    found,
+    group,
+    like,
+    to_bigint,
+    to_double,
+)
 from tests.oracle.values import Value
 
 Function = Callable[..., Value]
@@ -142,6 +151,8 @@ STRICT: dict[str, Callable[..., Any]] = {
     "substring": substring,
     "like": like,
     "ilike": lambda text, pattern: like(caseless(text), caseless(pattern)),
+    "regexp_like": found,
+    **{f"regexp_group_{number}": group(number) for number in range(10)},
     **{f"start_of_{unit}": start_of(unit) for unit in UNITS},
     **{
         unit: operator.attrgetter(unit)

@@ -26,6 +26,50 @@ def like(text: str, pattern: str) -> bool:
     return len(pattern) in places
 
 
+# What a backslash and a letter stand for in a regular expression: ASCII alone.
+_SETS = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\t\n\f\r "}
+
+
+def found(text: str, pattern: str) -> bool:
+    """Whether a part of the text fits the regular expression."""
+    return re.search(_regular(pattern), text) is not None
+
+
+def group(number: int) -> Callable[[str, str], str | None]:
+    """What the group took of the first part that fits; nothing taken is an empty text."""
+
+    def call(text: str, pattern: str) -> str | None:
+        first = re.search(_regular(pattern), text)
+        return None if first is None else first[number] or ""
+
+    return call
+
+
+def _regular(pattern: str) -> str:
+    """The pattern as Python reads it, for which $ may also be before a last new line."""
+    parts, inside, at = [], False, 0
+    while at < len(pattern):
+        each = pattern[at]
+        if each == "\\":
+            at += 1
+            parts.append(_escaped(pattern[at], inside=inside))
+        elif each == "$" and not inside:
+            parts.append(r"\Z")
+        else:
+            parts.append(each)
+            inside = each == "[" or (inside and each != "]")
+        at += 1
+    return "".join(parts)
+
+
+def _escaped(letter: str, *, inside: bool) -> str:
+    if letter in _SETS:
+        return _SETS[letter] if inside else f"[{_SETS[letter]}]"
+    if letter.lower() in _SETS:
+        return f"[^{_SETS[letter.lower()]}]"
+    return "\\" + letter
+
+
 def caseless(text: str) -> str:
     """The text with one letter for both cases, character by character: what has no single letter in
     the other case is itself."""

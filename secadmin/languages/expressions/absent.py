@@ -20,13 +20,13 @@ _AGGREGATES = frozenset(
 _EDGES = frozenset({"window_start", "window_end", "windowstart", "windowend"})
 _REGULAR = frozenset(
     {
-        *("regexp", "regexp_like", "rlike", "regexp_extract", "regexp_replace", "regexp_matches"),
-        *("regexp_match", "regexp_substr", "regexp_count", "regexp_instr", "similar_to"),
+        *("regexp", "rlike", "regexp_replace", "regexp_matches", "regexp_match"),
+        *("regexp_substr", "regexp_count", "regexp_instr", "similar_to"),
     }
 )
 REGULAR_EXPRESSIONS = (
-    "regular expressions do not exist here yet, because their time could grow faster than the "
-    "text; write LIKE or ILIKE"
+    "there are two functions of regular expressions, REGEXP_LIKE(string, 'pattern') and "
+    "REGEXP_EXTRACT(string, 'pattern', group); write one of them, or string RLIKE 'pattern'"
 )
 
 

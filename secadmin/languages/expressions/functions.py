@@ -7,7 +7,8 @@ from difflib import get_close_matches
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import Literal
-from catalog.functions import TRUNCATIONS
+from catalog.functions import REGEXP_GROUPS, REGEXP_LIKE, TRUNCATIONS
+from catalog.regular_expression import MAX_GROUP
 from catalog.schema import Type
 from secadmin.languages.expressions.absent import reason
 from secadmin.languages.typed import Typed, call, literal, null
@@ -92,6 +93,18 @@ def _swapped(given: Arguments, place: Position) -> Typed:
     return call("position", [given[1], given[0]], place)
 
 
+def _regexp_extract(given: Arguments, place: Position) -> Typed:
+    """REGEXP_EXTRACT(string, pattern, group). Systems differ in the group that they take unsaid."""
+    value = given[2].expression.value if isinstance(given[2].expression, Literal) else None
+    name = f"regexp_group_{value}"
+    if name not in REGEXP_GROUPS:
+        raise InvalidInput(
+            f"the number of the group is a constant from 0 (the whole match) to {MAX_GROUP}",
+            given[2].position or place,
+        )
+    return call(name, given[:2], place)
+
+
 _POSITION = _plain("position")
 SCALAR: dict[str, Meaning] = {
     **{
@@ -127,6 +140,8 @@ SCALAR: dict[str, Meaning] = {
     "strpos": _of(2, "STRPOS(string, 'a')", _POSITION),
     "instr": _of(2, "INSTR(string, 'a')", _POSITION),
     "date_trunc": _of(2, "DATE_TRUNC('hour', ts)", _date_trunc),
+    "regexp_like": _plain(REGEXP_LIKE),
+    "regexp_extract": _of(3, "REGEXP_EXTRACT(string, 'a(.*)', 1)", _regexp_extract),
     "date_part": _of(2, "DATE_PART('hour', ts)", _date_part),
 }
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
+from catalog.functions import REGEXP_LIKE
 from catalog.schema import Type
 from secadmin.languages.expressions import functions, literals
 from secadmin.languages.expressions.casts import cast_to, cast_type
@@ -282,6 +283,7 @@ _READERS: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Typed]] = {
     exp.Is: _is_null,
     exp.Like: _like("like"),
     exp.ILike: _like("ilike"),
+    exp.RegexpLike: _like(REGEXP_LIKE),
     exp.NullSafeEQ: _distinct_from(same=True),
     exp.NullSafeNEQ: _distinct_from(same=False),
     exp.Subquery: _constant_query,

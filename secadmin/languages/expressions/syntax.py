@@ -38,7 +38,6 @@ _NODE_WORDS = {
     "tuple": "a list in parentheses",
 }
 _REFUSED_NODES: dict[type[exp.Expr], str] = {
-    exp.RegexpLike: REGULAR_EXPRESSIONS,
     exp.SimilarTo: REGULAR_EXPRESSIONS,
     exp.Subquery: "a query inside an expression is not part of this language; use a join",
     exp.Select: "a query inside an expression is not part of this language; use a join",

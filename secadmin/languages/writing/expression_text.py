@@ -10,7 +10,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from catalog.expression import AttributeRef, Call, Expression, Literal
-from catalog.functions import LIKE
+from catalog.functions import LIKE, REGEXP_GROUPS
 from catalog.schema import Type
 from secadmin.languages.expressions.dialect import Sql
 from secadmin.languages.expressions.functions import SCALAR
@@ -84,6 +84,8 @@ def _call(function: str, arguments: tuple[Expression, ...], names: Names) -> str
         return f"CAST({inner} AS {_CASTS[function]})"
     if function.startswith(_START_OF):
         return f"DATE_TRUNC('{function.removeprefix(_START_OF)}', {inner})"
+    if function in REGEXP_GROUPS:
+        return f"REGEXP_EXTRACT({inner}, {REGEXP_GROUPS[function]})"
     if function not in _CALLS:
         raise Unsayable(f"SQL has no form for the function {function}")
     return f"{_CALLS[function].upper()}({inner})"

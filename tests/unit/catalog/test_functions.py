@@ -16,6 +16,7 @@ from catalog.functions import (
     AGGREGATE_FUNCTIONS,
     DECLARABLE_FUNCTIONS,
     MAX_DIGITS,
+    REGEXP_GROUPS,
     SCALAR_FUNCTIONS,
     TRUNCATIONS,
 )
@@ -47,7 +48,8 @@ GIVES = {
     "length": ("s>n", "n"),
     "concat": ("ss>s sss>s", "s sn nn"),
     "substring": ("snn>s", "sn snnn nnn sdn"),
-    **dict.fromkeys(("like", "ilike"), ("sp>b", "s p sn np spp")),
+    **dict.fromkeys(("like", "ilike", "regexp_like"), ("sp>b", "s p sn np spp")),
+    **dict.fromkeys(REGEXP_GROUPS, ("sp>s", "s p sn np spp")),
     "position": ("sp>n", "s p sn np spp"),
     **dict.fromkeys(("ltrim", "rtrim", "reverse"), ("s>s", "n ss b")),
     **dict.fromkeys(("starts_with", "ends_with"), ("ss>b", "s sn nn sss")),
@@ -68,7 +70,7 @@ REFUSED = [(name, arguments) for name, (_, wrong) in GIVES.items() for arguments
 
 
 def call(name: str, letters: str) -> Call:
-    constants = {"p": Literal("A%", Type.STRING), "2": Literal(2, Type.BIGINT)}
+    constants = {"p": Literal("(((((((((A%)))))))))", Type.STRING), "2": Literal(2, Type.BIGINT)}
     return Call(name, tuple(constants.get(each) or AttributeRef(each) for each in letters))
 
 

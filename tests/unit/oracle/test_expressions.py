@@ -58,6 +58,16 @@ CASES: list[tuple[str, tuple[Value | Type, ...], Value]] = [
     ("position", ("aébé", "bé"), 3),
     ("position", ("abc", "x"), 0),
     ("position", ("abc", ""), 1),
+    ("regexp_like", ("xaab", "a+b"), True),
+    ("regexp_like", ("a\n", "a$"), False),
+    ("regexp_like", ("\v\u0663", r"\s|\d"), False),
+    ("regexp_like", ("A b", r"(?i)^a[\s]B$"), True),
+    ("regexp_group_1", ("id=7", "x"), None),
+    ("regexp_group_1", ("id=7", "(x)?id"), ""),
+    *(
+        (f"regexp_group_{n}", ("abcdefghi", "(a)(b)(c)(d)(e)(f)(g)(h)(i)"), part)
+        for n, part in enumerate(("abcdefghi", *"abcdefghi"))
+    ),
     ("ilike", ("STRAßE", "str%ße"), True),
     ("ilike", ("a", "b%"), False),
     ("ilike", ("\u212aelvin", "K_LVIN"), True),

@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
-from catalog.functions import LIKE, MAX_DIGITS, SCALAR_FUNCTIONS
+from catalog.functions import MAX_DIGITS, SCALAR_FUNCTIONS
 from catalog.schema import Attribute, Schema, Type
 from secfilter.columns import SPARK_TYPES
-from secfilter.expressions import RULES, to_column
+from secfilter.expressions import MATCHES, RULES, to_column
+from tests.differential.make_expression import REGULAR
 
 N, D, S, B, T = Type.BIGINT, Type.DOUBLE, Type.STRING, Type.BOOLEAN, Type.TIMESTAMP
 LOW, HIGH = -(2**63), 2**63 - 1
@@ -61,7 +62,7 @@ SIGNATURES: list[tuple[str, tuple[Type, ...]]] = [
 
 
 def test_every_allowed_function_has_a_rule_and_no_other() -> None:
-    assert {*RULES, LIKE, "ilike"} == set(SCALAR_FUNCTIONS)
+    assert {*RULES, *MATCHES} == set(SCALAR_FUNCTIONS)
     assert {name for name, _ in SIGNATURES} == set(SCALAR_FUNCTIONS)
 
 
@@ -106,7 +107,8 @@ def refs(types: tuple[Type, ...]) -> tuple[AttributeRef, ...]:
 def calls(name: str, types: tuple[Type, ...]) -> list[Expression]:
     """Of attributes; some functions take a constant last."""
     if SCALAR_FUNCTIONS[name].constant:
-        pool = range(MAX_DIGITS + 1) if types[-1] is N else EXTREMES[S]
+        texts = EXTREMES[S] if SCALAR_FUNCTIONS[name].check is None else [None, *REGULAR]
+        pool = range(MAX_DIGITS + 1) if types[-1] is N else texts
         constants = [Literal(value, types[-1]) for value in pool]
         return [Call(name, (*refs(types[:1]), each)) for each in constants]
     return [Call(name, refs(types))]
@@ -279,6 +281,17 @@ def number(value: int) -> Literal:
         (Call("ilike", (text("Straße Kelvin \u212a"), text("sTRA_E k% k"))), True),
         (Call("ilike", (text("ΟΔΟΣ"), text("οδος"))), True),
         (Call("ilike", (text("a.b"), text("A_C"))), False),
+        (Call("regexp_like", (text("x\nabb"), text("ab+$"))), True),
+        (Call("regexp_like", (text("ab\n"), text("b$"))), False),
+        (Call("regexp_like", (text("\u0663"), text(r"\d"))), False),
+        (
+            Call("regexp_group_2", (text("?id=é😀&"), text("(&|^|\\?)id=([^&]*)"))),
+            "é😀",
+        ),
+        (Call("regexp_group_0", (text("aXbxb"), text("(?i)x.*?b"))), "Xb"),
+        (Call("regexp_group_1", (text("ab"), text("(x)?b"))), ""),
+        (Call("regexp_group_1", (text("ab"), text("(x)b"))), None),
+        (Call("regexp_group_1", (text("$1"), text(r"(\$\d)"))), "$1"),
         (Call("round", (double(2.675), number(2))), 2.68),
         (Call("round", (double(-0.5), number(0))), -1.0),
         (Call("round", (double(0.4), number(0))), 0.0),

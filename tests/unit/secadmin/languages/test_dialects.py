@@ -30,7 +30,6 @@ MISSING = {
     "materialize-10": "GROUP BY has one window",
     "ksqldb-14": "LEFT JOIN",
     "spark-16": "APPROX_COUNT_DISTINCT",
-    "spark-18": "regular expressions",
     "postgres-23": "COUNT(DISTINCT ...)",
     # A temporal filter is accepted or refused; the error says which window to write.
     "postgres-26": "HOP(ts, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)",
