@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog.checked_plan import CheckedNode, CheckedPlan, StateKind
 from catalog.errors import InvalidInput
 from catalog.plan import Emission, Node, Plan, Source, Windowed, inputs
-from catalog.plan_check import check_node
+from catalog.plan_check import RELATION, check_node
 from catalog.relation import RelationKind
 from catalog.schema import check_definition
 
@@ -43,6 +43,8 @@ def complete(root: CheckedNode, emission: Emission) -> CheckedPlan:
     """
     if isinstance(root.node, Windowed):
         raise InvalidInput("only an aggregate reads windows")
+    if root.is_relation:
+        raise InvalidInput(RELATION)
     if emission is Emission.UPDATES:
         _check_updates(root)
     check_definition(root.schema)
@@ -57,7 +59,7 @@ def _check_updates(root: CheckedNode) -> None:
     """
     require_windows(root)
     for each in root.walk():
-        if each.state is StateKind.PAIRS:
+        if each.state in (StateKind.PAIRS, StateKind.MOVING):
             raise InvalidInput(MIXED)
         match each.node:
             case Source(relation) if relation.kind is not RelationKind.STREAM:
@@ -76,6 +78,6 @@ def require_windows(root: CheckedNode) -> None:
 
 
 MIXED = (
-    "EMIT UPDATES goes for all windows of a query, and for no join; "
+    "EMIT UPDATES goes for all windows of a query, and for no join and no moving window; "
     "add the other part as a query of its own"
 )

@@ -15,12 +15,13 @@ class StateKind(StrEnum):
     """The state that a node keeps.
 
     GROUPS: one value for each open window and keys. PAIRS: the tuples that can still find a
-    partner.
+    partner. MOVING: the tuples of a moving window.
     """
 
     NONE = "none"
     GROUPS = "groups"
     PAIRS = "pairs"
+    MOVING = "moving"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,10 @@ class CheckedNode:
     `event_time` is the attribute that holds event time, or None. A tuple lags behind the newest one
     by at most `late_ms` plus `spread_ms`. `late_ms` is the lag of the latest source. `spread_ms` is
     the distance between the results of one tuple. A tuple that the node keeps is in `copies` groups
-    at once. `nodes` and `depth` count the node and the tree below it. `sizes` has the size in the
-    engine of each attribute, and `total` that of all expressions so far (`catalog.plan_size`).
+    at once. `is_relation` says whether
+    the node gives a relation, of which ToStream makes a stream. `nodes` and `depth` count the node
+    and the tree below it. `sizes` has the size in the engine of each attribute, and `total` that of
+    all expressions so far (`catalog.plan_size`).
     """
 
     node: Node
@@ -43,6 +46,7 @@ class CheckedNode:
     state: StateKind
     copies: int
     keeps_state: bool
+    is_relation: bool
     nodes: int
     depth: int
     sizes: Sizes = field(repr=False, compare=False)

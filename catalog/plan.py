@@ -79,6 +79,54 @@ class Windowed:
 
 
 @dataclass(frozen=True, slots=True)
+class MovingWindow:
+    """CQL's window over a stream: the tuples that its relation holds at an instant (001 §3).
+
+    With `range_ms` these are the tuples of the last `range_ms`, both ends included. 0 is [NOW].
+    With `rows` these are the newest `rows` tuples, of each partition if `partition` names
+    attributes. One of both is None.
+    """
+
+    range_ms: int | None = None
+    rows: int | None = None
+    partition: tuple[AttributeRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """The relation of a stream's moving window: at each instant it holds other tuples.
+
+    Filter, Project and Aggregate over a relation give a relation. ToStream makes a stream of it.
+    """
+
+    input: Node
+    window: MovingWindow
+
+
+class Change(StrEnum):
+    """What of a relation's changes makes a stream (CQL).
+
+    ISTREAM: each row that an instant adds. DSTREAM: each row that it takes away. RSTREAM: all rows,
+    at each instant at which a tuple comes into the window or leaves it.
+    """
+
+    ISTREAM = "istream"
+    DSTREAM = "dstream"
+    RSTREAM = "rstream"
+
+
+@dataclass(frozen=True, slots=True)
+class ToStream:
+    """A relation as a stream. The result has the attribute `instant`, and those of the relation.
+
+    Its event time is the instant.
+    """
+
+    input: Node
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregation:
     """A named result of an Aggregate. If `argument` is None, it is count(*)."""
 
@@ -89,9 +137,10 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One tuple per window and keys. The input is Windowed.
+    """One tuple per window and keys. The input is Windowed, or the relation of a moving window.
 
-    The result's attributes are `window_start`, `window_end`, the keys, the aggregations.
+    The result's attributes are `window_start`, `window_end`, the keys, the aggregations. Over a
+    relation there are no edges of a window.
     """
 
     input: Node
@@ -117,8 +166,9 @@ class Join:
     condition: Expression | None = None
 
 
-Node = Source | Filter | Project | Union | Windowed | Aggregate | Join
+Node = Source | Filter | Project | Union | Windowed | Aggregate | Join | Moving | ToStream
 WINDOW_START, WINDOW_END = "window_start", "window_end"
+INSTANT = "instant"
 
 
 class Emission(StrEnum):
@@ -148,6 +198,8 @@ def inputs(node: Node) -> tuple[Node, ...]:
         case Source():
             return ()
         case Filter(below) | Project(below) | Windowed(below) | Aggregate(below):
+            return (below,)
+        case Moving(below) | ToStream(below):
             return (below,)
         case Union(several):
             return several
@@ -193,6 +245,8 @@ def _rewritten(node: Node, rewrite: Callable[[Source], Node]) -> Node:
             return rewrite(node)
         case Filter(below) | Project(below) | Windowed(below) | Aggregate(below):
             return replace(node, input=_rewritten(below, rewrite))
+        case Moving(below) | ToStream(below):
+            return replace(node, input=_rewritten(below, rewrite))
         case Union(several):
             return Union(tuple(_rewritten(below, rewrite) for below in several))
         case Join(left, right):
@@ -201,4 +255,4 @@ def _rewritten(node: Node, rewrite: Callable[[Source], Node]) -> Node:
 
 def is_stateful(plan: Plan) -> bool:
     """Whether the plan keeps state. It then runs in micro-batches, otherwise in real-time mode."""
-    return any(isinstance(node, Aggregate | Join) for node in walk(plan.root))
+    return any(isinstance(node, Aggregate | Join | Moving) for node in walk(plan.root))

@@ -10,6 +10,7 @@ from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, type_of
 from catalog.functions import AGGREGATE_FUNCTIONS
 from catalog.plan import (
+    INSTANT,
     WINDOW_END,
     WINDOW_START,
     Aggregate,
@@ -17,22 +18,35 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
+    Moving,
+    MovingWindow,
     Node,
     Project,
     Source,
+    ToStream,
     Union,
     Window,
     Windowed,
 )
 from catalog.plan_size import sizes_of
+from catalog.relation import RelationKind
 from catalog.schema import Attribute, Schema, Type
 
 MAX_NODES = 1_000
 MAX_DEPTH = 200
 MAX_WINDOW_MS = 400 * 24 * 3_600_000
 MAX_OVERLAP = 1_000
-
-_STATE = {Aggregate: StateKind.GROUPS, Join: StateKind.PAIRS}
+# Each new tuple costs as many steps as the window has rows.
+MAX_ROWS = 10_000
+RELATION = (
+    "a moving window gives a relation, which is no stream: say with ISTREAM, DSTREAM or RSTREAM "
+    "what of its changes is to be sent"
+)
+_OWN_QUERY = "add this part as a query of its own over the other one's output"
+_EDGES = (
+    Attribute(WINDOW_START, Type.TIMESTAMP, required=True),
+    Attribute(WINDOW_END, Type.TIMESTAMP, required=True),
+)
 _Inputs = tuple[CheckedNode, ...]
 
 
@@ -49,11 +63,12 @@ def check_node(node: Node, given: _Inputs) -> CheckedNode:
         raise InvalidInput(f"a query has at most {MAX_DEPTH} boxes in a row")
     if not isinstance(node, Aggregate) and any(isinstance(b.node, Windowed) for b in given):
         raise InvalidInput("only an aggregate reads windows")
+    _check_forms(node, given)
     schema = _schema(node, given)
     sizes, total = sizes_of(
         node, tuple(below.sizes for below in given), sum(below.total for below in given)
     )
-    state = _STATE.get(type(node), StateKind.NONE)
+    state = _state(node, given)
     return CheckedNode(
         node=node,
         inputs=given,
@@ -63,6 +78,7 @@ def check_node(node: Node, given: _Inputs) -> CheckedNode:
         spread_ms=max((_spread_ms(node), *(below.spread_ms for below in given))),
         state=state,
         copies=_copies(node),
+        is_relation=_is_relation(node, given),
         keeps_state=state is not StateKind.NONE or any(below.keeps_state for below in given),
         nodes=nodes,
         depth=depth,
@@ -90,6 +106,78 @@ def _schema(node: Node, given: _Inputs) -> Schema:
             return _aggregate(node, given[0])
         case Join():
             return _join(node, *given)
+        case Moving():
+            return _moving(node.window, given[0])
+        case ToStream():
+            if INSTANT in given[0].schema.names:
+                raise InvalidInput(
+                    f"{INSTANT!r} is the name of the time at which a row comes or goes; rename "
+                    "your attribute with AS"
+                )
+            instant = Attribute(INSTANT, Type.TIMESTAMP, required=True)
+            return Schema((instant, *given[0].schema.attributes))
+
+
+def _state(node: Node, given: _Inputs) -> StateKind:
+    match node:
+        case Aggregate() if not given[0].is_relation:
+            return StateKind.GROUPS
+        case Join():
+            return StateKind.PAIRS
+        case Moving():
+            return StateKind.MOVING
+        case _:
+            return StateKind.NONE
+
+
+def _is_relation(node: Node, given: _Inputs) -> bool:
+    over = not isinstance(node, ToStream) and any(below.is_relation for below in given)
+    return over or isinstance(node, Moving)
+
+
+def _check_forms(node: Node, given: _Inputs) -> None:
+    """Streams and relations are two things, and only ToStream makes a stream of a relation."""
+    if not any(below.is_relation for below in given):
+        if isinstance(node, ToStream):
+            raise InvalidInput(
+                f"{node.change.upper()} goes over a moving window, such as [ROWS 100]; over a "
+                "stream, leave it out"
+            )
+        return
+    if not isinstance(node, Filter | Project | Aggregate | ToStream):
+        raise InvalidInput(RELATION)
+    summed = any(isinstance(each.node, Aggregate) for each in given[0].walk())
+    plain = isinstance(node, Project) and all(
+        isinstance(column.expression, AttributeRef) for column in node.columns
+    )
+    if summed and not (plain or isinstance(node, ToStream)):
+        raise InvalidInput(
+            "over an aggregate of a moving window, a query names keys and aggregates only; compute "
+            "with them in a query over this one's output"
+        )
+
+
+def _moving(window: MovingWindow, given: CheckedNode) -> Schema:
+    _require_event_time(given, "a moving window")
+    if given.keeps_state:
+        raise InvalidInput("a moving window goes over streams; " + _OWN_QUERY)
+    for each in given.walk():
+        if isinstance(each.node, Source) and each.node.relation.kind is not RelationKind.STREAM:
+            raise InvalidInput(
+                f"a moving window reads streams, and {each.node.relation.name} is an output; read "
+                "the streams themselves"
+            )
+    for key in window.partition:
+        type_of(key, given.schema)
+    if (window.range_ms is None) == (window.rows is None):
+        raise InvalidInput("a moving window has a range or a number of rows")
+    if window.rows is not None and not 1 <= window.rows <= MAX_ROWS:
+        raise InvalidInput(f"a moving window has 1 to {MAX_ROWS} rows")
+    if window.range_ms is not None and not 0 <= window.range_ms <= MAX_WINDOW_MS:
+        raise InvalidInput("a moving window's range is 0 (NOW) to 400 days")
+    if window.range_ms is not None and window.partition:
+        raise InvalidInput("PARTITION BY goes with ROWS; a range needs no partitions")
+    return given.schema
 
 
 def _event_time(node: Node, given: _Inputs) -> str | None:
@@ -104,8 +192,10 @@ def _event_time(node: Node, given: _Inputs) -> str | None:
         case Union():
             names = {below.event_time for below in given}
             return names.pop() if len(names) == 1 else None
+        case ToStream():
+            return INSTANT
         case Aggregate():
-            return WINDOW_END
+            return None if given[0].is_relation else WINDOW_END
         case _:
             # A pair has the event time of its left tuple.
             return given[0].event_time
@@ -130,7 +220,7 @@ def _copies(node: Node) -> int:
     """The number of groups of the node that a tuple is in at once."""
     if isinstance(node, Aggregate) and isinstance(node.input, Windowed):
         return node.input.window.size_ms // node.input.window.slide_ms
-    return 0
+    return 1 if isinstance(node, Moving) else 0
 
 
 def _names(expression: Expression, name: str) -> bool:
@@ -179,8 +269,7 @@ def _describe(schema: Schema) -> str:
 def _refuse_nested_state(given: _Inputs) -> None:
     if any(below.keeps_state for below in given):
         raise InvalidInput(
-            "a query has one window or join between a source and its output; "
-            "add this part as a query of its own over the other one's output"
+            f"a query has one window or join between a source and its output; {_OWN_QUERY}"
         )
 
 
@@ -193,18 +282,18 @@ def _require_event_time(below: CheckedNode, what: str) -> None:
 
 
 def _aggregate(node: Aggregate, given: CheckedNode) -> Schema:
-    _refuse_nested_state((given,))
-    if not isinstance(given.node, Windowed):
+    if given.is_relation:
+        edges: tuple[Attribute, ...] = ()
+    else:
+        _refuse_nested_state((given,))
+        edges = _EDGES
+    if not given.is_relation and not isinstance(given.node, Windowed):
         raise InvalidInput("an aggregate goes over windows, or its groups would never close")
     schema = given.schema
     keys = tuple(_column(key, schema) for key in node.keys)
     results = tuple(_aggregation(aggregation, schema) for aggregation in node.aggregations)
     if not results:
         raise InvalidInput("an aggregate computes at least one function, such as count(*)")
-    edges = (
-        Attribute(WINDOW_START, Type.TIMESTAMP, required=True),
-        Attribute(WINDOW_END, Type.TIMESTAMP, required=True),
-    )
     return Schema((*edges, *keys, *results))
 
 

@@ -13,14 +13,17 @@ from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.functions import SCALAR_FUNCTIONS
 from catalog.plan import (
+    INSTANT,
     WINDOW_END,
     WINDOW_START,
     Aggregate,
     Filter,
     Join,
+    Moving,
     Node,
     Project,
     Source,
+    ToStream,
     Union,
     Windowed,
 )
@@ -58,8 +61,11 @@ class _Counter:
                 return given[0]
             case Project(_, columns):
                 return {c.name: self._count(c.expression, given[0]) for c in columns}
-            case Windowed():
+            case Windowed() | Moving():
                 return given[0]
+            case ToStream():
+                # The engine keeps the rows as state, so they have no expression any more.
+                return {INSTANT: 1, **dict.fromkeys(given[0], 1)}
             case Union():
                 rows = zip(*(branch.values() for branch in given), strict=True)
                 return dict(zip(given[0], map(max, rows), strict=True))

@@ -5,6 +5,8 @@ from __future__ import annotations
 LATE = "late"
 LARGE = "too_large"
 UNLABELLED = "without_label"
+# A moving window holds as many tuples as it may.
+NO_ROOM = "window_full"
 LOST = "lost_to_retention"
 # How often the state began anew, because the labels needed more words than it had.
 ANEW = "state_begun_anew"

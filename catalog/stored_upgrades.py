@@ -71,10 +71,16 @@ def time_by_data(value: Any) -> Any:
     return _each_object(value, change)
 
 
+def moving_windows(value: Any) -> Any:
+    """5 to 6: form 5 had no moving windows. The number keeps older programs from reading them."""
+    return value
+
+
 UPGRADES: tuple[Callable[[Any], Any], ...] = (
     windows_and_emission,
     no_reaches,
     no_offsets,
     time_by_data,
+    moving_windows,
 )
 """The step at index n makes form n + 2 of form n + 1."""

@@ -14,7 +14,18 @@ from pyspark.sql import functions as fn
 
 from catalog.checked_plan import CheckedNode, CheckedPlan
 from catalog.label_layout import LabelLayout
-from catalog.plan import Aggregate, Filter, Join, Project, Source, Union, Windowed, walk
+from catalog.plan import (
+    Aggregate,
+    Filter,
+    Join,
+    Moving,
+    Project,
+    Source,
+    ToStream,
+    Union,
+    Windowed,
+    walk,
+)
 from catalog.plan import Column as PlanColumn
 from catalog.reach import ReachOf, reach
 from catalog.relation import Relation, RelationKind
@@ -25,6 +36,7 @@ from secfilter.columns import ID, SENDER, TICK_COLUMN, attribute, check_names, l
 from secfilter.expressions import to_column
 from secfilter.join import Side, compile_join
 from secfilter.label_words import packed_words, words
+from secfilter.moving import compile_moving
 from secfilter.timeline import CLOCK, moved_by_ticks, no_clock, to_clock
 
 NumbersOf = Callable[[Relation], SenderNumbers]
@@ -78,7 +90,7 @@ class _Compiler:
     layout: LabelLayout
     checked: CheckedPlan
     narrow: bool
-    # Whether the compiled node is below a join.
+    # Whether the compiled node is below a join or a moving window.
     pairing: bool = False
     # Whether the compiled node is below a declared aggregate, which counts senders.
     counting: bool = False
@@ -103,6 +115,11 @@ class _Compiler:
                 return self.compile(each.inputs[0])
             case Aggregate():
                 return self._aggregate(each.node, each.inputs[0])
+            case ToStream():
+                below = replace(self, pairing=True)
+                return compile_moving(each, below.compile, words(self.layout))
+            case Moving():
+                raise TypeError("a moving window is compiled with the stream of its relation")
 
     def _source(self, relation: Relation) -> DataFrame:
         frame = self.source(relation).select(

@@ -11,11 +11,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from catalog.run_counts import LARGE, LATE, UNLABELLED
+from catalog.run_counts import LARGE, LATE, NO_ROOM, UNLABELLED
 from secfilter.fanout import TOO_LARGE
 from secfilter.kafka_options import Offsets
 from secfilter.leftovers import Leftovers
 from secfilter.lock import FileLock
+from secfilter.moving import FULL
 
 # The name under which ingest's query counts the records that it refused.
 REFUSED = "refused"
@@ -133,7 +134,14 @@ class RunningQuery:
             if name == REFUSED:
                 self._counts.update(row.asDict())
             else:
-                self._counts[LARGE if name == TOO_LARGE else UNLABELLED] += row["withheld"]
+                self._counts[_kind(name)] += row["withheld"]
+
+
+def _kind(observation: str) -> str:
+    """The kind of the tuples that an observation counts."""
+    if observation.startswith(FULL):
+        return NO_ROOM
+    return LARGE if observation == TOO_LARGE else UNLABELLED
 
 
 class QueryFailed(Exception):

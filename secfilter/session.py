@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -155,6 +157,8 @@ def build_session(
 
     `jars` is the folder of the Kafka connector's jars, `options` are Spark settings.
     """
+    # Spark's Python workers need this program's packages.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName("secfilter")
     for name, value in session_options(master, jars, options).items():
         builder = builder.config(name, value)

@@ -20,10 +20,10 @@ from secfilter.columns import TICK_COLUMN, quoted
 CLOCK = "__clock"
 # The shift moves year 1, and windows that begin before it, to after 1970. It keeps year 9999 far
 # before the end of Spark's times (294247).
-_SHIFT_MS = 732_000 * 24 * 3_600_000
-_SHIFT_US = _SHIFT_MS * 1_000
+SHIFT_MS = 732_000 * 24 * 3_600_000
+_SHIFT_US = SHIFT_MS * 1_000
 # Spark's operators take the column with this metadata for the event time.
-_IS_EVENT_TIME = {"spark.watermarkDelayMs": 0}
+IS_EVENT_TIME = {"spark.watermarkDelayMs": 0}
 
 
 def to_clock(time: Column) -> Column:
@@ -47,7 +47,7 @@ def tick_at(time_ms: Column) -> Column:
     A tuple of exactly the tick's time is in time. Some operators drop what is exactly as old as the
     watermark, so the watermark is a millisecond earlier.
     """
-    place = fn.try_add(time_ms, fn.lit(_SHIFT_MS - 1))
+    place = fn.try_add(time_ms, fn.lit(SHIFT_MS - 1))
     return fn.timestamp_micros(fn.try_multiply(place, fn.lit(1_000)))
 
 
@@ -66,7 +66,7 @@ def moved_by_ticks(frame: DataFrame) -> DataFrame:
     # them, so time would not move. But Spark moves nothing past a column that is not deterministic.
     # This condition is always true, and Spark does not simplify it.
     barrier = fn.spark_partition_id() >= fn.lit(0)
-    clock = fn.when(barrier, fn.col(CLOCK)).alias(CLOCK, metadata=_IS_EVENT_TIME)
+    clock = fn.when(barrier, fn.col(CLOCK)).alias(CLOCK, metadata=IS_EVENT_TIME)
     return tuples.select(*others, clock)
 
 
@@ -77,5 +77,5 @@ def window_on(clock: Column, window: Window) -> Column:
     clock.
     """
     size, slide = window.size_ms, window.slide_ms
-    start = f"{(_SHIFT_MS + window.offset_ms) % slide} milliseconds"
+    start = f"{(SHIFT_MS + window.offset_ms) % slide} milliseconds"
     return fn.window(clock, f"{size} milliseconds", f"{slide} milliseconds", start)

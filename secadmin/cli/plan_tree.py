@@ -14,10 +14,13 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
+    Moving,
+    MovingWindow,
     Node,
     Plan,
     Project,
     Source,
+    ToStream,
     Union,
     Window,
     Windowed,
@@ -67,6 +70,10 @@ def _node(node: Node) -> Text:
             return _label("aggregate", _aggregate(node))
         case Join():
             return _label("join", _join(node))
+        case Moving(_, window):
+            return _label("moving window", _moving(window))
+        case ToStream(_, change):
+            return _label("to stream", change.value)
 
 
 def _label(name: str, rest: str) -> Text:
@@ -85,6 +92,13 @@ def _window(window: Window) -> str:
     every = f" every {duration_words(window.slide_ms)}" if window.slide_ms != window.size_ms else ""
     offset = f" from {duration_words(window.offset_ms)} on" if window.offset_ms else ""
     return f"of {duration_words(window.size_ms)}{every}{offset}"
+
+
+def _moving(window: MovingWindow) -> str:
+    if window.rows is None:
+        return f"of the last {duration_words(window.range_ms or 0)}"
+    parts = ", ".join(each.name for each in window.partition)
+    return f"of {window.rows} rows" + (f" for each {parts}" if parts else "")
 
 
 def _aggregate(node: Aggregate) -> str:

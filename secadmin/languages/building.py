@@ -15,7 +15,19 @@ from dataclasses import dataclass
 from catalog.checked_plan import CheckedNode
 from catalog.errors import InvalidInput, Position
 from catalog.expression import Call, Expression, Literal
-from catalog.plan import Aggregate, Emission, Filter, Join, Node, Project, Source, Union, Windowed
+from catalog.plan import (
+    Aggregate,
+    Emission,
+    Filter,
+    Join,
+    Moving,
+    Node,
+    Project,
+    Source,
+    ToStream,
+    Union,
+    Windowed,
+)
 from catalog.plan_check import MAX_NODES, check_node
 from catalog.schema import MAX_ATTRIBUTES, Schema
 from secadmin.languages.text import placed
@@ -115,8 +127,10 @@ def _own_parts(node: Node) -> int:
 
 def _expressions(node: Node) -> list[Expression]:
     match node:
-        case Source() | Union() | Windowed():
+        case Source() | Union() | Windowed() | ToStream():
             return []
+        case Moving(_, window):
+            return list(window.partition)
         case Filter(_, condition):
             return [condition]
         case Project(_, columns):

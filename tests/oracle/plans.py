@@ -13,9 +13,11 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
+    Moving,
     Node,
     Project,
     Source,
+    ToStream,
     Union,
     Window,
     Windowed,
@@ -24,6 +26,7 @@ from catalog.relation import Relation
 from tests.oracle.aggregates import aggregate
 from tests.oracle.expressions import evaluate
 from tests.oracle.labels import declared_aggregate, is_visible, lowered, united
+from tests.oracle.moving import Rules, changes, moving_of
 from tests.oracle.schemas import schema_of, time_of
 from tests.oracle.values import EPOCH, Row, Tuple, Value
 
@@ -46,7 +49,8 @@ def run(
     last of the tables' tuples, the results are updates (EMIT UPDATES): only the groups that these
     tuples belong to have one, and no label is lowered.
     """
-    given = [run(below, tables, reach_of, watermark, newest) for below in _inputs(node)]
+    over = () if isinstance(node, ToStream) else _inputs(node)
+    given = [run(below, tables, reach_of, watermark, newest) for below in over]
     match node:
         case Source(relation):
             reach = reach_of(relation)
@@ -65,6 +69,11 @@ def run(
             changed = _groups(node, run(node.input, newest, reach_of), watermark)
             groups = _groups(node, given[0], watermark)
             return [_result(node, key, groups[key]) for key in groups if key in changed]
+        case Moving():
+            return given[0]
+        case ToStream():
+            stream = run(moving_of(node).input, tables, reach_of, watermark, newest)
+            return changes(node, stream, _RULES, watermark)
         case Join():
             pairs = (_pair(node, left, right) for left, right in product(*given))
             return [pair for pair in pairs if pair is not None]
@@ -191,3 +200,20 @@ def _users(group: list[Tuple], column: list[Value]) -> set[int]:
     """The independent users whose tuples have a value in the column."""
     pairs = zip(group, column, strict=True)
     return {each.sender for each, value in pairs if value is not None and each.sender is not None}
+
+
+def _group_row(node: Aggregate, key: tuple[Value, ...], group: list[Tuple]) -> tuple[Value, ...]:
+    results = (aggregate(a.function, _values(node, a, group)) for a in node.aggregations)
+    return (*key, *results)
+
+
+_RULES = Rules(
+    passes=lambda node, each: evaluate(node.condition, _row(node.input, each)) is True,
+    made=lambda node, each: _evaluated(node.columns, node.input, each),
+    keys=lambda node, each: _evaluated(node.keys, node.input, each).values,
+    row=_group_row,
+    time=_time,
+    partition=lambda node, each: tuple(
+        evaluate(key, _row(node.input, each)) for key in node.window.partition
+    ),
+)

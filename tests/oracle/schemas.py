@@ -9,9 +9,11 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
+    Moving,
     Node,
     Project,
     Source,
+    ToStream,
     Union,
     Windowed,
 )
@@ -24,8 +26,10 @@ def schema_of(node: Node) -> Schema:
     match node:
         case Source(relation):
             return relation.schema
-        case Filter(below) | Windowed(below):
+        case Filter(below) | Windowed(below) | Moving(below):
             return schema_of(below)
+        case ToStream(below):
+            return Schema((Attribute("instant", Type.TIMESTAMP), *schema_of(below).attributes))
         case Union(several):
             return schema_of(several[0])
         case Project(below, columns):
@@ -34,10 +38,10 @@ def schema_of(node: Node) -> Schema:
             return Schema((*schema_of(left).attributes, *schema_of(right).attributes))
         case Aggregate(below, keys, aggregations):
             given = schema_of(below)
+            edges = (("window_start", Type.TIMESTAMP), ("window_end", Type.TIMESTAMP))
             return _schema(
                 [
-                    ("window_start", Type.TIMESTAMP),
-                    ("window_end", Type.TIMESTAMP),
+                    *(edges if isinstance(below, Windowed) else ()),
                     *(_column(key, given) for key in keys),
                     *((a.name, _aggregated(a, given)) for a in aggregations),
                 ]
@@ -49,8 +53,10 @@ def time_of(node: Node) -> str | None:
     match node:
         case Source(relation):
             return relation.event_time
-        case Filter(below) | Windowed(below):
+        case Filter(below) | Windowed(below) | Moving(below):
             return time_of(below)
+        case ToStream():
+            return "instant"
         case Join(left):
             return time_of(left)
         case Aggregate():

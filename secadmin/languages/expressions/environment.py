@@ -11,6 +11,7 @@ from catalog.errors import InvalidInput, Position
 from catalog.relation import Relation
 from catalog.schema import check_attribute_name
 from secadmin.languages.building import Built
+from secadmin.languages.expressions.moving_words import MovingWords
 from secadmin.languages.expressions.places import Place, offset
 from secadmin.languages.expressions.syntax import only, refused
 from secadmin.languages.resolver import Resolver, look_up
@@ -26,6 +27,7 @@ class Environment:
     place: Place
     resolver: Resolver | None = None
     named: Mapping[str, Built] = field(default_factory=dict)
+    moving: MovingWords = field(default_factory=MovingWords)
 
     def at(self, node: exp.Expr) -> Position:
         """The position of a node."""
@@ -65,6 +67,10 @@ class Environment:
         if self.resolver is None:
             raise InvalidInput("an expression names no streams", position)
         return look_up(self.resolver, name, position)
+
+    def within(self) -> Environment:
+        """The environment of a query inside this one, of which ISTREAM around this says nothing."""
+        return replace(self, moving=replace(self.moving, change=None, position=None))
 
     def naming(self, name: str, built: Built) -> Environment:
         """The same environment with one more common table expression."""

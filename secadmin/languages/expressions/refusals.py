@@ -35,11 +35,7 @@ PLAIN = {
     TokenType.VALUES: "VALUES is not part of this language; a query reads streams and outputs",
 }
 
-_RELATION_TO_STREAM = {
-    "ISTREAM": "; leave it out: a query without it gives each new result",
-    "RSTREAM": "; over [NOW] leave both out: such a query gives each new result",
-    "DSTREAM": ", and no query gives what leaves a window",
-}
+_RELATION_TO_STREAM = {"ISTREAM", "DSTREAM", "RSTREAM"}
 _RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE"}
 _NEIGHBOURS = {"LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"}
 _WINDOWS = {
@@ -74,7 +70,10 @@ def _call(tokens: Tokens, index: int) -> str | None:
         return None
     name = word(tokens, index)
     if name in _RELATION_TO_STREAM:
-        return f"{name} (CQL) is {_MISSING}{_RELATION_TO_STREAM[name]}"
+        return (
+            f"{name} goes around the whole query: write {name}( before its SELECT and ) behind it; "
+            f"or around all results of its SELECT"
+        )
     if name in _WINDOWS and word(tokens, index - 1) not in {".", "AS"}:
         return _WINDOWS[name]
     return _over(tokens, index) if name == "OVER" else None
@@ -148,13 +147,8 @@ def _window(tokens: Tokens, index: int) -> str | None:
 
 def _bracket(tokens: Tokens, index: int) -> str | None:
     inside = word(tokens, index + 1)
-    if inside in {"NOW", "UNBOUNDED"}:
-        return f"[{inside}] (a window of CQL) is {_MISSING}; leave it out: each tuple is read once"
-    if inside in {"RANGE", "ROWS", "PARTITION"}:
-        return (
-            f"[{inside} ...] (a window of CQL) is {_MISSING}; "
-            "write GROUP BY with TUMBLE or HOP for an aggregate"
-        )
+    if inside in {"NOW", "UNBOUNDED", "RANGE", "ROWS", "PARTITION BY"}:
+        return f"[{inside} ...] is written behind the name of a stream in FROM: FROM trades [NOW]"
     return f"{tokens[index].text!r} is not part of this language"
 
 

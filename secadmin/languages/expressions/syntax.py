@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from catalog.errors import InvalidInput
 from secadmin.languages.expressions.absent import REGULAR_EXPRESSIONS
 from secadmin.languages.expressions.dialect import MAX_SYNTAX_NODES, Misread, Sql
+from secadmin.languages.expressions.moving_words import MovingWords, take_moving
 from secadmin.languages.expressions.places import Place, offset, own_offset
 from secadmin.languages.expressions.statement import Statement, take_statement
 from secadmin.languages.expressions.tokens import check_tokens
@@ -48,14 +49,18 @@ _REFUSED_NODES: dict[type[exp.Expr], str] = {
 }
 
 
-def parse_query(text: str, place: Place) -> tuple[exp.Expr, Statement]:
-    """The syntax tree of the query in a statement, and the words around it. Raises InvalidInput."""
+def parse_query(text: str, place: Place) -> tuple[exp.Expr, Statement, MovingWords]:
+    """The syntax tree of the query in a statement, the words around it, and the words of CQL in it.
+
+    Raises InvalidInput.
+    """
     tokens = _tokens(text, place)
     statement = take_statement(tokens, place)
     plain_windows(tokens)
+    moving = take_moving(tokens, place)
     _check_end(tokens, text, place)
     check_tokens(tokens, place)
-    return _parse(tokens, place, lambda parser: parser.parse(tokens, text)), statement
+    return _parse(tokens, place, lambda parser: parser.parse(tokens, text)), statement, moving
 
 
 def _check_end(tokens: list[Token], text: str, place: Place) -> None:

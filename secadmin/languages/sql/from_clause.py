@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from catalog.errors import InvalidInput
-from catalog.plan import Source, Window
+from catalog.plan import Moving, Source, Window
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.scope import Scope, Table
@@ -44,7 +44,9 @@ def read_item(node: exp.Expr, environment: Environment, read_query: ReadQuery) -
         return _relation(node, environment)
     if isinstance(node, exp.Subquery):
         environment.only(node, "this", "alias")
-        return Item(_alias(node, environment) or "", read_query(node.this, environment), node)
+        return Item(
+            _alias(node, environment) or "", read_query(node.this, environment.within()), node
+        )
     raise environment.refused(node)
 
 
@@ -56,7 +58,11 @@ def _relation(node: exp.Table, environment: Environment) -> Item:
     if name in environment.named:
         return Item(alias, environment.named[name], node)
     relation = environment.relation(name, place)
-    return Item(alias, build(Source(relation), (), place), node)
+    built = build(Source(relation), (), place)
+    window = environment.moving.windows.get(place)
+    if window is not None:
+        built = build(Moving(built.node, window), (built,), place)
+    return Item(alias, built, node)
 
 
 def _windowed(node: exp.Table, environment: Environment, read_query: ReadQuery) -> Item:

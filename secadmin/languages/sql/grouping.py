@@ -81,7 +81,7 @@ def read_grouping(
     else:
         size = outside.window
         rest = _without_edges(group, scope, outside, environment)
-    keys = _keys(rest, Reader(environment, scope, NoCalls("GROUP BY")))
+    keys = key_expressions(rest, Reader(environment, scope, NoCalls("GROUP BY")))
     alias = outside.alias if outside is not None else ""
     return Grouping(size, time or "", keys, environment.at(group), alias)
 
@@ -140,7 +140,8 @@ def _without_edges(
     return rest
 
 
-def _keys(items: Sequence[exp.Expr], reader: Reader) -> tuple[Expression, ...]:
+def key_expressions(items: Sequence[exp.Expr], reader: Reader) -> tuple[Expression, ...]:
+    """The keys of a GROUP BY. Raises InvalidInput for a constant."""
     keys = [reader.read(item) for item in items]
     for key in keys:
         known(key)
@@ -163,7 +164,7 @@ def grouped(
 ) -> tuple[Built, tuple[Column, ...]]:
     """The Aggregate, filtered by HAVING, and the columns of SELECT over it."""
     found, having = selected.aggregations, selected.having
-    names = _Names(grouping.keys, found, selected.items)
+    names = Names(grouping.keys, found, selected.items)
     windows = build(Windowed(source.node, grouping.window), (source,), grouping.position)
     aggregate = Aggregate(
         windows.node,
@@ -181,7 +182,7 @@ def grouped(
     return result, tuple(columns)
 
 
-class _Names:
+class Names:
     """The names of the Aggregate's attributes: the names of SELECT, if that is possible."""
 
     def __init__(

@@ -33,14 +33,14 @@ def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> Checked
         PlatformError: The resolver raised it.
     """
     lines = check_text(text, MAX_BYTES)
-    tree, statement = parse_query(text, lines.position)
+    tree, statement, moving = parse_query(text, lines.position)
     if name is not None and statement.name not in (None, name):
         raise InvalidInput(
             f"the text creates {statement.name!r}, and the output is called {name!r}: "
             "use one name for both, or write the SELECT alone",
             lines.position(statement.name_offset),
         )
-    environment = Environment(lines.position, resolver)
+    environment = Environment(lines.position, resolver, moving=moving)
     try:
         built = _read_query(tree, environment)
         emission = Emission.CLOSED
@@ -85,7 +85,7 @@ def _read_with(clause: exp.Expr, environment: Environment) -> Environment:
         name = environment.new_name(alias.this)
         if name in environment.named:
             raise InvalidInput(f"{name!r} is defined twice", environment.at(alias))
-        environment = environment.naming(name, _read_query(part.this, environment))
+        environment = environment.naming(name, _read_query(part.this, environment.within()))
     return environment
 
 

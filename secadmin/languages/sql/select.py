@@ -22,6 +22,7 @@ from secadmin.languages.sql.grouping import (
     read_grouping,
 )
 from secadmin.languages.sql.joins import join
+from secadmin.languages.sql.moving import read_moving, to_stream
 from secadmin.languages.typed import Typed, attribute, known
 
 _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "windows")
@@ -38,6 +39,14 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
         environment.only(where, "this")
         condition = Reader(environment, scope, NoCalls("WHERE")).read(where.this)
         source = build(Filter(source.node, condition.expression), (source,), condition.position)
+    if source.checked.is_relation:
+        return _over_relation(node, source, scope, environment)
+    if environment.moving.change is not None and not _has_join(node):
+        raise InvalidInput(
+            f"{environment.moving.change.upper()} goes over a moving window, such as trades [ROWS "
+            "100]; a query without a window gives each new result, so leave it out",
+            environment.moving.position,
+        )
     if node.args.get("group") is not None:
         source, columns = _grouped(node, source, scope, environment, outside)
     elif outside is not None:
@@ -49,6 +58,24 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
     else:
         columns = _plain(node, scope, environment)
     return _project(source, columns, environment, node)
+
+
+def _has_join(node: exp.Select) -> bool:
+    return bool(node.args.get("joins"))
+
+
+def _over_relation(
+    node: exp.Select, source: Built, scope: Scope, environment: Environment
+) -> Built:
+    """A SELECT over a moving window, as the stream of its relation's changes."""
+
+    def project(built: Built, columns: tuple[Column, ...]) -> Built:
+        return _project(built, columns, environment, node)
+
+    summed = read_moving(node, source, scope, environment, _item, project)
+    if summed is not None:
+        return summed
+    return to_stream(project(source, _plain(node, scope, environment)), environment, node)
 
 
 def _from(
@@ -68,6 +95,13 @@ def _from(
             "a query has one join between a source and its output; add this part as a query "
             "of its own over the other one's output",
             environment.at(joins[1]),
+        )
+    moving = environment.moving.windows
+    if moving:
+        raise InvalidInput(
+            "a join of moving windows is an operator that does not exist yet; write an interval "
+            "JOIN ... ON a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL '5' MINUTE AND a.ts",
+            environment.at(joins[0]),
         )
     on = _on(joins[0], environment)
     within = joins[0].this.args.pop("within", None)

@@ -13,14 +13,18 @@ from catalog.plan import (
     WINDOW_START,
     Aggregate,
     Aggregation,
+    Change,
     Column,
     Emission,
     Filter,
     Join,
+    Moving,
+    MovingWindow,
     Node,
     Plan,
     Project,
     Source,
+    ToStream,
     Union,
     Windowed,
     sources,
@@ -91,6 +95,10 @@ class _Writer:
         match node:
             case Project(below, columns):
                 return self._select(below, _columns(columns), node)
+            case ToStream():
+                return self._moving(node)
+            case Filter(ToStream(Project(Aggregate()) | Aggregate()) as stream, condition):
+                return self._moving(stream, condition)
             case Union(several):
                 return "\nUNION ALL\n".join(map(self._branch, several))
             case _:
@@ -130,6 +138,39 @@ class _Writer:
         text += f"\nGROUP BY {', '.join([f'{kind}({time}, {intervals})', *keys])}"
         return text if having is None else f"{text}\nHAVING {expression_text(having, names)}"
 
+    def _moving(self, node: ToStream, having: Expression | None = None) -> str:
+        """A SELECT over a moving window. A Filter over its stream is its HAVING."""
+        below: Node = node.input
+        columns: Iterable[Column] | None = None
+        if isinstance(below, Project):
+            columns = below.columns
+            below = below.input
+        names: Names | None = None
+        groups = ""
+        if isinstance(below, Aggregate):
+            columns = _all_columns(below) if columns is None else columns
+            names = _names_of_groups(below, "")
+            keys = ", ".join(expression_text(key.expression) for key in below.keys)
+            groups = f"\nGROUP BY {keys}" if keys else ""
+            below = below.input
+        where = ""
+        if isinstance(below, Filter):
+            where = f"\nWHERE {expression_text(below.condition)}"
+            below = below.input
+        if not isinstance(below, Moving) or not isinstance(below.input, Source):
+            raise Unsayable("a moving window is behind a stream's name")
+        if having is not None:
+            groups += f"\nHAVING {expression_text(having, _over(columns, names))}"
+        results = "*" if columns is None else _columns(columns, names)
+        source = f"{self._item(below.input)} {_moving_window(below.window)}"
+        text = f"SELECT {results}\nFROM {source}{where}{groups}"
+        whole = self.plan.root
+        if node is whole or (isinstance(whole, Filter) and node is whole.input):
+            return f"{node.change.upper()}({text})"
+        if node.change is not Change.ISTREAM:
+            raise Unsayable("DSTREAM and RSTREAM go around a whole query")
+        return text
+
     def _join(self, node: Join) -> str:
         left, right = _side(node.left), _side(node.right)
         times = [name_text(f"{side}.{self._times[id(below)]}") for side, below in (left, right)]
@@ -163,8 +204,31 @@ def _interval(length_ms: int) -> str:
     return f"INTERVAL '{length_ms // factor}' {unit}"
 
 
+def _moving_window(window: MovingWindow) -> str:
+    if window.rows is None:
+        length = _interval(window.range_ms or 0).removeprefix("INTERVAL ").replace("'", "")
+        return f"[RANGE {length}]" if window.range_ms else "[NOW]"
+    keys = ", ".join(name_text(key.name) for key in window.partition)
+    return f"[PARTITION BY {keys} ROWS {window.rows}]" if keys else f"[ROWS {window.rows}]"
+
+
+def _over(columns: Iterable[Column] | None, names: Names | None) -> Names:
+    """What the results of a SELECT over groups are over their input."""
+    if columns is None or names is None:
+        raise Unsayable("HAVING goes over groups")
+    inner = {
+        column.name: column.expression.name
+        for column in columns
+        if isinstance(column.expression, AttributeRef)
+    }
+    known = {name: names(own) for name, own in inner.items()}
+    if "instant" in known:
+        raise Unsayable("HAVING names no instant")
+    return lambda name: known.get(name, name)
+
+
 def _all_columns(node: Aggregate) -> Iterable[Column]:
-    edges = (WINDOW_START, WINDOW_END)
+    edges = (WINDOW_START, WINDOW_END) if isinstance(node.input, Windowed) else ()
     names = [*edges, *(key.name for key in node.keys), *(a.name for a in node.aggregations)]
     return [Column(name, AttributeRef(name)) for name in names]
 

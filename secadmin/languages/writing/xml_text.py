@@ -19,6 +19,7 @@ from catalog.plan import (
     Plan,
     Project,
     Source,
+    ToStream,
     Union,
     Windowed,
     sources,
@@ -129,6 +130,8 @@ class _Writer:
             case Aggregate(Windowed() as windows):
                 inputs = (self._stream(windows.input),)
                 return _Box("aggregate", inputs, self._windows(node, windows))
+            case ToStream():
+                raise Unsayable("Borealis has no moving windows of CQL; ask for SQL")
             case _:
                 raise Unsayable("a join box gives its out-fields, and nothing comes between them")
 

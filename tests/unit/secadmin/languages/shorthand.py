@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from catalog.expression import AttributeRef, Call, Expression, Literal
-from catalog.plan import Aggregate, Emission, Filter, Join, Node, Project, Source, Union, Windowed
+from catalog.plan import (
+    Aggregate,
+    Emission,
+    Filter,
+    Join,
+    Moving,
+    Node,
+    Project,
+    Source,
+    ToStream,
+    Union,
+    Windowed,
+)
 from tests.plans import AnyPlan, whole
 
 
@@ -26,6 +38,12 @@ def _node(node: Node, name: str) -> str:
         case Windowed(below, window):
             offset = f"+{window.offset_ms}" if window.offset_ms else ""
             return f"{_node(below, name)}, {window.size_ms}/{window.slide_ms}{offset}"
+        case Moving(below, window):
+            length = f"{window.rows} rows" if window.rows else f"{window.range_ms} ms"
+            parts = "".join(f" {each.name}" for each in window.partition)
+            return f"moving({_node(below, name)}, {length}{parts})"
+        case ToStream(below, change):
+            return f"{change.value}({_node(below, name)})"
         case Aggregate(below, keys, aggregations):
             results = ", ".join(
                 f"{a.name}={a.function}({'*' if a.argument is None else value(a.argument)})"

@@ -1,0 +1,142 @@
+"""CQL's words: `[ROWS 100]` behind a relation's name, and ISTREAM, DSTREAM, RSTREAM.
+
+They are taken out of the tokens before the text is parsed, because sqlglot would read them as
+something else. A window is found again by the position of the relation's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from catalog.errors import InvalidInput, Position
+from catalog.expression import AttributeRef
+from catalog.plan import Change, MovingWindow
+from secadmin.languages.duration import interval_ms
+from secadmin.languages.expressions.places import Place
+from secadmin.languages.expressions.refusals import word
+
+_FORMS = (
+    "write [NOW], [RANGE 5 MINUTES], [ROWS 100] or [PARTITION BY symbol ROWS 1] behind the "
+    "relation's name"
+)
+_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+_BEFORE_NAMES = {"FROM", ",", "JOIN"}
+
+
+@dataclass(frozen=True, slots=True)
+class MovingWords:
+    """The words of CQL in a text.
+
+    `windows` has each window by the position of its relation's name. `change` is what the whole
+    query sends of a relation's changes, or None if the text does not say it.
+    """
+
+    windows: Mapping[Position, MovingWindow] = field(default_factory=dict)
+    change: Change | None = None
+    position: Position | None = None
+
+
+def take_moving(tokens: list[Token], place: Place) -> MovingWords:
+    """Remove CQL's words from the tokens of a query. Raises InvalidInput."""
+    found = _take_change(tokens)
+    change, position = (None, None) if found is None else (found[0], place(found[1].start))
+    windows: dict[Position, MovingWindow] = {}
+    index = 0
+    while index < len(tokens):
+        if tokens[index].token_type == TokenType.L_BRACKET and _is_behind_name(tokens, index):
+            end = _closing(tokens, index, place)
+            inner = tokens[index + 1 : end]
+            windows[place(tokens[index - 1].start)] = _window(inner, place, tokens[index])
+            del tokens[index : end + 1]
+        index += 1
+    return MovingWords(windows, change, position)
+
+
+def _take_change(tokens: list[Token]) -> tuple[Change, Token] | None:
+    """Take ISTREAM(SELECT ...), SELECT ISTREAM(...) or SELECT ISTREAM ... apart."""
+    for at in (0, 1):
+        name = word(tokens, at)
+        if name not in {"ISTREAM", "DSTREAM", "RSTREAM"} or (at and word(tokens, 0) != "SELECT"):
+            continue
+        token = tokens[at]
+        follows = word(tokens, at + 1)
+        if at and follows in {"FROM", ",", "AS", ".", ""}:
+            # It is the name of an attribute.
+            return None
+        if follows == "(":
+            closing = _parenthesis(tokens, at + 1)
+            behind = word(tokens, closing + 1)
+            # SELECT ISTREAM(a) AS b is no form of CQL. It is refused as a missing function.
+            if closing < 0 or behind not in ({"FROM"} if at else {""}):
+                return None
+            del tokens[closing]
+            del tokens[at + 1]
+        del tokens[at]
+        return Change(name.lower()), token
+    return None
+
+
+def _parenthesis(tokens: list[Token], opening: int) -> int:
+    """The index of the parenthesis that closes the one at `opening`, or -1."""
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(word(tokens, index), 0)
+        if depth == 0:
+            return index
+    return -1
+
+
+def _is_behind_name(tokens: list[Token], index: int) -> bool:
+    named = index > 1 and tokens[index - 1].token_type in _NAMES
+    return named and word(tokens, index - 2) in _BEFORE_NAMES
+
+
+def _closing(tokens: list[Token], opening: int, place: Place) -> int:
+    for index in range(opening + 1, len(tokens)):
+        if tokens[index].token_type == TokenType.R_BRACKET:
+            return index
+    raise InvalidInput("'[' is never closed", place(tokens[opening].start))
+
+
+def _window(inner: list[Token], place: Place, bracket: Token) -> MovingWindow:
+    words = [word(inner, index) or token.text for index, token in enumerate(inner)]
+    texts = [token.text for token in inner]
+    at = place(bracket.start)
+    match words:
+        case ["NOW"]:
+            return MovingWindow(range_ms=0)
+        case ["ROWS", rows]:
+            return MovingWindow(rows=_rows(rows, at))
+        case ["RANGE", "UNBOUNDED"] | ["UNBOUNDED"] | ["ROWS", "UNBOUNDED"]:
+            raise InvalidInput(
+                "[UNBOUNDED] would keep every tuple for ever; write [RANGE 1 DAY] or [ROWS 10000], "
+                "or leave the window out: a query without one gives each new result",
+                at,
+            )
+        case ["RANGE", amount, unit] | ["RANGE", "INTERVAL", amount, unit]:
+            return MovingWindow(range_ms=interval_ms(amount, unit, at))
+        case ["RANGE", _, _, "SLIDE", *_] | ["RANGE", _, "SLIDE", *_]:
+            raise InvalidInput(
+                "SLIDE does not exist yet; leave it out, or write HOP for an aggregate", at
+            )
+        case ["PARTITION BY", *_]:
+            return _partitioned(texts[1:], at)
+    raise InvalidInput(f"this is no window: {_FORMS}", at)
+
+
+def _partitioned(words: list[str], at: Position) -> MovingWindow:
+    if len(words) < 3 or words[-2].upper() != "ROWS":
+        raise InvalidInput(f"this is no window: {_FORMS}", at)
+    names, commas = words[:-2:2], words[1:-2:2]
+    if any(comma != "," for comma in commas) or len(names) != len(commas) + 1:
+        raise InvalidInput(f"this is no window: {_FORMS}", at)
+    return MovingWindow(rows=_rows(words[-1], at), partition=tuple(map(AttributeRef, names)))
+
+
+def _rows(text: str, at: Position) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise InvalidInput(f"ROWS takes a whole number: {_FORMS}", at)
+    return int(text)

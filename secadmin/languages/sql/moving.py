@@ -1,0 +1,99 @@
+"""A SELECT over a moving window (CQL): its groups, its results, and the stream of its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from catalog.errors import InvalidInput
+from catalog.expression import AttributeRef, Call, Expression
+from catalog.plan import Aggregate, Aggregation, Change, Column, Filter, ToStream, Window
+from secadmin.languages.building import Built, build
+from secadmin.languages.expressions.aggregates import Aggregates, NoCalls
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.reader import Reader
+from secadmin.languages.expressions.scope import Scope
+from secadmin.languages.sql.grouping import Names, key_expressions
+from secadmin.languages.typed import Typed
+
+ReadItem = Callable[[exp.Expr, Reader], tuple[str, Typed]]
+# Gives the plan of a source with these results.
+Projected = Callable[[Built, tuple[Column, ...]], Built]
+
+
+def read_moving(
+    node: exp.Select,
+    source: Built,
+    scope: Scope,
+    environment: Environment,
+    read_item: ReadItem,
+    project: Projected,
+) -> Built | None:
+    """The stream of a SELECT with aggregates over a moving window, or None if it has none."""
+    group, having = node.args.get("group"), node.args.get("having")
+    keys: tuple[Expression, ...] = ()
+    if group is not None:
+        environment.only(group, "expressions")
+        reader = Reader(environment, scope, NoCalls("GROUP BY"))
+        keys = key_expressions(group.expressions, reader)
+    # A relation has no window whose edges could be asked for; the names are refused as unknown.
+    calls = Aggregates(Window(1, 1), source.event_time or "", scope)
+    reader = Reader(environment, scope, calls)
+    if any(isinstance(item, exp.Star) for item in node.expressions):
+        if group is not None:
+            raise InvalidInput("with GROUP BY, name each result", environment.at(node))
+        return None
+    items = [read_item(item, reader) for item in node.expressions]
+    if group is None and not calls.found:
+        return None
+    condition = None
+    if having is not None:
+        environment.only(having, "this")
+        condition = reader.read(having.this)
+    names = Names(keys, calls.found, items)
+    place = environment.at(group if group is not None else node)
+    aggregate = Aggregate(
+        source.node,
+        tuple(Column(name, key) for name, key in zip(names.keys, keys, strict=True)),
+        _named(names.aggregations, calls.found),
+    )
+    built = build(aggregate, (source,), place)
+    columns = tuple(Column(name, names.rewrite(item.expression)) for name, item in items)
+    stream = to_stream(project(built, columns), environment, node)
+    if condition is None:
+        return stream
+    wanted = _over_results(names.rewrite(condition.expression), columns)
+    return build(Filter(stream.node, wanted), (stream,), condition.position)
+
+
+def to_stream(relation: Built, environment: Environment, node: exp.Expr) -> Built:
+    """The stream of a relation's changes: those that the text names, or CQL's default."""
+    change = environment.moving.change or Change.ISTREAM
+    place = environment.moving.position or environment.at(node)
+    return build(ToStream(relation.node, change), (relation,), place)
+
+
+def _named(names: Sequence[str], found: Sequence[Aggregation]) -> tuple[Aggregation, ...]:
+    return tuple(
+        Aggregation(name, each.function, each.argument)
+        for name, each in zip(names, found, strict=True)
+    )
+
+
+def _over_results(condition: Expression, columns: Sequence[Column]) -> Expression:
+    """HAVING over the results of SELECT. So what it decides is a part of what is sent."""
+    match condition:
+        case AttributeRef(name, position):
+            for column in columns:
+                if isinstance(column.expression, AttributeRef) and column.expression.name == name:
+                    return AttributeRef(column.name, position)
+            raise InvalidInput(
+                "HAVING over a moving window names keys and aggregates that SELECT gives too; add "
+                "this one to SELECT",
+                position,
+            )
+        case Call(function, arguments, position):
+            return Call(function, tuple(_over_results(a, columns) for a in arguments), position)
+        case _:
+            return condition

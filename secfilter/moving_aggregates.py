@@ -1,0 +1,112 @@
+"""Aggregates over the texts of a group's values, as the engine's own aggregates compute them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from catalog.schema import Type
+from secfilter.lab import NULL_MARK, SEPARATOR
+
+Value = int | float | str
+_LARGEST = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """One aggregate: its function, and the type and index of its argument (None: all tuples)."""
+
+    function: str
+    type: Type | None = None
+    argument: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """Makes the row of a group: those of the key's parts and of the aggregates that are shown.
+
+    `shown` has their places: 0 to `keys` - 1 are the key's parts, the aggregates follow.
+    """
+
+    keys: int
+    aggregates: tuple[Computed, ...]
+    shown: tuple[int, ...]
+
+    def __call__(self, key: str, arguments: Sequence[str]) -> str:
+        parts = key.split(SEPARATOR) if self.keys else []
+        texts = [each.split(SEPARATOR) for each in arguments]
+        every = [*parts, *(_text(_computed(each, texts)) for each in self.aggregates)]
+        return SEPARATOR.join(every[place] for place in self.shown)
+
+
+def _computed(each: Computed, arguments: Sequence[Sequence[str]]) -> Value | None:
+    if each.argument is None or each.type is None:
+        return len(arguments)
+    found = [texts[each.argument] for texts in arguments]
+    values = [_value(text, each.type) for text in found if text != NULL_MARK]
+    if each.function == "count":
+        return len(values)
+    return _FUNCTIONS[each.function](values) if values else None
+
+
+def _value(text: str, kind: Type) -> Value:
+    match kind:
+        case Type.BIGINT | Type.TIMESTAMP:
+            return int(text)
+        case Type.DOUBLE:
+            return float(text)
+        case _:
+            return text
+
+
+def _text(value: Value | None) -> str:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return NULL_MARK
+    return value if isinstance(value, str) else repr(value)
+
+
+def _sum(values: Sequence[Value]) -> Value | None:
+    if all(isinstance(each, int) for each in values):
+        total = sum(_number(each) for each in values)
+        return int(total) if -_LARGEST <= total < _LARGEST else None
+    return _double_sum(values)
+
+
+def _double_sum(values: Sequence[Value]) -> float | None:
+    try:
+        return math.fsum(_number(each) for each in values)
+    except OverflowError:
+        return None
+
+
+def _mean(values: Sequence[Value]) -> float | None:
+    total = _double_sum(values)
+    return None if total is None else total / len(values)
+
+
+def _deviation(values: Sequence[Value]) -> float | None:
+    """Of the sample, so there is none of one value."""
+    mean = _mean(values)
+    if mean is None or len(values) < 2:
+        return None
+    try:
+        squares = math.fsum((_number(each) - mean) ** 2 for each in values)
+    except OverflowError:
+        return None
+    return math.sqrt(squares / (len(values) - 1))
+
+
+def _number(value: Value) -> int | float:
+    if isinstance(value, str):
+        raise TypeError("a text is no number")
+    return value
+
+
+_FUNCTIONS: dict[str, Callable[[Sequence[Value]], Value | None]] = {
+    "sum": _sum,
+    "avg": _mean,
+    "stddev": _deviation,
+    "min": min,
+    "max": max,
+}

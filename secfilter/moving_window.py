@@ -1,0 +1,322 @@
+"""Moving windows over labelled tuples, and the stream of what changes in them (CQL; 001 §3, §4).
+
+This module needs no Spark. It computes instant by instant. At an instant tuples arrive, or leave
+the window. The relation is a bag of rows: the tuples of the window that pass, or one row for each
+group of them. What an instant adds to the bag, and what it takes away, becomes a stream.
+
+The labels (catalog/SPEC.md has the reasons):
+
+- A row carries the labels of the tuples from which it is derived.
+- If a tuple leaves a window of rows, it leaves because others came. So a row that depends on who
+  left carries the labels of all tuples that are in the window's partition.
+- If equal rows come and go in one instant, what is left of them depends on all of them.
+- A row of RSTREAM is sent because something changed. So it carries the labels of all that the
+  window holds, and of all that came or left at this instant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+from catalog.plan import Change
+
+# A label as Spark has it: its words, signed.
+Words = tuple[int, ...]
+_FORM = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A tuple of the stream below the window.
+
+    `time` is its event time (µs since 1970). Tuples of one time are in the order of `lineage`.
+    `partition` is the text of the partition's attributes. `row` is the text of the values that the
+    relation shows, or of the group's key; `arguments` has the texts that aggregates read. `passes`
+    says whether the relation's condition is true.
+    """
+
+    time: int
+    lineage: str
+    label: Words
+    partition: str
+    passes: bool
+    row: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A row that an instant (µs since 1970) adds or takes away. Rows of an instant are numbered."""
+
+    instant: int
+    number: int
+    row: str
+    label: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How long a tuple stays: for a time (µs), or until `rows` newer ones are in its partition."""
+
+    range_us: int | None
+    rows: int | None
+
+
+# Makes the row of a group from its key and the arguments of its tuples, in their order.
+Summary = Callable[[str, Sequence[str]], str]
+
+
+@dataclass
+class MovingRelation:
+    """The content of a window, what still waits for its time, and the instants so far.
+
+    `summary` is None if the relation's rows are those of its tuples. At most `limit` tuples are
+    held; those beyond are not taken, and `withheld` counts them.
+    """
+
+    window: Window
+    change: Change
+    summary: Summary | None
+    limit: int
+    withheld: int = 0
+    _done: int | None = None
+    _waiting: list[tuple[int, str, Arrival]] = field(default_factory=list)
+    _held: dict[str, deque[Arrival]] = field(default_factory=dict)
+    # Of a window of time: what it holds, the oldest first.
+    _leaving: deque[Arrival] = field(default_factory=deque)
+    # Of an aggregate: the tuples of each group.
+    _groups: dict[str, deque[Arrival]] = field(default_factory=dict)
+    _count: int = 0
+
+    def take(self, arrivals: Iterable[Arrival]) -> None:
+        """Take tuples, in any order. A tuple whose instant is over is withheld."""
+        for each in arrivals:
+            late = self._done is not None and each.time <= self._done
+            if late or self._count >= self.limit:
+                self.withheld += 1
+                continue
+            self._count += 1
+            heappush(self._waiting, (each.time, each.lineage, each))
+
+    def until(self, time: int) -> list[Result]:
+        """The results of all instants up to and including `time`, which are complete."""
+        found: list[Result] = []
+        while (instant := self.next_instant()) is not None and instant <= time:
+            found += self._step(instant)
+        self._done = time if self._done is None else max(self._done, time)
+        return found
+
+    def next_instant(self) -> int | None:
+        """The next instant at which a tuple arrives or leaves, or None."""
+        times = [self._waiting[0][0]] if self._waiting else []
+        if self._leaving:
+            times.append(self._leaves_at(self._leaving[0]))
+        return min(times, default=None)
+
+    def _leaves_at(self, each: Arrival) -> int:
+        # A range has both its ends, so a tuple leaves a microsecond later.
+        return each.time + (self.window.range_us or 0) + 1
+
+    def _step(self, instant: int) -> list[Result]:
+        came, left = self._arrive(instant), self._expire(instant)
+        left += self._push_out({each.partition for each in came})
+        self._count -= len(left)
+        gone = set(map(id, left))
+        # A tuple that others push out at once was never in the relation.
+        stayed = [each for each in came if id(each) not in gone]
+        there = [each for each in left if each.time < instant]
+        if self.change is Change.RSTREAM:
+            return self._whole(instant, [*came, *left], stayed, there)
+        if self.summary is None:
+            added = [(each.row, each.label) for each in stayed if each.passes]
+            taken = self._taken(there, {row for row, _ in added})
+        else:
+            added, taken = self._regrouped(stayed, there)
+        return self._changes(instant, added, taken)
+
+    def _arrive(self, instant: int) -> list[Arrival]:
+        came = []
+        while self._waiting and self._waiting[0][0] <= instant:
+            came.append(heappop(self._waiting)[2])
+        for each in came:
+            if self.window.rows is None:
+                self._leaving.append(each)
+            else:
+                self._held.setdefault(each.partition, deque()).append(each)
+        return came
+
+    def _expire(self, instant: int) -> list[Arrival]:
+        left = []
+        while self._leaving and self._leaves_at(self._leaving[0]) <= instant:
+            left.append(self._leaving.popleft())
+        return left
+
+    def _push_out(self, partitions: Iterable[str]) -> list[Arrival]:
+        left = []
+        for name in sorted(partitions) if self.window.rows is not None else ():
+            held = self._held[name]
+            while len(held) > (self.window.rows or 0):
+                left.append(held.popleft())
+        return left
+
+    def _taken(self, left: Sequence[Arrival], added: Container[str]) -> list[tuple[str, Words]]:
+        """The rows of the tuples that leave. ISTREAM asks only for rows that come as well."""
+        all_of_them = self.change is Change.DSTREAM
+        return [
+            (each.row, self._taken_label(each))
+            for each in left
+            if each.passes and (all_of_them or each.row in added)
+        ]
+
+    def _taken_label(self, each: Arrival) -> Words:
+        """The label of a tuple that leaves. It leaves a window of rows because newer ones came."""
+        return united((each.label, *(n.label for n in self._held.get(each.partition, ()))))
+
+    def _regrouped(
+        self, came: Sequence[Arrival], left: Sequence[Arrival]
+    ) -> tuple[list[tuple[str, Words]], list[tuple[str, Words]]]:
+        """The rows of the changed groups, now and before."""
+        changes: dict[str, list[Arrival]] = defaultdict(list)
+        for each in (*came, *left):
+            if each.passes:
+                changes[each.row].append(each)
+        added, taken = [], []
+        for key in sorted(changes):
+            changed = changes[key]
+            before = list(self._groups.get(key, ()))
+            now = self._group_now(key, [c for c in came if c.passes and c.row == key], left)
+            partitions = {each.partition for each in (*before, *changed)}
+            around = self._around(partitions)
+            if before:
+                old = united((*(each.label for each in (*before, *changed)), *around))
+                taken.append((self._summed(key, before), old))
+            if now:
+                new = united((*(each.label for each in now), *around))
+                added.append((self._summed(key, now), new))
+        return added, taken
+
+    def _group_now(
+        self, key: str, came: Sequence[Arrival], left: Sequence[Arrival]
+    ) -> deque[Arrival]:
+        group = self._groups.setdefault(key, deque())
+        gone = set(map(id, left))
+        while group and id(group[0]) in gone:
+            group.popleft()
+        if any(id(each) in gone for each in group):
+            group = deque(each for each in group if id(each) not in gone)
+            self._groups[key] = group
+        group.extend(came)
+        if not group:
+            del self._groups[key]
+        return group
+
+    def _around(self, partitions: Iterable[str]) -> list[Words]:
+        """The labels of all that decides who is in a window of rows."""
+        return [each.label for name in partitions for each in self._held.get(name, ())]
+
+    def _summed(self, key: str, group: Iterable[Arrival]) -> str:
+        if self.summary is None:
+            raise TypeError("a relation without groups")
+        return self.summary(key, [each.arguments for each in group])
+
+    def _whole(
+        self,
+        instant: int,
+        changed: Sequence[Arrival],
+        came: Sequence[Arrival],
+        left: Sequence[Arrival],
+    ) -> list[Result]:
+        """The whole relation. All of its rows carry all labels, because any change sends them."""
+        if self.summary is not None:
+            self._regrouped(came, left)
+        held = [*self._leaving, *(each for part in self._held.values() for each in part)]
+        label = united(each.label for each in (*held, *changed))
+        if self.summary is None:
+            rows = [each.row for each in held if each.passes]
+        else:
+            rows = [self._summed(key, group) for key, group in self._groups.items()]
+        return _numbered(instant, [(row, label) for row in sorted(rows)])
+
+    def _changes(
+        self, instant: int, added: Sequence[tuple[str, Words]], taken: Sequence[tuple[str, Words]]
+    ) -> list[Result]:
+        """What is left of the rows that came and went after equal ones are cancelled."""
+        inserted = self.change is Change.ISTREAM
+        mine, others = (added, taken) if inserted else (taken, added)
+        labels, opposite = _by_row(mine), _by_row(others)
+        found: list[tuple[str, Words]] = []
+        for row in sorted(labels):
+            cancelled = opposite.get(row, [])
+            kept = labels[row][len(cancelled) :]
+            if cancelled:
+                all_of_them = united((*labels[row], *cancelled))
+                kept = [all_of_them] * len(kept)
+            found += [(row, label) for label in kept]
+        return _numbered(instant, found)
+
+    def to_text(self) -> str:
+        """The state, with the version of its form."""
+        waiting = [each for _, _, each in sorted(self._waiting, key=lambda item: item[:2])]
+        held = [*self._leaving, *(each for part in self._held.values() for each in part)]
+        return json.dumps(
+            {
+                "form": _FORM,
+                "done": self._done,
+                "waiting": [_as_list(each) for each in waiting],
+                "held": [_as_list(each) for each in held],
+            },
+            separators=(",", ":"),
+        )
+
+    def restore(self, text: str) -> None:
+        """Go on with a state that `to_text` gave. Raises ValueError for another form."""
+        state = json.loads(text)
+        if state.get("form") != _FORM:
+            raise ValueError("the state of a moving window has another form")
+        self._done = state["done"]
+        for each in map(_from_list, state["waiting"]):
+            heappush(self._waiting, (each.time, each.lineage, each))
+        for each in map(_from_list, state["held"]):
+            if self.window.rows is None:
+                self._leaving.append(each)
+            else:
+                self._held.setdefault(each.partition, deque()).append(each)
+            if self.summary is not None and each.passes:
+                self._groups.setdefault(each.row, deque()).append(each)
+        self._count = len(state["waiting"]) + len(state["held"])
+
+
+def united(labels: Iterable[Words]) -> Words:
+    """The union of labels that have equally many words. It is empty for no label."""
+    found: list[int] = []
+    for label in labels:
+        found = [a | b for a, b in zip(found, label, strict=True)] if found else list(label)
+    return tuple(found)
+
+
+def _by_row(rows: Iterable[tuple[str, Words]]) -> Mapping[str, list[Words]]:
+    found: dict[str, list[Words]] = defaultdict(list)
+    for row, label in rows:
+        found[row].append(label)
+    return found
+
+
+def _numbered(instant: int, rows: Iterable[tuple[str, Words]]) -> list[Result]:
+    return [Result(instant, number, row, label) for number, (row, label) in enumerate(rows)]
+
+
+def _as_list(each: Arrival) -> list[object]:
+    return [
+        *(each.time, each.lineage, list(each.label), each.partition),
+        *(each.passes, each.row, each.arguments),
+    ]
+
+
+def _from_list(values: Sequence[Any]) -> Arrival:
+    time, lineage, label, *others = values
+    return Arrival(time, lineage, tuple(label), *others)

@@ -1,0 +1,187 @@
+"""Moving windows, each instant computed from scratch, straight from catalog/SPEC.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from catalog.label import Label
+from catalog.plan import Aggregate, Change, Filter, Moving, MovingWindow, Node, Project, ToStream
+from tests.oracle.labels import united
+from tests.oracle.values import Tuple, Value
+
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A tuple of the stream below the window, its number in the order of time, its partition."""
+
+    number: int
+    time: datetime
+    partition: tuple[Value, ...]
+    tuple: Tuple
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of single tuples and of groups, which the relation's nodes share with others.
+
+    `passes` applies a Filter, `made` a Project. `keys` gives the key of a group, `row` its row.
+    """
+
+    passes: Callable[[Filter, Tuple], bool]
+    made: Callable[[Project, Tuple], Tuple]
+    keys: Callable[[Aggregate, Tuple], tuple[Value, ...]]
+    row: Callable[[Aggregate, tuple[Value, ...], list[Tuple]], tuple[Value, ...]]
+    time: Callable[[Node, Tuple], datetime | None]
+    partition: Callable[[Moving, Tuple], tuple[Value, ...]]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the relation at an instant: its values, and the members from which it is derived.
+
+    `group` is the key of its group, or None if it is the row of one tuple.
+    """
+
+    values: tuple[Value, ...]
+    members: tuple[_Member, ...]
+    group: tuple[Value, ...] | None = None
+
+
+def moving_of(node: Node) -> Moving:
+    """The moving window of a relation."""
+    while not isinstance(node, Moving):
+        assert isinstance(node, Filter | Project | Aggregate | ToStream)
+        node = node.input
+    return node
+
+
+def changes(
+    node: ToStream, given: Sequence[Tuple], rules: Rules, watermark: datetime | None
+) -> list[Tuple]:
+    """The stream of a relation over the tuples below its window, up to the watermark."""
+    moving = moving_of(node)
+    timed = [(time, each) for each in given if (time := rules.time(moving.input, each)) is not None]
+    members = [
+        _Member(number, time, rules.partition(moving, each), each)
+        for number, (time, each) in enumerate(sorted(timed, key=lambda pair: pair[0]))
+    ]
+    found = []
+    for instant in _instants(moving.window, members):
+        if watermark is None or instant < watermark:
+            before = _content(moving.window, members, instant - _TICK)
+            now = _content(moving.window, members, instant)
+            found += _step(node, rules, instant, members, before, now)
+    return found
+
+
+def _instants(window: MovingWindow, members: Sequence[_Member]) -> list[datetime]:
+    times = {each.time for each in members}
+    if window.range_ms is not None:
+        length = timedelta(milliseconds=window.range_ms)
+        times |= {each.time + length + _TICK for each in members}
+    return sorted(times)
+
+
+def _content(window: MovingWindow, members: Sequence[_Member], at: datetime) -> list[_Member]:
+    """What the window holds at an instant."""
+    past = [each for each in members if each.time <= at]
+    if window.range_ms is not None:
+        return [e for e in past if e.time >= at - timedelta(milliseconds=window.range_ms)]
+    partitions = {each.partition for each in past}
+    newest = [
+        [each for each in past if each.partition == name][-(window.rows or 0) :]
+        for name in partitions
+    ]
+    return sorted((each for part in newest for each in part), key=lambda each: each.number)
+
+
+def _relation(node: Node, rules: Rules, content: Sequence[_Member]) -> list[_Row]:
+    match node:
+        case Moving():
+            return [_Row(each.tuple.values, (each,)) for each in content]
+        case Filter(below):
+            rows = _relation(below, rules, content)
+            return [row for row in rows if rules.passes(node, Tuple(row.values, Label()))]
+        case Project(below):
+            rows = _relation(below, rules, content)
+            return [
+                _Row(rules.made(node, Tuple(row.values, Label())).values, row.members, row.group)
+                for row in rows
+            ]
+        case Aggregate(below):
+            groups: dict[tuple[Value, ...], list[_Row]] = {}
+            for row in _relation(below, rules, content):
+                groups.setdefault(rules.keys(node, Tuple(row.values, Label())), []).append(row)
+            return [
+                _Row(
+                    rules.row(node, key, [Tuple(row.values, Label()) for row in rows]),
+                    tuple(member for row in rows for member in row.members),
+                    key,
+                )
+                for key, rows in groups.items()
+            ]
+        case _:
+            raise AssertionError("no node of a relation")
+
+
+def _step(
+    node: ToStream,
+    rules: Rules,
+    instant: datetime,
+    members: Sequence[_Member],
+    before: Sequence[_Member],
+    now: Sequence[_Member],
+) -> list[Tuple]:
+    came = [each for each in members if each.time == instant]
+    left = [each for each in before if each not in now]
+    old, new = (_relation(node.input, rules, content) for content in (before, now))
+    if node.change is Change.RSTREAM:
+        label = united(each.tuple.label for each in (*now, *came, *left))
+        return [Tuple((instant, *row.values), label) for row in new]
+    # Rows of the same members are not touched by this instant.
+    untouched = {row.members for row in old} & {row.members for row in new}
+    gone = [row for row in old if row.members not in untouched]
+    there = [row for row in new if row.members not in untouched]
+    by_rows = moving_of(node).window.rows is not None
+
+    def around(rows: Sequence[_Row]) -> list[Label | None]:
+        """The labels of all that decides who is in the partitions of these rows."""
+        names = {each.partition for row in rows for each in row.members}
+        return [each.tuple.label for each in now if by_rows and each.partition in names]
+
+    def added(row: _Row) -> Label:
+        own = [each.tuple.label for each in row.members]
+        if row.group is None:
+            # The row of one tuple is there because that tuple came.
+            return united(own)
+        return united([*own, *around([row, *(r for r in gone if r.group == row.group)])])
+
+    def taken(row: _Row) -> Label:
+        # A group's old row goes because of what its new row has, or has not.
+        new_rows = [r for r in there if row.group is not None and r.group == row.group]
+        own = [each.tuple.label for r in (row, *new_rows) for each in r.members]
+        return united([*own, *around([row, *new_rows])])
+
+    gives = [(row.values, added(row)) for row in there], [(row.values, taken(row)) for row in gone]
+    mine, others = gives if node.change is Change.ISTREAM else gives[::-1]
+    return _uncancelled(instant, mine, others)
+
+
+def _uncancelled(
+    instant: datetime,
+    mine: Sequence[tuple[tuple[Value, ...], Label]],
+    others: Sequence[tuple[tuple[Value, ...], Label]],
+) -> list[Tuple]:
+    found = []
+    for values in dict.fromkeys(values for values, _ in mine):
+        labels = [label for each, label in mine if each == values]
+        against = [label for each, label in others if each == values]
+        kept = labels[len(against) :]
+        if against:
+            kept = [united([*labels, *against])] * len(kept)
+        found += [Tuple((instant, *values), label) for label in kept]
+    return found

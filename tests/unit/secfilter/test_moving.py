@@ -1,0 +1,164 @@
+"""Moving windows on Spark, batch by batch: from records of a stream to the rows of a relation."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as fn
+
+from catalog.expression import AttributeRef, Call, Literal
+from catalog.label import Label
+from catalog.plan import (
+    INSTANT,
+    Aggregate,
+    Aggregation,
+    Change,
+    Column,
+    Filter,
+    Moving,
+    MovingWindow,
+    Node,
+    Project,
+    Source,
+    ToStream,
+)
+from catalog.relation import Relation, RelationKind
+from catalog.schema import Attribute, Schema, Type
+from catalog.time_source import TimeSource
+from secfilter.columns import ID, label_column
+from secfilter.compiler import compile_plan
+from tests.plans import checked
+from tests.unit.secfilter.collected import collected
+
+SCHEMA = Schema(
+    (
+        Attribute("at", Type.TIMESTAMP, required=True),
+        Attribute("key", Type.STRING),
+        Attribute("price", Type.DOUBLE),
+    )
+)
+STREAM = Relation(1, "a", RelationKind.STREAM, SCHEMA, "at", 0, time=TimeSource.DATA)
+# A tuple: second since 1970, key, price, the categories of its label.
+Given = Sequence[tuple[int, str | None, float | None, int]]
+Gives = Callable[..., list[Row]]
+
+
+@pytest.fixture
+def gives(spark: SparkSession, tmp_path: Path) -> Gives:
+    """All results of a plan over batches of tuples."""
+
+    def run(root: Node, *batches: Given) -> list[Row]:
+        folder = tmp_path / "a"
+        folder.mkdir()
+        for number, batch in enumerate(batches):
+            file = folder / f"{number}.json"
+            rows = (
+                {
+                    "at": at,
+                    "key": key,
+                    "price": price,
+                    label_column(0): label,
+                    ID: f"{number}.{n:03}",
+                }
+                for n, (at, key, price, label) in enumerate(batch)
+            )
+            file.write_text("\n".join(map(json.dumps, rows)))
+            os.utime(file, (1_000_000 + number, 1_000_000 + number))
+
+        def source(relation: Relation) -> DataFrame:
+            columns = f"at bigint, key string, price double, {label_column(0)} bigint, {ID} string"
+            reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
+            return reader.json(str(folder)).withColumn("at", fn.timestamp_seconds("at"))
+
+        reach = Label.of(*range(8))
+        frame = compile_plan(checked(root), source, lambda _relation: reach).frame
+        timed = frame.withColumn(INSTANT, fn.unix_micros(INSTANT))
+        return collected(timed, "append", tmp_path / "checkpoint")[0]
+
+    return run
+
+
+def rows(found: Sequence[Row], *names: str) -> list[tuple[object, ...]]:
+    return sorted(tuple(row[name] for name in (INSTANT, *names, label_column(0))) for row in found)
+
+
+END = [(1_000, "end", 0.0, 128)]
+S = 1_000_000
+
+
+SYMBOL, PRICE = AttributeRef("key"), AttributeRef("price")
+
+
+def test_who_leaves_because_others_came_carries_their_labels(gives: Gives) -> None:
+    relation = Moving(Source(STREAM), MovingWindow(rows=2))
+    plan = ToStream(relation, Change.DSTREAM)
+    found = gives(plan, [(2, "b", 2.0, 2), (1, "a", 1.0, 1)], [(3, "c", None, 4)], END)
+    # The first tuple leaves because the third one came, so who sees it go must see both.
+    assert rows(found, "key", "price") == [(3 * S, "a", 1.0, 1 | 2 | 4)]
+
+
+def test_an_average_over_the_last_rows_of_each_key(gives: Gives) -> None:
+    relation = Moving(Source(STREAM), MovingWindow(rows=2, partition=(SYMBOL,)))
+    dear = Filter(relation, Call(">", (PRICE, Literal(0.5, Type.DOUBLE))))
+    plan = Project(
+        Aggregate(dear, (Column("key", SYMBOL),), (Aggregation("p", "avg", PRICE),)),
+        (Column("mean", AttributeRef("p")), Column("symbol", SYMBOL)),
+    )
+    found = gives(
+        Filter(ToStream(plan, Change.ISTREAM), Call("is_null", (AttributeRef("symbol"),))),
+        [(5, None, 4.0, 1), (4, "a", 9.0, 8), (3, None, 1.0, 2)],
+        [(6, None, 0.25, 4), (7, None, 6.0, 16)],
+        END,
+    )
+    # The cheap tuple counts for the window's rows, though not for the average.
+    assert rows(found, "mean", "symbol") == [
+        (3 * S, 1.0, None, 2),
+        (5 * S, 2.5, None, 1 | 2),
+        (6 * S, 4.0, None, 1 | 4),
+        (7 * S, 6.0, None, 4 | 16),
+    ]
+
+
+def test_a_range_has_both_its_ends_and_time_alone_lets_a_row_go(gives: Gives) -> None:
+    relation = Moving(Source(STREAM), MovingWindow(range_ms=2_000))
+    counted = Aggregate(relation, (), (Aggregation("n", "count", None),))
+    found = gives(
+        ToStream(counted, Change.ISTREAM),
+        [(1, "a", 1.0, 1)],
+        [(3, "b", 1.0, 2), (2, "c", 1.0, 4)],
+        END,
+    )
+    assert rows(found, "n") == [
+        (1 * S, 1, 1),
+        (2 * S, 2, 1 | 4),
+        (3 * S, 3, 1 | 2 | 4),
+        (3 * S + 1, 2, 2 | 4),
+        (4 * S + 1, 1, 2),
+    ]
+
+
+def test_now_as_a_stream_of_the_whole_relation(gives: Gives) -> None:
+    plan = ToStream(
+        Project(Moving(Source(STREAM), MovingWindow(range_ms=0)), (Column("key", SYMBOL),)),
+        Change.RSTREAM,
+    )
+    found = gives(plan, [(1, "a", 1.0, 1), (1, "b", 1.0, 2)], [(2, "c", None, 4)], END)
+    assert rows(found, "key") == [(S, "a", 3), (S, "b", 3), (2 * S, "c", 4)]
+
+
+def test_values_arrive_as_they_were(gives: Gives) -> None:
+    plan = ToStream(Moving(Source(STREAM), MovingWindow(rows=1)), Change.ISTREAM)
+    given: Given = [
+        (-62_135_596_800, "é😀\n", 0.1 + 0.2, 1),
+        (1, None, -1e308, 2),
+        (2, "", None, 4),
+    ]
+    found = gives(plan, given, END)
+    assert rows(found, "key", "price") == [
+        (at * S, key, price, label) for at, key, price, label in given
+    ]
