@@ -21,9 +21,7 @@ __all__ = ["postgresql", "spark"]
 _INTEGRATION = "tests/integration/"
 # Whole platforms, each with a broker of its own. (Others are left to the other worker, so that both
 # take about as long.)
-_PLATFORMS = tuple(
-    f"{_INTEGRATION}test_{name}.py" for name in ("faults", "readme", "scenario", "stack")
-)
+_PLATFORMS = tuple(f"{_INTEGRATION}test_{name}.py" for name in ("faults", "readme", "stack"))
 _OPTIONS = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": "200ms",
     "spark.driver.memory": "2g",

@@ -14,7 +14,7 @@ from tests.differential.make_plan import Plans
 from tests.differential.make_records import AGGREGATED, CATEGORIES, STARTS, Records
 
 # How many cases the sample lane runs: the seeds from 0 on.
-SAMPLE = 155
+SAMPLE = 80
 
 
 def make_case(seed: int) -> Case:

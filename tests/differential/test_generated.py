@@ -1,6 +1,6 @@
 """Random plans over random tuples: the compiler and the fan-out agree with the oracle.
 
-DIFFERENTIAL_CASES sets how many (155, and 2,000 in the long lane), DIFFERENTIAL_SEED the first
+DIFFERENTIAL_CASES sets how many (80, and 2,000 in the long lane), DIFFERENTIAL_SEED the first
 one's seed (0). A failure names the seed, or prints those of its job;
 `DIFFERENTIAL_CASES=1 DIFFERENTIAL_SEED=<seed>` runs that case alone.
 """
