@@ -84,7 +84,8 @@ class _Counter:
                 self._count(aggregation.argument, given)
         # The engine keeps these values as state, so they have no expression any more.
         results = dict.fromkeys((a.name for a in node.aggregations), 1)
-        return {WINDOW_START: 1, WINDOW_END: 1, **keys, **results}
+        edges = (WINDOW_START, WINDOW_END) if isinstance(node.input, Windowed) else ()
+        return {**dict.fromkeys(edges, 1), **keys, **results}
 
     def _count(self, expression: Expression, given: Sizes) -> int:
         size = size_of(expression, given)

@@ -66,20 +66,14 @@ def compile_moving(
 ) -> DataFrame:
     """The stream of a relation. `compile_` compiles what is below the window."""
     relation = _relation(each)
-    frame = compile_(relation.moving.inputs[0])
-    given = _arrivals(relation, frame, words)
+    given = _arrivals(relation, compile_(relation.moving.inputs[0]), words)
     columns = (f"{label_column(index)} bigint" for index in words)
     output = f"{_TIME} bigint, {_NUMBER} bigint, {_ROW} string, {', '.join(columns)}"
-    made = given.groupBy(_BUCKET).applyInPandasWithState(
-        _Operator(_engine(relation), tuple(map(label_column, words)), frame.isStreaming),
-        f"{output}, {_WITHHELD} bigint",
-        _STATE,
-        "append",
-        GroupStateTimeout.EventTimeTimeout,
-    )
-    counted = made.observe(
-        f"{FULL}_{uuid.uuid4().hex}", fn.coalesce(fn.sum(_WITHHELD), fn.lit(0)).alias("withheld")
-    )
+    operator = _Operator(_engine(relation), tuple(map(label_column, words)))
+    made = _run(operator, given, f"{output}, {_WITHHELD} bigint")
+    # A query may have several of these, and no two observations have one name.
+    withheld = fn.coalesce(fn.sum(_WITHHELD), fn.lit(0)).alias("withheld")
+    counted = made.observe(f"{FULL}_{uuid.uuid4().hex}", withheld)
     results = counted.where(fn.col(_WITHHELD) == fn.lit(0))
     instant = fn.timestamp_micros(fn.col(_TIME))
     shown = Schema(each.schema.attributes[1:])
@@ -92,6 +86,19 @@ def compile_moving(
         *(fn.col(label_column(index)) for index in words),
         lineage.alias(ID),
     )
+
+
+def _run(operator: _Operator, given: DataFrame, output: str) -> DataFrame:
+    buckets = given.groupBy(_BUCKET)
+    if not given.isStreaming:
+
+        def at_once(frame: pd.DataFrame) -> pd.DataFrame:
+            # Spark counts the parameters, also the one of a method that is bound already.
+            return operator.at_once(frame)
+
+        return buckets.applyInPandas(at_once, output)
+    timeout = GroupStateTimeout.EventTimeTimeout
+    return buckets.applyInPandasWithState(operator, output, _STATE, "append", timeout)
 
 
 def _relation(each: CheckedNode) -> _Relation:
@@ -226,8 +233,6 @@ class _Operator:
     empty: MovingRelation
     # The names of the columns with the label words.
     words: tuple[str, ...]
-    # Whether more tuples may come. Otherwise all instants are complete.
-    streaming: bool
 
     def __call__(
         self, _key: tuple[Any, ...], frames: Iterable[Any], state: GroupState
@@ -238,9 +243,6 @@ class _Operator:
             relation.restore(text)
         for frame in frames:
             relation.take(self._arrivals(frame))
-        if not self.streaming:
-            yield self._frame(relation.until(_END), relation.withheld)
-            return
         watermark_ms = state.getCurrentWatermarkMs()
         results = relation.until((watermark_ms - SHIFT_MS) * 1_000)
         state.update((relation.to_text(),))
@@ -251,6 +253,12 @@ class _Operator:
             state.setTimeoutTimestamp(max(place_ms, watermark_ms + 1))
         if results or relation.withheld:
             yield self._frame(results, relation.withheld)
+
+    def at_once(self, frame: Any) -> Any:
+        """The results of tuples after which no others come. So all instants are complete."""
+        relation = _fresh(self.empty)
+        relation.take(self._arrivals(frame))
+        return self._frame(relation.until(_END), relation.withheld)
 
     def _arrivals(self, frame: Any) -> Iterator[Arrival]:
         labels = zip(*(frame[name] for name in self.words), strict=True)

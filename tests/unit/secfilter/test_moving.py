@@ -26,13 +26,15 @@ from catalog.plan import (
     Project,
     Source,
     ToStream,
+    Union,
+    Window,
 )
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from catalog.time_source import TimeSource
 from secfilter.columns import ID, label_column
 from secfilter.compiler import compile_plan
-from tests.plans import checked
+from tests.plans import checked, grouped
 from tests.unit.secfilter.collected import collected
 
 SCHEMA = Schema(
@@ -162,3 +164,19 @@ def test_values_arrive_as_they_were(gives: Gives) -> None:
     assert rows(found, "key", "price") == [
         (at * S, key, price, label) for at, key, price, label in given
     ]
+
+
+def test_two_moving_windows_and_a_tumbling_one_in_one_query(gives: Gives) -> None:
+    relations = [Moving(Source(STREAM), MovingWindow(rows=rows)) for rows in (1, 2)]
+    counts = [
+        ToStream(Aggregate(each, (), (Aggregation("n", "count", None),)), Change.ISTREAM)
+        for each in relations
+    ]
+    tumbling = grouped(
+        Source(STREAM), Window(10_000, 10_000), (), (Aggregation("n", "count", None),)
+    )
+    closed = Project(
+        tumbling, (Column(INSTANT, AttributeRef("window_end")), Column("n", AttributeRef("n")))
+    )
+    found = gives(Union((*counts, closed)), [(1, "a", 1.0, 1)], [(2, "b", 1.0, 2)], END)
+    assert rows(found, "n") == [(1 * S, 1, 1), (1 * S, 1, 1), (2 * S, 2, 3), (10 * S, 2, 3)]
