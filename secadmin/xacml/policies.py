@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from secadmin.xacml.combining import (
     IND_D,
@@ -16,16 +16,11 @@ from secadmin.xacml.combining import (
     Decision,
     P,
 )
-from secadmin.xacml.expressions import (
-    Designator,
-    Evaluation,
-    Expression,
-    TooMuchWork,
-)
-from secadmin.xacml.functions import Function, Indeterminate
+from secadmin.xacml.expressions import Evaluation, Expression, TooMuchWork
+from secadmin.xacml.functions import Indeterminate
 from secadmin.xacml.request import Request
-
-Part = TypeVar("Part")
+from secadmin.xacml.target import Target
+from secadmin.xacml.target_index import TargetIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,62 +73,6 @@ class DutyExpression:
         return Duty(self.id, tuple(found), self.advice)
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A comparison of a constant with each value of an attribute."""
-
-    function: Function
-    value: Any
-    attribute: Designator
-
-    def matches(self, evaluation: Evaluation) -> bool:
-        """Whether one value matches. Raises Indeterminate if none does and one has an error."""
-        failed: Indeterminate | None = None
-        for value in self.attribute.evaluate(evaluation):
-            evaluation.spend()
-            try:
-                if self.function.run(self.value, value):
-                    return True
-            except Indeterminate as error:
-                failed = error
-        if failed:
-            raise failed
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """All of the outer tuple, any of the middle one, all of the inner one must match."""
-
-    any_ofs: tuple[tuple[tuple[Match, ...], ...], ...] = ()
-
-    def matches(self, evaluation: Evaluation) -> bool:
-        """Whether the request is in the target (tables 1 to 3). Raises Indeterminate."""
-        return _three(False, self.any_ofs, lambda any_of: self._any(any_of, evaluation))
-
-    @staticmethod
-    def _any(any_of: tuple[tuple[Match, ...], ...], evaluation: Evaluation) -> bool:
-        return _three(
-            True,
-            any_of,
-            lambda all_of: _three(False, all_of, lambda one: one.matches(evaluation)),
-        )
-
-
-def _three(stop: bool, parts: Iterable[Part], matches: Callable[[Part], bool]) -> bool:
-    """`all` (stop is False) or `any` (True); an error counts only if no part decides."""
-    failed: Indeterminate | None = None
-    for part in parts:
-        try:
-            if matches(part) is stop:
-                return stop
-        except Indeterminate as error:
-            failed = error
-    if failed:
-        raise failed
-    return not stop
-
-
 def _with_duties(
     decision: Decision, duties: tuple[DutyExpression, ...], evaluation: Evaluation
 ) -> Result:
@@ -174,13 +113,18 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy of rules, or a policy set of policies. Without `algorithm`: only-one-applicable."""
+    """A policy of rules, or a policy set of policies. Without `algorithm`: only-one-applicable.
+
+    `index` leaves out children whose targets surely do not match: they are NotApplicable, and
+    no algorithm gives that any weight.
+    """
 
     id: str
     target: Target
     algorithm: Algorithm | None
     children: tuple[Rule | Policy, ...]
     duties: tuple[DutyExpression, ...] = ()
+    index: TargetIndex | None = None
 
     def evaluate(self, evaluation: Evaluation) -> Result:
         """The policy's decision (tables 5 to 7)."""
@@ -195,7 +139,7 @@ class Policy:
         seen: list[Result] = []
 
         def decisions() -> Iterator[Decision]:
-            for child in self.children:
+            for child in self._candidates(evaluation):
                 seen.append(child.evaluate(evaluation))
                 yield seen[-1].decision
 
@@ -208,10 +152,15 @@ class Policy:
         own = _with_duties(decision, self.duties, evaluation)
         return Result(own.decision, inner + own.duties if own.decision is decision else ())
 
+    def _candidates(self, evaluation: Evaluation) -> Iterator[Rule | Policy]:
+        if self.index is None:
+            return iter(self.children)
+        return (self.children[place] for place in self.index.places(evaluation))
+
     def _only_one(self, evaluation: Evaluation) -> Result:
         """The decision of the only child that applies (C.9); two, or an error: Indeterminate."""
         applicable = []
-        for child in self.children:
+        for child in self._candidates(evaluation):
             try:
                 if child.target.matches(evaluation):
                     applicable.append(child)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from secadmin.xacml.combining import FOR_POLICIES, FOR_RULES, ONLY_ONE, D, Decision, P
 from secadmin.xacml.expression_reader import Expressions
 from secadmin.xacml.functions import BOOLEAN
-from secadmin.xacml.policies import DutyExpression, Match, Policy, Rule, Target
+from secadmin.xacml.policies import DutyExpression, Policy, Rule
+from secadmin.xacml.target import Match, Target
+from secadmin.xacml.target_index import index_of
 from secadmin.xacml.tree import Element, parse_tree
 
 MAX_POLICIES = 10_000
@@ -67,7 +69,8 @@ class _Reader:
             elif part.tag != "VariableDefinition" and part.tag not in _IGNORED:
                 raise part.refused("not supported in a Policy")
         policy_id = element.attribute("PolicyId")
-        return Policy(policy_id, target, FOR_RULES[algorithm], tuple(rules), tuple(duties))
+        index = index_of([one.target for one in rules])
+        return Policy(policy_id, target, FOR_RULES[algorithm], tuple(rules), tuple(duties), index)
 
     def _set(self, element: Element) -> Policy:
         algorithm = element.attribute("PolicyCombiningAlgId")
@@ -94,6 +97,7 @@ class _Reader:
             FOR_POLICIES.get(algorithm),
             tuple(policies),
             tuple(duties),
+            index_of([one.target for one in policies]),
         )
 
     def _referenced(self, element: Element) -> Policy:

@@ -115,10 +115,18 @@ def request_of_json(text: str) -> Request:
     if len(text) > MAX_CHARACTERS:
         raise InvalidInput(f"the text is longer than {MAX_CHARACTERS} characters")
     try:
-        body = json.loads(text)
+        body = json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError):
         raise InvalidInput("the request is not JSON") from None
     return _gathered(_json_rows(_object(_object(body, "the text").get("Request"), "Request")))
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. A name that occurs twice is refused: readers differ in which value they take."""
+    body = dict(pairs)
+    if len(body) < len(pairs):
+        raise InvalidInput("a name occurs twice in a JSON object")
+    return body
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:

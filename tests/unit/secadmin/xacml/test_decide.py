@@ -8,6 +8,7 @@ import pytest
 
 from catalog.errors import InvalidInput
 from secadmin.xacml import Decision, decide, read_policy, request_of_json, request_of_xml
+from tests.bad_inputs import xml_files, xml_names
 from tests.unit.secadmin.xacml import policy_texts as x
 
 THREE = "urn:oasis:names:tc:xacml:3.0:function:"
@@ -176,6 +177,13 @@ def test_what_cannot_be_evaluated_is_refused(case: str) -> None:
         read_policy(text)
 
 
+@pytest.mark.parametrize("name", xml_names())
+def test_bad_xml_is_refused(name: str) -> None:
+    for read in (read_policy, request_of_xml):
+        with pytest.raises(InvalidInput):
+            read(xml_files()[name])
+
+
 def test_an_error_has_its_place() -> None:
     with pytest.raises(InvalidInput) as caught:
         read_policy(x.policy("\n\n  <Nothing/>"))
@@ -219,6 +227,7 @@ def test_a_json_request_is_the_same_as_an_xml_one() -> None:
         *("", "[]", "{}", '{"Request": 1}', '{"Request": {"MultiRequests": {}}}', "[" * 100_000),
         '{"Request": {"Resource": {"Content": "<a/>"}}}',
         '{"Request": {"Resource": [{}, {}]}}',
+        '{"Request": {"Resource": {}, "Resource": {}}}',
         '{"Request": {"Resource": {"Attribute": {"AttributeId": "a", "Value": {}}}}}',
         '{"Request": {"Resource": {"Attribute": {"AttributeId": 1, "Value": "a"}}}}',
         '{"Request": {"Action": {"Attribute": {"AttributeId": "", "Value": 9223372036854775808}}}}',
