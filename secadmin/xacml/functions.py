@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from secadmin.xacml.data_types import BY_NAME, MAX_TEXT, DataType, read_value, within_64_bits
@@ -54,8 +55,13 @@ _ORDERED = ("integer", "double", "string", "time", "dateTime", "date")
 _TEXTS = tuple(name for name in BY_NAME if name not in ("string", "hexBinary", "base64Binary"))
 
 
-def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(values))
+
+
+def _intersection(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
+    shared = set(second)
+    return _distinct(value for value in first if value in shared)
 
 
 def _one_and_only(bag: tuple[Any, ...]) -> Any:
@@ -143,19 +149,19 @@ def _of_each_type() -> Iterator[tuple[str, Function]]:
         yield start + "bag", Function((), many, lambda *values: values, rest=one)
         yield (
             start + "intersection",
-            Function((many, many), many, lambda a, b: _distinct(tuple(v for v in a if v in b))),
+            Function((many, many), many, _intersection),
         )
         yield (
             start + "union",
-            Function((many, many), many, lambda *bags: _distinct(sum(bags, ())), rest=many),
+            Function((many, many), many, lambda *bags: _distinct(chain(*bags)), rest=many),
         )
         yield (
             start + "at-least-one-member-of",
-            Function((many, many), BOOLEAN, lambda a, b: any(v in b for v in a)),
+            Function((many, many), BOOLEAN, lambda a, b: not set(a).isdisjoint(b)),
         )
         yield (
             start + "subset",
-            Function((many, many), BOOLEAN, lambda a, b: all(v in b for v in a)),
+            Function((many, many), BOOLEAN, lambda a, b: set(a) <= set(b)),
         )
         yield start + "set-equals", Function((many, many), BOOLEAN, lambda a, b: set(a) == set(b))
     for name in _ORDERED:

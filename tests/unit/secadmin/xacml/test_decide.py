@@ -83,6 +83,16 @@ def test_functions_over_bags() -> None:
     assert _condition(x.call("string-is-in", x.literal("b"), mapped)) == "Permit"
 
 
+def test_a_union_of_many_bags_is_no_work() -> None:
+    bags = [
+        x.call("string-bag", *[x.literal(f"{bag}-{one}") for one in range(50)])
+        for bag in "abcdefgh"
+    ]
+    union = x.call("string-union", *bags)
+    size = x.call("integer-equal", x.literal("400", "integer"), x.call("string-bag-size", union))
+    assert _condition(size) == "Permit"
+
+
 def test_an_error_over_bags_is_indeterminate() -> None:
     number = f'<Function FunctionId="{THREE}integer-from-string"/>'
     mapped = x.call(f"{THREE}map", number, x.attribute())
