@@ -23,6 +23,7 @@ INSIDE_SECADMIN = {
     "secadmin.cli": {"secadmin.cli"},
     "secadmin.control": {"secadmin.control", "secadmin.kafka", "secadmin.languages"},
     "secadmin.service": {"secadmin.service", "secadmin.control"},
+    "secadmin.xacml": {"secadmin.xacml"},
 }
 
 # Values and pure rules of the catalog. The other modules of the catalog read or write its database.

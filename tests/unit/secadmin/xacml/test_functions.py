@@ -1,0 +1,203 @@
+"""Each function of XACML: values, errors, empty bags. A function without a case fails here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from secadmin.xacml.data_types import BY_NAME, DATA_TYPES, read_value
+from secadmin.xacml.functions import FUNCTIONS, PREFIX, Indeterminate, Kind
+
+# Two different values of each type, in rising order where the type has an order.
+TWO = {
+    "string": ("a", "b"),
+    "boolean": ("false", "true"),
+    "integer": ("-3", "7"),
+    "double": ("-1.5", "2e3"),
+    "date": ("2026-01-31", "2026-02-01"),
+    "time": ("08:00:00", "09:30:00.5"),
+    "dateTime": ("2026-01-31T00:00:00Z", "2026-01-31T00:00:00-01:00"),
+    "anyURI": ("http://a", "http://b"),
+    "hexBinary": ("0A", "0aff"),
+    "base64Binary": ("AA==", "AAE="),
+    "dayTimeDuration": ("-P1DT2H", "PT1M0.5S"),
+    "yearMonthDuration": ("P1M", "P2Y"),
+    "x500Name": ("cn=A, o=x", "cn=b,o=x"),
+    "rfc822Name": ("a@X.org", "A@x.org"),
+}
+WRONG = {
+    "boolean": "yes",
+    "integer": "1.0",
+    "double": "1,5",
+    "date": "2026-02-30",
+    "time": "24:61:00",
+    "dateTime": "2026-01-31",
+    "dayTimeDuration": "P",
+    "yearMonthDuration": "P1D",
+    "hexBinary": "0",
+    "base64Binary": "?",
+    "x500Name": "name",
+    "rfc822Name": "@x.org",
+}
+ERROR = Indeterminate
+CASES: list[tuple[str, tuple[str, ...], str | type[Indeterminate]]] = [
+    ("integer-add", ("2", "3", "4"), "9"),
+    ("integer-add", ("9223372036854775807", "1"), ERROR),
+    ("integer-subtract", ("2", "3"), "-1"),
+    ("integer-multiply", ("2", "3"), "6"),
+    ("integer-multiply", ("9223372036854775807", "2"), ERROR),
+    ("integer-divide", ("-7", "2"), "-3"),
+    ("integer-divide", ("1", "0"), ERROR),
+    ("integer-mod", ("-7", "2"), "-1"),
+    ("integer-mod", ("1", "0"), ERROR),
+    ("integer-abs", ("-7",), "7"),
+    ("integer-abs", ("-9223372036854775808",), ERROR),
+    ("integer-to-double", ("3",), "3.0"),
+    ("double-add", ("0.5", "0.25"), "0.75"),
+    ("double-subtract", ("0.5", "0.25"), "0.25"),
+    ("double-multiply", ("0.5", "4"), "2.0"),
+    ("double-divide", ("1", "4"), "0.25"),
+    ("double-divide", ("1", "0"), ERROR),
+    ("double-abs", ("-0.5",), "0.5"),
+    ("double-to-integer", ("-2.9",), "-2"),
+    ("double-to-integer", ("NaN",), ERROR),
+    ("double-to-integer", ("1e30",), ERROR),
+    ("round", ("2.6",), "3.0"),
+    ("round", ("INF",), ERROR),
+    ("floor", ("-2.1",), "-3.0"),
+    ("floor", ("NaN",), ERROR),
+    ("not", ("true",), "false"),
+    ("string-normalize-space", (" a b ",), "a b"),
+    ("string-normalize-to-lower-case", ("AbC",), "abc"),
+    ("string-equal-ignore-case", ("AbC", "aBc"), "true"),
+    ("string-concatenate", ("a", "b", "c"), "abc"),
+    ("string-concatenate", ("a" * 9_000, "b" * 9_000), ERROR),
+    ("string-starts-with", ("ab", "abc"), "true"),
+    ("string-ends-with", ("ab", "abc"), "false"),
+    ("string-contains", ("b", "abc"), "true"),
+    ("string-substring", ("abc", "1", "-1"), "bc"),
+    ("string-substring", ("abc", "2", "1"), ERROR),
+    ("anyURI-starts-with", ("http:", "http://a"), "true"),
+    ("anyURI-ends-with", ("/a", "http://a"), "true"),
+    ("anyURI-contains", ("ftp", "http://a"), "false"),
+    ("anyURI-substring", ("http://a", "0", "4"), "http"),
+    ("anyURI-substring", ("http://a", "0", "40"), ERROR),
+    ("dateTime-add-dayTimeDuration", ("2026-01-31T23:00:00Z", "PT1H"), "2026-02-01T00:00:00Z"),
+    ("dateTime-add-dayTimeDuration", ("9999-12-31T23:00:00Z", "PT1H"), ERROR),
+    ("dateTime-subtract-dayTimeDuration", ("2026-02-01T00:00:00Z", "P1D"), "2026-01-31T00:00:00Z"),
+    ("dateTime-subtract-dayTimeDuration", ("0001-01-01T00:00:00Z", "P1D"), ERROR),
+    ("dateTime-add-yearMonthDuration", ("2026-01-31T00:00:00Z", "P1M"), "2026-02-28T00:00:00Z"),
+    ("dateTime-add-yearMonthDuration", ("9999-01-31T00:00:00Z", "P1Y"), ERROR),
+    (
+        "dateTime-subtract-yearMonthDuration",
+        ("2026-01-31T00:00:00Z", "P1Y"),
+        "2025-01-31T00:00:00Z",
+    ),
+    ("dateTime-subtract-yearMonthDuration", ("0001-01-31T00:00:00Z", "P1Y"), ERROR),
+    ("date-add-yearMonthDuration", ("2024-02-29", "P1Y"), "2025-02-28"),
+    ("date-add-yearMonthDuration", ("9999-02-28", "P1Y"), ERROR),
+    ("date-subtract-yearMonthDuration", ("2026-01-31", "P2M"), "2025-11-30"),
+    ("date-subtract-yearMonthDuration", ("0001-01-31", "P2M"), ERROR),
+    ("time-in-range", ("23:30:00", "22:00:00", "06:00:00"), "true"),
+    ("time-in-range", ("12:00:00", "22:00:00", "06:00:00"), "false"),
+    ("x500Name-match", ("o=x", "cn=a,O=X"), "true"),
+    ("x500Name-match", ("cn=a,o=x", "o=x"), "false"),
+    ("rfc822Name-match", ("a@X.org", "a@x.org"), "true"),
+    ("rfc822Name-match", ("x.org", "a@y.x.org"), "false"),
+    ("rfc822Name-match", (".x.org", "a@y.x.org"), "true"),
+]
+OF_EACH_TYPE = (
+    *("equal", "one-and-only", "bag-size", "is-in", "bag", "intersection", "union"),
+    *("at-least-one-member-of", "subset", "set-equals"),
+)
+ORDERED = ("integer", "double", "string", "time", "dateTime", "date")
+ORDERS = ("greater-than", "greater-than-or-equal", "less-than", "less-than-or-equal")
+
+
+def _function(name: str) -> Any:
+    [found] = [one for key, one in FUNCTIONS.items() if key.endswith(f":function:{name}")]
+    return found
+
+
+def _read(kind: Kind, text: str) -> Any:
+    return read_value(BY_NAME[kind.name], text)
+
+
+def _run(name: str, texts: tuple[str, ...]) -> Any:
+    function = _function(name)
+    kinds = (*function.takes, *[function.rest] * (len(texts) - len(function.takes)))
+    return function.run(*(_read(kind, text) for kind, text in zip(kinds, texts, strict=True)))
+
+
+@pytest.mark.parametrize(("name", "texts", "expected"), CASES)
+def test_values_and_errors(name: str, texts: tuple[str, ...], expected: Any) -> None:
+    if expected is ERROR:
+        with pytest.raises(Indeterminate):
+            _run(name, texts)
+    else:
+        assert _run(name, texts) == _read(_function(name).gives, expected)
+
+
+def test_every_function_has_a_case() -> None:
+    named = {name for name, _, _ in CASES}
+    named |= {f"{kind}-{ending}" for kind in TWO for ending in OF_EACH_TYPE}
+    named |= {f"{kind}-{ending}" for kind in ORDERED for ending in ORDERS}
+    for kind in set(TWO) - {"string", "hexBinary", "base64Binary"}:
+        named |= {f"string-from-{kind}", f"{kind}-from-string"}
+    assert {key.rpartition(":function:")[2] for key in FUNCTIONS} == named
+    assert all(key.startswith(PREFIX) for key in FUNCTIONS)
+    assert set(TWO) == {one.name for one in DATA_TYPES.values()}
+
+
+@pytest.mark.parametrize("kind", TWO)
+def test_equality_and_bags(kind: str) -> None:
+    one, two = (_read(Kind(kind), text) for text in TWO[kind])
+    run = {ending: _function(f"{kind}-{ending}").run for ending in OF_EACH_TYPE}
+    assert run["equal"](one, one)
+    assert not run["equal"](one, two)
+    assert run["one-and-only"]((two,)) == two
+    for bag in ((), (one, two)):
+        with pytest.raises(Indeterminate):
+            run["one-and-only"](bag)
+    assert (run["bag-size"](()), run["bag-size"]((one, one))) == (0, 2)
+    assert (run["is-in"](one, (two, one)), run["is-in"](one, ())) == (True, False)
+    assert (run["bag"](), run["bag"](two, one)) == ((), (two, one))
+    assert run["intersection"]((one, one, two), (one,)) == (one,)
+    assert run["intersection"]((), (one,)) == ()
+    assert run["union"]((one, one), (two,)) == (one, two)
+    assert run["union"]((), ()) == ()
+    assert run["at-least-one-member-of"]((one,), (two, one))
+    assert not run["at-least-one-member-of"]((), (one,))
+    assert run["subset"]((), (one,))
+    assert not run["subset"]((one, two), (one,))
+    assert run["set-equals"]((one, two, one), (two, one))
+    assert not run["set-equals"]((), (one,))
+
+
+@pytest.mark.parametrize("kind", ORDERED)
+def test_order(kind: str) -> None:
+    low, high = (_read(Kind(kind), text) for text in TWO[kind])
+    found = {
+        ending: [_function(f"{kind}-{ending}").run(a, b) for a, b in ((low, high), (low, low))]
+        for ending in ORDERS
+    }
+    assert list(found.values()) == [[False, False], [False, True], [True, False], [True, True]]
+
+
+@pytest.mark.parametrize("kind", sorted(set(TWO) - {"string"}))
+def test_texts(kind: str) -> None:
+    """A value survives its text; a text that is no value is an error."""
+    for text in TWO[kind]:
+        value = _read(Kind(kind), text)
+        assert _read(Kind(kind), BY_NAME[kind].write(value)) == value
+        if kind not in ("hexBinary", "base64Binary"):
+            assert _run(f"{kind}-from-string", (_function(f"string-from-{kind}").run(value),)) == (
+                value
+            )
+    if kind in WRONG:
+        with pytest.raises(ValueError, match="not a value"):
+            _read(Kind(kind), WRONG[kind])
+    if kind in WRONG and kind not in ("hexBinary", "base64Binary"):
+        with pytest.raises(Indeterminate):
+            _run(f"{kind}-from-string", (WRONG[kind],))
