@@ -43,7 +43,7 @@ def complete(root: CheckedNode, emission: Emission) -> CheckedPlan:
     """
     if isinstance(root.node, Windowed):
         raise InvalidInput("only an aggregate reads windows")
-    if root.is_relation:
+    if root.is_changing:
         raise InvalidInput(RELATION)
     if emission is Emission.UPDATES:
         _check_updates(root)

@@ -80,7 +80,7 @@ class Windowed:
 
 @dataclass(frozen=True, slots=True)
 class MovingWindow:
-    """CQL's window over a stream: the tuples that its relation holds at an instant (001 §3).
+    """CQL's window over a stream: the tuples that its changing relation holds (001 §3).
 
     With `range_ms` these are the tuples of the last `range_ms`, both ends included. 0 is [NOW].
     With `rows` these are the newest `rows` tuples, of each partition if `partition` names
@@ -94,9 +94,9 @@ class MovingWindow:
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """The relation of a stream's moving window: at each instant it holds other tuples.
+    """The changing relation of a stream's moving window: at each instant it holds other tuples.
 
-    Filter, Project and Aggregate over a relation give a relation. ToStream makes a stream of it.
+    Filter, Project and Aggregate over it give a changing relation. ToStream makes a stream of it.
     """
 
     input: Node
@@ -104,7 +104,7 @@ class Moving:
 
 
 class Change(StrEnum):
-    """What of a relation's changes makes a stream (CQL).
+    """What of a changing relation makes a stream (CQL).
 
     ISTREAM: each row that an instant adds. DSTREAM: each row that it takes away. RSTREAM: all rows,
     at each instant at which a tuple comes into the window or leaves it.
@@ -117,7 +117,9 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToStream:
-    """A relation as a stream. The result has the attribute `instant`, and those of the relation.
+    """The changes of a changing relation as a stream.
+
+    The result has the attribute `instant`, and those of the changing relation.
 
     Its event time is the instant.
     """
@@ -137,10 +139,10 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One tuple per window and keys. The input is Windowed, or the relation of a moving window.
+    """One tuple per window and keys. The input is Windowed, or a changing relation.
 
     The result's attributes are `window_start`, `window_end`, the keys, the aggregations. Over a
-    relation there are no edges of a window.
+    changing relation there are no edges of a window.
     """
 
     input: Node

@@ -78,7 +78,7 @@ def check_node(node: Node, given: _Inputs) -> CheckedNode:
         spread_ms=max((_spread_ms(node), *(below.spread_ms for below in given))),
         state=state,
         copies=_copies(node),
-        is_relation=_is_relation(node, given),
+        is_changing=_is_changing(node, given),
         keeps_state=state is not StateKind.NONE or any(below.keeps_state for below in given),
         nodes=nodes,
         depth=depth,
@@ -120,7 +120,7 @@ def _schema(node: Node, given: _Inputs) -> Schema:
 
 def _state(node: Node, given: _Inputs) -> StateKind:
     match node:
-        case Aggregate() if not given[0].is_relation:
+        case Aggregate() if not given[0].is_changing:
             return StateKind.GROUPS
         case Join():
             return StateKind.PAIRS
@@ -130,14 +130,14 @@ def _state(node: Node, given: _Inputs) -> StateKind:
             return StateKind.NONE
 
 
-def _is_relation(node: Node, given: _Inputs) -> bool:
-    over = not isinstance(node, ToStream) and any(below.is_relation for below in given)
+def _is_changing(node: Node, given: _Inputs) -> bool:
+    over = not isinstance(node, ToStream) and any(below.is_changing for below in given)
     return over or isinstance(node, Moving)
 
 
 def _check_forms(node: Node, given: _Inputs) -> None:
     """Streams and relations are two things, and only ToStream makes a stream of a relation."""
-    if not any(below.is_relation for below in given):
+    if not any(below.is_changing for below in given):
         if isinstance(node, ToStream):
             raise InvalidInput(
                 f"{node.change.upper()} goes over a moving window, such as [ROWS 100]; over a "
@@ -195,7 +195,7 @@ def _event_time(node: Node, given: _Inputs) -> str | None:
         case ToStream():
             return INSTANT
         case Aggregate():
-            return None if given[0].is_relation else WINDOW_END
+            return None if given[0].is_changing else WINDOW_END
         case _:
             # A pair has the event time of its left tuple.
             return given[0].event_time
@@ -282,12 +282,12 @@ def _require_event_time(below: CheckedNode, what: str) -> None:
 
 
 def _aggregate(node: Aggregate, given: CheckedNode) -> Schema:
-    if given.is_relation:
+    if given.is_changing:
         edges: tuple[Attribute, ...] = ()
     else:
         _refuse_nested_state((given,))
         edges = _EDGES
-    if not given.is_relation and not isinstance(given.node, Windowed):
+    if not given.is_changing and not isinstance(given.node, Windowed):
         raise InvalidInput("an aggregate goes over windows, or its groups would never close")
     schema = given.schema
     keys = tuple(_column(key, schema) for key in node.keys)

@@ -1,8 +1,9 @@
 """Moving windows over labelled tuples, and the stream of what changes in them (CQL; 001 §3, §4).
 
 This module needs no Spark. It computes instant by instant. At an instant tuples arrive, or leave
-the window. The relation is a bag of rows: the tuples of the window that pass, or one row for each
-group of them. What an instant adds to the bag, and what it takes away, becomes a stream.
+the window. The changing relation, here called the relation, is a bag of rows: the tuples of the
+window that pass, or one row for each group of them. What an instant adds to the bag, and what it
+takes away, becomes a stream.
 
 The labels (catalog/SPEC.md has the reasons):
 

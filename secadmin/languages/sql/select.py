@@ -39,7 +39,7 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
         environment.only(where, "this")
         condition = Reader(environment, scope, NoCalls("WHERE")).read(where.this)
         source = build(Filter(source.node, condition.expression), (source,), condition.position)
-    if source.checked.is_relation:
+    if source.checked.is_changing:
         return _over_relation(node, source, scope, environment)
     if environment.moving.change is not None and not _has_join(node):
         raise InvalidInput(
