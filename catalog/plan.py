@@ -83,6 +83,7 @@ class MovingWindow:
     """CQL's window over a stream: the tuples that its changing relation holds (001 §3).
 
     With `range_ms` these are the tuples of the last `range_ms`, both ends included. 0 is [NOW].
+    With `slide_ms` the window moves only at the multiples of it, counted from 1970 UTC.
     With `rows` these are the newest `rows` tuples, of each partition if `partition` names
     attributes. One of both is None.
     """
@@ -90,6 +91,7 @@ class MovingWindow:
     range_ms: int | None = None
     rows: int | None = None
     partition: tuple[AttributeRef, ...] = ()
+    slide_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

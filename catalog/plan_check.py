@@ -175,6 +175,10 @@ def _moving(window: MovingWindow, given: CheckedNode) -> Schema:
         raise InvalidInput(f"a moving window has 1 to {MAX_ROWS} rows")
     if window.range_ms is not None and not 0 <= window.range_ms <= MAX_WINDOW_MS:
         raise InvalidInput("a moving window's range is 0 (NOW) to 400 days")
+    if window.slide_ms is not None and not (
+        window.range_ms and 1 <= window.slide_ms <= MAX_WINDOW_MS
+    ):
+        raise InvalidInput("SLIDE goes with a RANGE, and is 1 ms to 400 days")
     if window.range_ms is not None and window.partition:
         raise InvalidInput("PARTITION BY goes with ROWS; a range needs no partitions")
     return given.schema

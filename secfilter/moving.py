@@ -203,6 +203,7 @@ def _engine(relation: _Relation) -> MovingRelation:
     moving = Window(
         None if window.range_ms is None else window.range_ms * 1_000,
         window.rows,
+        None if window.slide_ms is None else window.slide_ms * 1_000,
     )
     summary = None
     if aggregate is not None:

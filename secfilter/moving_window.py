@@ -62,10 +62,28 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How long a tuple stays: for a time (µs), or until `rows` newer ones are in its partition."""
+    """How long a tuple stays: for a time (µs), or until `rows` newer ones are in its partition.
+
+    With `slide_us`, tuples come and leave only at the multiples of it.
+    """
 
     range_us: int | None
     rows: int | None
+    slide_us: int | None = None
+
+    def comes_at(self, time: int) -> int:
+        """The instant at which a tuple of this time comes into the window."""
+        return time if self.slide_us is None else -(-time // self.slide_us) * self.slide_us
+
+    def leaves_at(self, time: int) -> int:
+        """The instant at which a tuple of this time leaves a window of a range."""
+        # A range has both its ends, so a tuple leaves a microsecond later.
+        after = time + (self.range_us or 0) + 1
+        return after if self.slide_us is None else -(-after // self.slide_us) * self.slide_us
+
+    def never_holds(self, time: int) -> bool:
+        """Whether the window moves over a tuple of this time without holding it."""
+        return self.rows is None and self.leaves_at(time) <= self.comes_at(time)
 
 
 # Makes the row of a group from its key and the arguments of its tuples, in their order.
@@ -86,7 +104,7 @@ class MovingRelation:
     limit: int
     withheld: int = 0
     _done: int | None = None
-    _waiting: list[tuple[int, str, Arrival]] = field(default_factory=list)
+    _waiting: list[tuple[int, int, str, Arrival]] = field(default_factory=list)
     _held: dict[str, deque[Arrival]] = field(default_factory=dict)
     # Of a window of time: what it holds, the oldest first.
     _leaving: deque[Arrival] = field(default_factory=deque)
@@ -97,12 +115,18 @@ class MovingRelation:
     def take(self, arrivals: Iterable[Arrival]) -> None:
         """Take tuples, in any order. A tuple whose instant is over is withheld."""
         for each in arrivals:
+            if self.window.never_holds(each.time):
+                continue
             late = self._done is not None and each.time <= self._done
             if late or self._count >= self.limit:
                 self.withheld += 1
                 continue
             self._count += 1
-            heappush(self._waiting, (each.time, each.lineage, each))
+            self._wait_for(each)
+
+    def _wait_for(self, each: Arrival) -> None:
+        comes = self.window.comes_at(each.time)
+        heappush(self._waiting, (comes, each.time, each.lineage, each))
 
     def until(self, time: int) -> list[Result]:
         """The results of all instants up to and including `time`, which are complete."""
@@ -116,12 +140,8 @@ class MovingRelation:
         """The next instant at which a tuple arrives or leaves, or None."""
         times = [self._waiting[0][0]] if self._waiting else []
         if self._leaving:
-            times.append(self._leaves_at(self._leaving[0]))
+            times.append(self.window.leaves_at(self._leaving[0].time))
         return min(times, default=None)
-
-    def _leaves_at(self, each: Arrival) -> int:
-        # A range has both its ends, so a tuple leaves a microsecond later.
-        return each.time + (self.window.range_us or 0) + 1
 
     def _step(self, instant: int) -> list[Result]:
         came, left = self._arrive(instant), self._expire(instant)
@@ -130,7 +150,7 @@ class MovingRelation:
         gone = set(map(id, left))
         # A tuple that others push out at once was never in the relation.
         stayed = [each for each in came if id(each) not in gone]
-        there = [each for each in left if each.time < instant]
+        there = [each for each in left if self.window.comes_at(each.time) < instant]
         if self.change is Change.RSTREAM:
             return self._whole(instant, [*came, *left], stayed, there)
         if self.summary is None:
@@ -143,7 +163,7 @@ class MovingRelation:
     def _arrive(self, instant: int) -> list[Arrival]:
         came = []
         while self._waiting and self._waiting[0][0] <= instant:
-            came.append(heappop(self._waiting)[2])
+            came.append(heappop(self._waiting)[3])
         for each in came:
             if self.window.rows is None:
                 self._leaving.append(each)
@@ -153,7 +173,7 @@ class MovingRelation:
 
     def _expire(self, instant: int) -> list[Arrival]:
         left = []
-        while self._leaving and self._leaves_at(self._leaving[0]) <= instant:
+        while self._leaving and self.window.leaves_at(self._leaving[0].time) <= instant:
             left.append(self._leaving.popleft())
         return left
 
@@ -262,7 +282,7 @@ class MovingRelation:
 
     def to_text(self) -> str:
         """The state, with the version of its form."""
-        waiting = [each for _, _, each in sorted(self._waiting, key=lambda item: item[:2])]
+        waiting = [item[3] for item in sorted(self._waiting, key=lambda item: item[:3])]
         held = [*self._leaving, *(each for part in self._held.values() for each in part)]
         return json.dumps(
             {
@@ -281,7 +301,7 @@ class MovingRelation:
             raise ValueError("the state of a moving window has another form")
         self._done = state["done"]
         for each in map(_from_list, state["waiting"]):
-            heappush(self._waiting, (each.time, each.lineage, each))
+            self._wait_for(each)
         for each in map(_from_list, state["held"]):
             if self.window.rows is None:
                 self._leaving.append(each)

@@ -96,7 +96,8 @@ def _window(window: Window) -> str:
 
 def _moving(window: MovingWindow) -> str:
     if window.rows is None:
-        return f"of the last {duration_words(window.range_ms or 0)}"
+        every = f" every {duration_words(window.slide_ms)}" if window.slide_ms else ""
+        return f"of the last {duration_words(window.range_ms or 0)}{every}"
     parts = ", ".join(each.name for each in window.partition)
     return f"of {window.rows} rows" + (f" for each {parts}" if parts else "")
 

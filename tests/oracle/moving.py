@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from catalog.label import Label
 from catalog.plan import Aggregate, Change, Filter, Moving, MovingWindow, Node, Project, ToStream
 from tests.oracle.labels import united
-from tests.oracle.values import Tuple, Value
+from tests.oracle.values import EPOCH, Tuple, Value
 
 _TICK = timedelta(microseconds=1)
 
@@ -79,15 +79,25 @@ def changes(
 
 
 def _instants(window: MovingWindow, members: Sequence[_Member]) -> list[datetime]:
-    times = {each.time for each in members}
-    if window.range_ms is not None:
-        length = timedelta(milliseconds=window.range_ms)
-        times |= {each.time + length + _TICK for each in members}
-    return sorted(times)
+    if window.range_ms is None:
+        return sorted({each.time for each in members})
+    length = timedelta(milliseconds=window.range_ms)
+    times = {each.time for each in members} | {each.time + length + _TICK for each in members}
+    if window.slide_ms is None:
+        return sorted(times)
+    # The window moves at multiples, and only where it holds something else than before.
+    slide = timedelta(milliseconds=window.slide_ms)
+    moves = {EPOCH - (EPOCH - time) // slide * slide for time in times}
+    return sorted(
+        at for at in moves if _content(window, members, at) != _content(window, members, at - _TICK)
+    )
 
 
 def _content(window: MovingWindow, members: Sequence[_Member], at: datetime) -> list[_Member]:
     """What the window holds at an instant."""
+    if window.slide_ms is not None:
+        slide = timedelta(milliseconds=window.slide_ms)
+        at = EPOCH + (at - EPOCH) // slide * slide
     past = [each for each in members if each.time <= at]
     if window.range_ms is not None:
         return [e for e in past if e.time >= at - timedelta(milliseconds=window.range_ms)]
@@ -136,7 +146,9 @@ def _step(
     before: Sequence[_Member],
     now: Sequence[_Member],
 ) -> list[Tuple]:
-    came = [each for each in members if each.time == instant]
+    came = [
+        each for each in members if each.time == instant or (each in now and each not in before)
+    ]
     left = [each for each in before if each not in now]
     old, new = (_relation(node.input, rules, content) for content in (before, now))
     if node.change is Change.RSTREAM:

@@ -118,10 +118,16 @@ def _window(inner: list[Token], place: Place, bracket: Token) -> MovingWindow:
             )
         case ["RANGE", amount, unit] | ["RANGE", "INTERVAL", amount, unit]:
             return MovingWindow(range_ms=interval_ms(amount, unit, at))
-        case ["RANGE", _, _, "SLIDE", *_] | ["RANGE", _, "SLIDE", *_]:
-            raise InvalidInput(
-                "SLIDE does not exist yet; leave it out, or write HOP for an aggregate", at
-            )
+        case ["RANGE", amount, unit, "SLIDE", *slide] | [
+            "RANGE",
+            "INTERVAL",
+            amount,
+            unit,
+            "SLIDE",
+            *slide,
+        ] if len(slide) in (2, 3):
+            slide_ms = interval_ms(slide[-2], slide[-1], at)
+            return MovingWindow(range_ms=interval_ms(amount, unit, at), slide_ms=slide_ms)
         case ["PARTITION BY", *_]:
             return _partitioned(texts[1:], at)
     raise InvalidInput(f"this is no window: {_FORMS}", at)

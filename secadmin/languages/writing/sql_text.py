@@ -206,10 +206,14 @@ def _interval(length_ms: int) -> str:
 
 def _moving_window(window: MovingWindow) -> str:
     if window.rows is None:
-        length = _interval(window.range_ms or 0).removeprefix("INTERVAL ").replace("'", "")
-        return f"[RANGE {length}]" if window.range_ms else "[NOW]"
+        slide = f" SLIDE {_length(window.slide_ms)}" if window.slide_ms else ""
+        return f"[RANGE {_length(window.range_ms)}{slide}]" if window.range_ms else "[NOW]"
     keys = ", ".join(name_text(key.name) for key in window.partition)
     return f"[PARTITION BY {keys} ROWS {window.rows}]" if keys else f"[ROWS {window.rows}]"
+
+
+def _length(length_ms: int) -> str:
+    return _interval(length_ms).removeprefix("INTERVAL ").replace("'", "")
 
 
 def _over(columns: Iterable[Column] | None, names: Names | None) -> Names:

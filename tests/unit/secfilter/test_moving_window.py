@@ -55,6 +55,7 @@ GIVENS = st.lists(
 )
 WINDOWS = st.one_of(
     st.builds(MovingWindow, range_ms=st.integers(0, 5)),
+    st.builds(MovingWindow, range_ms=st.integers(1, 5), slide_ms=st.integers(1, 7)),
     st.builds(MovingWindow, rows=st.integers(1, 4)),
     st.builds(MovingWindow, rows=st.integers(1, 3), partition=st.just((KEY,))),
     st.builds(MovingWindow, rows=st.integers(1, 3), partition=st.just((PRICE,))),
@@ -79,7 +80,8 @@ def engine(
     summary = None
     if grouped:
         summary = GroupRow(1, computed, tuple(places.index(name) for name in shown))
-    return MovingRelation(Window(range_us, window.rows), change, summary, 99)
+    slide_us = None if window.slide_ms is None else window.slide_ms * 1_000
+    return MovingRelation(Window(range_us, window.rows, slide_us), change, summary, 99)
 
 
 def arrivals(

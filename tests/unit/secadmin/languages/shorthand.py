@@ -40,6 +40,7 @@ def _node(node: Node, name: str) -> str:
             return f"{_node(below, name)}, {window.size_ms}/{window.slide_ms}{offset}"
         case Moving(below, window):
             length = f"{window.rows} rows" if window.rows else f"{window.range_ms} ms"
+            length += f"/{window.slide_ms}" if window.slide_ms else ""
             parts = "".join(f" {each.name}" for each in window.partition)
             return f"moving({_node(below, name)}, {length}{parts})"
         case ToStream(below, change):
