@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from catalog.schema import Type
 from secfilter.lab import NULL_MARK, SEPARATOR
 
 Value = int | float | str
+Values = tuple[Value | None, ...]
 _LARGEST = 2**63
 
 
@@ -33,24 +34,35 @@ class GroupRow:
     aggregates: tuple[Computed, ...]
     shown: tuple[int, ...]
 
-    def __call__(self, key: str, arguments: Sequence[str]) -> str:
+    def read(self, arguments: str) -> Values:
+        """The values of a tuple's arguments."""
+        texts = arguments.split(SEPARATOR)
+        return tuple(
+            _value(texts[each.argument], each.type)
+            for each in self.aggregates
+            if each.argument is not None and each.type is not None
+        )
+
+    def row(self, key: str, group: Collection[Values]) -> str:
+        """The row of a group with this key, and these values of its tuples."""
         parts = key.split(SEPARATOR) if self.keys else []
-        texts = [each.split(SEPARATOR) for each in arguments]
-        every = [*parts, *(_text(_computed(each, texts)) for each in self.aggregates)]
+        every = [*parts, *(_text(_computed(each, group)) for each in self.aggregates)]
         return SEPARATOR.join(every[place] for place in self.shown)
 
 
-def _computed(each: Computed, arguments: Sequence[Sequence[str]]) -> Value | None:
-    if each.argument is None or each.type is None:
-        return len(arguments)
-    found = [texts[each.argument] for texts in arguments]
-    values = [_value(text, each.type) for text in found if text != NULL_MARK]
+def _computed(each: Computed, group: Collection[Values]) -> Value | None:
+    place = each.argument
+    if place is None:
+        return len(group)
+    values = [value for tuple_ in group if (value := tuple_[place]) is not None]
     if each.function == "count":
         return len(values)
     return _FUNCTIONS[each.function](values) if values else None
 
 
-def _value(text: str, kind: Type) -> Value:
+def _value(text: str, kind: Type) -> Value | None:
+    if text == NULL_MARK:
+        return None
     match kind:
         case Type.BIGINT | Type.TIMESTAMP:
             return int(text)

@@ -18,11 +18,11 @@ The labels (catalog/SPEC.md has the reasons):
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Protocol
 
 from catalog.plan import Change
 
@@ -86,8 +86,56 @@ class Window:
         return self.rows is None and self.leaves_at(time) <= self.comes_at(time)
 
 
-# Makes the row of a group from its key and the arguments of its tuples, in their order.
-Summary = Callable[[str, Sequence[str]], str]
+class Summary(Protocol):
+    """Makes the rows of groups."""
+
+    def read(self, arguments: str) -> tuple[Any, ...]:
+        """The values of a tuple's arguments."""
+
+    def row(self, key: str, group: Collection[tuple[Any, ...]]) -> str:
+        """The row of a group with this key, and these values of its tuples."""
+
+
+@dataclass(slots=True)
+class _Labels:
+    """The labels of some tuples. Few of them differ, so their union costs little."""
+
+    counts: Counter[Words] = field(default_factory=Counter)
+
+    def add(self, label: Words) -> None:
+        self.counts[label] += 1
+
+    def remove(self, label: Words) -> None:
+        self.counts[label] -= 1
+        if not self.counts[label]:
+            del self.counts[label]
+
+
+@dataclass(slots=True)
+class _Group:
+    """The tuples of a group, the oldest first, and what is known of them together."""
+
+    members: deque[Arrival] = field(default_factory=deque)
+    values: deque[tuple[Any, ...]] = field(default_factory=deque)
+    labels: _Labels = field(default_factory=_Labels)
+    partitions: Counter[str] = field(default_factory=Counter)
+    row: str = ""
+
+    def add(self, each: Arrival, values: tuple[Any, ...]) -> None:
+        self.members.append(each)
+        self.values.append(values)
+        self.labels.add(each.label)
+        self.partitions[each.partition] += 1
+
+    def remove(self, each: Arrival) -> None:
+        # Nearly always the first one.
+        place = next(n for n, member in enumerate(self.members) if member is each)
+        del self.members[place]
+        del self.values[place]
+        self.labels.remove(each.label)
+        self.partitions[each.partition] -= 1
+        if not self.partitions[each.partition]:
+            del self.partitions[each.partition]
 
 
 @dataclass
@@ -108,8 +156,10 @@ class MovingRelation:
     _held: dict[str, deque[Arrival]] = field(default_factory=dict)
     # Of a window of time: what it holds, the oldest first.
     _leaving: deque[Arrival] = field(default_factory=deque)
-    # Of an aggregate: the tuples of each group.
-    _groups: dict[str, deque[Arrival]] = field(default_factory=dict)
+    # Of a window of rows: the labels of each partition.
+    _labels: dict[str, _Labels] = field(default_factory=lambda: defaultdict(_Labels))
+    # Of an aggregate: the groups by their keys.
+    _groups: dict[str, _Group] = field(default_factory=dict)
     _count: int = 0
 
     def take(self, arrivals: Iterable[Arrival]) -> None:
@@ -165,11 +215,15 @@ class MovingRelation:
         while self._waiting and self._waiting[0][0] <= instant:
             came.append(heappop(self._waiting)[3])
         for each in came:
-            if self.window.rows is None:
-                self._leaving.append(each)
-            else:
-                self._held.setdefault(each.partition, deque()).append(each)
+            self._hold(each)
         return came
+
+    def _hold(self, each: Arrival) -> None:
+        if self.window.rows is None:
+            self._leaving.append(each)
+        else:
+            self._held.setdefault(each.partition, deque()).append(each)
+            self._labels[each.partition].add(each.label)
 
     def _expire(self, instant: int) -> list[Arrival]:
         left = []
@@ -182,7 +236,9 @@ class MovingRelation:
         for name in sorted(partitions) if self.window.rows is not None else ():
             held = self._held[name]
             while len(held) > (self.window.rows or 0):
-                left.append(held.popleft())
+                gone = held.popleft()
+                self._labels[name].remove(gone.label)
+                left.append(gone)
         return left
 
     def _taken(self, left: Sequence[Arrival], added: Container[str]) -> list[tuple[str, Words]]:
@@ -196,54 +252,49 @@ class MovingRelation:
 
     def _taken_label(self, each: Arrival) -> Words:
         """The label of a tuple that leaves. It leaves a window of rows because newer ones came."""
-        return united((each.label, *(n.label for n in self._held.get(each.partition, ()))))
+        return united((each.label, *self._around((each.partition,))))
 
     def _regrouped(
         self, came: Sequence[Arrival], left: Sequence[Arrival]
     ) -> tuple[list[tuple[str, Words]], list[tuple[str, Words]]]:
         """The rows of the changed groups, now and before."""
-        changes: dict[str, list[Arrival]] = defaultdict(list)
-        for each in (*came, *left):
-            if each.passes:
-                changes[each.row].append(each)
+        changes: dict[str, tuple[list[Arrival], list[Arrival]]] = {}
+        for where, several in enumerate((came, left)):
+            for each in several:
+                if each.passes:
+                    changes.setdefault(each.row, ([], []))[where].append(each)
         added, taken = [], []
         for key in sorted(changes):
-            changed = changes[key]
-            before = list(self._groups.get(key, ()))
-            now = self._group_now(key, [c for c in came if c.passes and c.row == key], left)
-            partitions = {each.partition for each in (*before, *changed)}
+            group = self._groups.setdefault(key, _Group())
+            changed = [each.label for several in changes[key] for each in several]
+            partitions = {*group.partitions, *(e.partition for s in changes[key] for e in s)}
             around = self._around(partitions)
-            if before:
-                old = united((*(each.label for each in (*before, *changed)), *around))
-                taken.append((self._summed(key, before), old))
-            if now:
-                new = united((*(each.label for each in now), *around))
-                added.append((self._summed(key, now), new))
+            if group.members:
+                taken.append((group.row, united((*group.labels.counts, *changed, *around))))
+            self._change(key, group, *changes[key])
+            if group.members:
+                added.append((group.row, united((*group.labels.counts, *around))))
         return added, taken
 
-    def _group_now(
-        self, key: str, came: Sequence[Arrival], left: Sequence[Arrival]
-    ) -> deque[Arrival]:
-        group = self._groups.setdefault(key, deque())
-        gone = set(map(id, left))
-        while group and id(group[0]) in gone:
-            group.popleft()
-        if any(id(each) in gone for each in group):
-            group = deque(each for each in group if id(each) not in gone)
-            self._groups[key] = group
-        group.extend(came)
-        if not group:
+    def _change(
+        self, key: str, group: _Group, came: Sequence[Arrival], left: Sequence[Arrival]
+    ) -> None:
+        if self.summary is None:
+            raise TypeError("a relation without groups")
+        for each in left:
+            group.remove(each)
+        for each in came:
+            group.add(each, self.summary.read(each.arguments))
+        if group.members:
+            group.row = self.summary.row(key, group.values)
+        else:
             del self._groups[key]
-        return group
 
     def _around(self, partitions: Iterable[str]) -> list[Words]:
         """The labels of all that decides who is in a window of rows."""
-        return [each.label for name in partitions for each in self._held.get(name, ())]
-
-    def _summed(self, key: str, group: Iterable[Arrival]) -> str:
-        if self.summary is None:
-            raise TypeError("a relation without groups")
-        return self.summary(key, [each.arguments for each in group])
+        if self.window.rows is None:
+            return []
+        return [label for name in partitions for label in self._labels[name].counts]
 
     def _whole(
         self,
@@ -260,7 +311,7 @@ class MovingRelation:
         if self.summary is None:
             rows = [each.row for each in held if each.passes]
         else:
-            rows = [self._summed(key, group) for key, group in self._groups.items()]
+            rows = [group.row for group in self._groups.values()]
         return _numbered(instant, [(row, label) for row in sorted(rows)])
 
     def _changes(
@@ -303,12 +354,13 @@ class MovingRelation:
         for each in map(_from_list, state["waiting"]):
             self._wait_for(each)
         for each in map(_from_list, state["held"]):
-            if self.window.rows is None:
-                self._leaving.append(each)
-            else:
-                self._held.setdefault(each.partition, deque()).append(each)
+            self._hold(each)
             if self.summary is not None and each.passes:
-                self._groups.setdefault(each.row, deque()).append(each)
+                group = self._groups.setdefault(each.row, _Group())
+                group.add(each, self.summary.read(each.arguments))
+        for key, group in self._groups.items():
+            if self.summary is not None:
+                group.row = self.summary.row(key, group.values)
         self._count = len(state["waiting"]) + len(state["held"])
 
 
