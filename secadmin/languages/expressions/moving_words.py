@@ -23,6 +23,8 @@ _FORMS = (
     "relation's name"
 )
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+_CLAUSES = {"SELECT", "FROM", "ON", "WHERE", "GROUP BY", "HAVING", "UNION", "WINDOW", "EMIT"}
+_CHANGES = {change.name for change in Change}
 _BEFORE_NAMES = {"FROM", ",", "JOIN"}
 
 
@@ -44,39 +46,56 @@ def take_moving(tokens: list[Token], place: Place) -> MovingWords:
     found = _take_change(tokens)
     change, position = (None, None) if found is None else (found[0], place(found[1].start))
     windows: dict[Position, MovingWindow] = {}
+    # For each open parenthesis the clause of the query in it.
+    clauses = [""]
     index = 0
     while index < len(tokens):
-        if tokens[index].token_type == TokenType.L_BRACKET and _is_behind_name(tokens, index):
+        _follow(clauses, word(tokens, index))
+        bracket = tokens[index].token_type == TokenType.L_BRACKET
+        if bracket and clauses[-1] == "FROM" and _is_behind_name(tokens, index):
             end = _closing(tokens, index, place)
             inner = tokens[index + 1 : end]
             windows[place(tokens[index - 1].start)] = _window(inner, place, tokens[index])
             del tokens[index : end + 1]
+            continue
         index += 1
     return MovingWords(windows, change, position)
 
 
 def _take_change(tokens: list[Token]) -> tuple[Change, Token] | None:
     """Take ISTREAM(SELECT ...), SELECT ISTREAM(...) or SELECT ISTREAM ... apart."""
-    for at in (0, 1):
-        name = word(tokens, at)
-        if name not in {"ISTREAM", "DSTREAM", "RSTREAM"} or (at and word(tokens, 0) != "SELECT"):
-            continue
-        token = tokens[at]
-        follows = word(tokens, at + 1)
-        if at and follows in {"FROM", ",", "AS", ".", ""}:
-            # It is the name of an attribute.
+    start = _main_query(tokens)
+    around = word(tokens, start) != "SELECT"
+    at = start if around else start + 1
+    name, follows = word(tokens, at), word(tokens, at + 1)
+    # Before these words it is the name of an attribute.
+    if name not in _CHANGES or (not around and follows in {"FROM", ",", "AS", ".", ""}):
+        return None
+    token = tokens[at]
+    if follows == "(":
+        closing = _parenthesis(tokens, at + 1)
+        behind = word(tokens, closing + 1)
+        # SELECT ISTREAM(a) AS b is no form of CQL. It is refused as a missing function.
+        if closing < 0 or behind != ("" if around else "FROM"):
             return None
-        if follows == "(":
-            closing = _parenthesis(tokens, at + 1)
-            behind = word(tokens, closing + 1)
-            # SELECT ISTREAM(a) AS b is no form of CQL. It is refused as a missing function.
-            if closing < 0 or behind not in ({"FROM"} if at else {""}):
-                return None
-            del tokens[closing]
-            del tokens[at + 1]
-        del tokens[at]
-        return Change(name.lower()), token
-    return None
+        del tokens[closing]
+        del tokens[at + 1]
+    del tokens[at]
+    return Change(name.lower()), token
+
+
+def _main_query(tokens: list[Token]) -> int:
+    """The index at which the query behind WITH begins."""
+    if word(tokens, 0) != "WITH":
+        return 0
+    depth = 0
+    for index in range(len(tokens)):
+        now = word(tokens, index)
+        depth += {"(": 1, ")": -1}.get(now, 0)
+        wraps = now in _CHANGES and word(tokens, index + 1) == "("
+        if depth == 0 and (now == "SELECT" or (wraps and word(tokens, index + 2) == "SELECT")):
+            return index
+    return 0
 
 
 def _parenthesis(tokens: list[Token], opening: int) -> int:
@@ -87,6 +106,16 @@ def _parenthesis(tokens: list[Token], opening: int) -> int:
         if depth == 0:
             return index
     return -1
+
+
+def _follow(clauses: list[str], now: str) -> None:
+    """Go on by one word. Elsewhere than in FROM, a window would be taken and mean nothing."""
+    if now == "(":
+        clauses.append("")
+    elif now == ")" and len(clauses) > 1:
+        clauses.pop()
+    elif now in _CLAUSES:
+        clauses[-1] = now
 
 
 def _is_behind_name(tokens: list[Token], index: int) -> bool:

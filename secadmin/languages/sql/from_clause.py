@@ -56,9 +56,9 @@ def _relation(node: exp.Table, environment: Environment) -> Item:
     place = environment.at(node.this)
     alias = _alias(node, environment) or name
     if name in environment.named:
-        return Item(alias, environment.named[name], node)
-    relation = environment.relation(name, place)
-    built = build(Source(relation), (), place)
+        built = environment.named[name]
+    else:
+        built = build(Source(environment.relation(name, place)), (), place)
     window = environment.moving.windows.get(place)
     if window is not None:
         built = build(Moving(built.node, window), (built,), place)

@@ -157,8 +157,8 @@ class _Writer:
         if isinstance(below, Filter):
             where = f"\nWHERE {expression_text(below.condition)}"
             below = below.input
-        if not isinstance(below, Moving) or not isinstance(below.input, Source):
-            raise Unsayable("a moving window is behind a stream's name")
+        if not isinstance(below, Moving):
+            raise Unsayable("a changing relation has one moving window")
         if having is not None:
             groups += f"\nHAVING {expression_text(having, _over(columns, names))}"
         results = "*" if columns is None else _columns(columns, names)
