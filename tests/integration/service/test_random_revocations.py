@@ -24,7 +24,7 @@ from secadmin.control.platform import Platform
 from secadmin.kafka.fence import Fence
 from secadmin.service.app import create_app
 from tests.integration.brokers import embedded_only
-from tests.integration.service.conftest import Api, NewUser, sqlite_only
+from tests.integration.service.conftest import Api, NewUser
 from tests.integration.service.revocations.keepers import Keepers
 from tests.integration.service.revocations.library_clients import (
     Assigned,
@@ -65,8 +65,8 @@ KINDS_OF_CLIENTS = {
 Fresh = Callable[[str], str]
 
 
-# Minutes long: once is enough, and neither the database nor the broker's home matters here.
-pytestmark = [pytest.mark.slow, embedded_only, sqlite_only]
+# Minutes long, and the broker's home does not matter here. The long lane runs it on both databases.
+pytestmark = [pytest.mark.slow, embedded_only]
 
 
 @pytest.fixture
