@@ -50,6 +50,10 @@ _LOOKS = "looks = permission is Permission.VIEW_OBJECT -> looks = permission"
 _INCLUDES = (
     'includes = "" if held is permission else f", which includes {permission}" -> includes = ""'
 )
+_SENDER = (
+    "sender = subject.sends_to.get(target.id) if held is Permission.READ_AGGREGATE else None -> "
+    "sender = subject.sends_to.get(target.id) if held"
+)
 
 AUTHORIZER = {
     "Grant.permission == Permission.VIEW_OBJECT, Grant.role_id.in_(_ROLES) -> "
@@ -78,8 +82,7 @@ AUTHORIZER = {
         "a grant includes another permission only where READ TUPLE is held for READ AGGREGATE"
     ),
     f'{_INCLUDES} if held == permission else f", which includes {{permission}}"': _ONE_EACH,
-    "if permission is not Permission.READ_AGGREGATE: -> "
-    "if permission != Permission.READ_AGGREGATE:": _ONE_EACH,
+    f"{_SENDER} == Permission.READ_AGGREGATE else None": _ONE_EACH,
     f"{_LOOKS} == Permission.VIEW_OBJECT": _ONE_EACH,
     f"{_LOOKS} >= Permission.VIEW_OBJECT": _LAST_PERMISSION,
     f"{_LOOKS} > Permission.VIEW_OBJECT": "VIEW OBJECT is then decided twice, both times the same",
