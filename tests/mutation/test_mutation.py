@@ -24,7 +24,12 @@ TESTS = {
         "not postgresql",
         *(f"{_UNIT}{name}.py" for name in _AUTHORIZER),
     ),
-    "catalog/senders.py": ("-k", "not postgresql", f"{_UNIT}senders.py"),
+    # PostgreSQL asks for the word RECURSIVE, SQLite does not.
+    "catalog/senders.py": (
+        "-k",
+        "not postgresql or a_warning_is_about or a_topic_of_its_own",
+        f"{_UNIT}senders.py",
+    ),
     "catalog/reach.py": ("--noconftest", f"{_UNIT}plan_flow.py"),
     "catalog/delivery_classes.py": _SETTLEMENT[:2],
     "secadmin/control/settlement.py": _SETTLEMENT,

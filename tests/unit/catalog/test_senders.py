@@ -103,6 +103,14 @@ def test_a_stream_without_a_declared_aggregate_keeps_nothing_from_its_senders(
     assert world.ask(world.session("al"), lambda a, s: s.sends_to) == {}
 
 
+def test_what_lets_no_one_send_keeps_nothing(market: World) -> None:
+    """The names of permissions have an order: some are before SEND, some behind it."""
+    for permission in ("CHANGE PERM", "VIEW OBJECT"):
+        market.grant("LOOKS", permission, "stream in1")
+    market.user("al", "A", "LOOKS")
+    assert clearance(market, "al", "A") == Clearance.of(AGGREGATED)
+
+
 def ways(world: World, user: str, *active: str) -> tuple[Decision, tuple[Decision, ...]]:
     target = world.get_object("stream in1")
     permission = Permission.READ_AGGREGATE
@@ -165,6 +173,19 @@ def test_what_a_warning_is_about(market: World) -> None:
     assert kept(market, "A", "A", "bob") == kept(market, "U", "U") == [], "nobody holds both"
     market.edit(Object, market.get_object("stream in1").id, removed_at=START)
     assert kept(market, "S", "S") == []
+
+
+def test_one_users_right_to_send_is_no_warning_about_another_one(market: World) -> None:
+    """Whichever of the two users, and of the two roles, was made first."""
+    market.grant("LATER", "READ AGGREGATE", "stream in1")
+    market.grant("C", "CHANGE PERM", "stream in1")
+    for pair, users in (("P", ("al", "bob")), ("Q", ("cy", "dan"))):
+        market.user(users[0], pair, "S" if pair == "P" else "A")
+        market.user(users[1], pair, "A" if pair == "P" else "S")
+    market.user("eve", "S", "C")
+    for members in ("P", "Q", "C"):
+        assert kept(market, "S", members) == [], members
+    assert kept(market, "S", "S", "al") == kept(market, "A", "A", "bob") == []
 
 
 def test_nobody_is_warned_of_where_nothing_is_declared(world: World) -> None:
@@ -319,16 +340,24 @@ def test_who_may_send_by_any_role_has_a_topic_of_its_own(market: World) -> None:
         market.user(user, role)
     market.user("fay", "S", "J")
     market.user("gil")
+    for role in ("LOOKS", "LATER"):
+        market.grant(role, "VIEW OBJECT", "stream in1")
+    # Each is above a role that sends nothing, one that is older than S and one that is newer.
+    market.role("ABOVE", ["A"])
+    market.role("OVER", ["LATER"])
+    for user, role in (("hal", "LOOKS"), ("ida", "ABOVE"), ("jo", "OVER")):
+        market.user(user, role)
     assert own_topics(market) == {("in1", user) for user in ("al", "bob", "cy", "fay")}
 
 
 def test_each_stream_has_its_own_senders(market: World) -> None:
-    market.stream("in2", 4)
-    market.stream("in3", 5)
+    """Also if a stream with shared senders stands between two others."""
+    market.stream("shared", 4)
+    market.stream("in2", 5)
     stored(market, "in1")
+    stored(market, "shared", shared=True)
     stored(market, "in2")
-    stored(market, "in3", shared=True)
-    for role, what in (("OTHER", "stream in2"), ("S", "stream in3"), ("OTHER", "stream in3")):
+    for role, what in (("OTHER", "stream in2"), ("S", "stream shared"), ("OTHER", "stream shared")):
         market.grant(role, "SEND", what)
     market.user("al", "S")
     market.user("bob", "OTHER", "K")
