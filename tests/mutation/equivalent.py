@@ -54,6 +54,7 @@ _SENDER = (
     "sender = subject.sends_to.get(target.id) if held is Permission.READ_AGGREGATE else None -> "
     "sender = subject.sends_to.get(target.id) if held"
 )
+_GIVES, _KEPT = "Grant.permission.in_(entry.given_by", "entry.kept_from_senders),"
 
 AUTHORIZER = {
     "Grant.permission == Permission.VIEW_OBJECT, Grant.role_id.in_(_ROLES) -> "
@@ -83,6 +84,9 @@ AUTHORIZER = {
     ),
     f'{_INCLUDES} if held == permission else f", which includes {{permission}}"': _ONE_EACH,
     f"{_SENDER} == Permission.READ_AGGREGATE else None": _ONE_EACH,
+    f"{_GIVES} - {_KEPT} -> {_GIVES} ^ {_KEPT}": (
+        "what is kept from senders is among what gives the category (test_category_kind.py)"
+    ),
     f"{_LOOKS} == Permission.VIEW_OBJECT": _ONE_EACH,
     f"{_LOOKS} >= Permission.VIEW_OBJECT": _LAST_PERMISSION,
     f"{_LOOKS} > Permission.VIEW_OBJECT": "VIEW OBJECT is then decided twice, both times the same",
