@@ -60,6 +60,13 @@ def _binary(function: str) -> Callable[[Reader, exp.Expr], Typed]:
     return lambda reader, node: call(function, _operands(reader, node), reader.environment.at(node))
 
 
+def _minus(reader: Reader, node: exp.Expr) -> Typed:
+    """The difference of numbers, or of two timestamps in microseconds."""
+    operands = _operands(reader, node)
+    times = all(operand.type is Type.TIMESTAMP for operand in operands)
+    return call("micros_between" if times else "-", operands, reader.environment.at(node))
+
+
 def _chained(function: str) -> Callable[[Reader, exp.Expr], Typed]:
     def read(reader: Reader, node: exp.Expr) -> Typed:
         links = chain(node, "safe", place=reader.environment.place)
@@ -301,7 +308,7 @@ _READERS: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Typed]] = {
     exp.Or: _chained("or"),
     exp.DPipe: _chained("concat"),
     exp.Add: _binary("+"),
-    exp.Sub: _binary("-"),
+    exp.Sub: _minus,
     exp.Mul: _binary("*"),
     exp.Div: _binary("/"),
     exp.Mod: _binary("%"),

@@ -1,0 +1,82 @@
+"""The groups of a changing relation, and their rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from secfilter.moving_rows import Row
+from secfilter.moving_window import Arrival, Labels
+
+# The number of a window, and a partition in it.
+Partition = tuple[int, str]
+
+
+class Summary(Protocol):
+    """Makes the rows of groups."""
+
+    def read(self, arguments: str) -> tuple[Any, ...]:
+        """The values of a row's arguments."""
+
+    def row(self, key: str, group: Collection[tuple[Any, ...]]) -> str:
+        """The row of a group with this key, and these values of its rows."""
+
+
+def partitions_of(row: Row) -> Iterator[Partition]:
+    """The partitions in which the tuples of a row are."""
+    return ((side, each.partition) for side, each in enumerate(row.tuples))
+
+
+@dataclass(slots=True)
+class Group:
+    """The rows of a group, and what is known of them together. `text` is the group's own row."""
+
+    values: dict[tuple[Arrival, ...], tuple[Any, ...]] = field(default_factory=dict)
+    labels: Labels = field(default_factory=Labels)
+    partitions: Counter[Partition] = field(default_factory=Counter)
+    text: str = ""
+
+    def add(self, row: Row, values: tuple[Any, ...]) -> None:
+        """Add a row with the values of its arguments."""
+        self.values[row.tuples] = values
+        self.labels.add(row.label)
+        self.partitions.update(partitions_of(row))
+
+    def remove(self, row: Row) -> None:
+        """Remove a row that was added."""
+        del self.values[row.tuples]
+        self.labels.remove(row.label)
+        for each in partitions_of(row):
+            self.partitions[each] -= 1
+            if not self.partitions[each]:
+                del self.partitions[each]
+
+
+@dataclass
+class Groups:
+    """The groups that have rows, by the texts of their keys."""
+
+    summary: Summary
+    found: dict[str, Group] = field(default_factory=dict)
+
+    def group(self, key: str) -> Group:
+        """The group of a key. It may be empty."""
+        return self.found.setdefault(key, Group())
+
+    def add(self, row: Row) -> None:
+        """Add a row to its group, whose text is not made yet."""
+        self.group(row.text).add(row, self.summary.read(row.arguments))
+
+    def remove(self, row: Row) -> None:
+        """Remove a row from its group, whose text is not made yet."""
+        self.group(row.text).remove(row)
+
+    def settle(self, key: str) -> None:
+        """Make the text of a group whose rows changed, and forget the group if it has none."""
+        group = self.group(key)
+        if group.values:
+            group.text = self.summary.row(key, group.values.values())
+        else:
+            del self.found[key]
