@@ -54,7 +54,7 @@ def _sides(parts: ChangingParts, compile_: Compile, words: Sequence[int]) -> lis
         keys = [pair[number] for pair in node.equal]
         values = expressions.sides.values("right" if number else "left")
         row = _texts([_text(key, side.schema) for key in keys])
-        arguments = _texts([_text(value, side.schema, normal=False) for value in values])
+        arguments = _texts([_text(value, side.schema) for value in values])
         made = _arrivals(number, moving, steps, compile_, words, row, arguments, keys)
         found.append(made)
     return found
@@ -64,7 +64,7 @@ def _single(parts: ChangingParts) -> tuple[Column, Column]:
     """The text of a tuple's row or of its group's key, and that of the aggregates' arguments."""
     schema, aggregate = parts.schema, parts.aggregate
     if aggregate is None:
-        values = [_text(AttributeRef(name), schema, normal=False) for name in schema.names]
+        values = [_text(AttributeRef(name), schema) for name in schema.names]
         return _texts(values), fn.lit("")
     keys = [_text(key.expression, schema) for key in aggregate.keys]
     arguments = [
@@ -123,8 +123,8 @@ def _texts(texts: Sequence[Column]) -> Column:
     return joined(texts) if texts else fn.lit("")
 
 
-def _text(expression: Expression, schema: Schema, *, normal: bool = True) -> Column:
-    """The text of a value. In a key (`normal`) zero and negative zero are one value."""
+def _text(expression: Expression, schema: Schema) -> Column:
+    """The text of a value. Zero and negative zero are one value, so they have one text."""
     kind = type_of(expression, schema)
     value = to_column(expression, schema)
-    return encode_attribute(value + fn.lit(0.0) if normal and kind is Type.DOUBLE else value, kind)
+    return encode_attribute(value + fn.lit(0.0) if kind is Type.DOUBLE else value, kind)

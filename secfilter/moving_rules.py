@@ -50,13 +50,7 @@ def rules_of(parts: ChangingParts, change: Change, limit: int) -> RelationRules:
     aggregate, pairs, schema = parts.aggregate, None, parts.schema
     if isinstance(parts.base.node, MovingJoin):
         made = PairExpressions(parts)
-        pairs = PairValues(
-            made.sides.schema(),
-            made.conditions,
-            made.shown,
-            made.arguments,
-            is_key=aggregate is not None,
-        )
+        pairs = PairValues(made.sides.schema(), made.conditions, made.shown, made.arguments)
     summary = None
     if aggregate is not None:
         places = [key.name for key in aggregate.keys] + [a.name for a in aggregate.aggregations]

@@ -26,9 +26,11 @@ def value_of(text: str, kind: Type) -> Value | None:
 
 
 def text_of(value: Value | None) -> str:
-    """The text of a value. A double that is not finite is NULL."""
+    """The text of a value. A double that is not finite is NULL, and zero has no sign."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return NULL_MARK
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value + 0.0)
     return value if isinstance(value, str) else repr(value)

@@ -27,23 +27,19 @@ _LARGEST = 2**63
 
 @dataclass(frozen=True, slots=True)
 class PairValues:
-    """What is computed for each pair. `schema` has the values of both sides, such as `left.0`.
-
-    `is_key` says that `shown` is the key of a group, in which zero and negative zero are one value.
-    """
+    """What is computed for each pair. `schema` has the values of both sides, such as `left.0`."""
 
     schema: Schema
     conditions: tuple[Expression, ...]
     shown: tuple[Expression, ...]
     arguments: tuple[Expression, ...]
-    is_key: bool
 
     def pairing(self) -> PairTexts:
         """The functions that compute it. They cannot be sent to a worker, and are made there."""
         return PairTexts(
             [computation(each, self.schema) for each in self.conditions],
-            [_text_maker(each, self.schema, self.is_key) for each in self.shown],
-            [_text_maker(each, self.schema, False) for each in self.arguments],
+            [_text_maker(each, self.schema) for each in self.shown],
+            [_text_maker(each, self.schema) for each in self.arguments],
         )
 
 
@@ -66,21 +62,13 @@ class PairTexts:
         return shown, arguments
 
 
-def _text_maker(expression: Expression, schema: Schema, is_key: bool) -> MakeText:
-    normal = is_key and type_of(expression, schema) is Type.DOUBLE
-    if isinstance(expression, AttributeRef) and not normal:
+def _text_maker(expression: Expression, schema: Schema) -> MakeText:
+    if isinstance(expression, AttributeRef):
         # The text stays as the engine made it.
         side, index = _place(expression)
         return lambda left, right: (right if side else left)[index]
     compute = computation(expression, schema)
-    if not normal:
-        return lambda left, right: text_of(compute(left, right))
-
-    def key_text(left: Texts, right: Texts) -> str:
-        value = compute(left, right)
-        return text_of(value + 0.0 if isinstance(value, float) else value)
-
-    return key_text
+    return lambda left, right: text_of(compute(left, right))
 
 
 def _place(ref: AttributeRef) -> tuple[bool, int]:

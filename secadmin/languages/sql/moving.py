@@ -40,7 +40,7 @@ def read_moving(
         reader = Reader(environment, scope, NoCalls("GROUP BY"))
         keys = key_expressions(group.expressions, reader)
     # A relation has no window whose edges could be asked for; the names are refused as unknown.
-    calls = Aggregates(Window(1, 1), source.event_time or "", scope)
+    calls = Aggregates(Window(1, 1), source.event_time or "", scope, changing=True)
     reader = Reader(environment, scope, calls)
     if any(isinstance(item, exp.Star) for item in node.expressions):
         if group is not None:

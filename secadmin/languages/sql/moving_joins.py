@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -53,7 +54,8 @@ def moving_join(
             place,
         )
     node = MovingJoin(sides[0].node, sides[1].node, equal, condition)
-    return build(node, (sides[0], sides[1]), place), scope
+    same = frozenset((mine.name, other.name) for mine, other in equal)
+    return build(node, (sides[0], sides[1]), place), replace(scope, same=same)
 
 
 def _filtered(

@@ -8,11 +8,12 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef
-from catalog.plan import WINDOW_END, WINDOW_START, Column, Filter, MovingJoin, Project
+from catalog.plan import WINDOW_END, WINDOW_START, Aggregate, Column, Filter, MovingJoin, Project
 from secadmin.languages.building import Built, build
-from secadmin.languages.expressions.aggregates import NoCalls, Ungrouped, edge_marker
+from secadmin.languages.expressions.aggregates import Aggregates, NoCalls, Ungrouped, edge_marker
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.reader import Reader
+from secadmin.languages.expressions.refusals import DISTINCT
 from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.expressions.windows import EDGES, clause_window
 from secadmin.languages.sql.from_clause import Item, ReadQuery, read_item
@@ -33,7 +34,7 @@ _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "window
 
 def read_select(node: exp.Select, environment: Environment, read_query: ReadQuery) -> Built:
     """The plan of one SELECT. Raises InvalidInput, with its position."""
-    environment.only(node, *_CLAUSES)
+    environment.only(node, *_CLAUSES, "distinct")
     if not node.expressions:
         raise InvalidInput("SELECT names no results; write * for all", environment.at(node))
     where = node.args.get("where")
@@ -44,7 +45,10 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
         condition = Reader(environment, scope, NoCalls("WHERE")).read(where.this)
         source = build(Filter(source.node, condition.expression), (source,), condition.position)
     if source.checked.is_changing:
+        environment.only(node.args.get("distinct") or node, *_CLAUSES, "distinct")
         return _over_relation(node, source, scope, environment)
+    if node.args.get("distinct") is not None:
+        raise InvalidInput(DISTINCT, environment.at(node))
     if environment.moving.change is not None and not _has_join(node):
         raise InvalidInput(
             f"{environment.moving.change.upper()} goes over a moving window, such as trades [ROWS "
@@ -76,10 +80,26 @@ def _over_relation(
     def project(built: Built, columns: tuple[Column, ...]) -> Built:
         return _project(built, columns, environment, node)
 
+    is_distinct = node.args.get("distinct") is not None
     summed = read_moving(node, source, scope, environment, _item, project)
     if summed is not None:
+        if is_distinct:
+            raise InvalidInput(
+                "DISTINCT goes over single tuples; over groups leave it out, because each group "
+                "has one row",
+                environment.at(node),
+            )
         return summed
-    return to_stream(project(source, _plain(node, scope, environment)), environment, node)
+    shown = project(source, _plain(node, scope, environment))
+    return to_stream(
+        _distinct(shown, environment.at(node)) if is_distinct else shown, environment, node
+    )
+
+
+def _distinct(shown: Built, place: Position) -> Built:
+    """Each different row once: groups that compute nothing."""
+    keys = tuple(Column(name, AttributeRef(name)) for name in shown.schema.names)
+    return build(Aggregate(shown.node, keys, ()), (shown,), place)
 
 
 def _from(
@@ -270,6 +290,9 @@ def _item(node: exp.Expr, reader: Reader) -> tuple[str, Typed]:
     known(value)
     if alias is None:
         alias = _own_name(node, value)
+    if alias is None and isinstance(reader.calls, Aggregates) and reader.calls.changing:
+        # In CQL people give no names to aggregates.
+        alias = _suggested(node)
     if alias is None:
         hint = _suggested(node)
         raise InvalidInput(

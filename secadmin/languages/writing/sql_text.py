@@ -143,6 +143,9 @@ class _Writer:
         """A SELECT over a moving window. A Filter over its stream is its HAVING."""
         below: Node = node.input
         columns: Iterable[Column] | None = None
+        select = "SELECT"
+        if isinstance(below, Aggregate) and not below.aggregations:
+            select, below = "SELECT DISTINCT", below.input
         if isinstance(below, Project):
             columns = below.columns
             below = below.input
@@ -158,7 +161,7 @@ class _Writer:
         if having is not None:
             groups += f"\nHAVING {expression_text(having, _over(columns, names))}"
         results = "*" if columns is None else _columns(columns, names)
-        text = f"SELECT {results}\nFROM {source}{groups}"
+        text = f"{select} {results}\nFROM {source}{groups}"
         whole = self.plan.root
         if node is whole or (isinstance(whole, Filter) and node is whole.input):
             return f"{node.change.upper()}({text})"
@@ -288,6 +291,8 @@ def _names_of_groups(node: Aggregate, kind: str) -> Names:
 def aggregation_text(aggregation: Aggregation) -> str:
     """The call of an aggregate function, as both languages write it."""
     argument = "*" if aggregation.argument is None else expression_text(aggregation.argument)
+    if aggregation.function == "count_distinct":
+        return f"count(DISTINCT {argument})"
     return f"{aggregation.function}({argument})"
 
 
