@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -24,9 +24,9 @@ class Summary(Protocol):
         """The row of a group with this key, and these values of its rows."""
 
 
-def partitions_of(row: Row) -> Iterator[Partition]:
+def partitions_of(row: Row) -> list[Partition]:
     """The partitions in which the tuples of a row are."""
-    return ((side, each.partition) for side, each in enumerate(row.tuples))
+    return [(side, each.partition) for side, each in enumerate(row.tuples)]
 
 
 @dataclass(slots=True)
@@ -42,7 +42,8 @@ class Group:
         """Add a row with the values of its arguments."""
         self.values[row.tuples] = values
         self.labels.add(row.label)
-        self.partitions.update(partitions_of(row))
+        for each in partitions_of(row):
+            self.partitions[each] += 1
 
     def remove(self, row: Row) -> None:
         """Remove a row that was added."""
@@ -62,21 +63,19 @@ class Groups:
     found: dict[str, Group] = field(default_factory=dict)
 
     def group(self, key: str) -> Group:
-        """The group of a key. It may be empty."""
-        return self.found.setdefault(key, Group())
+        """The group of a key. It may be empty, and is then not kept."""
+        group = self.found.get(key)
+        return Group() if group is None else group
 
-    def add(self, row: Row) -> None:
-        """Add a row to its group, whose text is not made yet."""
-        self.group(row.text).add(row, self.summary.read(row.arguments))
-
-    def remove(self, row: Row) -> None:
-        """Remove a row from its group, whose text is not made yet."""
-        self.group(row.text).remove(row)
-
-    def settle(self, key: str) -> None:
-        """Make the text of a group whose rows changed, and forget the group if it has none."""
+    def change(self, key: str, left: Iterable[Row], came: Iterable[Row]) -> None:
+        """Take rows from the group of a key and add others to it."""
         group = self.group(key)
+        for row in left:
+            group.remove(row)
+        for row in came:
+            group.add(row, self.summary.read(row.arguments))
         if group.values:
             group.text = self.summary.row(key, group.values.values())
+            self.found[key] = group
         else:
-            del self.found[key]
+            self.found.pop(key, None)

@@ -61,6 +61,14 @@ class _Changes:
         if self.came.pop(row.tuples, None) is None:
             self.left.append(row)
 
+    def by_group(self) -> dict[str, tuple[list[Row], list[Row]]]:
+        """The rows that left and came, by the key of their group."""
+        found: dict[str, tuple[list[Row], list[Row]]] = {}
+        for place, rows in enumerate((self.left, self.came.values())):
+            for row in rows:
+                found.setdefault(row.text, ([], []))[place].append(row)
+        return found
+
 
 @dataclass
 class MovingRelation:
@@ -146,7 +154,7 @@ class MovingRelation:
 
     def _added_label(self, row: Row, instant: int) -> Words:
         """The label of a row that is there because a tuple came, and the others had stayed."""
-        if len(row.tuples) == 1:
+        if len(self.contents) == 1:
             return row.label
         stayed = [
             (side, each.partition)
@@ -168,33 +176,21 @@ class MovingRelation:
         self, groups: Groups, changes: _Changes
     ) -> tuple[list[Labelled], list[Labelled]]:
         """The rows of the changed groups, now and before."""
-        by_key: dict[str, list[Row]] = defaultdict(list)
-        for row in (*changes.left, *changes.came.values()):
-            by_key[row.text].append(row)
-        before = {key: groups.group(key).text for key in by_key if groups.group(key).values}
-        had = {key: set(groups.group(key).partitions) for key in by_key}
-        old = {key: [*groups.group(key).labels.counts] for key in by_key}
-        self._change(groups, changes)
         added, taken = [], []
-        for key in sorted(by_key):
-            changed = [row.label for row in by_key[key]]
-            partitions = had[key].union(*map(partitions_of, by_key[key]))
+        for key, (left, came) in sorted(changes.by_group().items()):
+            group = groups.group(key)
+            partitions = {*group.partitions}
+            partitions.update(each for row in (*left, *came) for each in partitions_of(row))
             around = [*self._deciding(partitions)]
-            if key in before:
-                taken.append((before[key], united((*old[key], *changed, *around))))
+            if group.values:
+                changed = (row.label for row in (*left, *came))
+                label = united((*group.labels.counts, *changed, *around))
+                taken.append((group.text, label))
+            groups.change(key, left, came)
             if key in groups.found:
                 group = groups.found[key]
                 added.append((group.text, united((*group.labels.counts, *around))))
         return added, taken
-
-    @staticmethod
-    def _change(groups: Groups, changes: _Changes) -> None:
-        for row in changes.left:
-            groups.remove(row)
-        for row in changes.came.values():
-            groups.add(row)
-        for key in {row.text for row in (*changes.left, *changes.came.values())}:
-            groups.settle(key)
 
     def _whole(self, changes: _Changes) -> list[Result]:
         """The whole relation. All of its rows carry all labels, because any change sends them."""
@@ -206,7 +202,8 @@ class MovingRelation:
         if self.groups is None:
             rows = [row.text for row in self.rows.all(held)]
         else:
-            self._change(self.groups, changes)
+            for key, (left, came) in changes.by_group().items():
+                self.groups.change(key, left, came)
             rows = [group.text for group in self.groups.found.values()]
         return _numbered(changes.instant, [(row, label) for row in sorted(rows)])
 
@@ -247,10 +244,11 @@ class MovingRelation:
             for each in several:
                 self.rows.place(side, each)
         if self.groups is not None:
+            grouped: dict[str, list[Row]] = defaultdict(list)
             for row in self.rows.all(held):
-                self.groups.add(row)
-            for key in self.groups.found:
-                self.groups.settle(key)
+                grouped[row.text].append(row)
+            for key, rows in grouped.items():
+                self.groups.change(key, (), rows)
 
 
 def _by_row(rows: Iterable[Labelled]) -> Mapping[str, list[Words]]:
