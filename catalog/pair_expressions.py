@@ -22,7 +22,7 @@ PAIR_FUNCTIONS = frozenset(
     }
 )
 # Each pair of tuples costs so many steps at most.
-MAX_PAIR_PARTS = 1_000
+MAX_PAIR_PARTS = 200
 
 
 class SideValues:

@@ -159,7 +159,7 @@ class Aggregate:
     """One tuple per window and keys. The input is Windowed, or a changing relation.
 
     Over a changing relation it may compute nothing. Then it has a row for each combination of keys
-    (SELECT DISTINCT).
+    and label (SELECT DISTINCT).
 
     The result's attributes are `window_start`, `window_end`, the keys, the aggregations. Over a
     changing relation there are no edges of a window.

@@ -34,6 +34,11 @@ class GroupRow:
     aggregates: tuple[Computed, ...]
     shown: tuple[int, ...]
 
+    @property
+    def computes(self) -> bool:
+        """Whether there is any aggregate."""
+        return bool(self.aggregates)
+
     def read(self, arguments: str) -> Values:
         """The values of a tuple's arguments."""
         texts = arguments.split(SEPARATOR)

@@ -8,14 +8,22 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from secfilter.moving_rows import Row
-from secfilter.moving_window import Arrival, Labels
+from secfilter.moving_window import Arrival, Labels, Words
 
 # The number of a window, and a partition in it.
 Partition = tuple[int, str]
 
 
+# The text of a group's key, and the label of its rows if that tells groups apart.
+Key = tuple[str, Words]
+
+
 class Summary(Protocol):
     """Makes the rows of groups."""
+
+    @property
+    def computes(self) -> bool:
+        """Whether there is any aggregate."""
 
     def read(self, arguments: str) -> tuple[Any, ...]:
         """The values of a row's arguments."""
@@ -57,17 +65,25 @@ class Group:
 
 @dataclass
 class Groups:
-    """The groups that have rows, by the texts of their keys."""
+    """The groups that have rows.
+
+    If the summary computes nothing (DISTINCT), rows of different labels are in different groups. So
+    who may see one of the rows gets its values, whatever other rows there are.
+    """
 
     summary: Summary
-    found: dict[str, Group] = field(default_factory=dict)
+    found: dict[Key, Group] = field(default_factory=dict)
 
-    def group(self, key: str) -> Group:
+    def key_of(self, row: Row) -> Key:
+        """The group to which a row belongs."""
+        return row.text, () if self.summary.computes else row.label
+
+    def group(self, key: Key) -> Group:
         """The group of a key. It may be empty, and is then not kept."""
         group = self.found.get(key)
         return Group() if group is None else group
 
-    def change(self, key: str, left: Iterable[Row], came: Iterable[Row]) -> None:
+    def change(self, key: Key, left: Iterable[Row], came: Iterable[Row]) -> None:
         """Take rows from the group of a key and add others to it."""
         group = self.group(key)
         for row in left:
@@ -75,7 +91,7 @@ class Groups:
         for row in came:
             group.add(row, self.summary.read(row.arguments))
         if group.values:
-            group.text = self.summary.row(key, group.values.values())
+            group.text = self.summary.row(key[0], group.values.values())
             self.found[key] = group
         else:
             self.found.pop(key, None)

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catalog.plan import Change
-from secfilter.moving_groups import Groups, Partition, partitions_of
+from secfilter.moving_groups import Groups, Key, Partition, partitions_of
 from secfilter.moving_rows import Row, Rows
 from secfilter.moving_window import Arrival, WindowContent, Words, united
 
@@ -61,12 +61,12 @@ class _Changes:
         if self.came.pop(row.tuples, None) is None:
             self.left.append(row)
 
-    def by_group(self) -> dict[str, tuple[list[Row], list[Row]]]:
+    def by_group(self, groups: Groups) -> dict[Key, tuple[list[Row], list[Row]]]:
         """The rows that left and came, by the key of their group."""
-        found: dict[str, tuple[list[Row], list[Row]]] = {}
+        found: dict[Key, tuple[list[Row], list[Row]]] = {}
         for place, rows in enumerate((self.left, self.came.values())):
             for row in rows:
-                found.setdefault(row.text, ([], []))[place].append(row)
+                found.setdefault(groups.key_of(row), ([], []))[place].append(row)
         return found
 
 
@@ -177,7 +177,7 @@ class MovingRelation:
     ) -> tuple[list[Labelled], list[Labelled]]:
         """The rows of the changed groups, now and before."""
         added, taken = [], []
-        for key, (left, came) in sorted(changes.by_group().items()):
+        for key, (left, came) in sorted(changes.by_group(groups).items()):
             group = groups.group(key)
             partitions = {*group.partitions}
             partitions.update(each for row in (*left, *came) for each in partitions_of(row))
@@ -202,7 +202,7 @@ class MovingRelation:
         if self.groups is None:
             rows = [row.text for row in self.rows.all(held)]
         else:
-            for key, (left, came) in changes.by_group().items():
+            for key, (left, came) in changes.by_group(self.groups).items():
                 self.groups.change(key, left, came)
             rows = [group.text for group in self.groups.found.values()]
         return _numbered(changes.instant, [(row, label) for row in sorted(rows)])
@@ -244,9 +244,9 @@ class MovingRelation:
             for each in several:
                 self.rows.place(side, each)
         if self.groups is not None:
-            grouped: dict[str, list[Row]] = defaultdict(list)
+            grouped: dict[Key, list[Row]] = defaultdict(list)
             for row in self.rows.all(held):
-                grouped[row.text].append(row)
+                grouped[self.groups.key_of(row)].append(row)
             for key, rows in grouped.items():
                 self.groups.change(key, (), rows)
 

@@ -22,6 +22,8 @@ from catalog.plan import (
 from tests.oracle.labels import united
 from tests.oracle.values import EPOCH, Tuple, Value
 
+# The key of a group, and the label of its rows if that tells groups apart.
+_Key = tuple[tuple[Value, ...], Label | None]
 _TICK = timedelta(microseconds=1)
 
 
@@ -62,7 +64,11 @@ class _Row:
 
     values: tuple[Value, ...]
     members: tuple[_Member, ...]
-    group: tuple[Value, ...] | None = None
+    group: _Key | None = None
+
+
+def _label(row: _Row) -> Label | None:
+    return united(each.tuple.label for each in row.members)
 
 
 def movings_of(node: Node) -> list[Moving]:
@@ -158,12 +164,15 @@ def _relation(node: Node, rules: Rules, contents: Sequence[Sequence[_Member]]) -
                 for row in rows
             ]
         case Aggregate(below):
-            groups: dict[tuple[Value, ...], list[_Row]] = {}
+            groups: dict[_Key, list[_Row]] = {}
             for row in _relation(below, rules, contents):
-                groups.setdefault(rules.keys(node, Tuple(row.values, Label())), []).append(row)
+                keys = rules.keys(node, Tuple(row.values, Label()))
+                # DISTINCT is by value and label.
+                label = None if node.aggregations else _label(row)
+                groups.setdefault((keys, label), []).append(row)
             return [
                 _Row(
-                    rules.row(node, key, [Tuple(row.values, Label()) for row in rows]),
+                    rules.row(node, key[0], [Tuple(row.values, Label()) for row in rows]),
                     tuple(member for row in rows for member in row.members),
                     key,
                 )
