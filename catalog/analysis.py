@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from catalog.checked_plan import CheckedNode, CheckedPlan, StateKind
 from catalog.errors import InvalidInput
+from catalog.moving_check import RELATION
 from catalog.plan import Emission, Node, Plan, Source, Windowed, inputs
-from catalog.plan_check import RELATION, check_node
+from catalog.plan_check import check_node
 from catalog.relation import RelationKind
 from catalog.schema import check_definition
 

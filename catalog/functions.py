@@ -198,6 +198,9 @@ _FUNCTIONS = (
         constant="the string that POSITION looks for",
         example="'A'",
     ),
+    ScalarFunction(
+        "micros_between", "two timestamps", _fixed((Type.TIMESTAMP, Type.TIMESTAMP), _N)
+    ),
     ScalarFunction("length", "a string", _fixed((_S,), _N)),
     ScalarFunction(
         "concat",
@@ -274,6 +277,12 @@ AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
     "stddev": _aggregate_number(Type.DOUBLE),
     "min": lambda argument: argument if argument in _ORDERED else None,
     "max": lambda argument: argument if argument in _ORDERED else None,
+}
+
+# These need all values of a group, so they go over moving windows only, which keep them.
+MOVING_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
+    **AGGREGATE_FUNCTIONS,
+    "count_distinct": _aggregate_any(Type.BIGINT),
 }
 
 # The functions that an owner can declare for READ AGGREGATE. min and max would show single values.

@@ -85,7 +85,7 @@ class MovingWindow:
     With `range_ms` these are the tuples of the last `range_ms`, both ends included. 0 is [NOW].
     With `slide_ms` the window moves only at the multiples of it, counted from 1970 UTC.
     With `rows` these are the newest `rows` tuples, of each partition if `partition` names
-    attributes. One of both is None.
+    attributes. If both are None, the window is [UNBOUNDED]: no tuple ever leaves it.
     """
 
     range_ms: int | None = None
@@ -98,11 +98,26 @@ class MovingWindow:
 class Moving:
     """The changing relation of a stream's moving window: at each instant it holds other tuples.
 
-    Filter, Project and Aggregate over it give a changing relation. ToStream makes a stream of it.
+    Filter, Project, Aggregate and MovingJoin over it give a changing relation. ToStream makes a
+    stream of it.
     """
 
     input: Node
     window: MovingWindow
+
+
+@dataclass(frozen=True, slots=True)
+class MovingJoin:
+    """Pairs of rows of two changing relations, at each instant (CQL: FROM a [NOW], b [ROWS 1]).
+
+    `equal` holds (left, right) attribute pairs, at least one. `condition` is a further condition on
+    the attributes of both. A pair has the attributes of both, whose names must differ.
+    """
+
+    left: Node
+    right: Node
+    equal: tuple[tuple[AttributeRef, AttributeRef], ...]
+    condition: Expression | None = None
 
 
 class Change(StrEnum):
@@ -143,6 +158,9 @@ class Aggregation:
 class Aggregate:
     """One tuple per window and keys. The input is Windowed, or a changing relation.
 
+    Over a changing relation it may compute nothing. Then it has a row for each combination of keys
+    and label (SELECT DISTINCT).
+
     The result's attributes are `window_start`, `window_end`, the keys, the aggregations. Over a
     changing relation there are no edges of a window.
     """
@@ -170,7 +188,9 @@ class Join:
     condition: Expression | None = None
 
 
-Node = Source | Filter | Project | Union | Windowed | Aggregate | Join | Moving | ToStream
+Node = (
+    Source | Filter | Project | Union | Windowed | Aggregate | Join | Moving | MovingJoin | ToStream
+)
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 INSTANT = "instant"
 
@@ -207,7 +227,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (below,)
         case Union(several):
             return several
-        case Join(left, right):
+        case Join(left, right) | MovingJoin(left, right):
             return (left, right)
 
 
@@ -253,7 +273,7 @@ def _rewritten(node: Node, rewrite: Callable[[Source], Node]) -> Node:
             return replace(node, input=_rewritten(below, rewrite))
         case Union(several):
             return Union(tuple(_rewritten(below, rewrite) for below in several))
-        case Join(left, right):
+        case Join(left, right) | MovingJoin(left, right):
             return replace(node, left=_rewritten(left, rewrite), right=_rewritten(right, rewrite))
 
 

@@ -5,10 +5,13 @@ All checks are made when the query is added, so that no wrong plan fails only wh
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from catalog.checked_plan import CheckedNode, StateKind
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, type_of
-from catalog.functions import AGGREGATE_FUNCTIONS
+from catalog.functions import AGGREGATE_FUNCTIONS, MOVING_FUNCTIONS
+from catalog.moving_check import check_forms, moving_schema, pairs_schema, stream_schema
 from catalog.plan import (
     INSTANT,
     WINDOW_END,
@@ -19,7 +22,7 @@ from catalog.plan import (
     Filter,
     Join,
     Moving,
-    MovingWindow,
+    MovingJoin,
     Node,
     Project,
     Source,
@@ -28,21 +31,19 @@ from catalog.plan import (
     Window,
     Windowed,
 )
+from catalog.plan_rules import (
+    MAX_WINDOW_MS,
+    OWN_QUERY,
+    joined_schema,
+    require_condition,
+    require_event_time,
+)
 from catalog.plan_size import sizes_of
-from catalog.relation import RelationKind
 from catalog.schema import Attribute, Schema, Type
 
 MAX_NODES = 1_000
 MAX_DEPTH = 200
-MAX_WINDOW_MS = 400 * 24 * 3_600_000
 MAX_OVERLAP = 1_000
-# Each new tuple costs as many steps as the window has rows.
-MAX_ROWS = 10_000
-RELATION = (
-    "a moving window gives a relation, which is no stream: say with ISTREAM, DSTREAM or RSTREAM "
-    "what of its changes is to be sent"
-)
-_OWN_QUERY = "add this part as a query of its own over the other one's output"
 _EDGES = (
     Attribute(WINDOW_START, Type.TIMESTAMP, required=True),
     Attribute(WINDOW_END, Type.TIMESTAMP, required=True),
@@ -63,7 +64,7 @@ def check_node(node: Node, given: _Inputs) -> CheckedNode:
         raise InvalidInput(f"a query has at most {MAX_DEPTH} boxes in a row")
     if not isinstance(node, Aggregate) and any(isinstance(b.node, Windowed) for b in given):
         raise InvalidInput("only an aggregate reads windows")
-    _check_forms(node, given)
+    check_forms(node, given)
     schema = _schema(node, given)
     sizes, total = sizes_of(
         node, tuple(below.sizes for below in given), sum(below.total for below in given)
@@ -92,14 +93,14 @@ def _schema(node: Node, given: _Inputs) -> Schema:
         case Source(relation):
             return relation.schema
         case Filter(_, condition):
-            _require_condition(condition, given[0].schema)
+            require_condition(condition, given[0].schema)
             return given[0].schema
         case Project(_, columns):
             return Schema(tuple(_column(column, given[0].schema) for column in columns))
         case Union():
             return _union(tuple(below.schema for below in given))
         case Windowed(_, window):
-            _require_event_time(given[0], "a window")
+            require_event_time(given[0], "a window")
             check_window(window)
             return given[0].schema
         case Aggregate():
@@ -107,15 +108,11 @@ def _schema(node: Node, given: _Inputs) -> Schema:
         case Join():
             return _join(node, *given)
         case Moving():
-            return _moving(node.window, given[0])
+            return moving_schema(node.window, given[0])
+        case MovingJoin():
+            return pairs_schema(node, *given)
         case ToStream():
-            if INSTANT in given[0].schema.names:
-                raise InvalidInput(
-                    f"{INSTANT!r} is the name of the time at which a row comes or goes; rename "
-                    "your attribute with AS"
-                )
-            instant = Attribute(INSTANT, Type.TIMESTAMP, required=True)
-            return Schema((instant, *given[0].schema.attributes))
+            return stream_schema(given[0])
 
 
 def _state(node: Node, given: _Inputs) -> StateKind:
@@ -133,55 +130,6 @@ def _state(node: Node, given: _Inputs) -> StateKind:
 def _is_changing(node: Node, given: _Inputs) -> bool:
     over = not isinstance(node, ToStream) and any(below.is_changing for below in given)
     return over or isinstance(node, Moving)
-
-
-def _check_forms(node: Node, given: _Inputs) -> None:
-    """Streams and relations are two things, and only ToStream makes a stream of a relation."""
-    if not any(below.is_changing for below in given):
-        if isinstance(node, ToStream):
-            raise InvalidInput(
-                f"{node.change.upper()} goes over a moving window, such as [ROWS 100]; over a "
-                "stream, leave it out"
-            )
-        return
-    if not isinstance(node, Filter | Project | Aggregate | ToStream):
-        raise InvalidInput(RELATION)
-    summed = any(isinstance(each.node, Aggregate) for each in given[0].walk())
-    plain = isinstance(node, Project) and all(
-        isinstance(column.expression, AttributeRef) for column in node.columns
-    )
-    if summed and not (plain or isinstance(node, ToStream)):
-        raise InvalidInput(
-            "over an aggregate of a moving window, a query names keys and aggregates only; compute "
-            "with them in a query over this one's output"
-        )
-
-
-def _moving(window: MovingWindow, given: CheckedNode) -> Schema:
-    _require_event_time(given, "a moving window")
-    if given.keeps_state:
-        raise InvalidInput("a moving window goes over streams; " + _OWN_QUERY)
-    for each in given.walk():
-        if isinstance(each.node, Source) and each.node.relation.kind is not RelationKind.STREAM:
-            raise InvalidInput(
-                f"a moving window reads streams, and {each.node.relation.name} is an output; read "
-                "the streams themselves"
-            )
-    for key in window.partition:
-        type_of(key, given.schema)
-    if (window.range_ms is None) == (window.rows is None):
-        raise InvalidInput("a moving window has a range or a number of rows")
-    if window.rows is not None and not 1 <= window.rows <= MAX_ROWS:
-        raise InvalidInput(f"a moving window has 1 to {MAX_ROWS} rows")
-    if window.range_ms is not None and not 0 <= window.range_ms <= MAX_WINDOW_MS:
-        raise InvalidInput("a moving window's range is 0 (NOW) to 400 days")
-    if window.slide_ms is not None and not (
-        window.range_ms and 1 <= window.slide_ms <= MAX_WINDOW_MS
-    ):
-        raise InvalidInput("SLIDE goes with a RANGE, and is 1 ms to 400 days")
-    if window.range_ms is not None and window.partition:
-        raise InvalidInput("PARTITION BY goes with ROWS; a range needs no partitions")
-    return given.schema
 
 
 def _event_time(node: Node, given: _Inputs) -> str | None:
@@ -231,13 +179,6 @@ def _names(expression: Expression, name: str) -> bool:
     return isinstance(expression, AttributeRef) and expression.name == name
 
 
-def _require_condition(condition: Expression, schema: Schema) -> None:
-    if type_of(condition, schema) is not Type.BOOLEAN:
-        raise InvalidInput(
-            "a condition is true or false; compare with =, < or the like", condition.position
-        )
-
-
 def _column(column: Column, schema: Schema) -> Attribute:
     inner = type_of(column.expression, schema)
     source = (
@@ -273,15 +214,7 @@ def _describe(schema: Schema) -> str:
 def _refuse_nested_state(given: _Inputs) -> None:
     if any(below.keeps_state for below in given):
         raise InvalidInput(
-            f"a query has one window or join between a source and its output; {_OWN_QUERY}"
-        )
-
-
-def _require_event_time(below: CheckedNode, what: str) -> None:
-    if below.event_time is None:
-        raise InvalidInput(
-            f"{what} goes by event time, but its input has none: "
-            "keep the stream's event-time attribute under one name"
+            f"a query has one window or join between a source and its output; {OWN_QUERY}"
         )
 
 
@@ -295,9 +228,12 @@ def _aggregate(node: Aggregate, given: CheckedNode) -> Schema:
         raise InvalidInput("an aggregate goes over windows, or its groups would never close")
     schema = given.schema
     keys = tuple(_column(key, schema) for key in node.keys)
-    results = tuple(_aggregation(aggregation, schema) for aggregation in node.aggregations)
-    if not results:
+    known = MOVING_FUNCTIONS if given.is_changing else AGGREGATE_FUNCTIONS
+    results = tuple(_aggregation(each, schema, known) for each in node.aggregations)
+    if not results and not given.is_changing:
         raise InvalidInput("an aggregate computes at least one function, such as count(*)")
+    if not keys and not results:
+        raise InvalidInput("SELECT DISTINCT names results")
     return Schema((*edges, *keys, *results))
 
 
@@ -314,11 +250,13 @@ def check_window(window: Window) -> None:
         raise InvalidInput("a window's offset is from 0 to below its slide")
 
 
-def _aggregation(aggregation: Aggregation, schema: Schema) -> Attribute:
-    rule = AGGREGATE_FUNCTIONS.get(aggregation.function)
+def _aggregation(
+    aggregation: Aggregation, schema: Schema, rules: Mapping[str, Callable[[Type], Type | None]]
+) -> Attribute:
+    rule = rules.get(aggregation.function)
     place = aggregation.argument.position if aggregation.argument else None
     if rule is None:
-        known = ", ".join(AGGREGATE_FUNCTIONS)
+        known = ", ".join(rules)
         raise InvalidInput(f"unknown aggregate {aggregation.function!r}; there are: {known}", place)
     if aggregation.argument is None:
         if aggregation.function != "count":
@@ -328,25 +266,15 @@ def _aggregation(aggregation: Aggregation, schema: Schema) -> Attribute:
     result = rule(argument)
     if result is None:
         raise InvalidInput(f"{aggregation.function} does not take a {argument}", place)
-    return Attribute(aggregation.name, result, required=aggregation.function == "count")
+    counts = aggregation.function in {"count", "count_distinct"}
+    return Attribute(aggregation.name, result, required=counts)
 
 
 def _join(node: Join, *given: CheckedNode) -> Schema:
     _refuse_nested_state(given)
     for below in given:
-        _require_event_time(below, "a join")
-    left, right = (below.schema for below in given)
-    if not node.equal:
-        raise InvalidInput("a join compares at least one attribute of both sides with =")
-    for mine, other in node.equal:
-        mine_type, other_type = type_of(mine, left), type_of(other, right)
-        if mine_type is not other_type:
-            raise InvalidInput(
-                f"{mine.name} is a {mine_type}, {other.name} a {other_type}", mine.position
-            )
+        require_event_time(below, "a join")
     if not -MAX_WINDOW_MS <= node.lower_ms <= node.upper_ms <= MAX_WINDOW_MS:
         raise InvalidInput("a join's interval goes from an earlier to a later time, 400 days each")
-    both = Schema((*left.attributes, *right.attributes))
-    if node.condition is not None:
-        _require_condition(node.condition, both)
-    return both
+    left, right = (below.schema for below in given)
+    return joined_schema(left, right, node.equal, node.condition)

@@ -22,7 +22,7 @@ _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         *(plan.Source, plan.Filter, plan.Project, plan.Union, plan.Aggregate, plan.Join),
-        *(plan.Moving, plan.MovingWindow, plan.ToStream),
+        *(plan.Moving, plan.MovingWindow, plan.MovingJoin, plan.ToStream),
         *(plan.Plan, plan.Windowed, plan.Column, plan.Window, plan.Aggregation),
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat, LabelLayout),

@@ -20,6 +20,7 @@ from catalog.plan import (
     Filter,
     Join,
     Moving,
+    MovingJoin,
     Node,
     Project,
     Source,
@@ -69,7 +70,7 @@ class _Counter:
             case Union():
                 rows = zip(*(branch.values() for branch in given), strict=True)
                 return dict(zip(given[0], map(max, rows), strict=True))
-            case Join(condition=condition):
+            case Join(condition=condition) | MovingJoin(condition=condition):
                 both = {**given[0], **given[1]}
                 if condition is not None:
                     self._count(condition, both)

@@ -76,11 +76,17 @@ def moving_windows(value: Any) -> Any:
     return value
 
 
+def joined_moving_windows(value: Any) -> Any:
+    """6 to 7: form 6 had no joins of moving windows. Older programs must not read them."""
+    return value
+
+
 UPGRADES: tuple[Callable[[Any], Any], ...] = (
     windows_and_emission,
     no_reaches,
     no_offsets,
     time_by_data,
     moving_windows,
+    joined_moving_windows,
 )
 """The step at index n makes form n + 2 of form n + 1."""

@@ -19,6 +19,7 @@ from catalog.plan import (
     Filter,
     Join,
     Moving,
+    MovingJoin,
     Project,
     Source,
     ToStream,
@@ -118,7 +119,7 @@ class _Compiler:
             case ToStream():
                 below = replace(self, pairing=True)
                 return compile_moving(each, below.compile, words(self.layout))
-            case Moving():
+            case Moving() | MovingJoin():
                 raise TypeError("a moving window is compiled with the stream of its relation")
 
     def _source(self, relation: Relation) -> DataFrame:

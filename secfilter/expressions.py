@@ -308,6 +308,7 @@ RULES: dict[str, Rule] = {
     "ends_with": _all(fn.endswith),
     "position": lambda columns, types, to: fn.position(columns[1], columns[0]).cast("bigint"),
     "length": _bigint(fn.length),
+    "micros_between": lambda columns, types, to: fn.try_subtract(*map(fn.unix_micros, columns)),
     "concat": _all(fn.concat),
     "substring": _substring,
     "year": _bigint(fn.year),

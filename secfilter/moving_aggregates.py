@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from catalog.schema import Type
-from secfilter.lab import NULL_MARK, SEPARATOR
+from secfilter.lab import SEPARATOR
+from secfilter.moving_values import Value, text_of, value_of
 
-Value = int | float | str
 Values = tuple[Value | None, ...]
 _LARGEST = 2**63
 
@@ -34,11 +34,16 @@ class GroupRow:
     aggregates: tuple[Computed, ...]
     shown: tuple[int, ...]
 
+    @property
+    def computes(self) -> bool:
+        """Whether there is any aggregate."""
+        return bool(self.aggregates)
+
     def read(self, arguments: str) -> Values:
         """The values of a tuple's arguments."""
         texts = arguments.split(SEPARATOR)
         return tuple(
-            _value(texts[each.argument], each.type)
+            value_of(texts[each.argument], each.type)
             for each in self.aggregates
             if each.argument is not None and each.type is not None
         )
@@ -46,7 +51,7 @@ class GroupRow:
     def row(self, key: str, group: Collection[Values]) -> str:
         """The row of a group with this key, and these values of its tuples."""
         parts = key.split(SEPARATOR) if self.keys else []
-        every = [*parts, *(_text(_computed(each, group)) for each in self.aggregates)]
+        every = [*parts, *(text_of(_computed(each, group)) for each in self.aggregates)]
         return SEPARATOR.join(every[place] for place in self.shown)
 
 
@@ -57,25 +62,9 @@ def _computed(each: Computed, group: Collection[Values]) -> Value | None:
     values = [value for tuple_ in group if (value := tuple_[place]) is not None]
     if each.function == "count":
         return len(values)
+    if each.function == "count_distinct":
+        return len(set(values))
     return _FUNCTIONS[each.function](values) if values else None
-
-
-def _value(text: str, kind: Type) -> Value | None:
-    if text == NULL_MARK:
-        return None
-    match kind:
-        case Type.BIGINT | Type.TIMESTAMP:
-            return int(text)
-        case Type.DOUBLE:
-            return float(text)
-        case _:
-            return text
-
-
-def _text(value: Value | None) -> str:
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return NULL_MARK
-    return value if isinstance(value, str) else repr(value)
 
 
 def _sum(values: Sequence[Value]) -> Value | None:

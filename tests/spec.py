@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -64,6 +64,8 @@ class Example:
     refused: bool
     sql: str
     tables: tuple[Table, ...]
+    # The number of each category that the tables name.
+    categories: Mapping[str, int] = field(default_factory=lambda: _CATEGORIES)
 
     @property
     def name(self) -> str:
@@ -83,17 +85,42 @@ class Example:
         names = {relation.name: False, f"{relation.name}, later": True}
         tables = [each for each in self.tables if each.of in names]
         wanted = [each for each in tables if later is None or names[each.of] == later]
-        return [_record(each.columns, row, relation.schema) for each in wanted for row in each.rows]
+        return [self._record(each, row, relation.schema) for each in wanted for row in each.rows]
 
     def results(self, schema: Schema) -> list[Tuple]:
         """What the example says that the query gives."""
         [table] = [each for each in self.tables if each.of == "result"]
-        return _tuples(table, schema)
+        return self.read_delivered(table, schema)
 
     def delivered(self) -> list[tuple[Class, Table]]:
         """The classes that the example names, each with the table of what it gets."""
         found = [(_CLASS.fullmatch(each.of), each) for each in self.tables]
-        return [(_class(match), each) for match, each in found if match is not None]
+        return [(self._class(match), each) for match, each in found if match is not None]
+
+    def read_delivered(self, table: Table, schema: Schema) -> list[Tuple]:
+        """What the example says that a class gets."""
+        return [
+            Tuple(_values(table.columns, row[:-1], schema), self._label(row[-1]))
+            for row in table.rows
+        ]
+
+    def _record(self, table: Table, row: Sequence[str], schema: Schema) -> Record:
+        cells = dict(zip(table.columns, row[:-1], strict=True))
+        sender = "NULL" if "sender" in schema.names else cells.pop("sender", "NULL")
+        values = _values([*cells], [*cells.values()], schema)
+        label = self._label(row[-1]).to_wire()
+        return Record(values, label, sender=None if sender == "NULL" else int(sender))
+
+    def _label(self, text: str) -> Label:
+        return Label.of(*self._held(text))
+
+    def _held(self, text: str) -> list[int]:
+        return [] if text == "none" else [self.categories[name] for name in text.split(", ")]
+
+    def _class(self, match: re.Match[str]) -> Class:
+        how, held, beyond = match.groups()
+        served = None if beyond is None else Clearance.of(*self._held(beyond))
+        return Class(Clearance.of(*self._held(held)), how == "weak", served)
 
 
 class SpecMarket(Market):
@@ -106,7 +133,11 @@ class SpecMarket(Market):
 
 def sections() -> Mapping[str, str]:
     """The text of each section, by its name."""
-    _, *parts = _SECTION.split(SPEC.read_text("utf-8"))
+    return _sections(SPEC.read_text("utf-8"))
+
+
+def _sections(page: str) -> Mapping[str, str]:
+    _, *parts = _SECTION.split(page)
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
@@ -118,12 +149,18 @@ def rules(section: str) -> list[str]:
 @cache
 def examples() -> Sequence[Example]:
     """All examples of the page."""
+    return examples_of(SPEC.read_text("utf-8"), _CATEGORIES)
+
+
+def examples_of(page: str, categories: Mapping[str, int]) -> Sequence[Example]:
+    """All examples of a page in the form of SPEC.md. `categories` has the number of each one."""
     found = []
-    for name, text in sections().items():
+    for name, text in _sections(page).items():
         _, *parts = _EXAMPLE.split(text)
         for shown, refused, sql, below in zip(*(parts[at::4] for at in range(4)), strict=True):
             tables = tuple(_tables(below))
-            found.append(Example(name, tuple(shown.split(", ")), bool(refused), sql, tables))
+            named = tuple(shown.split(", "))
+            found.append(Example(name, named, bool(refused), sql, tables, categories))
     return found
 
 
@@ -139,25 +176,8 @@ def _tables(text: str) -> list[Table]:
     return tables
 
 
-def _tuples(table: Table, schema: Schema) -> list[Tuple]:
-    return [Tuple(_values(table.columns, row, schema), _label(row[-1])) for row in table.rows]
-
-
-def read_delivered(table: Table, schema: Schema) -> list[Tuple]:
-    """What the example says that a class gets."""
-    return _tuples(table, schema)
-
-
-def _record(columns: Sequence[str], row: Sequence[str], schema: Schema) -> Record:
-    cells = dict(zip(columns, row[:-1], strict=True))
-    sender = cells.pop("sender", "NULL")
-    values = _values([*cells], [*cells.values(), row[-1]], schema)
-    label = _label(row[-1]).to_wire()
-    return Record(values, label, sender=None if sender == "NULL" else int(sender))
-
-
 def _values(columns: Sequence[str], row: Sequence[str], schema: Schema) -> tuple[Value, ...]:
-    given = dict(zip(columns, row[:-1], strict=True))
+    given = dict(zip(columns, row, strict=True))
     unknown = given.keys() - set(schema.names)
     assert not unknown, f"no attributes: {unknown}"
     return tuple(_value(given.get(each.name, "NULL"), each.type) for each in schema.attributes)
@@ -177,17 +197,3 @@ def _value(text: str, kind: Type) -> Value:
             return {"TRUE": True, "FALSE": False}[text]
         case Type.STRING:
             return text
-
-
-def _label(text: str) -> Label:
-    return Label.of(*_categories(text))
-
-
-def _categories(text: str) -> list[int]:
-    return [] if text == "none" else [_CATEGORIES[name] for name in text.split(", ")]
-
-
-def _class(match: re.Match[str]) -> Class:
-    how, held, beyond = match.groups()
-    served = None if beyond is None else Clearance.of(*_categories(beyond))
-    return Class(Clearance.of(*_categories(held)), how == "weak", served)

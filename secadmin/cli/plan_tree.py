@@ -15,6 +15,7 @@ from catalog.plan import (
     Filter,
     Join,
     Moving,
+    MovingJoin,
     MovingWindow,
     Node,
     Plan,
@@ -70,6 +71,8 @@ def _node(node: Node) -> Text:
             return _label("aggregate", _aggregate(node))
         case Join():
             return _label("join", _join(node))
+        case MovingJoin():
+            return _label("join of moving windows", f"{_equal(node)}{_condition(node)}")
         case Moving(_, window):
             return _label("moving window", _moving(window))
         case ToStream(_, change):
@@ -95,6 +98,8 @@ def _window(window: Window) -> str:
 
 
 def _moving(window: MovingWindow) -> str:
+    if window.rows is None and window.range_ms is None:
+        return "of all tuples"
     if window.rows is None:
         every = f" every {duration_words(window.slide_ms)}" if window.slide_ms else ""
         return f"of the last {duration_words(window.range_ms or 0)}{every}"
@@ -113,10 +118,16 @@ def _aggregate(node: Aggregate) -> str:
 
 
 def _join(node: Join) -> str:
-    equal = " AND ".join(f"{left.name} = {right.name}" for left, right in node.equal)
     near = (
         f"right's event time {duration_words(node.lower_ms)} to "
         f"{duration_words(node.upper_ms)} after left's"
     )
-    condition = f", {expression_words(node.condition)}" if node.condition else ""
-    return f"{equal}, {near}{condition}"
+    return f"{_equal(node)}, {near}{_condition(node)}"
+
+
+def _equal(node: Join | MovingJoin) -> str:
+    return " AND ".join(f"{left.name} = {right.name}" for left, right in node.equal)
+
+
+def _condition(node: Join | MovingJoin) -> str:
+    return f", {expression_words(node.condition)}" if node.condition else ""

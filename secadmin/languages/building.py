@@ -21,6 +21,7 @@ from catalog.plan import (
     Filter,
     Join,
     Moving,
+    MovingJoin,
     Node,
     Project,
     Source,
@@ -138,5 +139,5 @@ def _expressions(node: Node) -> list[Expression]:
         case Aggregate(_, keys, aggregations):
             arguments = (each.argument for each in aggregations)
             return [*(key.expression for key in keys), *(a for a in arguments if a is not None)]
-        case Join(_, _, equal, condition=condition):
+        case Join(_, _, equal, condition=condition) | MovingJoin(_, _, equal, condition):
             return [*(ref for pair in equal for ref in pair), *([condition] if condition else [])]

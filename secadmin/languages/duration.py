@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from catalog.errors import InvalidInput, Position
-from catalog.plan_check import MAX_WINDOW_MS
+from catalog.plan_rules import MAX_WINDOW_MS
 
 _UNITS_MS = {
     "millisecond": 1,

@@ -26,7 +26,15 @@ def expected(case: Case, newest: Records | None = None) -> Outcome:
 
 def _tables(case: Case, records: Records) -> dict[str, list[Tuple]]:
     users = {relation.name: case.users_of(relation) for relation in sources(case.plan)}
-    return {name: [each.tuple(users[name]) for each in stored] for name, stored in records.items()}
+    return {
+        name: [each.tuple(users[name]) for each in _by_origin(stored)]
+        for name, stored in records.items()
+    }
+
+
+def _by_origin(stored: Sequence[Record]) -> list[Record]:
+    """The records in the order of their origins, which are texts with the offset."""
+    return [each for _, each in sorted(enumerate(stored), key=lambda pair: str(pair[0]))]
 
 
 def _delivered(case: Case, to: Class, results: list[Tuple]) -> list[Tuple]:

@@ -7,7 +7,7 @@ from random import Random
 from catalog.analysis import analyse, analyse_node
 from catalog.clearance import Clearance
 from catalog.label import Label
-from catalog.plan import Plan, sources
+from catalog.plan import Node, Plan, sources
 from tests.differential.case import Case, Class
 from tests.differential.make_expression import EXTREME, MODERATE, Expressions
 from tests.differential.make_plan import Plans
@@ -15,6 +15,7 @@ from tests.differential.make_records import AGGREGATED, CATEGORIES, STARTS, Reco
 
 # How many cases the sample lane runs: the seeds from 0 on.
 SAMPLE = 80
+SAMPLE_MOVING = 40
 
 
 def make_case(seed: int) -> Case:
@@ -24,7 +25,18 @@ def make_case(seed: int) -> Case:
     pool = MODERATE if stateful else EXTREME
     records = Records(random, pool, random.choice(STARTS))
     plans = Plans(random, Expressions(random, pool), records, f"s{seed}")
-    root = plans.make(random.randint(1, 6), stateful)
+    return _case(seed, random, records, plans, plans.make(random.randint(1, 6), stateful))
+
+
+def make_moving_case(seed: int) -> Case:
+    """The case of that seed with a moving window: always the same one."""
+    random = Random(seed)
+    records = Records(random, MODERATE, random.choice(STARTS))
+    plans = Plans(random, Expressions(random, MODERATE), records, f"m{seed}")
+    return _case(seed, random, records, plans, plans.make_moving(random.randint(1, 5)))
+
+
+def _case(seed: int, random: Random, records: Records, plans: Plans, root: Node) -> Case:
     if any("." in name for name in analyse_node(root).schema.names):
         root = plans.project(root)
     plan = Plan(root)

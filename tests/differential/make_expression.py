@@ -54,6 +54,7 @@ _FUNCTIONS: Mapping[Type, Sequence[tuple[Sequence[str], Sequence[tuple[Type, ...
         (("floor", "ceil", "cast_bigint"), ((_N,), (_D,))),
         (("length", "cast_bigint"), ((_S,),)),
         (("position",), ((_S, _S),)),
+        (("micros_between",), ((_T, _T),)),
         (("round",), ((_N, _N),)),
         (("greatest", "least"), ((_N, _N),)),
         (("year", "month", "day", "hour", "minute", "second"), ((_T,),)),

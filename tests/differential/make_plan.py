@@ -23,6 +23,7 @@ from catalog.plan import (
 )
 from catalog.relation import Relation
 from catalog.schema import Schema, Type
+from tests.differential import make_moving
 from tests.differential.make_expression import Expressions
 from tests.differential.make_records import Records
 from tests.plans import grouped
@@ -63,6 +64,33 @@ class Plans:
             case _:
                 first = self.make(max(1, nodes // 2 - 1), stateful=False)
                 return self._join(first, self.make(nodes // 2, stateful=False))
+
+    def make_moving(self, nodes: int) -> Node:
+        """A plan of about `nodes` nodes and a moving window, or a join of two."""
+        if nodes > 3:
+            above = self._filter if self.random.random() < 0.5 else self.project
+            return above(self.make_moving(nodes - 1))
+        if nodes == 3:
+            return self._union(self._moving(), self.make(1, stateful=False))
+        return self._moving()
+
+    def _moving(self) -> Node:
+        windows: list[Node] = []
+        while len(windows) < 2:
+            below = self.make(self.random.choice([1, 1, 2, 3]), stateful=False)
+            if make_moving.goes_under_a_window(below):
+                windows.append(make_moving.moving(self.random, below))
+
+        def make(kind: Type, schema: Schema) -> Expression:
+            return self.expressions.make(kind, schema, 2)
+
+        relation = None
+        if self.random.random() < 0.6:
+            relation = make_moving.joined(self.random, windows[0], windows[1], make)
+        stream = make_moving.stream(self.random, relation or windows[0], make)
+        # Nothing is computed from aggregates of doubles.
+        self.inexact |= {"g0", "g1"}
+        return stream
 
     def _source(self) -> Node:
         # The same relation twice is a case of its own.

@@ -16,6 +16,8 @@ def aggregate(function: str, values: Sequence[Value]) -> Value:
     known = [value for value in values if value is not None]
     if function == "count":
         return len(known)
+    if function == "count_distinct":
+        return len({*known})
     try:
         return total(_FUNCTIONS[function](known)) if known else None
     except OverflowError:

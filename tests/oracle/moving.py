@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain, product
 
 from catalog.label import Label
-from catalog.plan import Aggregate, Change, Filter, Moving, MovingWindow, Node, Project, ToStream
+from catalog.plan import (
+    Aggregate,
+    Change,
+    Filter,
+    Moving,
+    MovingJoin,
+    MovingWindow,
+    Node,
+    Project,
+    ToStream,
+)
 from tests.oracle.labels import united
 from tests.oracle.values import EPOCH, Tuple, Value
 
+# The key of a group, and the label of its rows if that tells groups apart.
+_Key = tuple[tuple[Value, ...], Label | None]
 _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
 class _Member:
-    """A tuple of the stream below the window, its number in the order of time, its partition."""
+    """A tuple below a window: the window's number, the tuple's number in the order of time."""
 
+    side: int
     number: int
     time: datetime
     partition: tuple[Value, ...]
@@ -28,11 +42,13 @@ class _Member:
 class Rules:
     """The rules of single tuples and of groups, which the relation's nodes share with others.
 
-    `passes` applies a Filter, `made` a Project. `keys` gives the key of a group, `row` its row.
+    `passes` applies a Filter, `made` a Project, `pair` a MovingJoin. `keys` gives the key of a
+    group, `row` its row.
     """
 
     passes: Callable[[Filter, Tuple], bool]
     made: Callable[[Project, Tuple], Tuple]
+    pair: Callable[[MovingJoin, Tuple, Tuple], Tuple | None]
     keys: Callable[[Aggregate, Tuple], tuple[Value, ...]]
     row: Callable[[Aggregate, tuple[Value, ...], list[Tuple]], tuple[Value, ...]]
     time: Callable[[Node, Tuple], datetime | None]
@@ -48,34 +64,54 @@ class _Row:
 
     values: tuple[Value, ...]
     members: tuple[_Member, ...]
-    group: tuple[Value, ...] | None = None
+    group: _Key | None = None
 
 
-def moving_of(node: Node) -> Moving:
-    """The moving window of a relation."""
-    while not isinstance(node, Moving):
-        assert isinstance(node, Filter | Project | Aggregate | ToStream)
-        node = node.input
-    return node
+def _label(row: _Row) -> Label | None:
+    return united(each.tuple.label for each in row.members)
+
+
+def movings_of(node: Node) -> list[Moving]:
+    """The moving windows of a relation, the left one first."""
+    match node:
+        case Moving():
+            return [node]
+        case MovingJoin(left, right):
+            return [*movings_of(left), *movings_of(right)]
+        case Filter(below) | Project(below) | Aggregate(below) | ToStream(below):
+            return movings_of(below)
+        case _:
+            raise AssertionError("no node of a relation")
 
 
 def changes(
-    node: ToStream, given: Sequence[Tuple], rules: Rules, watermark: datetime | None
+    node: ToStream, given: Sequence[Sequence[Tuple]], rules: Rules, watermark: datetime | None
 ) -> list[Tuple]:
-    """The stream of a relation over the tuples below its window, up to the watermark."""
-    moving = moving_of(node)
-    timed = [(time, each) for each in given if (time := rules.time(moving.input, each)) is not None]
+    """The stream of a relation over the tuples below each of its windows, up to the watermark."""
+    movings = movings_of(node)
     members = [
-        _Member(number, time, rules.partition(moving, each), each)
-        for number, (time, each) in enumerate(sorted(timed, key=lambda pair: pair[0]))
+        _members(side, moving, tuples, rules)
+        for side, (moving, tuples) in enumerate(zip(movings, given, strict=True))
     ]
+    windows = [moving.window for moving in movings]
+    instants = [_instants(*each) for each in zip(windows, members, strict=True)]
     found = []
-    for instant in _instants(moving.window, members):
+    for instant in sorted({at for several in instants for at in several}):
         if watermark is None or instant < watermark:
-            before = _content(moving.window, members, instant - _TICK)
-            now = _content(moving.window, members, instant)
+            before, now = (
+                [_content(*each, at) for each in zip(windows, members, strict=True)]
+                for at in (instant - _TICK, instant)
+            )
             found += _step(node, rules, instant, members, before, now)
     return found
+
+
+def _members(side: int, moving: Moving, given: Sequence[Tuple], rules: Rules) -> list[_Member]:
+    timed = [(time, each) for each in given if (time := rules.time(moving.input, each)) is not None]
+    return [
+        _Member(side, number, time, rules.partition(moving, each), each)
+        for number, (time, each) in enumerate(sorted(timed, key=lambda pair: pair[0]))
+    ]
 
 
 def _instants(window: MovingWindow, members: Sequence[_Member]) -> list[datetime]:
@@ -101,34 +137,42 @@ def _content(window: MovingWindow, members: Sequence[_Member], at: datetime) -> 
     past = [each for each in members if each.time <= at]
     if window.range_ms is not None:
         return [e for e in past if e.time >= at - timedelta(milliseconds=window.range_ms)]
+    if window.rows is None:
+        return past
     partitions = {each.partition for each in past}
     newest = [
-        [each for each in past if each.partition == name][-(window.rows or 0) :]
-        for name in partitions
+        [each for each in past if each.partition == name][-window.rows :] for name in partitions
     ]
     return sorted((each for part in newest for each in part), key=lambda each: each.number)
 
 
-def _relation(node: Node, rules: Rules, content: Sequence[_Member]) -> list[_Row]:
+def _relation(node: Node, rules: Rules, contents: Sequence[Sequence[_Member]]) -> list[_Row]:
+    """The rows of a relation whose windows hold these members."""
     match node:
         case Moving():
-            return [_Row(each.tuple.values, (each,)) for each in content]
+            return [_Row(each.tuple.values, (each,)) for each in contents[0]]
+        case MovingJoin(left, right):
+            sides = (_relation(left, rules, contents[:1]), _relation(right, rules, contents[1:]))
+            return [pair for rows in product(*sides) if (pair := _pair(node, rules, *rows))]
         case Filter(below):
-            rows = _relation(below, rules, content)
+            rows = _relation(below, rules, contents)
             return [row for row in rows if rules.passes(node, Tuple(row.values, Label()))]
         case Project(below):
-            rows = _relation(below, rules, content)
+            rows = _relation(below, rules, contents)
             return [
                 _Row(rules.made(node, Tuple(row.values, Label())).values, row.members, row.group)
                 for row in rows
             ]
         case Aggregate(below):
-            groups: dict[tuple[Value, ...], list[_Row]] = {}
-            for row in _relation(below, rules, content):
-                groups.setdefault(rules.keys(node, Tuple(row.values, Label())), []).append(row)
+            groups: dict[_Key, list[_Row]] = {}
+            for row in _relation(below, rules, contents):
+                keys = rules.keys(node, Tuple(row.values, Label()))
+                # DISTINCT is by value and label.
+                label = None if node.aggregations else _label(row)
+                groups.setdefault((keys, label), []).append(row)
             return [
                 _Row(
-                    rules.row(node, key, [Tuple(row.values, Label()) for row in rows]),
+                    rules.row(node, key[0], [Tuple(row.values, Label()) for row in rows]),
                     tuple(member for row in rows for member in row.members),
                     key,
                 )
@@ -138,19 +182,29 @@ def _relation(node: Node, rules: Rules, content: Sequence[_Member]) -> list[_Row
             raise AssertionError("no node of a relation")
 
 
+def _pair(node: MovingJoin, rules: Rules, left: _Row, right: _Row) -> _Row | None:
+    found = rules.pair(node, Tuple(left.values, Label()), Tuple(right.values, Label()))
+    return None if found is None else _Row(found.values, (*left.members, *right.members))
+
+
 def _step(
     node: ToStream,
     rules: Rules,
     instant: datetime,
-    members: Sequence[_Member],
-    before: Sequence[_Member],
-    now: Sequence[_Member],
+    members: Sequence[Sequence[_Member]],
+    contents_before: Sequence[Sequence[_Member]],
+    contents_now: Sequence[Sequence[_Member]],
 ) -> list[Tuple]:
+    old, new = (
+        _relation(node.input, rules, contents) for contents in (contents_before, contents_now)
+    )
+    before, now = ([*chain(*contents)] for contents in (contents_before, contents_now))
     came = [
-        each for each in members if each.time == instant or (each in now and each not in before)
+        each
+        for each in chain(*members)
+        if each.time == instant or (each in now and each not in before)
     ]
     left = [each for each in before if each not in now]
-    old, new = (_relation(node.input, rules, content) for content in (before, now))
     if node.change is Change.RSTREAM:
         label = united(each.tuple.label for each in (*now, *came, *left))
         return [Tuple((instant, *row.values), label) for row in new]
@@ -158,25 +212,28 @@ def _step(
     untouched = {row.members for row in old} & {row.members for row in new}
     gone = [row for row in old if row.members not in untouched]
     there = [row for row in new if row.members not in untouched]
-    by_rows = moving_of(node).window.rows is not None
+    by_rows = [moving.window.rows is not None for moving in movings_of(node)]
 
-    def around(rows: Sequence[_Row]) -> list[Label | None]:
-        """The labels of all that decides who is in the partitions of these rows."""
-        names = {each.partition for row in rows for each in row.members}
-        return [each.tuple.label for each in now if by_rows and each.partition in names]
+    def around(members: Iterable[_Member]) -> list[Label | None]:
+        """The labels of all that decides who is in the windows of rows of these members."""
+        names = {(each.side, each.partition) for each in members if by_rows[each.side]}
+        return [each.tuple.label for each in now if (each.side, each.partition) in names]
+
+    def of(rows: Iterable[_Row]) -> list[_Member]:
+        return [each for row in rows for each in row.members]
 
     def added(row: _Row) -> Label:
         own = [each.tuple.label for each in row.members]
         if row.group is None:
-            # The row of one tuple is there because that tuple came.
-            return united(own)
-        return united([*own, *around([row, *(r for r in gone if r.group == row.group)])])
+            # It is there because one of its tuples came, and the other one had stayed.
+            return united([*own, *around(each for each in row.members if each.time < instant)])
+        return united([*own, *around(of([row, *(r for r in gone if r.group == row.group)]))])
 
     def taken(row: _Row) -> Label:
         # A group's old row goes because of what its new row has, or has not.
         new_rows = [r for r in there if row.group is not None and r.group == row.group]
         own = [each.tuple.label for r in (row, *new_rows) for each in r.members]
-        return united([*own, *around([row, *new_rows])])
+        return united([*own, *around(of([row, *new_rows]))])
 
     gives = [(row.values, added(row)) for row in there], [(row.values, taken(row)) for row in gone]
     mine, others = gives if node.change is Change.ISTREAM else gives[::-1]

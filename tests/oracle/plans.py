@@ -14,6 +14,7 @@ from catalog.plan import (
     Filter,
     Join,
     Moving,
+    MovingJoin,
     Node,
     Project,
     Source,
@@ -26,7 +27,7 @@ from catalog.relation import Relation
 from tests.oracle.aggregates import aggregate
 from tests.oracle.expressions import evaluate
 from tests.oracle.labels import declared_aggregate, is_visible, lowered, united
-from tests.oracle.moving import Rules, changes, moving_of
+from tests.oracle.moving import Rules, changes, movings_of
 from tests.oracle.schemas import schema_of, time_of
 from tests.oracle.values import EPOCH, Row, Tuple, Value
 
@@ -69,11 +70,14 @@ def run(
             changed = _groups(node, run(node.input, newest, reach_of), watermark)
             groups = _groups(node, given[0], watermark)
             return [_result(node, key, groups[key]) for key in groups if key in changed]
-        case Moving():
-            return given[0]
+        case Moving() | MovingJoin():
+            raise AssertionError("a relation is no table; ToStream makes one of it")
         case ToStream():
-            stream = run(moving_of(node).input, tables, reach_of, watermark, newest)
-            return changes(node, stream, _RULES, watermark)
+            streams = [
+                run(moving.input, tables, reach_of, watermark, newest)
+                for moving in movings_of(node)
+            ]
+            return changes(node, streams, _RULES, watermark)
         case Join():
             pairs = (_pair(node, left, right) for left, right in product(*given))
             return [pair for pair in pairs if pair is not None]
@@ -85,7 +89,7 @@ def _inputs(node: Node) -> tuple[Node, ...]:
             return ()
         case Union(several):
             return several
-        case Join(left, right):
+        case Join(left, right) | MovingJoin(left, right):
             return (left, right)
         case _:
             return (node.input,)
@@ -132,15 +136,20 @@ def _evaluated(columns: Iterable[Column], node: Node, each: Tuple) -> Tuple:
 
 
 def _pair(join: Join, left: Tuple, right: Tuple) -> Tuple | None:
-    mine, other = _row(join.left, left), _row(join.right, right)
-    equal = [(mine[a.name], other[b.name]) for a, b in join.equal]
-    if any(a is None or a != b for a, b in equal):
-        return None
     first, second = _time(join.left, left), _time(join.right, right)
     if first is None or second is None:
         return None
     lower, upper = (timedelta(milliseconds=ms) for ms in (join.lower_ms, join.upper_ms))
     if not first + lower <= second <= first + upper:
+        return None
+    return _matching(join, left, right)
+
+
+def _matching(join: Join | MovingJoin, left: Tuple, right: Tuple) -> Tuple | None:
+    """The pair of two tuples with equal attributes, if the further condition is true."""
+    mine, other = _row(join.left, left), _row(join.right, right)
+    equal = [(mine[a.name], other[b.name]) for a, b in join.equal]
+    if any(a is None or a != b for a, b in equal):
         return None
     pair = Tuple((*left.values, *right.values), united([left.label, right.label]))
     true = join.condition is None or evaluate(join.condition, _row(join, pair)) is True
@@ -210,6 +219,7 @@ def _group_row(node: Aggregate, key: tuple[Value, ...], group: list[Tuple]) -> t
 _RULES = Rules(
     passes=lambda node, each: evaluate(node.condition, _row(node.input, each)) is True,
     made=lambda node, each: _evaluated(node.columns, node.input, each),
+    pair=_matching,
     keys=lambda node, each: _evaluated(node.keys, node.input, each).values,
     row=_group_row,
     time=_time,

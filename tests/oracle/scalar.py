@@ -147,6 +147,7 @@ STRICT: dict[str, Callable[..., Any]] = {
     "ends_with": str.endswith,
     "position": lambda text, part: text.find(part) + 1,
     "length": len,
+    "micros_between": lambda one, other: (one - other) // timedelta(microseconds=1),
     "concat": bounded(lambda *texts: "".join(texts), 1),
     "substring": substring,
     "like": like,

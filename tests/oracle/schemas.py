@@ -10,6 +10,7 @@ from catalog.plan import (
     Filter,
     Join,
     Moving,
+    MovingJoin,
     Node,
     Project,
     Source,
@@ -34,7 +35,7 @@ def schema_of(node: Node) -> Schema:
             return schema_of(several[0])
         case Project(below, columns):
             return _schema([_column(column, schema_of(below)) for column in columns])
-        case Join(left, right):
+        case Join(left, right) | MovingJoin(left, right):
             return Schema((*schema_of(left).attributes, *schema_of(right).attributes))
         case Aggregate(below, keys, aggregations):
             given = schema_of(below)
@@ -57,7 +58,7 @@ def time_of(node: Node) -> str | None:
             return time_of(below)
         case ToStream():
             return "instant"
-        case Join(left):
+        case Join(left) | MovingJoin(left):
             return time_of(left)
         case Aggregate():
             return "window_end"
@@ -79,7 +80,7 @@ def _column(column: Column, given: Schema) -> tuple[str, Type]:
 
 
 def _aggregated(aggregation: Aggregation, given: Schema) -> Type:
-    if aggregation.function == "count" or aggregation.argument is None:
+    if aggregation.function.startswith("count") or aggregation.argument is None:
         return Type.BIGINT
     if aggregation.function in ("avg", "stddev"):
         return Type.DOUBLE

@@ -9,7 +9,7 @@ from catalog.schema import Schema, Type
 
 _WIDER = frozenset({"+", "-", "*", "%", "negate", "abs"})
 _DOUBLE = frozenset({"/", "sqrt", "cast_double"})
-_BIGINT = frozenset({"floor", "ceil", "length", "position", "cast_bigint"})
+_BIGINT = frozenset({"floor", "ceil", "length", "position", "cast_bigint", "micros_between"})
 _TIME_PARTS = frozenset({"year", "month", "day", "hour", "minute", "second"})
 _STRING = frozenset(
     {

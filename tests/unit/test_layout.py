@@ -30,7 +30,8 @@ INSIDE_SECADMIN = {
 VALUES = {
     f"catalog.{name}"
     for name in (
-        *("analysis", "audit_head", "audit_key", "balance", "category_kind", "checked_plan"),
+        *("analysis", "audit_head", "audit_key", "balance", "category_kind", "changing_parts"),
+        *("checked_plan", "moving_check", "pair_expressions", "plan_rules"),
         *("clearance", "clock", "decision", "delivery", "engines", "errors", "expression"),
         *(
             "functions",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
-from catalog.functions import AGGREGATE_FUNCTIONS
+from catalog.functions import AGGREGATE_FUNCTIONS, MOVING_FUNCTIONS
 from catalog.plan import Aggregation, Window
 from catalog.schema import Type
 from secadmin.languages.expressions.reader import Reader
@@ -85,6 +85,8 @@ class Aggregates:
     event_time: str
     scope: Scope
     alias: str = ""
+    # Whether the groups are those of a changing relation.
+    changing: bool = False
     found: list[Aggregation] = field(default_factory=list)
 
     def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
@@ -99,11 +101,16 @@ class Aggregates:
             )
         if name not in AGGREGATES:
             return None
-        aggregation, kind = _aggregation(node, name, reader)
+        aggregation, kind = _aggregation(node, name, reader, changing=self.changing)
         return self._add(aggregation, kind, place)
 
     def column(self, name: str, alias: str | None, position: Position) -> Typed | None:
-        """The window's edge of that name, which Spark writes as window.start."""
+        """The window's edge of that name, which Spark writes as window.start.
+
+        In CQL COUNT alone is count(*).
+        """
+        if self.changing and name.upper() == "COUNT" and not (alias or self.scope.has(name)):
+            return self._add(Aggregation("", "count", None), Type.BIGINT, position)
         if alias == "window" and name in ("start", "end") and not self._is_table(alias):
             return attribute(edge_marker(f"window_{name}"), Type.TIMESTAMP, position)
         edge = EDGES.get(name)
@@ -151,7 +158,9 @@ def aggregate_call(node: exp.Expr, reader: Reader) -> tuple[Aggregation, Type]:
     return _aggregation(node, name, reader)
 
 
-def _aggregation(node: exp.Expr, name: str, reader: Reader) -> tuple[Aggregation, Type]:
+def _aggregation(
+    node: exp.Expr, name: str, reader: Reader, *, changing: bool = False
+) -> tuple[Aggregation, Type]:
     environment = reader.environment
     inner = Reader(environment, reader.scope, NoCalls("another aggregate"))
     condition = None
@@ -161,18 +170,36 @@ def _aggregation(node: exp.Expr, name: str, reader: Reader) -> tuple[Aggregation
         node = node.this
     environment.only(node, "this", "expressions")
     place = environment.at(node)
+    distinct = name == "count" and [type(each) for each in node.expressions] == [exp.Distinct]
+    if distinct:
+        _open_distinct(node, inner, changing=changing)
     argument = _argument(node, name, inner)
-    function = AGGREGATES[name]
+    function = "count_distinct" if distinct else AGGREGATES[name]
     if argument is None and condition is None:
         return Aggregation("", function, None), Type.BIGINT
     given = argument or literal(True, Type.BOOLEAN, place)
     if condition is not None:
         # The other tuples have NULL, which no aggregate counts.
         given = call("case", [condition, given, null(place)], place)
-    kind = AGGREGATE_FUNCTIONS[function](known(given))
+    kind = MOVING_FUNCTIONS[function](known(given))
     if kind is None:
         raise InvalidInput(f"{name} does not take a {given.type}", place)
     return Aggregation("", function, given.expression), kind
+
+
+def _open_distinct(node: exp.Expr, inner: Reader, *, changing: bool) -> None:
+    """Make COUNT(DISTINCT a) a call with the argument a. Raises InvalidInput."""
+    place = inner.environment.at(node)
+    if not changing:
+        raise InvalidInput(
+            "COUNT(DISTINCT ...) goes over moving windows only, such as trades [RANGE 1 HOUR]",
+            place,
+        )
+    given = node.expressions[0]
+    inner.environment.only(given, "expressions")
+    if len(given.expressions) != 1:
+        raise InvalidInput("COUNT(DISTINCT ...) takes one argument", place)
+    node.set("expressions", given.expressions)
 
 
 def _argument(node: exp.Expr, name: str, inner: Reader) -> Typed | None:

@@ -52,10 +52,11 @@ def take_moving(tokens: list[Token], place: Place) -> MovingWords:
     while index < len(tokens):
         _follow(clauses, word(tokens, index))
         bracket = tokens[index].token_type == TokenType.L_BRACKET
-        if bracket and clauses[-1] == "FROM" and _is_behind_name(tokens, index):
+        named = _named_before(tokens, index) if bracket and clauses[-1] == "FROM" else None
+        if named is not None:
             end = _closing(tokens, index, place)
             inner = tokens[index + 1 : end]
-            windows[place(tokens[index - 1].start)] = _window(inner, place, tokens[index])
+            windows[place(named.start)] = _window(inner, place, tokens[index])
             del tokens[index : end + 1]
             continue
         index += 1
@@ -118,9 +119,16 @@ def _follow(clauses: list[str], now: str) -> None:
         clauses[-1] = now
 
 
-def _is_behind_name(tokens: list[Token], index: int) -> bool:
-    named = index > 1 and tokens[index - 1].token_type in _NAMES
-    return named and word(tokens, index - 2) in _BEFORE_NAMES
+def _named_before(tokens: list[Token], index: int) -> Token | None:
+    """The relation's name before a bracket: `trades [`, `trades t [` or `trades AS t [`."""
+    if index < 2 or tokens[index - 1].token_type not in _NAMES:
+        return None
+    for at in (index - 1, index - 2, index - 3):
+        named = at > 0 and tokens[at].token_type in _NAMES
+        if named and word(tokens, at - 1) in _BEFORE_NAMES:
+            is_as = at != index - 3 or word(tokens, index - 2) == "AS"
+            return tokens[at] if is_as else None
+    return None
 
 
 def _closing(tokens: list[Token], opening: int, place: Place) -> int:
@@ -140,11 +148,7 @@ def _window(inner: list[Token], place: Place, bracket: Token) -> MovingWindow:
         case ["ROWS", rows]:
             return MovingWindow(rows=_rows(rows, at))
         case ["RANGE", "UNBOUNDED"] | ["UNBOUNDED"] | ["ROWS", "UNBOUNDED"]:
-            raise InvalidInput(
-                "[UNBOUNDED] would keep every tuple for ever; write [RANGE 1 DAY] or [ROWS 10000], "
-                "or leave the window out: a query without one gives each new result",
-                at,
-            )
+            return MovingWindow()
         case ["RANGE", amount, unit] | ["RANGE", "INTERVAL", amount, unit]:
             return MovingWindow(range_ms=interval_ms(amount, unit, at))
         case ["RANGE", amount, unit, "SLIDE", *slide] | [

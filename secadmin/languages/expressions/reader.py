@@ -15,6 +15,7 @@ from secadmin.languages.expressions import functions, literals
 from secadmin.languages.expressions.casts import cast_to, cast_type
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.null_safe import null_safe
+from secadmin.languages.expressions.quoted_text import quoted_text
 from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.syntax import chain
 from secadmin.languages.typed import Typed, call, literal, null
@@ -58,6 +59,28 @@ def _operands(reader: Reader, node: exp.Expr) -> list[Typed]:
 
 def _binary(function: str) -> Callable[[Reader, exp.Expr], Typed]:
     return lambda reader, node: call(function, _operands(reader, node), reader.environment.at(node))
+
+
+def _equality(function: str) -> Callable[[Reader, exp.Expr], Typed]:
+    """A comparison, in which "send" may be a text where it can be no name."""
+
+    def read(reader: Reader, node: exp.Expr) -> Typed:
+        reader.environment.only(node, "this", "expression", "typed", "safe")
+        sides = [node.this, node.expression]
+        texts = [quoted_text(side, reader.scope, reader.environment) for side in sides]
+        if all(texts):
+            texts = [None, None]
+        operands = [text or reader.read(side) for text, side in zip(texts, sides, strict=True)]
+        return call(function, operands, reader.environment.at(node))
+
+    return read
+
+
+def _minus(reader: Reader, node: exp.Expr) -> Typed:
+    """The difference of numbers, or of two timestamps in microseconds."""
+    operands = _operands(reader, node)
+    times = all(operand.type is Type.TIMESTAMP for operand in operands)
+    return call("micros_between" if times else "-", operands, reader.environment.at(node))
 
 
 def _chained(function: str) -> Callable[[Reader, exp.Expr], Typed]:
@@ -301,12 +324,12 @@ _READERS: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Typed]] = {
     exp.Or: _chained("or"),
     exp.DPipe: _chained("concat"),
     exp.Add: _binary("+"),
-    exp.Sub: _binary("-"),
+    exp.Sub: _minus,
     exp.Mul: _binary("*"),
     exp.Div: _binary("/"),
     exp.Mod: _binary("%"),
-    exp.EQ: _binary("="),
-    exp.NEQ: _binary("<>"),
+    exp.EQ: _equality("="),
+    exp.NEQ: _equality("<>"),
     exp.LT: _binary("<"),
     exp.LTE: _binary("<="),
     exp.GT: _binary(">"),

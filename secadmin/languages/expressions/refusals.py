@@ -35,6 +35,7 @@ PLAIN = {
     TokenType.VALUES: "VALUES is not part of this language; a query reads streams and outputs",
 }
 
+DISTINCT = f"DISTINCT is not possible on a stream, {_ONLY_ALL}; group by a window"
 _RELATION_TO_STREAM = {"ISTREAM", "DSTREAM", "RSTREAM"}
 _RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE"}
 _NEIGHBOURS = {"LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"}
@@ -117,7 +118,15 @@ def _distinct(tokens: Tokens, index: int) -> str | None:
             f"{name}(DISTINCT ...) is {_MISSING}; put the value into GROUP BY too, and count these "
             "results in a query over this one's output"
         )
-    return f"DISTINCT is not possible on a stream, {_ONLY_ALL}; group by a window"
+    return DISTINCT
+
+
+def is_over_bounded(tokens: Tokens, index: int) -> bool:
+    """Whether the word is a DISTINCT that a bounded relation can answer."""
+    if tokens[index].token_type != TokenType.DISTINCT:
+        return False
+    before = word(tokens, index - 1)
+    return before == "SELECT" or (before == "(" and word(tokens, index - 2) == "COUNT")
 
 
 def _order(tokens: Tokens, index: int) -> str | None:

@@ -35,9 +35,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The tables of one FROM clause."""
+    """The tables of one FROM clause.
+
+    `same` has pairs of inner names that a join compares. Their values are equal, so the plain name
+    of both means the first.
+    """
 
     tables: tuple[Table, ...]
+    same: frozenset[tuple[str, str]] = frozenset()
 
     def resolve(self, name: str, alias: str | None, position: Position) -> Typed:
         """The attribute of a name, which may be qualified.
@@ -45,7 +50,12 @@ class Scope:
         Raises InvalidInput if there is no such attribute, or more than one.
         """
         tables = self.tables if alias is None else (self.table(alias, position),)
-        found = [(t, f) for t in tables for f in t.fields if f.name == name]
+        every = [(t, f) for t in tables for f in t.fields]
+        found = [(t, f) for t, f in every if f.name == name]
+        # SQL writes names in any case, where this is not ambiguous.
+        found = found or [(t, f) for t, f in every if f.name.lower() == name.lower()]
+        if len(found) == 2 and (found[0][1].inner, found[1][1].inner) in self.same:
+            del found[1]
         if not found:
             known = ", ".join(dict.fromkeys(f.name for table in tables for f in table.fields))
             near = get_close_matches(name[:80], known.split(", "), n=1)

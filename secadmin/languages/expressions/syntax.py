@@ -59,7 +59,7 @@ def parse_query(text: str, place: Place) -> tuple[exp.Expr, Statement, MovingWor
     plain_windows(tokens)
     moving = take_moving(tokens, place)
     _check_end(tokens, text, place)
-    check_tokens(tokens, place)
+    check_tokens(tokens, place, moving=bool(moving.windows))
     return _parse(tokens, place, lambda parser: parser.parse(tokens, text)), statement, moving
 
 

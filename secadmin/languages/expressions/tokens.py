@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import InvalidInput
 from secadmin.languages.expressions.places import Place
-from secadmin.languages.expressions.refusals import PLAIN, refusal
+from secadmin.languages.expressions.refusals import PLAIN, is_over_bounded, refusal
 
 # Each level takes 20 to 25 of Python's 1,000 frames.
 MAX_NESTING = 30
@@ -49,14 +49,23 @@ _NOTHING: dict[TokenType, set[TokenType | None]] = {
 }
 
 
-def check_tokens(tokens: list[Token], place: Place) -> None:
-    """Raise InvalidInput, with its position, for words that no query may have."""
+def check_tokens(tokens: list[Token], place: Place, *, moving: bool = False) -> None:
+    """Raise InvalidInput, with its position, for words that no query may have.
+
+    `moving` says that the query has moving windows. Their relations are bounded, so DISTINCT has a
+    meaning over them.
+    """
     if not tokens:
         raise InvalidInput("there is no query here", place(0))
     for index, token in enumerate(tokens):
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         before = tokens[index - 1].token_type if index else None
-        fault = refusal(tokens, index) or _unknown(token) or _misplaced(token, before)
+        allowed = moving and is_over_bounded(tokens, index)
+        fault = (
+            (None if allowed else refusal(tokens, index))
+            or _unknown(token)
+            or _misplaced(token, before)
+        )
         fault = fault or _fault(token, following)
         if fault is not None:
             raise InvalidInput(fault, place(token.start))

@@ -31,7 +31,7 @@ def join(
 
     `within` is the WITHIN of ksqlDB: one length for both directions, or one for each.
     """
-    _check_aliases(left, right, environment)
+    check_aliases(left, right, environment)
     times = [_event_time(item, environment) for item in (left, right)]
     both = [qualified(item.built, item.alias, environment.at(item.node)) for item in (left, right)]
     scope = Scope(
@@ -52,7 +52,8 @@ def join(
     return build(node, (both[0], both[1]), place), scope
 
 
-def _check_aliases(left: Item, right: Item, environment: Environment) -> None:
+def check_aliases(left: Item, right: Item, environment: Environment) -> None:
+    """Refuse a join whose sides cannot be told apart. Raises InvalidInput."""
     for item in (left, right):
         if not item.alias:
             raise InvalidInput("in a join each side has a name: add AS", environment.at(item.node))

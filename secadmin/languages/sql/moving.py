@@ -14,6 +14,7 @@ from secadmin.languages.expressions.aggregates import Aggregates, NoCalls
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope
+from secadmin.languages.expressions.windows import is_window
 from secadmin.languages.sql.grouping import Names, key_expressions
 from secadmin.languages.typed import Typed
 
@@ -35,10 +36,11 @@ def read_moving(
     keys: tuple[Expression, ...] = ()
     if group is not None:
         environment.only(group, "expressions")
+        _refuse_windows(group, environment)
         reader = Reader(environment, scope, NoCalls("GROUP BY"))
         keys = key_expressions(group.expressions, reader)
     # A relation has no window whose edges could be asked for; the names are refused as unknown.
-    calls = Aggregates(Window(1, 1), source.event_time or "", scope)
+    calls = Aggregates(Window(1, 1), source.event_time or "", scope, changing=True)
     reader = Reader(environment, scope, calls)
     if any(isinstance(item, exp.Star) for item in node.expressions):
         if group is not None:
@@ -65,6 +67,16 @@ def read_moving(
         return stream
     wanted = _over_results(names.rewrite(condition.expression), columns)
     return build(Filter(stream.node, wanted), (stream,), condition.position)
+
+
+def _refuse_windows(group: exp.Expr, environment: Environment) -> None:
+    for item in group.expressions:
+        if is_window(item):
+            raise InvalidInput(
+                "groups over a moving window have no other window: leave this one out, or the "
+                "window in brackets",
+                environment.at(item),
+            )
 
 
 def to_stream(relation: Built, environment: Environment, node: exp.Expr) -> Built:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
-from catalog.errors import InvalidInput
+from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef
-from catalog.plan import WINDOW_END, WINDOW_START, Column, Filter, Project
+from catalog.plan import WINDOW_END, WINDOW_START, Aggregate, Column, Filter, MovingJoin, Project
 from secadmin.languages.building import Built, build
-from secadmin.languages.expressions.aggregates import NoCalls, Ungrouped, edge_marker
+from secadmin.languages.expressions.aggregates import Aggregates, NoCalls, Ungrouped, edge_marker
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.reader import Reader
-from secadmin.languages.expressions.scope import Scope
+from secadmin.languages.expressions.refusals import DISTINCT
+from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.expressions.windows import EDGES, clause_window
 from secadmin.languages.sql.from_clause import Item, ReadQuery, read_item
 from secadmin.languages.sql.grouping import (
@@ -23,6 +26,7 @@ from secadmin.languages.sql.grouping import (
 )
 from secadmin.languages.sql.joins import join
 from secadmin.languages.sql.moving import read_moving, to_stream
+from secadmin.languages.sql.moving_joins import moving_join
 from secadmin.languages.typed import Typed, attribute, known
 
 _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "windows")
@@ -30,17 +34,21 @@ _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "window
 
 def read_select(node: exp.Select, environment: Environment, read_query: ReadQuery) -> Built:
     """The plan of one SELECT. Raises InvalidInput, with its position."""
-    environment.only(node, *_CLAUSES)
+    environment.only(node, *_CLAUSES, "distinct")
     if not node.expressions:
         raise InvalidInput("SELECT names no results; write * for all", environment.at(node))
-    source, scope, outside = _from(node, environment, read_query)
     where = node.args.get("where")
     if where is not None:
         environment.only(where, "this")
+    source, scope, outside = _from(node, environment, read_query)
+    if where is not None and not isinstance(source.node, MovingJoin):
         condition = Reader(environment, scope, NoCalls("WHERE")).read(where.this)
         source = build(Filter(source.node, condition.expression), (source,), condition.position)
     if source.checked.is_changing:
+        environment.only(node.args.get("distinct") or node, *_CLAUSES, "distinct")
         return _over_relation(node, source, scope, environment)
+    if node.args.get("distinct") is not None:
+        raise InvalidInput(DISTINCT, environment.at(node))
     if environment.moving.change is not None and not _has_join(node):
         raise InvalidInput(
             f"{environment.moving.change.upper()} goes over a moving window, such as trades [ROWS "
@@ -72,10 +80,26 @@ def _over_relation(
     def project(built: Built, columns: tuple[Column, ...]) -> Built:
         return _project(built, columns, environment, node)
 
+    is_distinct = node.args.get("distinct") is not None
     summed = read_moving(node, source, scope, environment, _item, project)
     if summed is not None:
+        if is_distinct:
+            raise InvalidInput(
+                "DISTINCT goes over single tuples; over groups leave it out, because each group "
+                "has one row",
+                environment.at(node),
+            )
         return summed
-    return to_stream(project(source, _plain(node, scope, environment)), environment, node)
+    shown = project(source, _plain(node, scope, environment))
+    return to_stream(
+        _distinct(shown, environment.at(node)) if is_distinct else shown, environment, node
+    )
+
+
+def _distinct(shown: Built, place: Position) -> Built:
+    """Each different row once: groups that compute nothing."""
+    keys = tuple(Column(name, AttributeRef(name)) for name in shown.schema.names)
+    return build(Aggregate(shown.node, keys, ()), (shown,), place)
 
 
 def _from(
@@ -90,22 +114,21 @@ def _from(
     joins = node.args.get("joins") or []
     if not joins:
         return left.built, left.scope, _outside(node, left, environment)
+    if len(joins) > 1 and environment.moving.windows:
+        raise InvalidInput(
+            "a query joins two moving windows, and no more", environment.at(joins[1])
+        )
     if len(joins) > 1:
         raise InvalidInput(
             "a query has one join between a source and its output; add this part as a query "
             "of its own over the other one's output",
             environment.at(joins[1]),
         )
-    moving = environment.moving.windows
-    if moving:
-        raise InvalidInput(
-            "a join of moving windows is an operator that does not exist yet; write an interval "
-            "JOIN ... ON a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL '5' MINUTE AND a.ts",
-            environment.at(joins[0]),
-        )
-    on = _on(joins[0], environment)
     within = joins[0].this.args.pop("within", None)
     right = read_item(joins[0].this, environment, read_query)
+    if left.built.checked.is_changing or right.built.checked.is_changing:
+        return *_moving_join(left, right, node, environment, within), None
+    on = _on(joins[0], environment)
     for item in (left, right):
         if item.window is not None:
             raise InvalidInput(
@@ -122,6 +145,31 @@ def _from(
     return *join(left, right, on, environment, within), None
 
 
+def _moving_join(
+    left: Item,
+    right: Item,
+    node: exp.Select,
+    environment: Environment,
+    within: exp.Expr | None,
+) -> tuple[Built, Scope]:
+    """A join of moving windows, with the conditions of ON and WHERE."""
+    joined = node.args["joins"][0]
+    _require_inner(joined, environment)
+    for other in (within, *(node.args.get("windows") or ()), left.window and left.node):
+        if other is not None:
+            raise InvalidInput(
+                "a join of moving windows has no other window", environment.at(other)
+            )
+    environment.only(joined, "this", "on", "kind")
+    clauses = (("ON", joined.args.get("on")), ("WHERE", node.args.get("where")))
+    conditions = [
+        (name, clause.this if name == "WHERE" else clause)
+        for name, clause in clauses
+        if isinstance(clause, exp.Expr)
+    ]
+    return moving_join(left, right, conditions, environment)
+
+
 def _outside(node: exp.Select, item: Item, environment: Environment) -> Outside | None:
     """The window of a window function in FROM, or of WINDOW behind it."""
     clauses = node.args.get("windows") or []
@@ -133,11 +181,15 @@ def _outside(node: exp.Select, item: Item, environment: Environment) -> Outside 
     return Outside(clause_window(clause, item.built.event_time, environment), item.alias)
 
 
-def _on(node: exp.Expr, environment: Environment) -> exp.Expr:
+def _require_inner(node: exp.Expr, environment: Environment) -> None:
     words = [str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")]
     kind = " ".join(part for part in words if part)
     if kind not in {"", "INNER"}:
         raise InvalidInput(_missing_join(kind), environment.at(node))
+
+
+def _on(node: exp.Expr, environment: Environment) -> exp.Expr:
+    _require_inner(node, environment)
     on = node.args.get("on")
     if not isinstance(on, exp.Expr):
         raise InvalidInput(
@@ -206,11 +258,25 @@ def _star(node: exp.Expr, scope: Scope, environment: Environment) -> list[Column
         tables = (scope.table(environment.identifier(node.args["table"]), place),)
         node = node.this
     environment.only(node)
+    _refuse_clashes(tables, place)
     return [
         Column(f.name, attribute(f.inner, f.type, place).expression)
         for table in tables
         for f in table.fields
     ]
+
+
+def _refuse_clashes(tables: Sequence[Table], place: Position) -> None:
+    """Refuse * over a join whose sides have attributes of one name."""
+    several = [field.name for table in tables for field in table.fields]
+    clashes = [name for name in dict.fromkeys(several) if several.count(name) > 1]
+    if clashes:
+        first, second = (table.alias for table in tables[:2])
+        raise InvalidInput(
+            f"* would give {', '.join(clashes)} twice, from {first} and from {second}; name the "
+            f"results: {first}.*, {second}.{clashes[0]} AS {second}_{clashes[0]}",
+            place,
+        )
 
 
 def _item(node: exp.Expr, reader: Reader) -> tuple[str, Typed]:
@@ -224,6 +290,9 @@ def _item(node: exp.Expr, reader: Reader) -> tuple[str, Typed]:
     known(value)
     if alias is None:
         alias = _own_name(node, value)
+    if alias is None and isinstance(reader.calls, Aggregates) and reader.calls.changing:
+        # In CQL people give no names to aggregates.
+        alias = _suggested(node)
     if alias is None:
         hint = _suggested(node)
         raise InvalidInput(

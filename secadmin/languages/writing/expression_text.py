@@ -17,8 +17,12 @@ from secadmin.languages.expressions.functions import SCALAR
 from secadmin.languages.writing.unsayable import Unsayable
 
 _INFIX = frozenset(
-    {"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", LIKE, "ilike"}
+    {
+        *("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", LIKE, "ilike"),
+        "micros_between",
+    }
 )
+_SIGNS = {"micros_between": "-"}
 _CASTS = {"cast_bigint": "BIGINT", "cast_double": "DOUBLE", "cast_string": "STRING"}
 # The other functions, by the name in a plan. (A text is read again, so no other meaning is given.)
 _CALLS = {**{name: name for name in SCALAR.keys() - _INFIX}, "position": "strpos"}
@@ -78,7 +82,7 @@ def _call(function: str, arguments: tuple[Expression, ...], names: Names) -> str
             whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in arms)
             return f"CASE {whens} ELSE {texts[-1]} END"
     if function in _INFIX:
-        return f" {function.upper()} ".join(nested)
+        return f" {_SIGNS.get(function, function.upper())} ".join(nested)
     inner = ", ".join(texts)
     if function in _CASTS:
         return f"CAST({inner} AS {_CASTS[function]})"

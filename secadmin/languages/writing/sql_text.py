@@ -19,6 +19,7 @@ from catalog.plan import (
     Filter,
     Join,
     Moving,
+    MovingJoin,
     MovingWindow,
     Node,
     Plan,
@@ -142,6 +143,9 @@ class _Writer:
         """A SELECT over a moving window. A Filter over its stream is its HAVING."""
         below: Node = node.input
         columns: Iterable[Column] | None = None
+        select = "SELECT"
+        if isinstance(below, Aggregate) and not below.aggregations:
+            select, below = "SELECT DISTINCT", below.input
         if isinstance(below, Project):
             columns = below.columns
             below = below.input
@@ -153,23 +157,44 @@ class _Writer:
             keys = ", ".join(expression_text(key.expression) for key in below.keys)
             groups = f"\nGROUP BY {keys}" if keys else ""
             below = below.input
-        where = ""
-        if isinstance(below, Filter):
-            where = f"\nWHERE {expression_text(below.condition)}"
-            below = below.input
-        if not isinstance(below, Moving):
-            raise Unsayable("a changing relation has one moving window")
+        source = self._moving_source(below)
         if having is not None:
             groups += f"\nHAVING {expression_text(having, _over(columns, names))}"
         results = "*" if columns is None else _columns(columns, names)
-        source = f"{self._item(below.input)} {_moving_window(below.window)}"
-        text = f"SELECT {results}\nFROM {source}{where}{groups}"
+        text = f"{select} {results}\nFROM {source}{groups}"
         whole = self.plan.root
         if node is whole or (isinstance(whole, Filter) and node is whole.input):
             return f"{node.change.upper()}({text})"
         if node.change is not Change.ISTREAM:
             raise Unsayable("DSTREAM and RSTREAM go around a whole query")
         return text
+
+    def _moving_source(self, node: Node) -> str:
+        """FROM and WHERE over a moving window, or over a join of two."""
+        conditions: list[str] = []
+        if isinstance(node, Filter):
+            conditions.append(expression_text(node.condition))
+            node = node.input
+        if isinstance(node, MovingJoin):
+            if conditions:
+                raise Unsayable("a join of moving windows has its conditions in itself")
+            sides = [_filtered_side(side) for side in (node.left, node.right)]
+            source = ", ".join(
+                f"{self._window_of(below)} AS {name_text(alias)}" for alias, below, _ in sides
+            )
+            equal = [f"{name_text(a.name)} = {name_text(b.name)}" for a, b in node.equal]
+            rest = () if node.condition is None else conjuncts(node.condition)
+            parts = [part for _, _, several in sides for part in several]
+            conditions = [*(f"({expression_text(part)})" for part in (*parts, *rest)), *equal]
+        else:
+            source = self._window_of(node)
+        where = "\n  AND ".join(conditions)
+        return f"{source}\nWHERE {where}" if conditions else source
+
+    def _window_of(self, node: Node) -> str:
+        if not isinstance(node, Moving):
+            raise Unsayable("a changing relation has one moving window, or a join of two")
+        return f"{self._item(node.input)} {_moving_window(node.window)}"
 
     def _join(self, node: Join) -> str:
         left, right = _side(node.left), _side(node.right)
@@ -192,6 +217,14 @@ def _side(node: Node) -> tuple[str, Node]:
     return node.columns[0].name.partition(".")[0], node.input
 
 
+def _filtered_side(node: Node) -> tuple[str, Node, tuple[Expression, ...]]:
+    """The alias of a side of a join of moving windows, its node, and its own conditions."""
+    conditions: tuple[Expression, ...] = ()
+    if isinstance(node, Filter):
+        conditions, node = conjuncts(node.condition), node.input
+    return *_side(node), conditions
+
+
 def _moved(time: str, by_ms: int) -> str:
     sign = "-" if by_ms < 0 else "+"
     return f"{time} {sign} {_interval(abs(by_ms))}"
@@ -205,6 +238,8 @@ def _interval(length_ms: int) -> str:
 
 
 def _moving_window(window: MovingWindow) -> str:
+    if window.rows is None and window.range_ms is None:
+        return "[UNBOUNDED]"
     if window.rows is None:
         slide = f" SLIDE {_length(window.slide_ms)}" if window.slide_ms else ""
         return f"[RANGE {_length(window.range_ms)}{slide}]" if window.range_ms else "[NOW]"
@@ -256,6 +291,8 @@ def _names_of_groups(node: Aggregate, kind: str) -> Names:
 def aggregation_text(aggregation: Aggregation) -> str:
     """The call of an aggregate function, as both languages write it."""
     argument = "*" if aggregation.argument is None else expression_text(aggregation.argument)
+    if aggregation.function == "count_distinct":
+        return f"count(DISTINCT {argument})"
     return f"{aggregation.function}({argument})"
 
 

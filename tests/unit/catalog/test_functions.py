@@ -46,6 +46,7 @@ GIVES = {
     "case": ("bss>s bnd>d bnbnn>n btt>t", "bs ss nss bsn bsbs sbs"),
     **dict.fromkeys(("upper", "lower", "trim"), ("s>s", "n ss b")),
     "length": ("s>n", "n"),
+    "micros_between": ("tt>n", "t nn tn ttt"),
     "concat": ("ss>s sss>s", "s sn nn"),
     "substring": ("snn>s", "sn snnn nnn sdn"),
     **dict.fromkeys(("like", "ilike", "regexp_like"), ("sp>b", "s p sn np spp")),

@@ -18,12 +18,8 @@ from catalog.plan import (
     Union,
     Windowed,
 )
-from catalog.plan_check import (
-    MAX_DEPTH,
-    MAX_NODES,
-    MAX_OVERLAP,
-    MAX_WINDOW_MS,
-)
+from catalog.plan_check import MAX_DEPTH, MAX_NODES, MAX_OVERLAP
+from catalog.plan_rules import MAX_WINDOW_MS
 from catalog.relation import RelationKind
 from catalog.schema import MAX_ATTRIBUTES
 from tests.plans import checked, grouped, updating

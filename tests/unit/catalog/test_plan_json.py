@@ -15,14 +15,19 @@ from catalog.label import Label
 from catalog.plan import (
     Aggregate,
     Aggregation,
+    Change,
     Column,
     Emission,
     Filter,
     Join,
+    Moving,
+    MovingJoin,
+    MovingWindow,
     Node,
     Plan,
     Project,
     Source,
+    ToStream,
     Union,
     Window,
     Windowed,
@@ -74,6 +79,11 @@ relations = st.builds(
 )
 columns = st.lists(st.builds(Column, names, expressions), max_size=3).map(tuple)
 windows = st.builds(Window, st.integers(1, 10_000), st.integers(1, 10_000))
+moving_windows = st.builds(
+    MovingWindow,
+    *(st.none() | st.integers(0, 10_000), st.none() | st.integers(1, 99)),
+    *(st.lists(references, max_size=2).map(tuple), st.none() | st.integers(1, 10_000)),
+)
 aggregation = st.builds(
     Aggregation, names, st.sampled_from(sorted(AGGREGATE_FUNCTIONS)), st.none() | expressions
 )
@@ -91,6 +101,9 @@ def _nodes(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
         st.builds(Windowed, inner, windows),
         st.builds(Aggregate, inner, columns, aggregations),
         st.builds(Join, inner, inner, equal, times, times, st.none() | expressions),
+        st.builds(Moving, inner, moving_windows),
+        st.builds(MovingJoin, inner, inner, equal, st.none() | expressions),
+        st.builds(ToStream, inner, st.sampled_from(Change)),
     )
 
 

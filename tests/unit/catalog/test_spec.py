@@ -15,7 +15,7 @@ from secadmin.languages import parse_sql
 from tests.differential.expected import expected
 from tests.oracle.schemas import schema_of
 from tests.oracle.values import Tuple
-from tests.spec import Example, SpecMarket, examples, read_delivered, rules, sections
+from tests.spec import Example, SpecMarket, examples, rules, sections
 
 NODES = {each.__name__ for each in get_args(Node)}
 EVERY = pytest.mark.parametrize("example", examples(), ids=lambda each: each.name[:70])
@@ -56,7 +56,7 @@ def test_the_oracle_gives_what_the_example_says(example: Example) -> None:
     assert _same(_results(example, plan), example.results(schema))
     outcome = expected(example.case(plan))
     for (_, table), delivered in zip(example.delivered(), outcome.delivered, strict=True):
-        assert _same(delivered, read_delivered(table, schema))
+        assert _same(delivered, example.read_delivered(table, schema))
 
 
 def _results(example: Example, plan: Plan) -> list[Tuple]:

@@ -165,6 +165,13 @@ def test_parts_of_a_time(unit: str, expected: int) -> None:
     assert evaluate(Call(unit, (ref("ts"),)), row(ts=at(23, 5, 59))) == expected
 
 
+def test_the_difference_of_two_times_is_in_microseconds() -> None:
+    between = Call("micros_between", (ref("ts"), Literal(microseconds(at(12)), Type.TIMESTAMP)))
+    assert evaluate(between, row(ts=at(12, 0, 1) + timedelta(microseconds=7))) == 1_000_007
+    assert evaluate(between, row(ts=at(11))) == -3_600_000_000
+    assert evaluate(between, row(ts=None)) is None
+
+
 def test_a_constant_time_is_microseconds_since_1970() -> None:
     noon = at(12)
     same = Call("=", (ref("ts"), Literal(microseconds(noon), Type.TIMESTAMP)))
@@ -178,4 +185,5 @@ def test_the_oracle_knows_exactly_the_allow_list() -> None:
 def test_an_example_for_every_function() -> None:
     times = {"year", "month", "day", "hour", "minute", "second"}
     starts = {f"start_of_{unit}" for unit in UNITS}
+    times.add("micros_between")
     assert {name for name, _, _ in CASES} | times | starts == set(SCALAR_FUNCTIONS)

@@ -21,6 +21,7 @@ from catalog.plan import (
     Column,
     Filter,
     Moving,
+    MovingJoin,
     MovingWindow,
     Node,
     Project,
@@ -180,3 +181,67 @@ def test_two_moving_windows_and_a_tumbling_one_in_one_query(gives: Gives) -> Non
     )
     found = gives(Union((*counts, closed)), [(1, "a", 1.0, 1)], [(2, "b", 1.0, 2)], END)
     assert rows(found, "n") == [(1 * S, 1, 1), (1 * S, 1, 1), (2 * S, 2, 3), (10 * S, 2, 3)]
+
+
+def side(alias: str, window: MovingWindow) -> Node:
+    names = ("at", "key", "price")
+    moving = Moving(Source(STREAM), window)
+    return Project(moving, tuple(Column(f"{alias}.{n}", AttributeRef(n)) for n in names))
+
+
+def pairs(left: MovingWindow, right: MovingWindow) -> MovingJoin:
+    keys = ((AttributeRef("l.key"), AttributeRef("r.key")),)
+    later = Call(">", (AttributeRef("l.at"), AttributeRef("r.at")))
+    return MovingJoin(side("l", left), side("r", right), keys, later)
+
+
+def test_pairs_of_two_windows_of_one_stream(gives: Gives) -> None:
+    both = pairs(MovingWindow(range_ms=0), MovingWindow(rows=1, partition=(SYMBOL,)))
+    # The tuple of now is the newest of its key, so nothing is before it.
+    assert gives(ToStream(project_pair(both), Change.ISTREAM), [(1, "a", 1.0, 1)], END) == []
+
+
+def project_pair(both: Node) -> Node:
+    more = Call("-", (AttributeRef("l.price"), AttributeRef("r.price")))
+    took = Call("micros_between", (AttributeRef("l.at"), AttributeRef("r.at")))
+    return Project(
+        both,
+        (Column("key", AttributeRef("l.key")), Column("more", more), Column("took", took)),
+    )
+
+
+def test_pairs_carry_who_has_stayed_in_a_window_of_rows(gives: Gives) -> None:
+    both = pairs(MovingWindow(rows=2), MovingWindow(range_ms=10_000))
+    found = gives(
+        ToStream(project_pair(both), Change.ISTREAM),
+        [(1, "a", 1.0, 1), (2, None, 9.0, 2), (3, "b", 9.0, 4)],
+        [(2, None, 8.0, 8), (4, "a", 3.5, 16), (5, "b", None, 32)],
+        END,
+    )
+    # The newer tuple of each pair has just come, and the other one is in a window of time.
+    assert rows(found, "key", "more", "took") == [
+        (4 * S, "a", 2.5, 3 * S, 1 | 16),
+        (5 * S, "b", None, 2 * S, 4 | 32),
+    ]
+
+
+def test_groups_of_pairs(gives: Gives) -> None:
+    both = pairs(MovingWindow(rows=2), MovingWindow(range_ms=2_000))
+    counted = Aggregate(
+        project_pair(both),
+        (Column("key", AttributeRef("key")),),
+        (Aggregation("n", "count", None), Aggregation("most", "max", AttributeRef("more"))),
+    )
+    found = gives(
+        ToStream(counted, Change.ISTREAM),
+        [(1, "a", 1.0, 1), (2, "a", 3.0, 2)],
+        [(3, "a", 4.0, 4)],
+        END,
+    )
+    assert rows(found, "key", "n", "most") == [
+        (2 * S, "a", 1, 2.0, 1 | 2),
+        # 3 with 1 and 2, and 2 with 1.
+        (3 * S, "a", 3, 3.0, 1 | 2 | 4),
+        # The first tuple has left the range.
+        (3 * S + 1, "a", 1, 1.0, 2 | 4),
+    ]

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.expression import AttributeRef, Call, Literal
+from catalog.analysis import analyse_node
+from catalog.changing_parts import ChangingParts
+from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.label import Label
+from catalog.pair_expressions import PairExpressions
 from catalog.plan import (
     Aggregate,
     Aggregation,
@@ -18,6 +21,7 @@ from catalog.plan import (
     Column,
     Filter,
     Moving,
+    MovingJoin,
     MovingWindow,
     Node,
     Project,
@@ -27,11 +31,15 @@ from catalog.plan import (
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from secfilter.lab import SEPARATOR
-from secfilter.moving_aggregates import Computed, GroupRow
-from secfilter.moving_window import Arrival, MovingRelation, Result, Window
+from secfilter.moving_relation import MovingRelation, Result
+from secfilter.moving_rules import rules_of
+from secfilter.moving_values import text_of
+from secfilter.moving_window import Arrival
+from tests.oracle.expressions import evaluate
 from tests.oracle.plans import run
-from tests.oracle.values import Tuple, microseconds, timestamp
+from tests.oracle.values import Row, Tuple, Value, microseconds, timestamp
 
+NAMES = ("at", "key", "price")
 SCHEMA = Schema(
     (
         Attribute("at", Type.TIMESTAMP, required=True),
@@ -39,21 +47,24 @@ SCHEMA = Schema(
         Attribute("price", Type.BIGINT),
     )
 )
-STREAM = Relation(1, "a", RelationKind.STREAM, SCHEMA, "at", 0)
+STREAMS = {
+    name: Relation(number + 1, name, RelationKind.STREAM, SCHEMA, "at", 0)
+    for number, name in enumerate("ab")
+}
 KEY, PRICE = AttributeRef("key"), AttributeRef("price")
 EXPENSIVE = Call(">", (PRICE, Literal(1, Type.BIGINT)))
-AGGREGATIONS = (
-    Aggregation("n", "count", None),
-    Aggregation("total", "sum", PRICE),
-    Aggregation("low", "min", PRICE),
-)
+LEFT, RIGHT = AttributeRef("a.price"), AttributeRef("b.price")
+MORE = Call("-", (LEFT, RIGHT))
 # A tuple: time (ms), key, price, the category of its label.
-Given = tuple[int, int, int, int]
+Given = tuple[int, int | None, int, int]
 GIVENS = st.lists(
-    st.tuples(st.integers(0, 12), st.integers(0, 2), st.integers(0, 3), st.integers(0, 5)),
+    st.tuples(
+        st.integers(0, 12), st.none() | st.integers(0, 2), st.integers(0, 3), st.integers(0, 5)
+    ),
     max_size=14,
 )
 WINDOWS = st.one_of(
+    st.builds(MovingWindow),
     st.builds(MovingWindow, range_ms=st.integers(0, 5)),
     st.builds(MovingWindow, range_ms=st.integers(1, 5), slide_ms=st.integers(1, 7)),
     st.builds(MovingWindow, rows=st.integers(1, 4)),
@@ -62,111 +73,217 @@ WINDOWS = st.one_of(
 )
 
 
-def relation(window: MovingWindow, *, grouped: bool, shown: Sequence[str]) -> Node:
-    passing = Filter(Moving(Source(STREAM), window), EXPENSIVE)
-    rows = Aggregate(passing, (Column("key", KEY),), AGGREGATIONS) if grouped else passing
-    return Project(rows, tuple(Column(name, AttributeRef(name)) for name in shown))
-
-
-def engine(
-    window: MovingWindow, change: Change, *, grouped: bool, shown: Sequence[str]
-) -> MovingRelation:
-    range_us = None if window.range_ms is None else window.range_ms * 1_000
-    places = ("key", *(each.name for each in AGGREGATIONS))
-    computed = tuple(
-        Computed(a.function, Type.BIGINT if a.argument else None, 0 if a.argument else None)
-        for a in AGGREGATIONS
+def aggregations(value: Expression) -> tuple[Aggregation, ...]:
+    return (
+        Aggregation("n", "count", None),
+        Aggregation("total", "sum", value),
+        Aggregation("low", "min", value),
+        Aggregation("kinds", "count_distinct", value),
     )
-    summary = None
-    if grouped:
-        summary = GroupRow(1, computed, tuple(places.index(name) for name in shown))
-    slide_us = None if window.slide_ms is None else window.slide_ms * 1_000
-    return MovingRelation(Window(range_us, window.rows, slide_us), change, summary, 99)
 
 
-def arrivals(
-    given: Sequence[Given], window: MovingWindow, *, grouped: bool, shown: Sequence[str]
-) -> list[Arrival]:
+def shown(node: Node, *names: str) -> Node:
+    return Project(node, tuple(Column(name, AttributeRef(name)) for name in names))
+
+
+@st.composite
+def single(draw: st.DrawFn) -> Node:
+    """A relation of one window, of the stream `a`."""
+    passing = Filter(Moving(Source(STREAMS["a"]), draw(WINDOWS)), EXPENSIVE)
+    if draw(st.booleans()):
+        return shown(passing, *draw(st.sampled_from([("key", "price"), ("price",), ("key",)])))
+    keys = (Column("key", KEY),)
+    if draw(st.booleans()):
+        return Aggregate(passing, keys, ())
+    names = draw(st.sampled_from([("key", "n", "total", "low"), ("total", "kinds"), ("low",)]))
+    return shown(Aggregate(passing, keys, aggregations(PRICE)), *names)
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> Node:
+    """A relation of two windows, of the streams `a` and `b`, or of `a` twice."""
+    sides: list[Node] = []
+    for alias, stream in zip("ab", draw(st.sampled_from(["ab", "aa"])), strict=True):
+        side: Node = Moving(Source(STREAMS[stream]), draw(WINDOWS))
+        if draw(st.booleans()):
+            side = Filter(side, EXPENSIVE)
+        sides.append(Project(side, tuple(Column(f"{alias}.{n}", AttributeRef(n)) for n in NAMES)))
+    equal = ((AttributeRef("a.key"), AttributeRef("b.key")),)
+    condition = draw(st.none() | st.just(Call("<=", (LEFT, RIGHT))))
+    joined: Node = MovingJoin(sides[0], sides[1], equal, condition)
+    if draw(st.booleans()):
+        joined = Filter(joined, Call("<", (MORE, Literal(2, Type.BIGINT))))
+    if draw(st.booleans()):
+        more = (Column("key", AttributeRef("b.key")), Column("more", MORE))
+        return Project(joined, more[draw(st.integers(0, 1)) :])
+    key: Expression = Call("+", (LEFT, RIGHT)) if draw(st.booleans()) else AttributeRef("a.key")
+    summed = Aggregate(joined, (Column("key", key),), aggregations(MORE))
+    return shown(summed, *draw(st.sampled_from([("key", "n", "low"), ("total", "kinds")])))
+
+
+def engine(root: Node, change: Change, limit: int = 99) -> MovingRelation:
+    return rules_of(ChangingParts.of(analyse_node(root)), change, limit).empty()
+
+
+def arrivals(root: Node, tables: dict[str, list[Tuple]]) -> list[tuple[int, Arrival]]:
+    """The number of its window, and what Spark computes for it, of each tuple."""
+    parts = ChangingParts.of(analyse_node(root))
     made = []
-    for number, (time, key, price, category) in enumerate(given):
-        values = {"at": str(time * 1_000), "key": str(key), "price": str(price)}
-        row = str(key) if grouped else SEPARATOR.join(values[name] for name in shown)
-        part = SEPARATOR.join(values[each.name] for each in window.partition)
-        lineage, words = f"{number:05}", (1 << category,)
-        made.append(Arrival(time * 1_000, lineage, words, part, price > 1, row, str(price)))
+    for side, (moving, steps) in enumerate(parts.windows()):
+        assert isinstance(moving.node, Moving)
+        source = moving.node.input
+        assert isinstance(source, Source)
+        for number, each in enumerate(tables[source.relation.name]):
+            row, passes = Row(SCHEMA, each.values), True
+            part = texts(moving.node.window.partition, row)
+            for step in steps if len(parts.windows()) > 1 else parts.steps:
+                if isinstance(step.node, Filter):
+                    passes = passes and evaluate(step.node.condition, row) is True
+                elif isinstance(step.node, Project):
+                    values = tuple(evaluate(c.expression, row) for c in step.node.columns)
+                    row = Row(step.schema, values)
+            keys, arguments = read_by_rows(parts, side)
+            if isinstance(parts.base.node, MovingJoin):
+                passes = passes and all(evaluate(key, row) is not None for key in keys)
+            time, words = microseconds(each.values[0]), (each.label.bits,)  # type: ignore[union-attr, arg-type]
+            arrival = Arrival(
+                *(time, f"{number:05}", words, part, passes),
+                *(texts(keys, row), texts(arguments, row)),
+            )
+            made.append((side, arrival))
     return made
 
 
-def expected(given: Sequence[Given], root: Node, change: Change) -> Counter[tuple[object, ...]]:
-    table = [
+def read_by_rows(
+    parts: ChangingParts, side: int
+) -> tuple[Sequence[Expression], Sequence[Expression]]:
+    """What a window's tuples give as their row, and as their arguments."""
+    node, aggregate = parts.base.node, parts.aggregate
+    if isinstance(node, MovingJoin):
+        keys = [pair[side] for pair in node.equal]
+        return keys, PairExpressions(parts).sides.values(("left", "right")[side])
+    if aggregate is None:
+        return [AttributeRef(name) for name in parts.schema.names], ()
+    arguments = [a.argument for a in aggregate.aggregations if a.argument is not None]
+    return [key.expression for key in aggregate.keys], arguments
+
+
+def texts(expressions: Sequence[Expression], row: Row) -> str:
+    return SEPARATOR.join(text(evaluate(each, row)) for each in expressions)
+
+
+def text(value: Value) -> str:
+    return text_of(microseconds(value) if hasattr(value, "tzinfo") else value)  # type: ignore[arg-type]
+
+
+def table(rows: Sequence[Given]) -> list[Tuple]:
+    return [
         Tuple((timestamp(time * 1_000), key, price), Label.of(category))
-        for time, key, price, category in given
+        for time, key, price, category in rows
     ]
-    found = run(ToStream(root, change), {"a": table}, lambda _relation: Label.of(*range(6)))
-    return Counter(
-        (microseconds(each.values[0]), *map(text, each.values[1:]), each.label)  # type: ignore[arg-type]
-        for each in found
-    )
 
 
-def text(value: object) -> str:
-    return str(value)
+def expected(
+    tables: dict[str, list[Tuple]], root: Node, change: Change
+) -> Counter[tuple[object, ...]]:
+    found = run(ToStream(root, change), tables, lambda _relation: Label.of(*range(6)))
+    return Counter((*map(text, each.values), each.label) for each in found)
 
 
 def seen(results: Sequence[Result]) -> Counter[tuple[object, ...]]:
     return Counter(
-        (each.instant, *each.row.split(SEPARATOR), Label(each.label[0])) for each in results
+        (str(each.instant), *each.row.split(SEPARATOR), Label(each.label[0])) for each in results
     )
 
 
 @pytest.mark.parametrize("change", Change)
-@pytest.mark.parametrize("grouped", [True, False], ids=["groups", "tuples"])
-@settings(max_examples=200, deadline=None)
-@given(rows=GIVENS, window=WINDOWS, data=st.data())
+@pytest.mark.parametrize("roots", [single(), pairs()], ids=["single", "pairs"])
+@settings(max_examples=250, deadline=None)
+@given(rows=st.tuples(GIVENS, GIVENS), data=st.data())
 def test_an_engine_gives_what_each_instant_from_scratch_gives(
-    change: Change, grouped: bool, rows: list[Given], window: MovingWindow, data: st.DataObject
+    change: Change,
+    roots: st.SearchStrategy[Node],
+    rows: tuple[list[Given], list[Given]],
+    data: st.DataObject,
 ) -> None:
-    shown = data.draw(
-        st.sampled_from(
-            [("key", "n", "total", "low"), ("total",), ("low", "key")]
-            if grouped
-            else [("key", "price"), ("price",), ("key",)]
-        )
-    )
-    given = arrivals(rows, window, grouped=grouped, shown=shown)
-    moving = engine(window, change, grouped=grouped, shown=shown)
+    root = data.draw(roots)
+    tables = {name: table(several) for name, several in zip("ab", rows, strict=True)}
+    moving = engine(root, change)
     # Batches in any order within a lateness of two milliseconds; the state goes through its text.
-    order = sorted(given, key=lambda each: each.time + data.draw(st.integers(0, 2)) * 1_000)
-    results, newest = [], -(10**9)
+    order = sorted(
+        arrivals(root, tables),
+        key=lambda each: each[1].time + data.draw(st.integers(0, 2)) * 1_000,
+    )
+    results: list[Result] = []
+    newest = -(10**9)
     while order:
         size = data.draw(st.integers(1, len(order)))
         batch, order = order[:size], order[size:]
-        moving.take(batch)
-        newest = max(newest, *(each.time for each in batch))
+        for side, each in batch:
+            moving.take([each], side)
+        newest = max(newest, *(each.time for _, each in batch))
         results += moving.until(newest - 2_000 - 1)
         stored = moving.to_text()
-        moving = engine(window, change, grouped=grouped, shown=shown)
+        moving = engine(root, change)
         moving.restore(stored)
         assert moving.to_text() == stored
     results += moving.until(10**9)
     assert moving.withheld == 0
-    assert seen(results) == expected(rows, relation(window, grouped=grouped, shown=shown), change)
+    assert seen(results) == expected(tables, root, change)
     assert len({(each.instant, each.number) for each in results}) == len(results)
 
 
+def plain(time: int, row: str = "") -> Arrival:
+    return Arrival(time, f"{time}{row}", (1,), "", True, row or str(time), "")
+
+
+ONE = Moving(Source(STREAMS["a"]), MovingWindow(rows=1))
+
+
 def test_what_is_beyond_the_limit_is_withheld_and_counted() -> None:
-    moving = MovingRelation(Window(None, 1), Change.ISTREAM, None, 2)
-    moving.take(Arrival(n, str(n), (1,), "", True, str(n), "") for n in range(3))
+    moving = engine(ONE, Change.ISTREAM, 2)
+    moving.take(plain(n) for n in range(3))
     assert [each.row for each in moving.until(5)] == ["0", "1"]
     assert moving.withheld == 1
     # There is room again, because the window holds one row. What is too old is withheld as well.
-    moving.take(Arrival(n, str(n), (1,), "", True, str(n), "") for n in (4, 6))
+    moving.take(plain(n) for n in (4, 6))
     assert [each.row for each in moving.until(9)] == ["6"]
     assert moving.withheld == 2
 
 
+def test_pairs_beyond_the_limit_are_withheld_with_the_tuple_that_would_make_them() -> None:
+    sides = [
+        Project(
+            Moving(Source(STREAMS["a"]), MovingWindow(range_ms=3)),
+            tuple(Column(f"{alias}.{name}", AttributeRef(name)) for name in NAMES),
+        )
+        for alias in "ab"
+    ]
+    joined = MovingJoin(sides[0], sides[1], ((AttributeRef("a.key"), AttributeRef("b.key")),))
+    root = Project(joined, (Column("one", Literal(1, Type.BIGINT)),))
+    moving = engine(root, Change.ISTREAM, 8)
+    moving.rows.limit = 2  # type: ignore[attr-defined]
+    moving.take([plain(1, "x"), plain(2, "x")], 0)
+    moving.take([plain(3, "x"), plain(4, "x"), plain(4, "y")], 1)
+    assert [each.instant for each in moving.until(5)] == [3, 3]
+    assert moving.withheld == 1
+    # The two left tuples have gone, so there is room.
+    moving.take([plain(6_000, "x")], 0)
+    moving.take([plain(6_000, "x")], 1)
+    assert [each.instant for each in moving.until(9_000)] == [6_000]
+    assert moving.withheld == 1
+
+
+def test_a_state_of_one_window_in_its_first_form_is_read() -> None:
+    first = (
+        '{"form":1,"done":7,"waiting":[[9,"9",[1],"",true,"9",""]],'
+        '"held":[[7,"7",[2],"",true,"7",""]]}'
+    )
+    moving = engine(ONE, Change.DSTREAM)
+    moving.restore(first)
+    assert [(each.row, each.label) for each in moving.until(9)] == [("7", (3,))]
+
+
 def test_a_state_of_another_form_is_refused() -> None:
     with pytest.raises(ValueError, match="another form"):
-        engine(MovingWindow(rows=1), Change.ISTREAM, grouped=False, shown=("key",)).restore(
-            '{"form":2}'
-        )
+        engine(ONE, Change.ISTREAM).restore('{"form":3}')

@@ -11,13 +11,18 @@ import pytest
 from catalog.expression import AttributeRef, Call, Literal
 from catalog.plan import (
     Aggregation,
+    Change,
     Column,
     Emission,
     Filter,
     Join,
+    Moving,
+    MovingJoin,
+    MovingWindow,
     Plan,
     Project,
     Source,
+    ToStream,
     Union,
     Window,
 )
@@ -152,6 +157,35 @@ def test_a_plan_is_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "            │       └── filter (price > 5.0) AND (NOT (price IS NULL))",
         "            │           └── stream in1, event time ts, lateness 5s",
         "            └── stream in1, event time ts, lateness 5s",
+    ]
+
+
+def test_a_plan_of_moving_windows_is_a_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    schema = Schema((Attribute("ts", Type.TIMESTAMP), Attribute("price", Type.DOUBLE)))
+    source = Source(Relation(1, "in1", RelationKind.STREAM, schema, "ts", 5000))
+    names = [Column("price", AttributeRef("price"))]
+    sides = [
+        Project(Moving(source, window), tuple(names))
+        for window in (MovingWindow(rows=2, partition=(AttributeRef("price"),)), MovingWindow())
+    ]
+    both = (AttributeRef("price"), AttributeRef("price"))
+    dear = Call(">", (AttributeRef("price"), Literal(5.0, Type.DOUBLE)))
+    root = ToStream(MovingJoin(sides[0], sides[1], (both,), dear), Change.RSTREAM)
+    plan = to_stored(Plan(root))
+    answer = {"outputs": [{"name": "o", "plan": plan, "attributes": []}]}
+    lines = server(tmp_path, answer).ok("query", "plan", "q").splitlines()
+    assert [line.rstrip() for line in lines[1:]] == [
+        "└── to stream rstream",
+        "    └── join of moving windows price = price, price > 5.0",
+        "        ├── project price",
+        "        │   └── moving window of 2 rows for each price",
+        "        │       └── stream in1, event time ts, lateness 5s",
+        "        └── project price",
+        "            └── moving window of all tuples",
+        "                └── stream in1, event time ts, lateness 5s",
     ]
 
 

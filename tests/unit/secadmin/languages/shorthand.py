@@ -9,6 +9,7 @@ from catalog.plan import (
     Filter,
     Join,
     Moving,
+    MovingJoin,
     Node,
     Project,
     Source,
@@ -40,9 +41,14 @@ def _node(node: Node, name: str) -> str:
             return f"{_node(below, name)}, {window.size_ms}/{window.slide_ms}{offset}"
         case Moving(below, window):
             length = f"{window.rows} rows" if window.rows else f"{window.range_ms} ms"
+            length = "unbounded" if window.rows is window.range_ms else length
             length += f"/{window.slide_ms}" if window.slide_ms else ""
             parts = "".join(f" {each.name}" for each in window.partition)
             return f"moving({_node(below, name)}, {length}{parts})"
+        case MovingJoin(left, right, equal, condition):
+            pairs = " ".join(f"{mine.name}={other.name}" for mine, other in equal)
+            rest = "" if condition is None else f", {value(condition)}"
+            return f"pairs({_node(left, name)}, {_node(right, name)}, {pairs}{rest})"
         case ToStream(below, change):
             return f"{change.value}({_node(below, name)})"
         case Aggregate(below, keys, aggregations):

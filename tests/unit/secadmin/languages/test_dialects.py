@@ -34,9 +34,6 @@ MISSING = {
     # A temporal filter is accepted or refused; the error says which window to write.
     "postgres-26": "HOP(ts, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)",
     "postgres-27": "EXISTS is a semi join",
-    "cql-32": "a join of moving windows",
-    # Names are asked for, with the fix.
-    "cql-34": "AS min_price",
 }
 
 

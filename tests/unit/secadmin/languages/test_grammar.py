@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import secadmin.languages
-from catalog import plan_check, schema
+from catalog import plan_check, plan_rules, schema
 from secadmin.languages import building, parse_sql, typed
 from secadmin.languages.expressions import tokens
 from secadmin.languages.expressions.functions import SCALAR
@@ -35,7 +35,7 @@ def test_functions_are_described() -> None:
 
 def test_limits_are_described() -> None:
     limits = GRAMMAR.partition("## Limits")[2]
-    days = plan_check.MAX_WINDOW_MS // 86_400_000
+    days = plan_rules.MAX_WINDOW_MS // 86_400_000
     assert f"{days} days" in limits
     for limit, what in (
         (plan_check.MAX_NODES, "boxes"),

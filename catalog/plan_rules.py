@@ -1,0 +1,49 @@
+"""What several nodes of a plan require of their parts. All functions raise InvalidInput."""
+
+from __future__ import annotations
+
+from catalog.checked_plan import CheckedNode
+from catalog.errors import InvalidInput
+from catalog.expression import AttributeRef, Expression, type_of
+from catalog.schema import Schema, Type
+
+MAX_WINDOW_MS = 400 * 24 * 3_600_000
+OWN_QUERY = "add this part as a query of its own over the other one's output"
+
+
+def require_condition(condition: Expression, schema: Schema) -> None:
+    """Refuse a condition that is not true or false."""
+    if type_of(condition, schema) is not Type.BOOLEAN:
+        raise InvalidInput(
+            "a condition is true or false; compare with =, < or the like", condition.position
+        )
+
+
+def require_event_time(below: CheckedNode, what: str) -> None:
+    """Refuse tuples without an event time. The error begins with `what` needs it."""
+    if below.event_time is None:
+        raise InvalidInput(
+            f"{what} goes by event time, but its input has none: "
+            "keep the stream's event-time attribute under one name"
+        )
+
+
+def joined_schema(
+    left: Schema,
+    right: Schema,
+    equal: tuple[tuple[AttributeRef, AttributeRef], ...],
+    condition: Expression | None,
+) -> Schema:
+    """The attributes of the pairs of a join. Refuses attributes that cannot be compared."""
+    if not equal:
+        raise InvalidInput("a join compares at least one attribute of both sides with =")
+    for mine, other in equal:
+        mine_type, other_type = type_of(mine, left), type_of(other, right)
+        if mine_type is not other_type:
+            raise InvalidInput(
+                f"{mine.name} is a {mine_type}, {other.name} a {other_type}", mine.position
+            )
+    both = Schema((*left.attributes, *right.attributes))
+    if condition is not None:
+        require_condition(condition, both)
+    return both

@@ -1,0 +1,97 @@
+"""The groups of a changing relation, and their rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from secfilter.moving_rows import Row
+from secfilter.moving_window import Arrival, Labels, Words
+
+# The number of a window, and a partition in it.
+Partition = tuple[int, str]
+
+
+# The text of a group's key, and the label of its rows if that tells groups apart.
+Key = tuple[str, Words]
+
+
+class Summary(Protocol):
+    """Makes the rows of groups."""
+
+    @property
+    def computes(self) -> bool:
+        """Whether there is any aggregate."""
+
+    def read(self, arguments: str) -> tuple[Any, ...]:
+        """The values of a row's arguments."""
+
+    def row(self, key: str, group: Collection[tuple[Any, ...]]) -> str:
+        """The row of a group with this key, and these values of its rows."""
+
+
+def partitions_of(row: Row) -> list[Partition]:
+    """The partitions in which the tuples of a row are."""
+    return [(side, each.partition) for side, each in enumerate(row.tuples)]
+
+
+@dataclass(slots=True)
+class Group:
+    """The rows of a group, and what is known of them together. `text` is the group's own row."""
+
+    values: dict[tuple[Arrival, ...], tuple[Any, ...]] = field(default_factory=dict)
+    labels: Labels = field(default_factory=Labels)
+    partitions: Counter[Partition] = field(default_factory=Counter)
+    text: str = ""
+
+    def add(self, row: Row, values: tuple[Any, ...]) -> None:
+        """Add a row with the values of its arguments."""
+        self.values[row.tuples] = values
+        self.labels.add(row.label)
+        for each in partitions_of(row):
+            self.partitions[each] += 1
+
+    def remove(self, row: Row) -> None:
+        """Remove a row that was added."""
+        del self.values[row.tuples]
+        self.labels.remove(row.label)
+        for each in partitions_of(row):
+            self.partitions[each] -= 1
+            if not self.partitions[each]:
+                del self.partitions[each]
+
+
+@dataclass
+class Groups:
+    """The groups that have rows.
+
+    If the summary computes nothing (DISTINCT), rows of different labels are in different groups. So
+    who may see one of the rows gets its values, whatever other rows there are.
+    """
+
+    summary: Summary
+    found: dict[Key, Group] = field(default_factory=dict)
+
+    def key_of(self, row: Row) -> Key:
+        """The group to which a row belongs."""
+        return row.text, () if self.summary.computes else row.label
+
+    def group(self, key: Key) -> Group:
+        """The group of a key. It may be empty, and is then not kept."""
+        group = self.found.get(key)
+        return Group() if group is None else group
+
+    def change(self, key: Key, left: Iterable[Row], came: Iterable[Row]) -> None:
+        """Take rows from the group of a key and add others to it."""
+        group = self.group(key)
+        for row in left:
+            group.remove(row)
+        for row in came:
+            group.add(row, self.summary.read(row.arguments))
+        if group.values:
+            group.text = self.summary.row(key[0], group.values.values())
+            self.found[key] = group
+        else:
+            self.found.pop(key, None)

@@ -1,0 +1,262 @@
+"""Changing relations of moving windows, and the stream of their changes (CQL; 001 §3, §4).
+
+This module needs no Spark. It computes instant by instant. At an instant tuples come into a window,
+or leave it. The changing relation, here called the relation, is a bag of rows: tuples of one
+window, pairs of two windows, or one row for each group of these. What an instant adds to the bag,
+and what it takes away, becomes a stream.
+
+The labels (catalog/SPEC.md has the reasons):
+
+- A row carries the labels of the tuples from which it is derived.
+- If a tuple leaves a window of rows, it leaves because others came. So a row that depends on who
+  left, or on who has stayed, carries the labels of all tuples that are in the window's partition.
+- If equal rows come and go in one instant, what is left of them depends on all of them.
+- A row of RSTREAM is sent because something changed. So it carries the labels of all that the
+  windows hold, and of all that came or left at this instant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from catalog.plan import Change
+from secfilter.moving_groups import Groups, Key, Partition, partitions_of
+from secfilter.moving_rows import Row, Rows
+from secfilter.moving_window import Arrival, WindowContent, Words, united
+
+_FORM = 2
+# A form of one window, whose content is the state itself.
+_ONE_WINDOW = 1
+# The text of a row, and its label.
+Labelled = tuple[str, Words]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A row that an instant (µs since 1970) adds or takes away. Rows of an instant are numbered."""
+
+    instant: int
+    number: int
+    row: str
+    label: Words
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What an instant does: tuples come or leave, and so do rows."""
+
+    instant: int
+    tuples: list[Arrival] = field(default_factory=list)
+    came: dict[tuple[Arrival, ...], Row] = field(default_factory=dict)
+    left: list[Row] = field(default_factory=list)
+
+    def add(self, row: Row) -> None:
+        self.came[row.tuples] = row
+
+    def take(self, row: Row) -> None:
+        # A row that comes and leaves at one instant was never in the relation.
+        if self.came.pop(row.tuples, None) is None:
+            self.left.append(row)
+
+    def by_group(self, groups: Groups) -> dict[Key, tuple[list[Row], list[Row]]]:
+        """The rows that left and came, by the key of their group."""
+        found: dict[Key, tuple[list[Row], list[Row]]] = {}
+        for place, rows in enumerate((self.left, self.came.values())):
+            for row in rows:
+                found.setdefault(groups.key_of(row), ([], []))[place].append(row)
+        return found
+
+
+@dataclass
+class MovingRelation:
+    """The contents of one window or of two, their rows, and the instants so far.
+
+    `groups` is None if the relation has no groups. All windows together hold at most `limit`
+    tuples, and `rows` has a limit of its own. A tuple that is beyond a limit is not taken, and
+    `withheld` counts it.
+    """
+
+    contents: Sequence[WindowContent]
+    change: Change
+    rows: Rows
+    groups: Groups | None
+    limit: int
+    withheld: int = 0
+    _done: int | None = None
+
+    def take(self, arrivals: Iterable[Arrival], side: int = 0) -> None:
+        """Take tuples of a window, in any order. A tuple whose instant is over is withheld."""
+        content = self.contents[side]
+        size = sum(each.size for each in self.contents)
+        for each in arrivals:
+            if content.window.never_holds(each.time):
+                continue
+            if self.is_over(each.time) or size >= self.limit:
+                self.withheld += 1
+                continue
+            size += 1
+            content.wait(each)
+
+    def is_over(self, time: int) -> bool:
+        """Whether the results of this instant are known already."""
+        return self._done is not None and time <= self._done
+
+    def until(self, time: int) -> Iterator[Result]:
+        """The results of all instants up to and including `time`, which are complete."""
+        while (instant := self.next_instant()) is not None and instant <= time:
+            yield from self._step(instant)
+        self._done = time if self._done is None else max(self._done, time)
+
+    def next_instant(self) -> int | None:
+        """The next instant at which a tuple arrives or leaves, or None."""
+        times = (each.next_instant() for each in self.contents)
+        return min((time for time in times if time is not None), default=None)
+
+    def _step(self, instant: int) -> list[Result]:
+        changes = self._changes(instant)
+        if self.change is Change.RSTREAM:
+            return self._whole(changes)
+        if self.groups is not None:
+            return self._differences(instant, *self._regrouped(self.groups, changes))
+        added = [(row.text, self._added_label(row, instant)) for row in changes.came.values()]
+        return self._differences(instant, added, self._taken(changes, {row for row, _ in added}))
+
+    def _changes(self, instant: int) -> _Changes:
+        changes = _Changes(instant)
+        came: list[list[Arrival]] = []
+        for side, content in enumerate(self.contents):
+            came.append([])
+            for each in content.arriving(instant):
+                if not self.rows.has_room(side, each):
+                    self.withheld += 1
+                    continue
+                content.hold(each)
+                came[side].append(each)
+                self.rows.place(side, each)
+                for row in self.rows.of(side, each):
+                    changes.add(row)
+        for side, content in enumerate(self.contents):
+            left = content.leaving(instant, came[side])
+            for each in left:
+                self.rows.remove(side, each)
+                for row in self.rows.of(side, each):
+                    changes.take(row)
+            changes.tuples += [*came[side], *left]
+        return changes
+
+    def _deciding(self, partitions: Iterable[Partition]) -> Iterator[Words]:
+        """The labels of all that decides who is in these partitions of windows of rows."""
+        for side, name in partitions:
+            yield from self.contents[side].deciding(name)
+
+    def _added_label(self, row: Row, instant: int) -> Words:
+        """The label of a row that is there because a tuple came, and the others had stayed."""
+        if len(self.contents) == 1:
+            return row.label
+        stayed = [
+            (side, each.partition)
+            for side, each in enumerate(row.tuples)
+            if self.contents[side].window.comes_at(each.time) < instant
+        ]
+        return united((row.label, *self._deciding(stayed)))
+
+    def _taken(self, changes: _Changes, added: set[str]) -> list[Labelled]:
+        """The rows that leave. ISTREAM asks only for rows that come as well."""
+        all_of_them = self.change is Change.DSTREAM
+        return [
+            (row.text, united((row.label, *self._deciding(partitions_of(row)))))
+            for row in changes.left
+            if all_of_them or row.text in added
+        ]
+
+    def _regrouped(
+        self, groups: Groups, changes: _Changes
+    ) -> tuple[list[Labelled], list[Labelled]]:
+        """The rows of the changed groups, now and before."""
+        added, taken = [], []
+        for key, (left, came) in sorted(changes.by_group(groups).items()):
+            group = groups.group(key)
+            partitions = {*group.partitions}
+            partitions.update(each for row in (*left, *came) for each in partitions_of(row))
+            around = [*self._deciding(partitions)]
+            if group.values:
+                changed = (row.label for row in (*left, *came))
+                label = united((*group.labels.counts, *changed, *around))
+                taken.append((group.text, label))
+            groups.change(key, left, came)
+            if key in groups.found:
+                group = groups.found[key]
+                added.append((group.text, united((*group.labels.counts, *around))))
+        return added, taken
+
+    def _whole(self, changes: _Changes) -> list[Result]:
+        """The whole relation. All of its rows carry all labels, because any change sends them."""
+        if not changes.tuples:
+            return []
+        held = [content.held() for content in self.contents]
+        every = (each for several in (*held, changes.tuples) for each in several)
+        label = united(each.label for each in every)
+        if self.groups is None:
+            rows = [row.text for row in self.rows.all(held)]
+        else:
+            for key, (left, came) in changes.by_group(self.groups).items():
+                self.groups.change(key, left, came)
+            rows = [group.text for group in self.groups.found.values()]
+        return _numbered(changes.instant, [(row, label) for row in sorted(rows)])
+
+    def _differences(
+        self, instant: int, added: Sequence[Labelled], taken: Sequence[Labelled]
+    ) -> list[Result]:
+        """What is left of the rows that came and went after equal ones are cancelled."""
+        inserted = self.change is Change.ISTREAM
+        mine, others = (added, taken) if inserted else (taken, added)
+        labels, opposite = _by_row(mine), _by_row(others)
+        found: list[Labelled] = []
+        for row in sorted(labels):
+            cancelled = opposite.get(row, [])
+            kept = labels[row][len(cancelled) :]
+            if cancelled:
+                all_of_them = united((*labels[row], *cancelled))
+                kept = [all_of_them] * len(kept)
+            found += [(row, label) for label in kept]
+        return _numbered(instant, found)
+
+    def to_text(self) -> str:
+        """The state, with the version of its form."""
+        windows = [content.state() for content in self.contents]
+        state = {"form": _FORM, "done": self._done, "windows": windows}
+        return json.dumps(state, separators=(",", ":"))
+
+    def restore(self, text: str) -> None:
+        """Go on with a state that `to_text` gave. Raises ValueError for another form."""
+        state = json.loads(text)
+        windows = [state] if state.get("form") == _ONE_WINDOW else state.get("windows")
+        if state.get("form") not in (_ONE_WINDOW, _FORM):
+            raise ValueError("the state of a moving window has another form")
+        self._done = state["done"]
+        for content, stored in zip(self.contents, windows, strict=True):
+            content.restore(stored)
+        held = [content.held() for content in self.contents]
+        for side, several in enumerate(held):
+            for each in several:
+                self.rows.place(side, each)
+        if self.groups is not None:
+            grouped: dict[Key, list[Row]] = defaultdict(list)
+            for row in self.rows.all(held):
+                grouped[self.groups.key_of(row)].append(row)
+            for key, rows in grouped.items():
+                self.groups.change(key, (), rows)
+
+
+def _by_row(rows: Iterable[Labelled]) -> Mapping[str, list[Words]]:
+    found: dict[str, list[Words]] = defaultdict(list)
+    for row, label in rows:
+        found[row].append(label)
+    return found
+
+
+def _numbered(instant: int, rows: Iterable[Labelled]) -> list[Result]:
+    return [Result(instant, number, row, label) for number, (row, label) in enumerate(rows)]

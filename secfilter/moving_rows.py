@@ -1,0 +1,130 @@
+"""The rows of a changing relation, before groups: single tuples of a window, or pairs of two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from secfilter.moving_window import Arrival, Words, united
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row with the tuples from which it is derived: one of each window, in their order.
+
+    `text` has the values that the relation shows, or the group's key.
+    """
+
+    tuples: tuple[Arrival, ...]
+    text: str
+    arguments: str
+
+    @property
+    def label(self) -> Words:
+        """The labels of its tuples."""
+        if len(self.tuples) == 1:
+            return self.tuples[0].label
+        return united(each.label for each in self.tuples)
+
+
+class Rows(Protocol):
+    """Makes the rows of the tuples that the windows hold. `side` is the number of a window."""
+
+    def has_room(self, side: int, each: Arrival) -> bool:
+        """Whether the rows of one more tuple are not too many."""
+
+    def place(self, side: int, each: Arrival) -> None:
+        """Note a tuple that has come."""
+
+    def remove(self, side: int, each: Arrival) -> None:
+        """Forget a tuple that leaves."""
+
+    def of(self, side: int, each: Arrival) -> Iterator[Row]:
+        """The rows of a tuple, with the noted tuples of the other window."""
+
+    def all(self, held: Sequence[Iterable[Arrival]]) -> Iterator[Row]:
+        """All rows of the tuples that each window holds. They are noted."""
+
+
+class SingleRows:
+    """The tuples of one window as rows."""
+
+    def has_room(self, side: int, each: Arrival) -> bool:
+        """True: the window itself bounds its tuples."""
+        return True
+
+    def place(self, side: int, each: Arrival) -> None:
+        """Nothing: a row needs no other tuple."""
+
+    def remove(self, side: int, each: Arrival) -> None:
+        """Nothing: a row needs no other tuple."""
+
+    def of(self, side: int, each: Arrival) -> Iterator[Row]:
+        """The tuple itself, if it passes."""
+        if each.passes:
+            yield Row((each,), each.row, each.arguments)
+
+    def all(self, held: Sequence[Iterable[Arrival]]) -> Iterator[Row]:
+        """All tuples that pass."""
+        return (row for each in held[0] for row in self.of(0, each))
+
+
+class Pairing(Protocol):
+    """Computes the values of pairs."""
+
+    def pair(self, left: str, right: str) -> tuple[str, str] | None:
+        """The text and the arguments of a pair, or None if its condition is not true.
+
+        `left` and `right` are the arguments of its tuples.
+        """
+
+
+@dataclass
+class PairRows:
+    """The pairs of tuples of two windows whose `row` is equal (what the join compares).
+
+    There are at most `limit` pairs of equal tuples at a time.
+    """
+
+    pairing: Pairing
+    limit: int
+    _count: int = 0
+    # For each window the tuples that pass, by what the join compares.
+    _equal: tuple[dict[str, dict[Arrival, None]], dict[str, dict[Arrival, None]]] = field(
+        default_factory=lambda: ({}, {})
+    )
+
+    def _partners(self, side: int, each: Arrival) -> dict[Arrival, None]:
+        return self._equal[1 - side].get(each.row, {})
+
+    def has_room(self, side: int, each: Arrival) -> bool:
+        """Whether there are not too many pairs with one more tuple."""
+        return not each.passes or self._count + len(self._partners(side, each)) <= self.limit
+
+    def place(self, side: int, each: Arrival) -> None:
+        """Note a tuple that has come."""
+        if each.passes:
+            self._count += len(self._partners(side, each))
+            self._equal[side].setdefault(each.row, {})[each] = None
+
+    def remove(self, side: int, each: Arrival) -> None:
+        """Forget a tuple that leaves."""
+        if each.passes:
+            self._count -= len(self._partners(side, each))
+            alike = self._equal[side][each.row]
+            del alike[each]
+            if not alike:
+                del self._equal[side][each.row]
+
+    def of(self, side: int, each: Arrival) -> Iterator[Row]:
+        """The pairs of a tuple with the noted tuples of the other window."""
+        for other in self._partners(side, each) if each.passes else ():
+            left, right = (each, other) if side == 0 else (other, each)
+            found = self.pairing.pair(left.arguments, right.arguments)
+            if found is not None:
+                yield Row((left, right), *found)
+
+    def all(self, held: Sequence[Iterable[Arrival]]) -> Iterator[Row]:
+        """All pairs."""
+        return (row for each in held[0] for row in self.of(0, each))

@@ -1,0 +1,36 @@
+"""Single values of moving windows as texts, as `secfilter.lab.encode_attribute` writes them."""
+
+from __future__ import annotations
+
+import math
+
+from catalog.schema import Type
+from secfilter.lab import NULL_MARK
+
+Value = bool | int | float | str
+
+
+def value_of(text: str, kind: Type) -> Value | None:
+    """The value that a text stands for."""
+    if text == NULL_MARK:
+        return None
+    match kind:
+        case Type.BIGINT | Type.TIMESTAMP:
+            return int(text)
+        case Type.DOUBLE:
+            return float(text)
+        case Type.BOOLEAN:
+            return text == "true"
+        case Type.STRING:
+            return text
+
+
+def text_of(value: Value | None) -> str:
+    """The text of a value. A double that is not finite is NULL, and zero has no sign."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return NULL_MARK
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value + 0.0)
+    return value if isinstance(value, str) else repr(value)

@@ -1,0 +1,188 @@
+"""Values of the pairs of a join of moving windows, computed in Python from texts.
+
+The rules are those of `secfilter.expressions`, for the functions that `catalog.pair_expressions`
+allows over both sides. No result is an error: where there is none, it is NULL, here None.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
+from catalog.functions import MAX_TEXT_BYTES
+from catalog.schema import Schema, Type
+from secfilter.lab import SEPARATOR
+from secfilter.moving_values import Value, text_of, value_of
+
+Texts = Sequence[str]
+# Computes a value from the texts of the left and of the right tuple.
+Compute = Callable[[Texts, Texts], Value | None]
+MakeText = Callable[[Texts, Texts], str]
+_LARGEST = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class PairValues:
+    """What is computed for each pair. `schema` has the values of both sides, such as `left.0`."""
+
+    schema: Schema
+    conditions: tuple[Expression, ...]
+    shown: tuple[Expression, ...]
+    arguments: tuple[Expression, ...]
+
+    def pairing(self) -> PairTexts:
+        """The functions that compute it. They cannot be sent to a worker, and are made there."""
+        return PairTexts(
+            [computation(each, self.schema) for each in self.conditions],
+            [_text_maker(each, self.schema) for each in self.shown],
+            [_text_maker(each, self.schema) for each in self.arguments],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PairTexts:
+    """Computes the texts of pairs from the texts of their tuples."""
+
+    conditions: Sequence[Compute]
+    shown: Sequence[MakeText]
+    arguments: Sequence[MakeText]
+
+    def pair(self, left: str, right: str) -> tuple[str, str] | None:
+        """The text and the arguments of a pair, or None if its condition is not true."""
+        texts = left.split(SEPARATOR), right.split(SEPARATOR)
+        if not all(test(*texts) is True for test in self.conditions):
+            return None
+        shown, arguments = (
+            SEPARATOR.join([make(*texts) for make in each]) for each in (self.shown, self.arguments)
+        )
+        return shown, arguments
+
+
+def _text_maker(expression: Expression, schema: Schema) -> MakeText:
+    if isinstance(expression, AttributeRef):
+        # The text stays as the engine made it.
+        side, index = _place(expression)
+        return lambda left, right: (right if side else left)[index]
+    compute = computation(expression, schema)
+    return lambda left, right: text_of(compute(left, right))
+
+
+def _place(ref: AttributeRef) -> tuple[bool, int]:
+    side, _, index = ref.name.partition(".")
+    return side == "right", int(index)
+
+
+def computation(expression: Expression, schema: Schema) -> Compute:
+    """The function that computes an expression over the values of both sides."""
+    match expression:
+        case AttributeRef(name):
+            side, index = _place(expression)
+            kind = type_of(AttributeRef(name), schema)
+            return lambda left, right: value_of((right if side else left)[index], kind)
+        case Literal(constant):
+            return lambda left, right: constant
+        case Call(function, arguments):
+            parts = [computation(argument, schema) for argument in arguments]
+            wide = any(type_of(argument, schema) is Type.DOUBLE for argument in arguments)
+            apply = _RULES[function]
+
+            def compute(left: Texts, right: Texts) -> Value | None:
+                values = [part(left, right) for part in parts]
+                return _in_range(apply(*map(_widened, values) if wide else values))
+
+            return compute
+
+
+def _widened(value: Value | None) -> Value | None:
+    """A BIGINT as a DOUBLE, because it meets one."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _in_range(value: Value | None) -> Value | None:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        return None
+    return value
+
+
+Rule = Callable[..., Value | None]
+
+
+def _strict(function: Callable[..., Value | None]) -> Rule:
+    """NULL if any argument is NULL."""
+
+    def call(*values: Value | None) -> Value | None:
+        return None if None in values else function(*values)
+
+    return call
+
+
+def _divide(one: float, other: float) -> float | None:
+    return float(one) / float(other) if other else None
+
+
+def _multiply(one: float, other: float) -> float | None:
+    return one * other
+
+
+def _concat(*texts: str) -> str | None:
+    length = sum(len(text.encode()) for text in texts)
+    return "".join(texts) if length <= MAX_TEXT_BYTES else None
+
+
+def _and(*values: Value | None) -> Value | None:
+    return False if False in values else None if None in values else True
+
+
+def _or(*values: Value | None) -> Value | None:
+    return True if True in values else None if None in values else False
+
+
+def _coalesce(*values: Value | None) -> Value | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _case(*parts: Value | None) -> Value | None:
+    pairs = zip(parts[:-1:2], parts[1:-1:2], strict=True)
+    return next((then for when, then in pairs if when is True), parts[-1])
+
+
+def _known(choose: Callable[[list[Any]], Value]) -> Rule:
+    """The choice among the values that are not NULL."""
+
+    def call(*values: Value | None) -> Value | None:
+        given = [value for value in values if value is not None]
+        return choose(given) if given else None
+
+    return call
+
+
+_RULES: dict[str, Rule] = {
+    "+": _strict(operator.add),
+    "-": _strict(operator.sub),
+    "*": _strict(_multiply),
+    "/": _strict(_divide),
+    "negate": _strict(operator.neg),
+    "abs": _strict(abs),
+    "micros_between": _strict(operator.sub),
+    "concat": _strict(_concat),
+    "=": _strict(operator.eq),
+    "<>": _strict(operator.ne),
+    "<": _strict(operator.lt),
+    "<=": _strict(operator.le),
+    ">": _strict(operator.gt),
+    ">=": _strict(operator.ge),
+    "not": _strict(operator.not_),
+    "and": _and,
+    "or": _or,
+    "is_null": lambda value: value is None,
+    "coalesce": _coalesce,
+    "case": _case,
+    "greatest": _known(max),
+    "least": _known(min),
+}

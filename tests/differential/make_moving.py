@@ -1,0 +1,153 @@
+"""Random moving windows: relations over one stream or two, and the streams of their changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from catalog.analysis import analyse_node
+from catalog.errors import InvalidInput
+from catalog.expression import AttributeRef, Call, Expression
+from catalog.functions import MOVING_FUNCTIONS
+from catalog.plan import (
+    INSTANT,
+    Aggregate,
+    Aggregation,
+    Change,
+    Column,
+    Filter,
+    Moving,
+    MovingJoin,
+    MovingWindow,
+    Node,
+    Project,
+    Source,
+    ToStream,
+)
+from catalog.relation import RelationKind
+from catalog.schema import Schema, Type
+
+# Makes a random expression of a type over attributes.
+MakeExpression = Callable[[Type, Schema], Expression]
+# A deviation is right to some digits, and rows are compared to all of them.
+_FUNCTIONS = sorted(MOVING_FUNCTIONS.keys() - {"stddev"})
+_TRIES = 8
+
+
+def goes_under_a_window(node: Node) -> bool:
+    """Whether a moving window may go over the node's tuples."""
+    checked = analyse_node(node)
+    kinds = {e.node.relation.kind for e in checked.walk() if isinstance(e.node, Source)}
+    return (
+        checked.event_time is not None
+        and not checked.keeps_state
+        and kinds == {RelationKind.STREAM}
+        and INSTANT not in checked.schema.names
+    )
+
+
+def moving(random: Random, node: Node) -> Node:
+    """A random moving window over a node."""
+    names = analyse_node(node).schema.names
+    parts = tuple(AttributeRef(n) for n in random.sample(names, min(random.randint(0, 2), 1)))
+    range_ms = random.choice([0, 1, 1000, 20_000])
+    window = random.choice(
+        [
+            MovingWindow(range_ms=range_ms),
+            MovingWindow(range_ms=range_ms or 5, slide_ms=random.choice([500, 7000, 30_000])),
+            MovingWindow(rows=random.randint(1, 4), partition=parts),
+            MovingWindow(rows=random.randint(1, 4), partition=parts),
+            MovingWindow(),
+        ]
+    )
+    return Moving(node, window)
+
+
+def joined(random: Random, left: Node, right: Node, make: MakeExpression) -> Node | None:
+    """A random join of two relations, or None if they have nothing to compare."""
+    schemas = [analyse_node(side).schema for side in (left, right)]
+    sides = [
+        Project(side, tuple(Column(f"{alias}.{n}", AttributeRef(n)) for n in schema.names))
+        for alias, side, schema in zip("lr", (left, right), schemas, strict=True)
+    ]
+    pairs = [
+        (AttributeRef(f"l.{a.name}"), AttributeRef(f"r.{b.name}"))
+        for a in schemas[0].attributes
+        for b in schemas[1].attributes
+        if a.type is b.type
+    ]
+    if not pairs:
+        return None
+    equal = tuple(random.sample(pairs, 1 if random.random() < 0.8 else min(2, len(pairs))))
+    plain = MovingJoin(sides[0], sides[1], equal)
+    both = analyse_node(plain).schema
+
+    def with_condition() -> Node:
+        return MovingJoin(sides[0], sides[1], equal, make(Type.BOOLEAN, both))
+
+    return _first_right(with_condition, plain) if random.random() < 0.5 else plain
+
+
+def stream(random: Random, relation: Node, make: MakeExpression) -> Node:
+    """The stream of a relation's changes, after random steps."""
+    change = random.choice(list(Change))
+    if random.random() < 0.4:
+        schema = analyse_node(relation).schema
+
+        def filtered() -> Node:
+            known = Call("not", (Call("is_null", (make(random.choice(list(Type)), schema),)),))
+            return Filter(relation, known)
+
+        relation = _first_right(filtered, relation)
+    shape = random.choice([_rows, _rows, _distinct, _groups, _groups])
+    return ToStream(shape(random, relation, make), change)
+
+
+def _rows(random: Random, relation: Node, make: MakeExpression) -> Node:
+    schema = analyse_node(relation).schema
+    names = random.sample(schema.names, random.randint(1, len(schema.names)))
+    plain = [Column(name.replace(".", "_"), AttributeRef(name)) for name in names]
+
+    def computed() -> Node:
+        made = [Column(f"c{i}", make(random.choice(list(Type)), schema)) for i in range(2)]
+        return Project(relation, tuple(random.sample([*plain, *made], 2)))
+
+    return _first_right(computed, Project(relation, tuple(plain)))
+
+
+def _distinct(random: Random, relation: Node, make: MakeExpression) -> Node:
+    rows = _rows(random, relation, make)
+    keys = (Column(name, AttributeRef(name)) for name in analyse_node(rows).schema.names)
+    return Aggregate(rows, tuple(keys), ())
+
+
+def _groups(random: Random, relation: Node, make: MakeExpression) -> Node:
+    schema = analyse_node(relation).schema
+
+    def grouped() -> Node:
+        keys = [
+            Column(f"k{i}", make(random.choice(list(Type)), schema))
+            for i in range(random.randint(0, 1))
+        ]
+        keys += [Column("k", AttributeRef(random.choice(schema.names)))] * random.randint(0, 1)
+        results = [Aggregation("n", "count", None)]
+        for index in range(2):
+            argument = make(random.choice(list(Type)), schema)
+            function = random.choice(_FUNCTIONS)
+            results.append(Aggregation(f"g{index}", function, argument))
+        return Aggregate(relation, tuple(keys), tuple(results[random.randint(0, 1) :]))
+
+    count = Aggregate(relation, (), (Aggregation("n", "count", None),))
+    return _first_right(grouped, count)
+
+
+def _first_right(make: Callable[[], Node], otherwise: Node) -> Node:
+    """A random relation that is right. Random expressions may combine both sides too freely."""
+    for _ in range(_TRIES):
+        made = make()
+        try:
+            analyse_node(ToStream(made, Change.ISTREAM))
+        except InvalidInput:
+            continue
+        return made
+    return otherwise

@@ -1,0 +1,165 @@
+"""Which plans of moving windows are right, and what is known of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.analysis import analyse, analyse_node
+from catalog.changing_parts import ChangingParts
+from catalog.checked_plan import StateKind
+from catalog.errors import InvalidInput
+from catalog.expression import AttributeRef, Expression
+from catalog.pair_expressions import MAX_PAIR_PARTS, PairExpressions
+from catalog.plan import (
+    Aggregate,
+    Aggregation,
+    Change,
+    Column,
+    Filter,
+    Join,
+    Moving,
+    MovingJoin,
+    MovingWindow,
+    Node,
+    Plan,
+    Project,
+    Source,
+    ToStream,
+    Union,
+)
+from catalog.schema import Schema
+from tests.unit.catalog.plans import (
+    COUNT,
+    ONE,
+    OTHER,
+    SOURCE,
+    B,
+    D,
+    N,
+    S,
+    T,
+    call,
+    column,
+    ref,
+    relation,
+    schema,
+)
+
+NEWEST = MovingWindow(rows=3)
+EU = Source(relation("eu", schema(at=T, town=S, price=D, size=N, big=B), bit=3))
+
+
+def side(alias: str, source: Source) -> Node:
+    """A moving window whose attributes have the alias before their names."""
+    names = source.relation.schema.names
+    return Project(
+        Moving(source, NEWEST), tuple(Column(f"{alias}.{name}", ref(name)) for name in names)
+    )
+
+
+LEFT, RIGHT = side("a", SOURCE), side("b", EU)
+EQUAL = ((ref("a.symbol"), ref("b.town")),)
+PAIRS = MovingJoin(LEFT, RIGHT, EQUAL)
+
+
+def stream(node: Node) -> ToStream:
+    return ToStream(node, Change.ISTREAM)
+
+
+def shown(expression: Expression) -> ToStream:
+    return stream(Project(PAIRS, (Column("x", expression),)))
+
+
+def many(parts: int) -> Expression:
+    return call("+", *(ref("a.size"), ref("b.size") if parts < 3 else many(parts - 2)))
+
+
+WRONG: dict[str, tuple[Node, str]] = {
+    "a join of a relation and a stream": (MovingJoin(LEFT, OTHER, EQUAL), "right side.*a stream"),
+    "a join of a stream and a relation": (MovingJoin(OTHER, RIGHT, EQUAL), "left side.*a stream"),
+    "a join of two streams": (MovingJoin(SOURCE, OTHER, EQUAL), "goes over a moving window"),
+    "an interval join of relations": (Join(LEFT, RIGHT, EQUAL, 0, 1), "a relation, which is no"),
+    "a union of relations": (Union((LEFT, LEFT)), "a relation, which is no stream"),
+    "a join that compares nothing": (MovingJoin(LEFT, RIGHT, ()), "at least one attribute"),
+    "a join of two types": (
+        MovingJoin(LEFT, RIGHT, ((ref("a.symbol"), ref("b.size")),)),
+        "a.symbol is a string, b.size a bigint",
+    ),
+    "a join of equal names": (MovingJoin(LEFT, LEFT, ((ref("a.size"),) * 2,)), "twice"),
+    "a condition that is a number": (
+        MovingJoin(LEFT, RIGHT, EQUAL, ref("a.size")),
+        "true or false",
+    ),
+    "a join of three": (
+        MovingJoin(PAIRS, side("c", EU), ((ref("a.size"), ref("c.size")),)),
+        "joins two moving windows",
+    ),
+    "a join of groups": (
+        MovingJoin(Aggregate(LEFT, (column("a.symbol"),), (COUNT,)), RIGHT, EQUAL),
+        "keys and aggregates only",
+    ),
+    "a text of both sides in upper case": (
+        shown(call("upper", call("concat", ref("a.symbol"), ref("b.town")))),
+        "UPPER takes attributes of one side",
+    ),
+    "a text of both sides in a condition": (
+        stream(Filter(PAIRS, call("starts_with", ref("a.symbol"), ref("b.town")))),
+        "STARTS_WITH takes attributes of one side",
+    ),
+    "a text of both sides in a group": (
+        stream(Aggregate(PAIRS, (Column("k", call("%", ref("a.size"), ref("b.size"))),), (COUNT,))),
+        "% takes attributes of one side",
+    ),
+    "too much for each pair": (shown(many(MAX_PAIR_PARTS)), "has at most 200 parts"),
+    "a partition without rows": (
+        Moving(SOURCE, MovingWindow(partition=(ref("symbol"),))),
+        "PARTITION BY goes with ROWS",
+    ),
+    "rows and a range": (Moving(SOURCE, MovingWindow(1, 1)), "a range or a number of rows"),
+    "groups of nothing": (Aggregate(LEFT, (), ()), "names results"),
+    "different values of a tumbling window": (
+        Aggregate(SOURCE, (), (Aggregation("n", "count_distinct", ref("size")),)),
+        "goes over windows",
+    ),
+}
+
+
+@pytest.mark.parametrize(("node", "reason"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_plan_is_refused(node: Node, reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        analyse_node(node)
+
+
+def test_a_relation_is_no_result() -> None:
+    with pytest.raises(InvalidInput, match="say with ISTREAM"):
+        analyse(Plan(PAIRS))
+
+
+def test_the_stream_of_pairs_has_the_instant_and_the_attributes_of_both() -> None:
+    checked = analyse_node(stream(PAIRS))
+    assert checked.schema.names == (
+        "instant",
+        *(f"a.{name}" for name in SOURCE.relation.schema.names),
+        *(f"b.{name}" for name in EU.relation.schema.names),
+    )
+    assert checked.event_time == "instant"
+    assert checked.keeps_state
+    states = [each.state for each in checked.walk()]
+    assert states.count(StateKind.MOVING) == 2
+
+
+def test_what_reads_one_side_is_computed_below_the_join() -> None:
+    long = call("length", ref("a.symbol"))
+    condition = call(">", call("+", long, ref("b.size")), ONE)
+    root = Project(Filter(PAIRS, condition), (Column("x", call("-", long, ref("b.size"))),))
+    found = PairExpressions(ChangingParts.of(analyse_node(root)))
+    assert found.sides.values("left") == (long,)
+    assert found.sides.values("right") == (ref("b.size"),)
+    left, right = AttributeRef("left.0"), AttributeRef("right.0")
+    assert found.conditions == (call(">", call("+", left, right), ONE),)
+    assert found.shown == (call("-", left, right),)
+    assert found.sides.schema() == schema_of_sides()
+
+
+def schema_of_sides() -> Schema:
+    return Schema(schema(**{"left.0": N, "right.0": N}).attributes)
