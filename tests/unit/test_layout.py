@@ -45,7 +45,7 @@ VALUES = {
             "passwords",
         ),
         *("permission", "plan", "plan_check", "plan_json", "plan_size", "probation", "reach"),
-        "regular_expression",
+        *("regular_expression", "role_expression"),
         *("record_format", "relation", "run_counts", "run_names", "runs", "schema", "settings"),
         *(
             "stored_form",
