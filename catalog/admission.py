@@ -100,7 +100,7 @@ def require_senders(
     counts = (
         select(Object.name, func.count())
         .join(SenderRow, SenderRow.stream_id == Object.id)
-        .where(SenderRow.state == SenderState.ACTIVE, Object.id.in_(streams))
+        .where(SenderRow.state == SenderState.ACTIVE, ~SenderRow.readmits, Object.id.in_(streams))
         .group_by(Object.id, Object.name)
         .having(func.count() > limits.senders)
         .order_by(Object.name)

@@ -9,9 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BindParameter, Select, and_, bindparam, false, or_, orm, select
+from sqlalchemy import (
+    BindParameter,
+    CompoundSelect,
+    Select,
+    and_,
+    bindparam,
+    false,
+    or_,
+    orm,
+    select,
+    union,
+)
 
-from catalog.category_kind import KINDS
+from catalog.category_kind import KINDS, CategoryKind
 from catalog.clearance import Clearance
 from catalog.decision import Decision
 from catalog.errors import Denied
@@ -56,8 +67,9 @@ _HOLDING = (
     )
     .order_by(Grant.permission)
 )
+_NAMED = CategoryRow.bit.in_(bindparam("bits"))
 # The categories of live streams that grants give to the roles of a user that may send to `sent`.
-_READABLE = (
+_GRANTED = (
     select(CategoryRow.bit)
     .join(Grant, Grant.object_id == CategoryRow.stream_id)
     .join(Object, Object.id == CategoryRow.stream_id)
@@ -77,12 +89,17 @@ _READABLE = (
                     ),
                 )
                 for kind, entry in KINDS.items()
+                if entry.given_by
             )
         ),
     )
     .distinct()
 )
-_READABLE_NAMED = _READABLE.where(CategoryRow.bit.in_(bindparam("bits")))
+_OF_ROLES = select(CategoryRow.bit).where(
+    CategoryRow.kind == CategoryKind.ROLE, CategoryRow.role_id.in_(_ROLES)
+)
+_READABLE = union(_GRANTED, _OF_ROLES)
+_READABLE_NAMED = union(_GRANTED.where(_NAMED), _OF_ROLES.where(_NAMED))
 
 
 def describe(target: Object) -> str:
@@ -186,16 +203,17 @@ class Authorizer:
         return tuple(ways)
 
     def clearance_of(self, subject: Subject, within: Label | None = None) -> Clearance:
-        """The categories that the subject may see, in one query.
+        """The rights of the subject: the categories that it holds, in one query.
 
         READ TUPLE on a stream gives its source and aggregated categories. READ AGGREGATE gives the
-        aggregated one, but not to a user that may SEND there by any role. Nobody gets a category of
-        another kind, or of a removed stream. `within` limits the answer to these categories, which
-        is faster if they are few.
+        aggregated one, but not to a user that may SEND there by any role. A role gives its own
+        category; what clauses follow from it is said by `RoleClauses.cleared`. Nobody gets a
+        category of another kind, or of a removed stream. `within` limits the answer to these
+        categories, which is faster if they are few.
         """
         if subject.barred is not None or not subject.role_ids:
             return Clearance()
-        query = _READABLE
+        query: CompoundSelect[int] = _READABLE
         asked = {"roles": list(subject.role_ids), "sent": list(subject.sends_to)}
         bits = within.categories() if within is not None else None
         if bits is not None and len(bits) <= _MAX_NAMED_BITS:

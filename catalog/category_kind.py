@@ -1,4 +1,4 @@
-"""The kinds of category: how a stream gets its bits, and which permissions give them.
+"""The kinds of category: how a stream gets its bits, and what gives them to a subject.
 
 No other kind exists. Nobody gets a category of an unknown kind.
 """
@@ -18,6 +18,10 @@ class CategoryKind(StrEnum):
 
     SOURCE = "source"
     AGGREGATED = "aggregated"
+    ROLE_CLAUSE = "role clause"
+    """One clause of the role expressions of a stream's tuples (`catalog.role_clauses`)."""
+    ROLE = "role"
+    """A role that a clause names. It stands in no label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +29,24 @@ class KindEntry:
     """The rules for all categories of a kind (004 §3.2).
 
     Attributes:
-        after: The distance of its bit from the stream's first bit. Bits are never reused.
+        after: The distance of its bit from the stream's first bit, or None if a stream does not
+            begin with one. Bits are never reused.
         needs_declaration: Whether only a stream with a declared aggregate has one.
         given_by: A subject that holds one of these permissions on the stream has the category.
         kept_from_senders: Those of `given_by` that give nothing to users that may SEND there.
+
+    No grant gives a role clause: it belongs to whoever has one of its roles active.
     """
 
-    after: int
+    after: int | None
     needs_declaration: bool
     given_by: frozenset[Permission]
     kept_from_senders: frozenset[Permission]
 
 
+_BY_ROLES = KindEntry(
+    after=None, needs_declaration=False, given_by=frozenset(), kept_from_senders=frozenset()
+)
 KINDS: Mapping[CategoryKind, KindEntry] = MappingProxyType(
     {
         CategoryKind.SOURCE: KindEntry(
@@ -51,5 +61,7 @@ KINDS: Mapping[CategoryKind, KindEntry] = MappingProxyType(
             given_by=frozenset({Permission.READ_TUPLE, Permission.READ_AGGREGATE}),
             kept_from_senders=frozenset({Permission.READ_AGGREGATE}),
         ),
+        CategoryKind.ROLE_CLAUSE: _BY_ROLES,
+        CategoryKind.ROLE: _BY_ROLES,
     }
 )

@@ -42,6 +42,8 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         INGEST: {
             **_OF_ALL,
             "streams": _READ,
+            "label_texts": _READ,
+            "sender_policies": _READ,
             "senders": {"SELECT": ALL, "UPDATE": ("state",)},
             "assignments": _READ,
         },
@@ -49,6 +51,7 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
             **_OF_ALL,
             "queries": {"SELECT": ("object_id", "running")},
             "outputs": _READ,
+            "clause_roles": _READ,
             "output_inputs": _READ,
             "independent_senders": _READ,
             "senders": {"SELECT": ("id", "stream_id", "user_id")},

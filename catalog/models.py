@@ -142,12 +142,49 @@ class Grant(Base):
 
 
 class CategoryRow(Base):
-    """A category: one bit of every label. The row outlives its stream, so no bit is reused."""
+    """A category: one bit of every label. The row outlives its stream, so no bit is reused.
+
+    Only that of a role has no stream. It has the role's id, or nothing after the role was removed:
+    then nobody holds it.
+    """
 
     __tablename__ = "categories"
     bit: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
     kind: Mapped[str] = mapped_column(String(16))  # a `catalog.category_kind.CategoryKind`
-    stream_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
+    stream_id: Mapped[int | None] = mapped_column(ForeignKey("objects.id"), index=True)
+    role_id: Mapped[int | None] = mapped_column(ForeignKey("roles.id"), unique=True)
+
+
+class ClauseRole(Base):
+    """A role of a clause, both as categories: whoever holds the role's holds the clause's."""
+
+    __tablename__ = "clause_roles"
+    clause_bit: Mapped[int] = mapped_column(ForeignKey("categories.bit"), primary_key=True)
+    role_bit: Mapped[int] = mapped_column(ForeignKey("categories.bit"), primary_key=True)
+
+
+class LabelText(Base):
+    """A role expression as the tuples of a stream have it, and its clauses as a label's wire form.
+
+    `user_id` is the sender that used it first, or None if it belongs to the stream's label rule.
+    """
+
+    __tablename__ = "label_texts"
+    __table_args__ = (UniqueConstraint("stream_id", "text"),)
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    stream_id: Mapped[int] = mapped_column(ForeignKey("objects.id"))
+    text: Mapped[str] = mapped_column(String(1000))
+    clauses: Mapped[str]
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
+
+
+class SenderPolicy(Base):
+    """The role expression of all that a user sends to a stream whose label rule is by sender."""
+
+    __tablename__ = "sender_policies"
+    stream_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True)
+    text: Mapped[str] = mapped_column(String(1000))
 
 
 class SchemaRow(Base):
@@ -159,9 +196,10 @@ class SchemaRow(Base):
 
 
 class StreamRow(Base):
-    """A stream with its encoded Relation and RecordFormat, which never change.
+    """A stream with its encoded Relation, RecordFormat and LabelRule, which never change.
 
-    If it is `shared`, all users write one topic. Otherwise each user has its own topic.
+    Without a label rule, its tuples carry the source category alone. If it is `shared`, all users
+    write one topic. Otherwise each user has its own topic.
     """
 
     __tablename__ = "streams"
@@ -169,6 +207,7 @@ class StreamRow(Base):
     schema_id: Mapped[int] = mapped_column(ForeignKey("objects.id"))
     relation: Mapped[dict[str, Any]]
     record_format: Mapped[dict[str, Any]]
+    label_rule: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     max_ahead_ms: Mapped[int]
     max_bytes: Mapped[int]
     partitions: Mapped[int]
@@ -179,8 +218,9 @@ class StreamRow(Base):
 class SenderRow(Base):
     """A user that may SEND to a stream, and its topic there (`catalog.sender_state`).
 
-    `user_id` is None for the topic that all users of a shared stream write. The id is never reused,
-    because the origins of tuples contain it. The topic exists from `opened_at` to `removed_at`.
+    `user_id` is None for the topic that all users of a shared stream write, and for the one through
+    which the platform `readmits` parked records. The id is never reused, because the origins of
+    tuples contain it. The topic exists from `opened_at` to `removed_at`.
     """
 
     __tablename__ = "senders"
@@ -188,6 +228,7 @@ class SenderRow(Base):
     stream_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
     user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
     topic: Mapped[str] = mapped_column(String(160), unique=True)
+    readmits: Mapped[bool] = mapped_column(default=False)
     state: Mapped[str] = mapped_column(String(16), index=True)
     opened_at: Mapped[datetime | None]
     removed_at: Mapped[datetime | None]

@@ -14,6 +14,7 @@ from catalog import expression, plan
 from catalog.errors import Position
 from catalog.label import Label
 from catalog.label_layout import LabelLayout
+from catalog.label_rule import ByExpression, ByHeader, BySender
 from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation
 from catalog.schema import Attribute, Schema
@@ -26,6 +27,7 @@ _CLASSES: dict[str, type] = {
         *(plan.Plan, plan.Windowed, plan.Column, plan.Window, plan.Aggregation),
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat, LabelLayout),
+        *(BySender, ByHeader, ByExpression),
     )
 }
 # This is computed once, because evaluating annotations is the slowest part of decoding.

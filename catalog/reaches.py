@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from catalog.category_kind import CategoryKind
-from catalog.label import PUBLIC, Label, combine
-from catalog.models import CategoryRow, OutputRow
+from catalog.categories import carried_categories, role_clauses
+from catalog.label import PUBLIC, Label
+from catalog.models import OutputRow
 from catalog.plan import Plan, sources
 from catalog.reach import reach
 from catalog.relation import Relation, RelationKind
+from catalog.role_clauses import RoleClauses
 from catalog.stored_form import from_stored
 
 
 class Reaches:
     """The reaches of relations in one transaction, each computed once.
 
-    The reach of a stream is its source categories. Without any, nobody sees a tuple of it. The
-    reach of an output follows from its plan.
+    The reach of a stream is its source category and its role clauses. Without any, nobody sees a
+    tuple of it. The reach of an output follows from its plan.
     """
 
     def __init__(self, session: Session) -> None:
@@ -32,6 +32,14 @@ class Reaches:
         self._known: dict[int, Label] = {}
         self._plans: dict[int, Plan] = {}
         self._streams: Mapping[int, Label] | None = None
+        self._clauses: RoleClauses | None = None
+
+    @property
+    def clauses(self) -> RoleClauses:
+        """All role clauses, which reaches can contain."""
+        if self._clauses is None:
+            self._clauses = role_clauses(self._session)
+        return self._clauses
 
     def of(self, relation: Relation) -> Label:
         """Every category that a tuple of the relation can carry.
@@ -67,16 +75,5 @@ class Reaches:
         if stream.public:
             return PUBLIC
         if self._streams is None:
-            self._streams = source_categories(self._session)
+            self._streams = carried_categories(self._session)
         return self._streams.get(stream.object_id, PUBLIC)
-
-
-def source_categories(session: Session) -> Mapping[int, Label]:
-    """The categories that ingest can give to tuples, by the stream's id."""
-    query = select(CategoryRow.stream_id, CategoryRow.bit).where(
-        CategoryRow.kind == CategoryKind.SOURCE
-    )
-    found: dict[int, Label] = {}
-    for row in session.execute(query):
-        found[row.stream_id] = combine((found.get(row.stream_id, PUBLIC), Label.of(row.bit)))
-    return found

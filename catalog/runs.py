@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from catalog.clearance import Clearance
 from catalog.delivery import Delivery
 from catalog.label import PUBLIC, Label
+from catalog.label_rule import LabelRule
 from catalog.plan import Plan, sources
 from catalog.plan_json import encode
 from catalog.record_format import USUAL, RecordFormat
 from catalog.relation import Relation
-from catalog.topics import lab_topic, quarantine_topic
+from catalog.topics import lab_topic, parked_topic, quarantine_topic
 
 MAX_INDEPENDENT = 64
 """How many users of one stream can have a number: an aggregate keeps a bit for each."""
@@ -31,10 +32,16 @@ _ANY_MS = 2**60
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """A sender: only it may write its topic. Ingest uses its id in the origins of tuples."""
+    """A sender: only it may write its topic. Ingest uses its id in the origins of tuples.
+
+    `policy` is its role expression if the stream's label rule is by sender. The sender that
+    `readmits` is the platform itself: it sends parked records again, with their labels.
+    """
 
     id: int
     topic: str
+    policy: str | None = None
+    readmits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,10 @@ class IngestStream:
     `max_ahead_ms` after the time at which the broker took it, or more than `late_ms`
     before. `partitions` is the number of partitions of its in topics and its lab topic, or None if
     it is not known.
+
+    With a label rule a record also gets the label of its role expression. `texts` has the labels of
+    the expressions that are fixed: those in the rule, or of the senders. A record with another
+    expression is parked. So what ingest does with a record never depends on when it does it.
     """
 
     relation: Relation
@@ -54,6 +65,8 @@ class IngestStream:
     record_format: RecordFormat = USUAL
     partitions: int | None = None
     senders: tuple[Sender, ...] = ()
+    rule: LabelRule | None = None
+    texts: tuple[tuple[str, Label], ...] = ()
 
     @property
     def late_ms(self) -> int:
@@ -143,9 +156,13 @@ class RunReport:
     counted: Mapping[str, int] = field(default_factory=dict)
 
 
-def stream_topics(stream: str) -> tuple[str, str]:
-    """The lab topic and the quarantine of a stream."""
-    return lab_topic(stream), quarantine_topic(stream)
+def stream_topics(stream: str, *, ruled: bool) -> tuple[str, ...]:
+    """The lab topic and the quarantine of a stream, and the topic of parked records if it has one.
+
+    Only a stream that is `ruled`, one with a label rule, parks records.
+    """
+    topics = (lab_topic(stream), quarantine_topic(stream))
+    return (*topics, parked_topic(stream)) if ruled else topics
 
 
 def topics_of(run: Run | None) -> frozenset[str]:
@@ -153,7 +170,11 @@ def topics_of(run: Run | None) -> frozenset[str]:
     if run is None:
         return frozenset()
     if isinstance(run, IngestRun):
-        written = (t for s in run.streams for t in stream_topics(s.relation.name))
+        written = (
+            topic
+            for stream in run.streams
+            for topic in stream_topics(stream.relation.name, ruled=stream.rule is not None)
+        )
         return frozenset({*written, *(sender.topic for s in run.streams for sender in s.senders)})
     read = (relation.topic for relation in sources(run.plan))
     return frozenset({*read, lab_topic(run.output.name), *(cls.topic for cls in run.classes)})
@@ -167,7 +188,9 @@ def fingerprint(run: Run) -> str:
             [
                 [
                     *(encode(s.relation), encode(s.label), s.max_ahead_ms, s.max_bytes),
-                    *(encode(s.record_format), [[each.id, each.topic] for each in s.senders]),
+                    *(encode(s.record_format), encode(s.rule)),
+                    [[each.id, each.topic, each.policy, each.readmits] for each in s.senders],
+                    [[text, encode(label)] for text, label in s.texts],
                 ]
                 for s in run.streams
             ],

@@ -9,6 +9,10 @@ ID_HEADER = "id"
 OP_HEADER = "op"
 FENCE_HEADER = "fence"
 REASON_HEADER = "reason"
+ROLES_HEADER = "roles"
+"""On a parked record: its role expression."""
+TAKEN_HEADER = "timestamp"
+"""When the broker took a record that was moved to another topic (ms since 1970)."""
 
 WIRE_VERSION = 2
 """The version of the records in lab.*. A record of another version is not read."""
@@ -36,6 +40,11 @@ def lab_topic(relation: str) -> str:
 def quarantine_topic(stream: str) -> str:
     """The topic for records of a stream that ingest refuses."""
     return f"quarantine.{stream}"
+
+
+def parked_topic(stream: str) -> str:
+    """The topic for records of a stream whose role expression ingest does not know yet."""
+    return f"parked.{stream}"
 
 
 def out_topic(output: str, class_name: str) -> str:

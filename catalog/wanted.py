@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session, aliased
 
 from catalog.assignments import assigned_to, engine_of, note_change, parked
+from catalog.categories import next_category, source_categories
 from catalog.delivery_classes import delivery_of
 from catalog.engines import INGEST
 from catalog.independent_senders import numbers_of
 from catalog.label import PUBLIC, Label, combine
+from catalog.label_rule import fixed_texts
+from catalog.label_texts import rule_from_stored, texts_of
 from catalog.models import (
-    CategoryRow,
     DeliveryClass,
     Generation,
     Heartbeat,
@@ -25,6 +28,7 @@ from catalog.models import (
     OutputRow,
     QueryRow,
     RunStatus,
+    SenderPolicy,
     SenderRow,
     StreamRow,
     TopicFault,
@@ -33,9 +37,10 @@ from catalog.models import (
 from catalog.plan import sources as read_by
 from catalog.pulse import heartbeat_of
 from catalog.reach import lowered_streams
-from catalog.reaches import Reaches, source_categories
+from catalog.reaches import Reaches
 from catalog.record_format import RecordFormat
 from catalog.relation import Relation
+from catalog.role_clauses import RoleClauses
 from catalog.run_names import ingest_run_name, query_run_name
 from catalog.runs import (
     FanOutClass,
@@ -196,8 +201,14 @@ def _ingest_runs(session: Session, sources: Mapping[int, Label]) -> Iterable[Ing
         .order_by(StreamRow.ingest_group, StreamRow.object_id)
     )
     senders = _senders(session)
+    texts = texts_of(session)
     for group, rows in groupby(session.scalars(query), key=lambda row: row.ingest_group):
-        found = (_ingest_stream(row, sources, senders.get(row.object_id, ())) for row in rows)
+        found = (
+            _ingest_stream(
+                *(row, sources, senders.get(row.object_id, ()), texts.get(row.object_id, {}))
+            )
+            for row in rows
+        )
         # A stream to which nobody may send has no topic to read.
         streams = tuple(s for s in found if s is not None and s.senders)
         if streams:
@@ -208,11 +219,24 @@ def _senders(session: Session) -> Mapping[int, tuple[Sender, ...]]:
     """stream id -> the senders whose topics are read."""
     query = select(SenderRow).where(is_ingested()).order_by(SenderRow.stream_id, SenderRow.id)
     by_stream = groupby(session.scalars(query), key=lambda row: row.stream_id)
-    return {id_: tuple(Sender(row.id, row.topic) for row in rows) for id_, rows in by_stream}
+    policies = {(row.stream_id, row.user_id): row.text for row in _policies(session)}
+
+    def sender(row: SenderRow) -> Sender:
+        policy = None if row.user_id is None else policies.get((row.stream_id, row.user_id))
+        return Sender(row.id, row.topic, policy, row.readmits)
+
+    return {id_: tuple(map(sender, rows)) for id_, rows in by_stream}
+
+
+def _policies(session: Session) -> Iterable[SenderPolicy]:
+    return session.scalars(select(SenderPolicy))
 
 
 def _ingest_stream(
-    row: StreamRow, sources: Mapping[int, Label], senders: tuple[Sender, ...]
+    row: StreamRow,
+    sources: Mapping[int, Label],
+    senders: tuple[Sender, ...],
+    texts: Mapping[str, Label],
 ) -> IngestStream | None:
     relation = from_stored(Relation, row.relation)
     if relation.public:
@@ -224,7 +248,13 @@ def _ingest_stream(
         return None
     written = from_stored(RecordFormat, row.record_format)
     ahead_ms, size = row.max_ahead_ms, row.max_bytes
-    return IngestStream(relation, label, ahead_ms, size, written, row.partitions, senders)
+    stream = IngestStream(relation, label, ahead_ms, size, written, row.partitions, senders)
+    if row.label_rule is None:
+        return stream
+    rule = rule_from_stored(row.label_rule)
+    fixed = fixed_texts(rule) | {each.policy for each in senders if each.policy is not None}
+    known = tuple((text, texts[text]) for text in sorted(fixed) if text in texts)
+    return replace(stream, rule=rule, texts=known)
 
 
 def _query_runs(
@@ -243,14 +273,15 @@ def _query_runs(
     read = _read_by_others(session)
     of_sources = combine(sources.values())
     reaches = Reaches(session)
-    highest = session.scalar(select(func.max(CategoryRow.bit)))
+    registered = next_category(session)
     here = assigned_to(session, engine) if engine is not None else None
     for row in session.scalars(query.where(OutputRow.object_id.not_in(parked(session)))):
         if here is not None and row.object_id not in here:
             continue
         output = from_stored(Relation, row.relation)
         plan, reached = reaches.plan_of(row.object_id), reaches.of(output)
-        fed = (_fan_out(cls, output, reached) for cls in classes.get(row.object_id, ()))
+        own = classes.get(row.object_id, ())
+        fed = (_fan_out(cls, output, reached, reaches.clauses) for cls in own)
         yield QueryRun(
             name=query_run_name(row.object_id),
             plan=plan,
@@ -262,7 +293,7 @@ def _query_runs(
             starting_offsets=row.starting_offsets,
             reaches={each.object_id: reaches.of(each) for each in read_by(plan)},
             independent={id_: numbers_of(session, id_) for id_ in lowered_streams(plan)},
-            registered=0 if highest is None else highest + 1,
+            registered=registered,
         )
 
 
@@ -282,17 +313,19 @@ def _open_classes(session: Session) -> Mapping[int, list[DeliveryClass]]:
     return found
 
 
-def _fan_out(row: DeliveryClass, output: Relation, reached: Label) -> FanOutClass | None:
+def _fan_out(
+    row: DeliveryClass, output: Relation, reached: Label, clauses: RoleClauses
+) -> FanOutClass | None:
     """The class for its run, or None if the class can never take a result."""
     delivery = delivery_of(row)
     if delivery is None:
         return None
-    clearance = delivery.clearance.cut_to(reached)
+    clearance = clauses.cleared(delivery.clearance).cut_to(reached)
     if clearance.bits == 0 and not output.public:
         return None
     if delivery.beyond is None:
         return FanOutClass(row.topic, clearance, row.weak)
-    beyond = delivery.beyond.cut_to(reached)
+    beyond = clauses.cleared(delivery.beyond).cut_to(reached)
     if clearance.bits & ~beyond.bits == 0:
         return None
     return FanOutClass(row.topic, clearance, row.weak, beyond)

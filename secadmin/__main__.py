@@ -27,8 +27,10 @@ from secadmin.control.alignment import TOPIC_PATIENCE, Alignment, TopicLocks
 from secadmin.control.anchors import Anchors, Sender
 from secadmin.control.head_file import HeadFile
 from secadmin.control.platform import Platform
+from secadmin.control.readmission import Readmission, ReadmissionThread
 from secadmin.control.upkeep import Upkeep, start_up
 from secadmin.kafka.cluster import Cluster
+from secadmin.kafka.parked import ParkedTopics
 from secadmin.service.app import create_app
 from secadmin.service.door import Door, tls_context
 from secadmin.service.open_files import raise_limit
@@ -87,6 +89,8 @@ def serve(settings: Settings) -> None:
     platform = _patiently_built(settings)
     upkeep = Upkeep(platform)
     upkeep.start()
+    readmission = ReadmissionThread(Readmission(platform), lambda: ParkedTopics(settings.kafka))
+    readmission.start()
     platform.anchors.start()
     where = settings.secadmin
     door = Door(tls_context(str(where.certificate_file), str(where.key_file)))
@@ -105,6 +109,7 @@ def serve(settings: Settings) -> None:
             timeout_graceful_shutdown=10,
         )
     finally:
+        readmission.close()
         upkeep.close()
         platform.anchors.close()
         platform.catalog.close()

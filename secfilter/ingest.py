@@ -1,7 +1,8 @@
 """Ingest: checks and labels the records of in topics and writes them to lab topics (004 §3.2).
 
 The topic of a record says who sent it. Nothing in the record does. A record that does not fit the
-stream's schema goes to quarantine.<stream> unchanged, with the reason. If it is too large for that
+stream's schema goes to quarantine.<stream> unchanged, with the reason. A record whose role
+expression is not known here goes to parked.<stream>. If it is too large for that
 topic, only its sizes are kept, without key and value. One Spark query serves a group of streams.
 Values that differ between streams are looked up by the topic. Rules that differ between schemas are
 a CASE (`secfilter.stream_group`).
@@ -20,11 +21,14 @@ from catalog.runs import IngestRun
 from catalog.topics import (
     ECHO_TOPIC,
     REASON_HEADER,
+    ROLES_HEADER,
     SENDER_HEADER,
+    TAKEN_HEADER,
     lab_topic,
+    parked_topic,
     quarantine_topic,
 )
-from secfilter import quick_json, strict_json, texts, times
+from secfilter import quick_json, role_text, strict_json, texts, times
 from secfilter.fanout import DEFAULT_MAX_BYTES
 from secfilter.lab import headers, lab_headers
 from secfilter.refusal import (
@@ -38,17 +42,17 @@ from secfilter.refusal import (
     times_of,
     words,
 )
+from secfilter.role_text import HEADERS, ROLES
 from secfilter.stream_group import KIND, SENDER, STREAM, Kind, StreamGroup, is_kind
 from secfilter.strict_json import Envelope
 from secfilter.tick_mark import TickMark
 
 # Id of a sender -> partition -> the newest offset of its topic that lab.<stream> may hold.
 Newest = Mapping[int, Mapping[int, int]]
-_REFUSED, _REASON = "__refused", "__reason"
+_REFUSED, _REASON, _LABEL = "__refused", "__reason", "__label"
 # Columns with the results of the quick reading and of the strict reading.
 _DENSE, _APART, _JSON = "__dense", "__apart", "__json"
 _RAW = ("key", "value", "partition", "offset", "timestamp")
-_READ = (*_RAW, SENDER, STREAM, KIND)
 
 
 def in_topics(run: IngestRun) -> list[str]:
@@ -74,16 +78,36 @@ def ingest(
     timed = parsed.select("*", *(column for kind in group.kinds for column in _timed(kind)))
     dated = timed.select("*", group.by_kind(_faulty_time).alias(FAULTY))
     times_read = [name for kind in group.kinds for name in times_of(kind).values()]
-    kept = (*_READ, TEXTS, *times_read)
-    checked = dated.select(*kept, QUICK, FAULTY, is_refused(group, envelope).alias(_REFUSED))
+    kept = [*_read(group), TEXTS, *times_read]
+    if group.ruled:
+        dated = _with_roles(dated, group)
+        kept.append(ROLES)
+    refused, label = is_refused(group, envelope), role_text.label_text(group)
+    checked = dated.select(*kept, QUICK, FAULTY, refused.alias(_REFUSED), label.alias(_LABEL))
     new = checked.where(~_repeated(group, newest))
     reason = words(fn.col(_REFUSED), group, envelope).alias(_REASON)
-    worded = new.select(*kept, _REFUSED, reason)
+    worded = new.select(*kept, _REFUSED, _LABEL, reason)
     return _addressed(worded, group, ticks)
 
 
+def _read(group: StreamGroup) -> list[str]:
+    return [*_RAW, *([HEADERS] if group.ruled else []), SENDER, STREAM, KIND]
+
+
+def _with_roles(dated: DataFrame, group: StreamGroup) -> DataFrame:
+    columns = [
+        column
+        for kind in group.kinds
+        for column in role_text.decoded(kind, fn.col(TEXTS), times_of(kind))
+    ]
+    return dated.select("*", *columns).select("*", role_text.role_text(group).alias(ROLES))
+
+
 def _parsed(records: DataFrame, group: StreamGroup, envelope: Envelope) -> DataFrame:
-    sent = records.select(*_RAW, group.sender(fn.col("topic")).alias(SENDER))
+    raw = _read(group)[: -len((SENDER, STREAM, KIND))]
+    sent = records.select(*raw, group.sender(fn.col("topic")).alias(SENDER))
+    if group.ruled:
+        sent = role_text.with_first_times(sent, group)
     numbered = sent.select("*", group.stream().alias(STREAM))
     known = numbered.select("*", group.kind().alias(KIND))
     # A record that is too large is not read at all.
@@ -110,7 +134,7 @@ def _parsed(records: DataFrame, group: StreamGroup, envelope: Envelope) -> DataF
         lambda kind: strict_json.texts_of(fn.col(_tuple(kind)), kind.schema, kind.written)
     )
     both = fn.when(fn.col(QUICK), quick_json.texts_of(fn.col(_APART))).otherwise(texts_of)
-    return strict.select(*_READ, TEXT, QUICK, SHAPE, both.alias(TEXTS))
+    return strict.select(*_read(group), TEXT, QUICK, SHAPE, both.alias(TEXTS))
 
 
 def _apart(group: StreamGroup, *, blanks: bool) -> Column:
@@ -148,9 +172,14 @@ def _faulty_time(kind: Kind) -> Column:
 
 
 def _repeated(group: StreamGroup, newest: Newest) -> Column:
-    """Whether a valid record is in its lab topic already."""
+    """Whether a valid record is in its lab topic already.
+
+    A record that is parked is not: what its lab topic holds tells nothing of it. If it is parked
+    twice, it is taken once (`secadmin.control.readmission`).
+    """
     held = group.by_partition(lambda sender: newest.get(sender.id, {}))
-    return ~fn.col(_REFUSED) & fn.coalesce(fn.col("offset") <= held, fn.lit(False))
+    goes_to_lab = ~fn.col(_REFUSED) & fn.col(_LABEL).isNotNull()
+    return goes_to_lab & fn.coalesce(fn.col("offset") <= held, fn.lit(False))
 
 
 def _is_foreign_tick(ticks: TickMark) -> Column:
@@ -176,11 +205,13 @@ def _echo(ticks: TickMark | None, group: StreamGroup) -> Column:
 
 def _addressed(checked: DataFrame, group: StreamGroup, ticks: TickMark | None) -> DataFrame:
     # A tick is no tuple of any stream, so it is refused like any other record that is none.
-    valid, tick = ~fn.col(_REFUSED), _is_tick(ticks)
+    fits, tick, label = ~fn.col(_REFUSED), _is_tick(ticks), fn.col(_LABEL)
+    valid, parked = fits & label.isNotNull(), fn.lit(False)
+    if group.ruled:
+        parked = fits & label.isNull() & ~role_text.is_readmitted(group)
     place = {name: fn.col(name).cast("string") for name in ("partition", "offset")}
-    sender = group.sender_id()
-    origin = fn.concat_ws(":", sender, place["partition"], place["offset"])
-    label = group.each(lambda s: s.label.to_wire())
+    sender = role_text.sender_id(group) if group.ruled else group.sender_id()
+    origin = fn.concat_ws(":", group.sender_id(), place["partition"], place["offset"])
     accepted = lab_headers(label, (SENDER_HEADER, sender))
     size = fn.coalesce(fn.octet_length("key"), fn.lit(0)) + fn.coalesce(
         fn.octet_length("value"), fn.lit(0)
@@ -189,15 +220,22 @@ def _addressed(checked: DataFrame, group: StreamGroup, ticks: TickMark | None) -
     # group.
     kept = size <= fn.lit(DEFAULT_MAX_BYTES)
     why = (
-        (REASON_HEADER, fn.col(_REASON)),
+        (REASON_HEADER, fn.coalesce(fn.col(_REASON), fn.lit("its label is missing"))),
         (SENDER_HEADER, sender),
         *place.items(),
         ("timestamp", fn.unix_millis("timestamp").cast("string")),
     )
     refused = fn.when(kept, headers(*why)).otherwise(headers(*why, ("size", size.cast("string"))))
+    waits = headers(
+        (TAKEN_HEADER, fn.unix_millis("timestamp").cast("string")),
+        (SENDER_HEADER, sender),
+        *place.items(),
+        (ROLES_HEADER, fn.col(ROLES) if group.ruled else fn.lit("")),
+    )
     value = group.by_kind(_lab_value)
     return checked.select(
         fn.when(valid, group.each(lambda s: lab_topic(s.relation.name)))
+        .when(parked, group.each(lambda s: parked_topic(s.relation.name)))
         .when(tick, fn.lit(ECHO_TOPIC))
         .otherwise(group.each(lambda s: quarantine_topic(s.relation.name)))
         .alias("topic"),
@@ -206,9 +244,9 @@ def _addressed(checked: DataFrame, group: StreamGroup, ticks: TickMark | None) -
         .when(tick, _echo(ticks, group).cast("binary"))
         .otherwise(fn.when(kept, fn.col("value")))
         .alias("value"),
-        fn.when(valid, accepted).otherwise(refused).alias("headers"),
+        fn.when(valid, accepted).when(parked, waits).otherwise(refused).alias("headers"),
         # Lab and in partition are equal, so the newest origin in it says what it holds.
-        fn.when(valid, fn.col("partition")).alias("partition"),
+        fn.when(valid | parked, fn.col("partition")).alias("partition"),
     )
 
 

@@ -31,12 +31,17 @@ class KafkaOptions:
     connection: Mapping[str, str]
 
     def source(
-        self, topics: Sequence[str], starting: Offsets | None = None, *, sent: bool = False
+        self,
+        topics: Sequence[str],
+        starting: Offsets | None = None,
+        *,
+        sent: bool = False,
+        headers: bool = True,
     ) -> dict[str, str]:
         """Options of a streaming source over `topics`: lab topics, or in topics if `sent`.
 
-        The headers of a sender's record have no meaning, so they are not read, which saves time.
-        Only committed transactions are read.
+        Of in topics only committed transactions are read. Where the headers of a record have no
+        meaning, they are not read, which saves time.
 
         `starting` is {topic: {partition: offset}} for all partitions. It is used if there is no
         checkpoint yet. Without it, the topics are read from their beginning.
@@ -46,7 +51,7 @@ class KafkaOptions:
             **self.connection,
             "subscribe": ",".join(topics),
             "startingOffsets": start,
-            "includeHeaders": str(not sent).lower(),
+            "includeHeaders": str(headers).lower(),
             **({"kafka.isolation.level": "read_committed"} if sent else {}),
             "groupIdPrefix": GROUP_PREFIX,
             # A gap in a lab topic is never skipped silently: the query fails.

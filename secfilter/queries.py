@@ -185,7 +185,8 @@ class Engine:
             streams = (stream.relation.name for stream in run.streams)
             newest = self.positions.newest_origins(streams, noted)
             self._require_old_topics(run, newest, committed)
-            records = self._records(in_topics(run), checkpoint, sent=True)
+            ruled = any(stream.rule is not None for stream in run.streams)
+            records = self._records(in_topics(run), checkpoint, sent=True, headers=ruled)
             return _counting_refused(ingest(records, run, newest, ticks), run)
         count = 0
         checked = analyse(run.plan)
@@ -226,11 +227,16 @@ class Engine:
             raise Unavailable("a topic was made anew; its sender is left out")
 
     def _records(
-        self, topics: list[str], checkpoint: Checkpoint, *, sent: bool = False
+        self,
+        topics: list[str],
+        checkpoint: Checkpoint,
+        *,
+        sent: bool = False,
+        headers: bool = True,
     ) -> DataFrame:
         # Spark wants offsets of exactly the topics that this source reads.
         start = {t: p for t, p in (checkpoint.start or {}).items() if t in topics}
-        options = self.kafka.source(topics, start, sent=sent)
+        options = self.kafka.source(topics, start, sent=sent, headers=headers)
         return self.spark.readStream.format("kafka").options(**options).load()
 
 

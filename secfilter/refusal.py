@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from catalog.schema import Type
-from secfilter import broken_json, misfits, texts, times, undecoded
+from secfilter import broken_json, misfits, role_text, texts, times, undecoded
 from secfilter.stream_group import Kind, StreamGroup
 from secfilter.strict_json import Envelope
 
@@ -49,6 +49,8 @@ def is_refused(group: StreamGroup, envelope: Envelope) -> Column:
         | group.by_kind(lambda kind: _later_than(kind, _latest(group)))
         | group.by_kind(lambda kind: _earlier_than(kind, _earliest(group)))
     )
+    if group.ruled:
+        refused = refused | role_text.wrong(group).isNotNull()
     return fn.coalesce(refused, fn.lit(True))
 
 
@@ -87,6 +89,7 @@ def _words(text: Column, group: StreamGroup, envelope: Envelope) -> Column:
             group.by_kind(lambda kind: _earlier_than(kind, _earliest(group))),
             fn.concat(event_time, _lateness(group)),
         ),
+        *([role_text.wrong(group)] if group.ruled else []),
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
+from catalog.label_rule import LabelRule
 from catalog.record_format import RecordFormat
 from catalog.runs import IngestStream, Sender
 from catalog.schema import Schema
@@ -30,6 +31,7 @@ class Kind:
     schema: Schema
     event_time: str | None
     written: RecordFormat
+    rule: LabelRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ class StreamGroup:
     @classmethod
     def of(cls, streams: Sequence[IngestStream]) -> StreamGroup:
         """The group of these streams."""
-        described = [(s.relation.schema, s.relation.event_time, s.record_format) for s in streams]
+        described = [
+            (s.relation.schema, s.relation.event_time, s.record_format, s.rule) for s in streams
+        ]
         numbers = {kind: number for number, kind in enumerate(dict.fromkeys(described))}
         kinds = tuple(Kind(number, *kind) for kind, number in numbers.items())
         each = [(sender, number) for number, s in enumerate(streams) for sender in s.senders]
@@ -56,6 +60,11 @@ class StreamGroup:
             tuple(sender for sender, _ in each),
             tuple(number for _, number in each),
         )
+
+    @property
+    def ruled(self) -> bool:
+        """Whether a stream has a label rule. Only then the headers of records are read."""
+        return any(stream.rule is not None for stream in self.streams)
 
     def sender(self, topic: Column) -> Column:
         """The value of the column `SENDER` for a record of that topic."""

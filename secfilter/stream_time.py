@@ -49,6 +49,8 @@ class StreamTime:
     """What the echoes of one stream say."""
 
     heard: dict[Place, Echo] = field(default_factory=dict)
+    # Senders whose topics hold more than records, so that gaps between ticks tell nothing.
+    silent: frozenset[int] = frozenset({NO_SENDER})
     # Whether a record stood between two ticks since `take_busy` was last asked.
     _busy: bool = True
 
@@ -58,7 +60,7 @@ class StreamTime:
         before = self.heard.get(place)
         if before is None or echo.offset > before.offset:
             followed = before is not None and echo.offset == before.offset + 1
-            self._busy = self._busy or not (followed or echo.sender == NO_SENDER)
+            self._busy = self._busy or not (followed or echo.sender in self.silent)
             self.heard[place] = echo
 
     def time_ms(self, places: Iterable[Place]) -> int | None:

@@ -6,6 +6,8 @@ records that the broker took before it, hands these on to its producer, and then
 stream gets the tick T less its lateness, three things are made sure of:
 
 - The producer of the query has written all that the tasks handed on before the echoes.
+- If the stream parks records, all that were parked before T have come back. So the tick of the
+  sender that readmits goes the way of the parked records (`_tick_parked`).
 - Ingest reads each sender that could write before T. A sender is in the catalog before its topic
   exists, so the catalog is asked after the echoes came. A new sender holds the stream's time until
   ingest reads it.
@@ -39,7 +41,7 @@ from confluent_kafka import (
 
 from catalog.errors import PlatformError, Unavailable
 from catalog.runs import IngestRun, IngestStream, Sender
-from catalog.topics import ECHO_TOPIC, lab_topic
+from catalog.topics import ECHO_TOPIC, TAKEN_HEADER, lab_topic, parked_topic
 from secfilter.kafka_options import GROUP_PREFIX
 from secfilter.lab import tick_record
 from secfilter.stream_time import (
@@ -97,6 +99,8 @@ class _Stream:
     # Draining sender -> the offsets of the last ticks in its topic, as far as they are known.
     last: dict[int, Mapping[Place, int]] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
+    # The time that the newest ticks among the parked records have.
+    parked_ms: int = -1
 
     @property
     def id(self) -> int:
@@ -105,6 +109,27 @@ class _Stream:
     def open(self) -> list[Sender]:
         """The senders whose records may still come."""
         return [each for each in self.stream.senders if each.id not in self.closed]
+
+    def others(self) -> list[Sender]:
+        """Those of them that do not readmit."""
+        return [each for each in self.open() if not each.readmits]
+
+    def sent_ms(self) -> int | None:
+        """The time up to which all is read that was sent, or None if it is not known.
+
+        If nobody may send, ticks of the stream itself tell it.
+        """
+        others = self.others()
+        return self.time.time_ms(self.places(others) if others else [(NO_SENDER, 0)])
+
+    def now_ms(self) -> int | None:
+        """The same, where what was parked has come back, too."""
+        sent_ms = self.sent_ms()
+        readmit = [each for each in self.open() if each.readmits]
+        if sent_ms is None or not readmit:
+            return sent_ms
+        back_ms = self.time.time_ms(self.places(readmit))
+        return None if back_ms is None else min(sent_ms, back_ms)
 
     def places(self, senders: Collection[Sender]) -> list[Place]:
         return [(each.id, p) for each in senders for p in range(self.counts[each.topic])]
@@ -160,6 +185,8 @@ class Ticker:
         self._due.clear()
         every = self._ticking.every_s
         self._streams = {s.relation.object_id: _Stream(s, counts, every) for s in streams}
+        for each in self._streams.values():
+            each.time.silent |= {s.id for s in each.stream.senders if s.readmits}
 
     def _turn(self, producer: Producer, consumer: Consumer, goes_on: Callable[[], bool]) -> None:
         self._hear(consumer)
@@ -190,11 +217,13 @@ class Ticker:
         draining = self._ticking.draining()
         for each in due:
             for sender in each.open():
-                if sender.id in draining:
+                if sender.readmits:
+                    self._tick_parked(each, sender, producer)
+                elif sender.id in draining:
                     self._tick_last(each, sender, producer)
                 else:
                     self._tick_topic(each, sender, producer)
-            if not each.open():
+            if not each.others():
                 producer.produce(ECHO_TOPIC, without_sender(self._mark.life), partition=0)
             every, busy = self._ticking.every_s, each.time.take_busy()
             each.wait_s = next_wait_s(each.wait_s, every, max(every, _LONGEST_S), busy=busy)
@@ -207,6 +236,26 @@ class Ticker:
         for _, partition in each.places([sender]):
             producer.produce(
                 sender.topic, self._mark.value, partition=partition, on_delivery=noted or _ignored
+            )
+
+    def _tick_parked(self, each: _Stream, sender: Sender, producer: Producer) -> None:
+        """Send a tick behind the records that are parked now.
+
+        It has the time T that the other senders prove. Who readmits the records hands it on behind
+        them, and its echo has that time T. So the stream's time is T only when all have come back.
+        """
+        proven_ms = each.sent_ms()
+        if proven_ms is None or proven_ms <= each.parked_ms or not self._write_out():
+            return
+        each.parked_ms = proven_ms
+        topic = parked_topic(each.stream.relation.name)
+        for _, partition in each.places([sender]):
+            producer.produce(
+                topic,
+                self._mark.value,
+                partition=partition,
+                headers=[(TAKEN_HEADER, str(proven_ms).encode())],
+                on_delivery=_ignored,
             )
 
     def _tick_last(self, each: _Stream, sender: Sender, producer: Producer) -> None:
@@ -234,8 +283,7 @@ class Ticker:
         """Find the streams whose time has moved, and make sure of it."""
         moved = []
         for each in self._streams.values():
-            places = each.places(each.open()) if each.open() else [(NO_SENDER, 0)]
-            now_ms = each.time.time_ms(places)
+            now_ms = each.now_ms()
             if now_ms is not None and now_ms > each.proven_ms:
                 moved.append((each, now_ms))
         if not moved:

@@ -40,10 +40,14 @@ def spared(run: Run, faults: Faults) -> Run | None:
         return run
     if isinstance(run, QueryRun):
         return None
-    streams = [s for s in run.streams if not faults.keys() & set(stream_topics(s.relation.name))]
+    streams = [s for s in run.streams if not faults.keys() & _own_topics(s)]
     left = [_spared(stream, faults) for stream in streams]
     able = tuple(stream for stream in left if stream.senders)
     return replace(run, streams=able) if able else None
+
+
+def _own_topics(stream: IngestStream) -> set[str]:
+    return set(stream_topics(stream.relation.name, ruled=stream.rule is not None))
 
 
 def in_topics_of(stream: IngestStream) -> list[str]:

@@ -30,7 +30,7 @@ from catalog.permission import ObjectKind
 from catalog.plan import Plan, source_nodes
 from catalog.sender_state import SenderState
 from catalog.stored_form import from_stored
-from catalog.topics import lab_topic
+from catalog.topics import lab_topic, parked_topic
 from secadmin.control.alignment import TOPIC_PATIENCE
 from secadmin.control.platform import Platform
 
@@ -71,7 +71,12 @@ def lacking(counts: Mapping[str, int]) -> dict[str, int]:
 def _streams(session: orm.Session, faults: set[str]) -> dict[int, list[str]]:
     """The live streams with a fault, each with its topics but for the quarantine."""
     live = (Object.kind == ObjectKind.STREAM, Object.removed_at.is_(None))
-    topics = {row.id: [lab_topic(row.name)] for row in session.scalars(select(Object).where(*live))}
+    rows = select(Object.id, Object.name, StreamRow.label_rule.is_not(None).label("ruled"))
+    streams = rows.join(StreamRow, StreamRow.object_id == Object.id).where(*live)
+    topics = {
+        row.id: [lab_topic(row.name), *([parked_topic(row.name)] if row.ruled else [])]
+        for row in session.execute(streams)
+    }
     there = (SenderRow.opened_at.is_not(None), SenderRow.state != SenderState.GONE)
     senders = select(SenderRow.stream_id, SenderRow.topic).where(*there)
     for row in session.execute(senders.order_by(SenderRow.id)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, delete, or_, select
 
 from catalog.errors import Conflict, InvalidInput, NotFound
+from catalog.label_texts import forget_role
 from catalog.models import (
     AccessRole,
     Grant,
@@ -198,6 +199,7 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
         role = work.role(name)
         touched = of_role(work.change, role.id)
         members = list(work.session.scalars(members_of(work.change, role.id)))
+        forget_role(work.session, role)
         for table, column in (
             (Grant, Grant.role_id),
             (Membership, Membership.role_id),

@@ -22,8 +22,11 @@ from secadmin.kafka.reconcile import Taking
 class KafkaControl(TopicControl, Protocol):
     """All work of the service in Kafka."""
 
-    def create_stream_topics(self, stream: str, partitions: int) -> None:
-        """Create lab.<stream> and quarantine.<stream>, and let SecFilter use them."""
+    def create_stream_topics(self, stream: str, partitions: int, *, ruled: bool = False) -> None:
+        """Create lab.<stream> and quarantine.<stream>, and let SecFilter use them.
+
+        A stream that is `ruled`, one with a label rule, also gets parked.<stream>.
+        """
 
     def create_output_topics(self, output: str) -> None:
         """Create lab.<output>, for queries over it."""

@@ -48,11 +48,22 @@ def settle_senders(work: Work, limits: Limits) -> None:
     require_senders(session, names.keys(), before, limits)
 
 
-def add_senders(work: Work, names: Mapping[tuple[int, int | None], str]) -> None:
-    """Add senders (stream, user or None), each with the stream's name, and make their topics."""
+def add_senders(
+    work: Work, names: Mapping[tuple[int, int | None], str], *, readmits: bool = False
+) -> None:
+    """Add senders (stream, user or None), each with the stream's name, and make their topics.
+
+    Only the platform writes the topic of one that `readmits`.
+    """
     for (stream, user), name in names.items():
         topic = in_topic(name, secrets.token_hex(_NAME_BYTES))
-        row = SenderRow(stream_id=stream, user_id=user, topic=topic, state=SenderState.ACTIVE)
+        row = SenderRow(
+            stream_id=stream,
+            user_id=user,
+            topic=topic,
+            state=SenderState.ACTIVE,
+            readmits=readmits,
+        )
         work.session.add(row)
         work.settlement.topics.add(topic)
     work.session.flush()
@@ -77,6 +88,7 @@ def shown_senders(session: orm.Session, stream_id: int) -> list[ShownSender]:
         select(SenderRow.id, User.name, SenderRow.state, SenderRow.user_id)
         .outerjoin(User, User.id == SenderRow.user_id)
         .where(SenderRow.stream_id == stream_id, SenderRow.state != SenderState.GONE)
+        .where(~SenderRow.readmits)
         .order_by(SenderRow.id)
     )
     counting = independent_users(session, stream_id)
@@ -94,6 +106,7 @@ def _active(session: orm.Session) -> Collection[SenderRow]:
         .where(
             SenderRow.state == SenderState.ACTIVE,
             ~StreamRow.shared,
+            ~SenderRow.readmits,
             Object.removed_at.is_(None),
         )
     )

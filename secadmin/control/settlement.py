@@ -48,6 +48,7 @@ _SENDER_TOPIC = select(SenderRow.topic).where(
     SenderRow.stream_id == bindparam("stream"),
     or_(SenderRow.user_id == bindparam("user"), SenderRow.user_id.is_(None)),
     SenderRow.state == SenderState.ACTIVE,
+    ~SenderRow.readmits,
 )
 OUTPUT, QUARANTINE, SEND = "output", "quarantine", "send"
 
@@ -59,12 +60,18 @@ def is_access_principal(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """What an access is to, and all categories there; `weak` counts for outputs alone."""
+    """What an access is to, and all categories there.
+
+    `deciding` are the categories on which it depends what is visible of the reach. `weak` counts
+    for outputs alone, and `ruled`, whether there is a label rule, for streams alone.
+    """
 
     object: Object
     relation: Relation
     reach: Label
+    deciding: Label
     weak: bool
+    ruled: bool
 
 
 @dataclass
@@ -168,8 +175,11 @@ class Settlement:
             else:
                 row = session.get_one(StreamRow, obj.id)
             weak = isinstance(row, OutputRow) and row.weak
+            ruled = isinstance(row, StreamRow) and row.label_rule is not None
             relation = from_stored(Relation, row.relation)
-            self._reached[obj.id] = _Reached(obj, relation, self._reaches.of(relation), weak)
+            reach = self._reaches.of(relation)
+            deciding = self._reaches.clauses.deciding(reach)
+            self._reached[obj.id] = _Reached(obj, relation, reach, deciding, weak, ruled)
         return self._reached[access.object_id]
 
     def _give(self, access: Access, subject: Subject) -> None:
@@ -210,13 +220,23 @@ class Settlement:
         return self._clearances[key]
 
     def _quarantine(self, subject: Subject, stream: _Reached) -> str | None:
-        reach = stream.reach
-        covered = self._clearance(subject, reach).covers(reach)
+        """The quarantine, for who may see every tuple that the stream had so far.
+
+        Nobody can say who may see a record whose role expression is not understood. So that of a
+        stream with a label rule is also only for those that may change the stream's permissions.
+        """
+        covered = self._cleared(subject, stream).covers(stream.reach)
+        if stream.ruled and not self._is_allowed(subject, Permission.CHANGE_PERM, stream.object):
+            return None
         return quarantine_topic(stream.object.name) if covered else None
 
+    def _cleared(self, subject: Subject, reached: _Reached) -> Clearance:
+        return self._reaches.clauses.cleared(self._clearance(subject, reached.deciding))
+
     def _deliver(self, access: Access, subject: Subject, output: _Reached) -> None:
-        clearance = self._clearance(subject, output.reach)
-        if clearance.bits == 0 and not output.relation.public:
+        clearance = self._clearance(subject, output.deciding)
+        visible = self._cleared(subject, output)
+        if visible.bits == 0 and not output.relation.public:
             self._topics_of.reach(access, None)
             return
         rights = Delivery(clearance, output.weak)

@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from sqlalchemy import func, select
 
 from catalog.admission import ingesting_by_group, require_ingest_slots
+from catalog.categories import next_category
 from catalog.category_kind import KINDS, CategoryKind
 from catalog.errors import Conflict, InvalidInput
 from catalog.functions import DECLARABLE_FUNCTIONS
+from catalog.label_rule import BySender, LabelRule, fixed_texts
+from catalog.label_texts import rule_from_stored
 from catalog.models import CategoryRow, Object, OutputInput, RunStatus, SchemaRow, StreamRow
 from catalog.names import check_object_name
 from catalog.namespace import Namespace
@@ -25,9 +28,11 @@ from catalog.stored_form import from_stored, to_stored
 from catalog.time_source import TimeSource
 from secadmin.control.health import faults_of
 from secadmin.control.platform import Platform
+from secadmin.control.role_texts import register_texts
 from secadmin.control.sender_topics import ShownSender, add_senders, shown_senders
 from secadmin.control.settlement import of_objects
 from secadmin.control.work import Caller, Reading, Work, reading, working
+from secadmin.languages import parse_label_rule, rule_text
 
 # With more than about 50 partitions, a small machine needs seconds to start a batch's tasks.
 PARTITIONS_A_GROUP = 50
@@ -49,6 +54,8 @@ class Declaration:
 class StreamDefinition:
     """The definition of a new stream. Durations are in milliseconds, sizes in bytes.
 
+    `label_rule` is written as `secadmin.languages.label_rule` says.
+
     If it is `shared`, all users write one topic. `lateness_ms` is None for the usual lateness: ten
     seconds if the broker's time moves the stream's time, and nothing if the data does.
     """
@@ -65,6 +72,7 @@ class StreamDefinition:
     declaration: Declaration | None
     record_format: RecordFormat
     shared: bool = False
+    label_rule: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +80,8 @@ class StreamView:
     """A stream as a caller sees it. `schema` is None if the caller may not view the schema.
 
     `problems` are the faults of its topics. `refused` is the number of refused records; it is None
-    if the caller may not read the quarantine. `senders` is None if the caller may not change the
-    stream's permissions.
+    if the caller may not read the quarantine. `senders` and `label_rule` are None if the caller may
+    not change the stream's permissions, and `label_rule` also if there is none.
     """
 
     schema: str | None
@@ -86,6 +94,7 @@ class StreamView:
     problems: tuple[str, ...]
     refused: int | None
     senders: tuple[ShownSender, ...] | None
+    label_rule: str | None
 
 
 def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> None:
@@ -101,9 +110,10 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
     with reading(platform, caller, "prepare stream", target) as view:
         _check(view, wanted)
         view.require_free(Namespace.RELATION, wanted.name)
-    platform.kafka.create_stream_topics(wanted.name, wanted.partitions)
+    ruled = wanted.label_rule is not None
+    platform.kafka.create_stream_topics(wanted.name, wanted.partitions, ruled=ruled)
     with working(platform, caller, "add stream", target) as work:
-        schema_object, schema = _check(work, wanted)
+        schema_object, schema, rule = _check(work, wanted)
         work.require_free(Namespace.RELATION, wanted.name)
         require_ingest_slots(work.session, wanted.partitions, platform.limits)
         obj = Object(
@@ -122,15 +132,19 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
                 schema_id=schema_object.id,
                 relation=to_stored(relation),
                 record_format=to_stored(wanted.record_format),
+                label_rule=None if rule is None else to_stored(rule),
                 max_ahead_ms=wanted.max_ahead_ms,
                 max_bytes=wanted.max_bytes,
                 partitions=wanted.partitions,
                 shared=wanted.shared,
-                ingest_group=_group(work, wanted.partitions),
+                ingest_group=_group(work, wanted.partitions, apart=rule is not None),
             )
         )
         if wanted.shared:
             add_senders(work, {(obj.id, None): wanted.name})
+        if rule is not None:
+            add_senders(work, {(obj.id, None): wanted.name}, readmits=True)
+            register_texts(work.settlement, obj.id, sorted(fixed_texts(rule)))
         work.change.bump_generation()
 
 
@@ -150,15 +164,18 @@ def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
             row.shared,
             tuple(f"{topic}: {why}" for topic, why in faults_of(view.session, obj).items()),
             _refused(view, obj, row),
-            _senders(view, obj),
+            *_for_its_keeper(view, obj, row),
         )
 
 
-def _senders(view: Reading, obj: Object) -> tuple[ShownSender, ...] | None:
-    """The senders, or None, because a sender must not learn of other senders."""
+def _for_its_keeper(
+    view: Reading, obj: Object, row: StreamRow
+) -> tuple[tuple[ShownSender, ...] | None, str | None]:
+    """The senders and the label rule. A sender must not learn of other senders, nor of roles."""
     if not view.authorizer.decide(view.subject, Permission.CHANGE_PERM, obj).allowed:
-        return None
-    return tuple(shown_senders(view.session, obj.id))
+        return None, None
+    rule = None if row.label_rule is None else rule_text(rule_from_stored(row.label_rule))
+    return tuple(shown_senders(view.session, obj.id)), rule
 
 
 def _refused(view: Reading, obj: Object, row: StreamRow) -> int | None:
@@ -201,7 +218,7 @@ def require_unread(work: Work, relation: Object, besides: frozenset[int] = froze
         )
 
 
-def _check(view: Reading, wanted: StreamDefinition) -> tuple[Object, Schema]:
+def _check(view: Reading, wanted: StreamDefinition) -> tuple[Object, Schema, LabelRule | None]:
     view.require_system(Permission.ADD_STREAM)
     if wanted.public:
         view.require_system(Permission.CHANGE_SYSTEM)
@@ -211,7 +228,21 @@ def _check(view: Reading, wanted: StreamDefinition) -> tuple[Object, Schema]:
     _check_event_time(wanted, schema)
     if wanted.declaration is not None:
         _check_declaration(wanted, wanted.declaration, schema)
-    return schema_object, schema
+    return schema_object, schema, _label_rule(wanted, schema)
+
+
+def _label_rule(wanted: StreamDefinition, schema: Schema) -> LabelRule | None:
+    if wanted.label_rule is None:
+        return None
+    if wanted.public:
+        raise InvalidInput("everybody may see a public stream, so it has no label rule")
+    rule = parse_label_rule(wanted.label_rule, schema)
+    if rule == BySender() and wanted.shared:
+        raise InvalidInput(
+            "in a shared topic nobody knows the sender; let each sender have its own topic, or "
+            "choose another label rule"
+        )
+    return rule
 
 
 def _check_event_time(wanted: StreamDefinition, schema: Schema) -> None:
@@ -253,12 +284,12 @@ def _lateness_ms(wanted: StreamDefinition) -> int:
 
 def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema) -> Relation:
     """The stream as queries see it. Its new categories are in the order of their creation."""
-    highest = work.session.scalar(select(func.max(CategoryRow.bit)))
-    first = 0 if highest is None else highest + 1
+    first = next_category(work.session)
     bits = {
         kind: first + entry.after
         for kind, entry in KINDS.items()
-        if wanted.declaration is not None or not entry.needs_declaration
+        if entry.after is not None
+        and (wanted.declaration is not None or not entry.needs_declaration)
     }
     work.session.add_all(
         CategoryRow(bit=bit, kind=kind, stream_id=obj.id) for kind, bit in bits.items()
@@ -290,11 +321,21 @@ def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema)
     )
 
 
-def _group(work: Work, partitions: int) -> int:
-    """The ingest group with the most tasks that still has room, or a new one."""
+def _group(work: Work, partitions: int, *, apart: bool) -> int:
+    """The ingest group with the most tasks that still has room, or a new one.
+
+    A stream with a label rule is `apart`, in a group of its own: its senders' policies change, and
+    each change starts the group anew.
+    """
     loads = ingesting_by_group(work.session).items()
-    room = [(load, group) for group, load in loads if load + partitions <= PARTITIONS_A_GROUP]
-    if room:
+    ruled = select(StreamRow.ingest_group).where(StreamRow.label_rule.is_not(None))
+    closed = set(work.session.scalars(ruled))
+    room = [
+        (load, group)
+        for group, load in loads
+        if load + partitions <= PARTITIONS_A_GROUP and group not in closed
+    ]
+    if room and not apart:
         return max(room)[1]
     highest = work.session.scalar(select(func.max(StreamRow.ingest_group)))
     return 1 if highest is None else highest + 1

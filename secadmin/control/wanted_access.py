@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import orm, select
 
-from catalog.models import Access, AccessTopic, DeliveryClass, Object, SenderRow
+from catalog.models import Access, AccessTopic, DeliveryClass, Object, SenderRow, StreamRow
 from catalog.permission import ObjectKind
+from catalog.runs import stream_topics
 from catalog.store import Catalog
-from catalog.topics import lab_topic, quarantine_topic
+from catalog.topics import lab_topic
 from secadmin.control.settlement import SEND
 
 
@@ -65,5 +66,7 @@ def topics_of(session: orm.Session, obj: Object) -> list[str]:
     if obj.kind == ObjectKind.STREAM:
         there = (SenderRow.stream_id == obj.id, SenderRow.removed_at.is_(None))
         senders = session.scalars(select(SenderRow.topic).where(*there))
-        return [*senders, lab_topic(obj.name), quarantine_topic(obj.name)]
+        row = session.get(StreamRow, obj.id)
+        ruled = row is not None and row.label_rule is not None
+        return [*senders, *stream_topics(obj.name, ruled=ruled)]
     return [lab_topic(obj.name)] if obj.kind == ObjectKind.OUTPUT else []

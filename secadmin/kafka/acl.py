@@ -119,7 +119,7 @@ class EngineAccounts:
             case "lab":
                 own = {ingest(Operation.READ), ingest(Operation.WRITE)}
                 return frozenset({*own, query(Operation.READ)})
-            case "quarantine":
+            case "quarantine" | "parked":
                 return frozenset({ingest(Operation.WRITE)})
             case _:
                 return frozenset()

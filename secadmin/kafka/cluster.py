@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol
 
 from catalog.settings import KafkaSettings
-from catalog.topics import ECHO_TOPIC, HEAD_TOPIC, lab_topic, quarantine_topic
+from catalog.topics import ECHO_TOPIC, HEAD_TOPIC, lab_topic, parked_topic, quarantine_topic
 from catalog.user_limits import UserLimits
 from secadmin.kafka.access import Lock, PrincipalsOf, TopicAccess
 from secadmin.kafka.acl import (
@@ -89,17 +89,20 @@ class Cluster:
         self._writer.close()
         self._connections.close()
 
-    def create_stream_topics(self, stream: str, partitions: int) -> None:
+    def create_stream_topics(self, stream: str, partitions: int, *, ruled: bool = False) -> None:
         """Create lab. and quarantine.<stream>; engines may use them as they need.
 
-        The first stream also brings the one topic that all streams have in common.
+        Only a stream that is `ruled`, one with a label rule, gets parked.<stream>. The first stream
+        also brings the one topic that all streams have in common.
         """
+        parked = TopicSpec(parked_topic(stream), partitions, LABELLED_RETENTION_MS)
         self._create(
             self._engines.stream_acls,
             # As its senders' topics have: a tuple stays in its partition, so its order is kept.
             TopicSpec(lab_topic(stream), partitions, LABELLED_RETENTION_MS),
             TopicSpec(quarantine_topic(stream), 1, QUARANTINE_RETENTION_MS),
             TopicSpec(ECHO_TOPIC),
+            *([parked] if ruled else []),
         )
 
     def create_output_topics(self, output: str) -> None:

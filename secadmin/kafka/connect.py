@@ -81,6 +81,36 @@ def head_consumer(settings: KafkaSettings) -> Consumer:
     return Consumer(_QUIET | own | settings.client_config(settings.secadmin))
 
 
+def parked_consumer(settings: KafkaSettings) -> Consumer:
+    """A consumer of parked records, under SecAdmin's account. All services are one group."""
+    own = {
+        "group.id": "secadmin-parked",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+        # A stream that was just added is found within this time.
+        "topic.metadata.refresh.interval.ms": _TOPICS_KNOWN_MS // 3,
+        "session.timeout.ms": 10_000,
+        # A record that was just parked must not wait.
+        "fetch.wait.max.ms": 100,
+    }
+    return Consumer(_QUIET | own | settings.client_config(settings.secadmin))
+
+
+def parked_producer(settings: KafkaSettings, transactional_id: str) -> Producer:
+    """The producer of what parked records become, which writes in transactions."""
+    own = {
+        "transactional.id": transactional_id,
+        "transaction.timeout.ms": 10_000,
+        "acks": "all",
+        "linger.ms": 0,
+        "message.timeout.ms": int(REQUEST_TIMEOUT_S * 1000),
+        "message.max.bytes": 8 * 1024 * 1024,
+    }
+    return Producer(_QUIET | own | settings.client_config(settings.secadmin))
+
+
 def check_connection(admins: AdminClients) -> None:
     """Check that the cluster answers within `REQUEST_TIMEOUT_S`. Raises Unavailable if not."""
     finished(admins.reads.describe_cluster(request_timeout=REQUEST_TIMEOUT_S), "reach Kafka")

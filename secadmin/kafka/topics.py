@@ -34,7 +34,7 @@ FOREVER_MS = -1
 SERVED_TIMEOUT_S = 20.0
 """Longest wait for a created topic to be served, or for a deleted one to be gone, in seconds."""
 
-NAMESPACES = ("in.", "lab.", "quarantine.", "out.", "audit.", "time.")
+NAMESPACES = ("in.", "lab.", "parked.", "quarantine.", "out.", "audit.", "time.")
 _KEPT = {"retention.ms": str(FOREVER_MS), "retention.bytes": "-1", "cleanup.policy": "delete"}
 _FENCED = ("out.", "quarantine.")
 # Each time it is asked a busy broker falls back further, so it is asked ever less often.

@@ -5,6 +5,7 @@
 
 from secadmin.languages.borealis.clock import DiagramResolver
 from secadmin.languages.borealis.diagram import Diagram, parse_borealis
+from secadmin.languages.label_rule import parse_label_rule, rule_text
 from secadmin.languages.resolver import Resolver, UnknownRelation
 from secadmin.languages.sql.parse import parse_sql
 from secadmin.languages.writing.sql_text import sql_text
@@ -18,7 +19,9 @@ __all__ = [
     "UnknownRelation",
     "Unsayable",
     "parse_borealis",
+    "parse_label_rule",
     "parse_sql",
+    "rule_text",
     "sql_text",
     "xml_text",
 ]

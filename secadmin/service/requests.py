@@ -90,6 +90,12 @@ class SchemaBody(Body):
     attributes: list[AttributeBody] = Field(min_length=1, max_length=200)
 
 
+class SenderPolicyBody(Body):
+    """The role expression of all that the caller sends."""
+
+    expression: str = Field(max_length=1000)
+
+
 class DeclaredAggregateBody(Body):
     """The aggregate through which READ AGGREGATE reads the stream.
 
@@ -118,6 +124,7 @@ class StreamBody(Body):
     time_format: Annotated[TimeFormat, Field(strict=False)] = TimeFormat.ISO
     unknown_fields: Annotated[UnknownFields, Field(strict=False)] = UnknownFields.QUARANTINE
     declared_aggregate: DeclaredAggregateBody | None = None
+    label_rule: str | None = Field(default=None, min_length=1, max_length=20_000)
 
 
 class QueryBody(Body):

@@ -37,6 +37,7 @@ VALUES = {
             "functions",
             "label",
             "label_layout",
+            "label_rule",
             "limits",
             "names",
             "namespace",
@@ -45,7 +46,7 @@ VALUES = {
             "passwords",
         ),
         *("permission", "plan", "plan_check", "plan_json", "plan_size", "probation", "reach"),
-        *("regular_expression", "role_expression"),
+        *("regular_expression", "role_clauses", "role_expression"),
         *("record_format", "relation", "run_counts", "run_names", "runs", "schema", "settings"),
         *(
             "stored_form",

@@ -61,6 +61,12 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         UnknownFields | None,
         typer.Option(help="What to do with unknown fields. [default: quarantine]"),
     ] = None,
+    label_rule: Annotated[
+        str | None,
+        typer.Option(
+            help="Which roles may see a tuple: SENDER, HEADER name, or an SQL expression."
+        ),
+    ] = None,
     declare_window: Annotated[
         str | None, typer.Option(rich_help_panel=_DECLARED, help="Tumbling window, such as 1m.")
     ] = None,
@@ -99,6 +105,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         "senders": senders,
         "time_format": time_format,
         "unknown_fields": unknown_fields,
+        "label_rule": label_rule,
         "declared_aggregate": _declared(
             declare_window, declare_key, declare_function, declare_minimum
         ),

@@ -9,11 +9,17 @@ from fastapi import APIRouter
 
 from catalog.record_format import RecordFormat
 from catalog.topic_sharing import Senders
-from secadmin.control import accesses, executions, independence, streams
+from secadmin.control import accesses, executions, independence, sender_policies, streams
 from secadmin.control.settlement import QUARANTINE, SEND
 from secadmin.service.answers import access_answer, attributes_of
 from secadmin.service.authentication import Authenticated, OnPlatform
-from secadmin.service.requests import AccessBody, DeclaredAggregateBody, SenderBody, StreamBody
+from secadmin.service.requests import (
+    AccessBody,
+    DeclaredAggregateBody,
+    SenderBody,
+    SenderPolicyBody,
+    StreamBody,
+)
 
 router = APIRouter(prefix="/streams", tags=["streams"])
 
@@ -34,6 +40,7 @@ def add_stream(platform: OnPlatform, caller: Authenticated, body: StreamBody) ->
         declaration=_declaration(body.declared_aggregate),
         record_format=RecordFormat(times=body.time_format, unknown_fields=body.unknown_fields),
         shared=body.senders == Senders.SHARED,
+        label_rule=body.label_rule,
     )
     streams.add_stream(platform, caller, wanted)
     return {"name": body.name}
@@ -61,6 +68,7 @@ def show_stream(platform: OnPlatform, caller: Authenticated, name: str) -> dict[
         "public": relation.public,
         "problems": list(view.problems),
         **({"refused": view.refused} if view.refused is not None else {}),
+        **({"label_rule": view.label_rule} if view.label_rule is not None else {}),
         **(
             {"who_sends": [asdict(each) for each in view.senders]}
             if view.senders is not None
@@ -123,6 +131,28 @@ def mark_independent(
 def unmark_independent(platform: OnPlatform, caller: Authenticated, name: str, user: str) -> None:
     """Let a sender not count any more."""
     independence.unmark(platform, caller, name, user)
+
+
+@router.get("/{name}/sender-policy")
+def show_sender_policy(
+    platform: OnPlatform, caller: Authenticated, name: str
+) -> dict[str, str | None]:
+    """The role expression of all that the caller sends to the stream."""
+    return {"expression": sender_policies.show_policy(platform, caller, name)}
+
+
+@router.put("/{name}/sender-policy")
+def set_sender_policy(
+    platform: OnPlatform, caller: Authenticated, name: str, body: SenderPolicyBody
+) -> dict[str, str]:
+    """Set the role expression of all that the caller sends to the stream."""
+    return {"expression": sender_policies.set_policy(platform, caller, name, body.expression)}
+
+
+@router.delete("/{name}/sender-policy", status_code=204)
+def remove_sender_policy(platform: OnPlatform, caller: Authenticated, name: str) -> None:
+    """Remove the caller's policy, so that what it sends is refused."""
+    sender_policies.remove_policy(platform, caller, name)
 
 
 def _declaration(body: DeclaredAggregateBody | None) -> streams.Declaration | None:

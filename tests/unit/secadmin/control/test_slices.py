@@ -86,7 +86,9 @@ def test_settling_many(catalog: Catalog) -> None:
         settlement = Settlement(change, change.now)
         removed = change.session.scalars(select(Object)).one()
         removed.removed_at = change.now
-        settlement._reached[removed.id] = _Reached(removed, stream, Label(0), False)
+        settlement._reached[removed.id] = _Reached(
+            removed, stream, Label(0), Label(0), False, False
+        )
         settlement.settle(Access.object_id == removed.id)
         change.audit("test", "accesses")
     assert settlement.topics == {"in.s"}

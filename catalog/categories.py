@@ -1,0 +1,49 @@
+"""Allocates categories, and reads which categories tuples carry and which roles give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from catalog.category_kind import CategoryKind
+from catalog.label import PUBLIC, Label, combine
+from catalog.models import CategoryRow, ClauseRole
+from catalog.role_clauses import NO_CLAUSES, RoleClauses
+
+_CARRIED = (CategoryKind.SOURCE, CategoryKind.ROLE_CLAUSE)
+
+
+def next_category(session: Session) -> int:
+    """The first bit that no category ever had."""
+    highest = session.scalar(select(func.max(CategoryRow.bit)))
+    return 0 if highest is None else highest + 1
+
+
+def source_categories(session: Session) -> Mapping[int, Label]:
+    """The category that each stream gives to all of its tuples, by the stream's id."""
+    return _by_stream(session, (CategoryKind.SOURCE,))
+
+
+def carried_categories(session: Session) -> Mapping[int, Label]:
+    """The categories that ingest can give to a tuple of each stream, by the stream's id."""
+    return _by_stream(session, _CARRIED)
+
+
+def role_clauses(session: Session) -> RoleClauses:
+    """All clauses, with the categories of their roles."""
+    found: dict[int, Label] = {}
+    for row in session.execute(select(ClauseRole.clause_bit, ClauseRole.role_bit)):
+        found[row.clause_bit] = found.get(row.clause_bit, PUBLIC) | Label.of(row.role_bit)
+    return RoleClauses(found) if found else NO_CLAUSES
+
+
+def _by_stream(session: Session, kinds: tuple[CategoryKind, ...]) -> Mapping[int, Label]:
+    query = select(CategoryRow.stream_id, CategoryRow.bit).where(
+        CategoryRow.kind.in_(kinds), CategoryRow.stream_id.is_not(None)
+    )
+    found: dict[int, list[int]] = {}
+    for row in session.execute(query):
+        found.setdefault(row.stream_id, []).append(row.bit)
+    return {stream: combine(map(Label.of, bits)) for stream, bits in found.items()}

@@ -1,0 +1,252 @@
+"""Readmission: parked records get their labels, or go to the quarantine with the reason.
+
+Ingest parks a record whose role expression is not fixed. Here its expression is looked up, and
+registered if it is new. Then the record is sent again, with its label, through a sender of the
+stream that only the platform writes. Nothing is lost meanwhile: what is parked stays parked until
+it is moved.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import orm, select
+
+from catalog.audit import PLATFORM
+from catalog.categories import source_categories
+from catalog.errors import InvalidInput, PlatformError, Unavailable
+from catalog.label import Label
+from catalog.label_texts import Registered, register
+from catalog.models import LabelText, Object, SenderRow
+from catalog.permission import ObjectKind
+from catalog.sender_state import SenderState
+from catalog.topics import (
+    LABEL_HEADER,
+    REASON_HEADER,
+    SENDER_HEADER,
+    TAKEN_HEADER,
+    quarantine_topic,
+)
+from secadmin.control.platform import Platform
+from secadmin.control.role_texts import settle_registered
+from secadmin.control.settlement import Settlement
+from secadmin.kafka.parked import Moved, Parked, ParkedTopics
+
+log = logging.getLogger(__name__)
+_WAIT_S = 0.2
+_AGAIN_S = 1.0
+# A role may be added meanwhile, so a refusal is not kept for longer.
+_REFUSED_S = 5.0
+_REFUSALS = 10_000
+# A record of a sender's topic has at most 1 MiB, with its headers.
+_MOST_BYTES = 1024 * 1024 - 4 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """A stream that parks records: its id, its source category, the topic for readmission."""
+
+    id: int
+    name: str
+    source: Label
+    topic: str
+
+
+@dataclass
+class Readmission:
+    """Decides about parked records. `now_s` is a clock that never goes back."""
+
+    platform: Platform
+    now_s: Callable[[], float] = time.monotonic
+    _refused: dict[tuple[int, str], tuple[str, float]] = field(default_factory=dict)
+
+    def decide(self, records: Sequence[Parked]) -> Sequence[Moved]:
+        """What is written for these records. Raises Unavailable where that cannot be said now."""
+        names = {record.stream for record in records}
+        with self.platform.catalog.read() as session:
+            streams = _streams(session, names)
+        wanted = {
+            (streams[record.stream], record.roles, record.sender)
+            for record in records
+            if record.roles is not None and record.stream in streams
+        }
+        labels = self._labels(wanted)
+        return list(self._moved(records, streams, labels))
+
+    def _moved(
+        self,
+        records: Sequence[Parked],
+        streams: dict[str, _Stream],
+        labels: dict[tuple[int, str], Label],
+    ) -> Iterator[Moved]:
+        for record in records:
+            stream = streams.get(record.stream)
+            # A stream that was removed takes its parked records with it.
+            if stream is None:
+                continue
+            if record.roles is None:
+                headers = ((TAKEN_HEADER, record.taken_ms.encode()),)
+                yield Moved(stream.topic, record.partition, record.key, record.value, headers)
+                continue
+            label = labels.get((stream.id, record.roles))
+            if label is None:
+                reason, _ = self._refused[stream.id, record.roles]
+                yield _refusal(record, stream, f"role expression: {reason}")
+            elif len(record.key or b"") + len(record.value or b"") > _MOST_BYTES:
+                yield _refusal(record, stream, "larger than a record that is sent again may be")
+            else:
+                yield _readmitted(record, stream, label)
+
+    def _labels(self, wanted: Collection[tuple[_Stream, str, str]]) -> dict[tuple[int, str], Label]:
+        """The labels of these texts. Those that have none have a reason in `_refused`."""
+        with self.platform.catalog.read() as session:
+            known = _known(session, wanted)
+        now = self.now_s()
+        for key in [key for key, (_, until) in self._refused.items() if until <= now]:
+            del self._refused[key]
+        new = {
+            (stream, text): sender
+            for stream, text, sender in wanted
+            if (stream.id, text) not in known and (stream.id, text) not in self._refused
+        }
+        for stream in {stream for stream, _ in new}:
+            texts = {text: sender for (of, text), sender in sorted_by_text(new) if of == stream}
+            known |= self._registered(stream, texts)
+        return known
+
+    def _registered(self, stream: _Stream, texts: dict[str, str]) -> dict[tuple[int, str], Label]:
+        """Register the texts, each with the id of the sender that used it first."""
+        found: dict[str, Registered] = {}
+        with self.platform.catalog.change(PLATFORM) as change:
+            users = _users(change.session, texts.values())
+            for text, sender in texts.items():
+                try:
+                    user = users.get(sender)
+                    found[text] = register(change.session, stream.id, text, user)
+                except InvalidInput as refusal:
+                    self._refuse((stream.id, text), refusal.detail)
+            settlement = Settlement(change, change.now)
+            settle_registered(settlement, stream.id, found.values())
+            # The texts are the senders' data, so the audit log does not have them.
+            detail = {"registered": len(found), "refused": len(texts) - len(found)}
+            change.audit("register role expressions", f"stream {stream.name}", detail=detail)
+        self.platform.alignment.align(settlement.topics)
+        return {(stream.id, text): each.label for text, each in found.items()}
+
+    def _refuse(self, key: tuple[int, str], reason: str) -> None:
+        if len(self._refused) >= _REFUSALS:
+            del self._refused[next(iter(self._refused))]
+        self._refused[key] = (reason, self.now_s() + _REFUSED_S)
+
+
+def sorted_by_text(
+    new: dict[tuple[_Stream, str], str],
+) -> list[tuple[tuple[_Stream, str], str]]:
+    """In an order that does not depend on that of a set, so that bits do not either."""
+    return sorted(new.items(), key=lambda item: (item[0][0].id, item[0][1]))
+
+
+def _streams(session: orm.Session, names: Collection[str]) -> dict[str, _Stream]:
+    """The live streams of these names. Raises Unavailable while one has no topic to send to."""
+    sources = source_categories(session)
+    query = (
+        select(Object.id, Object.name, SenderRow.topic, SenderRow.opened_at)
+        .join(SenderRow, SenderRow.stream_id == Object.id)
+        .where(
+            Object.kind == ObjectKind.STREAM,
+            Object.name.in_(names),
+            Object.removed_at.is_(None),
+            SenderRow.readmits,
+            SenderRow.state == SenderState.ACTIVE,
+        )
+    )
+    found = {}
+    for row in session.execute(query):
+        if row.opened_at is None or row.id not in sources:
+            raise Unavailable(f"the stream {row.name} is not ready yet; its records stay parked")
+        found[row.name] = _Stream(row.id, row.name, sources[row.id], row.topic)
+    return found
+
+
+def _known(
+    session: orm.Session, wanted: Collection[tuple[_Stream, str, str]]
+) -> dict[tuple[int, str], Label]:
+    query = select(LabelText).where(
+        LabelText.stream_id.in_({stream.id for stream, _, _ in wanted}),
+        LabelText.text.in_({text for _, text, _ in wanted}),
+    )
+    rows = session.scalars(query) if wanted else ()
+    labels = {(row.stream_id, row.text): Label.from_wire(row.clauses) for row in rows}
+    return {key: label for key, label in labels.items() if label is not None}
+
+
+def _users(session: orm.Session, senders: Collection[str]) -> dict[str, int | None]:
+    ids = [int(sender) for sender in senders]
+    rows = session.execute(select(SenderRow.id, SenderRow.user_id).where(SenderRow.id.in_(ids)))
+    return {str(row.id): row.user_id for row in rows}
+
+
+def _readmitted(record: Parked, stream: _Stream, label: Label) -> Moved:
+    headers = (
+        (TAKEN_HEADER, record.taken_ms.encode()),
+        (SENDER_HEADER, record.sender.encode()),
+        (LABEL_HEADER, (stream.source | label).to_wire().encode()),
+    )
+    return Moved(stream.topic, record.partition, record.key, record.value, headers)
+
+
+def _refusal(record: Parked, stream: _Stream, reason: str) -> Moved:
+    partition, offset = record.place
+    headers = (
+        (REASON_HEADER, reason.encode()),
+        (SENDER_HEADER, record.sender.encode()),
+        ("partition", partition.encode()),
+        ("offset", offset.encode()),
+        (TAKEN_HEADER, record.taken_ms.encode()),
+    )
+    return Moved(quarantine_topic(stream.name), 0, record.key, record.value, headers)
+
+
+@dataclass
+class ReadmissionThread:
+    """The thread that moves parked records; `close` ends it. `connect` makes a connection."""
+
+    readmission: Readmission
+    connect: Callable[[], ParkedTopics]
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = threading.Thread(target=self._run, name="readmission", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and wait for it."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                topics = self.connect()
+            except OSError as failure:
+                log.warning("parked records wait: %s", type(failure).__name__)
+                self._stop.wait(_AGAIN_S)
+                continue
+            try:
+                while not self._stop.is_set():
+                    topics.move(self.readmission.decide, _WAIT_S)
+            except PlatformError as failure:
+                log.warning("parked records wait: %s", failure)
+            except Exception:
+                # The thread must outlive what nobody foresaw, or records would stay parked.
+                log.exception("parked records wait")
+            finally:
+                topics.close()
+            self._stop.wait(_AGAIN_S)

@@ -1,0 +1,65 @@
+"""Reads a label rule as people write it (000 §4.2).
+
+    SENDER                                     each sender's own policy
+    HEADER roles                               the value of a Kafka header
+    'doctor | nurse'                           the same for all tuples
+    allowed                                    the value of an attribute
+    CASE WHEN ward = 'ICU' THEN 'doctor & icu' ELSE 'doctor | nurse' END
+
+All but the first two are SQL expressions over the stream's attributes.
+"""
+
+from __future__ import annotations
+
+from catalog.errors import InvalidInput
+from catalog.label_rule import ByExpression, ByHeader, BySender, LabelRule, check_rule, fixed_texts
+from catalog.role_expression import read_role_expression
+from catalog.schema import Schema
+from secadmin.languages.expressions.aggregates import NoCalls
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.reader import Reader
+from secadmin.languages.expressions.scope import Scope, Table
+from secadmin.languages.expressions.syntax import parse_expression
+from secadmin.languages.text import check_text
+from secadmin.languages.writing.expression_text import expression_text
+
+MAX_BYTES = 20_000
+
+
+def parse_label_rule(text: str, schema: Schema) -> LabelRule:
+    """The label rule. Raises InvalidInput, with its position, for one that cannot be used.
+
+    Constant results must be role expressions. Whether their roles exist is not looked up.
+    """
+    rule = _rule(text, schema)
+    check_rule(rule, schema)
+    for fixed in sorted(fixed_texts(rule)):
+        read_role_expression(fixed)
+    return rule
+
+
+def rule_text(rule: LabelRule) -> str:
+    """The rule as text, which `parse_label_rule` reads as the same."""
+    match rule:
+        case BySender():
+            return "SENDER"
+        case ByHeader(name):
+            return f"HEADER {name}"
+        case ByExpression(expression):
+            return expression_text(expression)
+
+
+def _rule(text: str, schema: Schema) -> LabelRule:
+    match text.split():
+        case [word] if word.upper() == "SENDER":
+            return BySender()
+        case [word, name] if word.upper() == "HEADER":
+            return ByHeader(name)
+    lines = check_text(text, MAX_BYTES)
+    tree = parse_expression(text, lines.position)
+    scope = Scope((Table.of("", schema),))
+    reader = Reader(Environment(lines.position), scope, NoCalls("a label rule"))
+    try:
+        return ByExpression(reader.read(tree).expression)
+    except RecursionError:
+        raise InvalidInput("the label rule is nested too deeply; write a shorter one") from None

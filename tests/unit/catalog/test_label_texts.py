@@ -1,0 +1,200 @@
+"""Registered role expressions: their categories, who holds them, and what a removed role leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog import label_texts
+from catalog.categories import carried_categories, role_clauses, source_categories
+from catalog.clearance import Clearance
+from catalog.errors import InvalidInput
+from catalog.label import Label
+from catalog.label_texts import Registered, forget_role, register, roles_named, texts_of
+from catalog.models import LabelText, Role, Session, User
+from catalog.role_clauses import RoleClauses
+from catalog.role_expression import read_role_expression
+from tests.unit.catalog.world import World
+
+ROLES = ("doctor", "nurse", "icu", "Night Shift")
+
+
+@pytest.fixture
+def ward(world: World) -> World:
+    for name in ROLES:
+        world.role(name)
+    world.stream("ward", 3)
+    world.stream("other", 40)
+    return world
+
+
+def registered(
+    world: World, text: str, stream: str = "ward", user: int | None = None
+) -> Registered:
+    number = world.get_object(f"stream {stream}").id
+    found: Registered = changed(world, lambda session: register(session, number, text, user))
+    return found
+
+
+def changed(world: World, call: Callable[[Any], Any]) -> Any:
+    with world.catalog.change("test") as change:
+        result = call(change.session)
+        change.audit("change", "test")
+    return result
+
+
+def cleared(world: World, *roles: str) -> Clearance:
+    """The clearance of a user with these roles, all of which are active."""
+    name = f"u-{'-'.join(sorted(roles)).replace(' ', '_')}"
+    if world.find(User, name) is None:
+        world.user(name, *roles)
+    login: Session = world.session(name, *roles)
+    rights = world.ask(login, lambda authorizer, subject: authorizer.clearance_of(subject))
+    with world.catalog.read() as session:
+        return role_clauses(session).cleared(rights)
+
+
+def test_equal_clauses_are_one_category(ward: World) -> None:
+    first = registered(ward, "doctor & (nurse | icu)")
+    assert (first.new_clauses, first.new_roles) == (True, True)
+    assert len(first.label.categories()) == 2
+    again = registered(ward, "(icu|nurse)&doctor")
+    assert again == Registered(first.label)
+    part = registered(ward, "nurse | icu")
+    assert part.label.within(first.label)
+    assert not part.new_clauses
+    more = registered(ward, "nurse")
+    assert (more.new_clauses, more.new_roles) == (True, False)
+
+
+def test_a_text_is_registered_once(ward: World) -> None:
+    first = registered(ward, "doctor")
+    assert registered(ward, "doctor") == Registered(first.label)
+    with ward.catalog.read() as session:
+        ((_, texts),) = texts_of(session).items()
+    assert texts == {"doctor": first.label}
+
+
+def test_streams_share_roles_and_no_clauses(ward: World) -> None:
+    one, two = registered(ward, "doctor"), registered(ward, "doctor", "other")
+    assert one.label != two.label
+    assert two.new_roles, "no clause of that stream has named it"
+    with ward.catalog.read() as session:
+        clauses = role_clauses(session)
+        carried, sources = carried_categories(session), source_categories(session)
+    assert len(set(clauses.roles.values())) == 1
+    ward_id = ward.get_object("stream ward").id
+    assert sources[ward_id] == Label.of(3)
+    assert carried[ward_id] == Label.of(3) | one.label
+
+
+@pytest.mark.parametrize("roles", [(), *((r,) for r in ROLES), ("doctor", "icu"), ROLES])
+def test_a_user_holds_the_clauses_of_its_roles(ward: World, roles: tuple[str, ...]) -> None:
+    texts = ("doctor", "doctor & icu", 'nurse | "Night Shift"', "(doctor | nurse) & icu")
+    labels = {text: registered(ward, text).label for text in texts}
+    held = cleared(ward, *roles)
+    for text, label in labels.items():
+        assert held.covers(label) == read_role_expression(text).allows(set(roles)), text
+
+
+def test_a_senior_role_holds_what_its_junior_holds(ward: World) -> None:
+    ward.role("head", juniors=["doctor"])
+    label = registered(ward, "doctor & head").label
+    assert cleared(ward, "head").covers(label)
+    assert not cleared(ward, "doctor").covers(label)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("doctor & surgeon", "names 'surgeon', and there is no role of that name"),
+        ("doctor & (doctor | surgeon)", "names 'surgeon'"),
+        ("doctor nurse", "join roles by & or"),
+        ("", "here a role is named"),
+    ],
+)
+def test_what_cannot_be_registered_changes_nothing(ward: World, text: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        registered(ward, text)
+    with ward.catalog.read() as session:
+        assert texts_of(session) == {}
+        assert role_clauses(session).roles == {}
+
+
+def test_the_numbers_are_bounded(ward: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    bob = ward.user("bob").id
+    monkeypatch.setattr(label_texts, "MAX_TEXTS_OF_SENDER", 2)
+    for text in ("doctor", "nurse"):
+        registered(ward, text, user=bob)
+    with pytest.raises(InvalidInput, match="the sender has used 2 different"):
+        registered(ward, "icu", user=bob)
+    assert registered(ward, "doctor", user=bob).label, "a known text needs no room"
+    registered(ward, "icu")
+    monkeypatch.setattr(label_texts, "MAX_CLAUSES_OF_STREAM", 3)
+    with pytest.raises(InvalidInput, match="up to 3 different conditions"):
+        registered(ward, "doctor | icu")
+    monkeypatch.setattr(label_texts, "MAX_TEXTS", 3)
+    with pytest.raises(InvalidInput, match="the stream has 3 different"):
+        registered(ward, "nurse & icu")
+
+
+def test_a_removed_role_gives_nothing_and_its_texts_are_dropped(ward: World) -> None:
+    one = registered(ward, "doctor | nurse").label
+    two = registered(ward, "doctor").label
+    kept = registered(ward, "nurse").label
+    absorbed = "nurse & (nurse | doctor)"
+    registered(ward, absorbed)
+    assert cleared(ward, "doctor").covers(one | two)
+
+    def remove(session: Any) -> None:
+        forget_role(session, session.get_one(Role, ward.get_role("doctor")))
+
+    changed(ward, remove)
+    with ward.catalog.read() as session:
+        ((_, texts),) = texts_of(session).items()
+    assert texts == {"nurse": kept}
+    assert not cleared(ward, "doctor").covers(one)
+    assert not cleared(ward, "doctor", "icu").covers(two)
+    assert cleared(ward, "nurse").covers(one), "what was labelled before keeps its label"
+    # The role is there again: another category, which does not give what was labelled before.
+    again = registered(ward, "doctor").label
+    assert again != two
+    assert cleared(ward, "doctor", "Night Shift").covers(again)
+    assert not cleared(ward, "doctor", "nurse").covers(two)
+
+
+def test_a_label_that_cannot_be_read_is_left_out(ward: World) -> None:
+    label = registered(ward, "doctor").label
+    with ward.catalog.read() as session:
+        (number,) = [row.id for row in session.query(LabelText)]
+    ward.edit(LabelText, number, clauses="0,,")
+    with ward.catalog.read() as session:
+        assert texts_of(session) == {}
+    assert label.bits
+
+
+def test_all_roles_of_a_text_are_found() -> None:
+    assert roles_named('a&(b|"c \\" d")|(a & "e&f")') == {"a", "b", 'c " d', "e&f"}
+
+
+CLAUSES = RoleClauses({10: Label.of(1), 11: Label.of(1, 2), 12: Label.of(3)})
+
+
+@given(st.integers(0, 2**13 - 1), st.integers(0, 2**13 - 1))
+def test_more_rights_see_more(one: int, two: int) -> None:
+    small, large = CLAUSES.cleared(Clearance(one)), CLAUSES.cleared(Clearance(one | two))
+    assert large.covers(Label(small.bits))
+
+
+@given(st.integers(0, 2**13 - 1), st.integers(0, 2**13 - 1))
+def test_the_deciding_categories_decide(rights: int, reach: int) -> None:
+    """What is visible of a reach is the same with the deciding part of the rights."""
+    # Nobody holds a clause but by its roles, and a reach has no category of a role.
+    held = Clearance(rights & ~Label.of(10, 11, 12).bits)
+    carried = Label(reach & ~Label.of(1, 2, 3).bits)
+    decided = held.cut_to(CLAUSES.deciding(carried))
+    assert CLAUSES.cleared(decided).cut_to(carried) == CLAUSES.cleared(held).cut_to(carried)
