@@ -235,8 +235,8 @@ class Settlement:
 
     def _deliver(self, access: Access, subject: Subject, output: _Reached) -> None:
         clearance = self._clearance(subject, output.deciding)
-        visible = self._cleared(subject, output)
-        if visible.bits == 0 and not output.relation.public:
+        # No tuple carries a clause alone, so roles without a right to read show nothing.
+        if clearance.cut_to(output.reach).bits == 0 and not output.relation.public:
             self._topics_of.reach(access, None)
             return
         rights = Delivery(clearance, output.weak)

@@ -49,6 +49,8 @@ MAY = {
     "ingest": {
         **BOTH,
         "streams": {"SELECT": ALL},
+        "label_texts": {"SELECT": ALL},
+        "sender_policies": {"SELECT": ALL},
         "senders": {"SELECT": ALL, "UPDATE": "state"},
         "assignments": {"SELECT": ALL},
     },
@@ -56,6 +58,7 @@ MAY = {
         **BOTH,
         "queries": {"SELECT": "object_id running"},
         "outputs": {"SELECT": ALL},
+        "clause_roles": {"SELECT": ALL},
         "output_inputs": {"SELECT": ALL},
         "independent_senders": {"SELECT": ALL},
         "senders": {"SELECT": "id stream_id user_id"},

@@ -1,0 +1,173 @@
+"""Role expressions on the whole platform: each record reaches whom its own expression allows.
+
+Patients' devices send numbered records. Each record says which roles may see it, or its sender has
+a policy. Nurses, doctors and doctors of the intensive care unit read one query at the same time.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from catalog.role_expression import read_role_expression
+from deploy.runtime import Runtime
+from deploy.scenario.listener import read_settings
+from deploy.scenario.person import Person
+from deploy.scenario.story import BATCH_MS
+from deploy.stack import Stack, StackOptions
+from tests.integration.flowing import Reader, Typist, await_that
+
+WINDOW_S = 2
+EACH, COUNTS = "each", "counts"
+QUERIES = {
+    EACH: "SELECT stream, n FROM vitals",
+    COUNTS: "SELECT stream, MIN(n) AS low, MAX(n) AS high, COUNT(*) AS many FROM vitals "
+    f"GROUP BY TUMBLE(ts, INTERVAL '{WINDOW_S}' SECOND), stream",
+}
+SCHEMA = ("ts:timestamp!", "stream:string!", "n:bigint!", "allowed:string")
+PEOPLE = {"dan": ("doctor",), "nina": ("nurse",), "dora": ("doctor", "icu"), "noah": ()}
+TEXTS = (
+    *("doctor", "nurse", "doctor | nurse", "doctor & icu", "(doctor & icu) | nurse"),
+    *("doctor | nurse", "icu & (icu | nurse)"),
+)
+REFUSED = {"surgeon": "no role of that name", "doctor &": "its end is not expected"}
+
+
+@dataclass
+class Hospital:
+    """Who is there. `sent` has the expression of each record, by its number."""
+
+    stack: Stack
+    admin: Person
+    producers: Mapping[str, tuple[Producer, str]]
+    readers: dict[str, Reader] = field(default_factory=dict)
+    sent: dict[int, str] = field(default_factory=dict)
+
+    def send(self, text: str, stream: str = "vitals") -> int:
+        """Send a record with that expression; gives its number."""
+        number, now = len(self.sent), time.time()
+        self.sent[number] = text
+        ts = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{now % 1 * 1e6:06.0f}Z"
+        value = {"ts": ts, "stream": stream, "n": number, "allowed": text}
+        producer, topic = self.producers[stream]
+        producer.produce(topic, json.dumps(value).encode())
+        producer.flush()
+        return number
+
+    def allowed(self, name: str) -> set[int]:
+        """The numbers of the records that this person may see, as the expressions say."""
+        roles = set(PEOPLE[name])
+        readable = {n: text for n, text in self.sent.items() if text not in REFUSED}
+        return {n for n, text in readable.items() if read_role_expression(text).allows(roles)}
+
+
+@pytest.fixture
+def hospital(runtime: Runtime, tmp_path: Path) -> Iterator[Hospital]:
+    options = StackOptions(tmp_path / "state", broker_port=0, secadmin_port=0, batch_ms=BATCH_MS)
+    with Stack(options, runtime) as stack:
+        admin = Typist.at(stack, "admin")
+        admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())
+        admin.run(
+            *[
+                "schema",
+                "add",
+                "s",
+                "ts:timestamp!",
+                "stream:string!",
+                "n:bigint!",
+                "allowed:string",
+            ]
+        )
+        for role in ("doctor", "nurse", "icu"):
+            admin.run("role", "add", role)
+        rule = ("--label-rule", "allowed")
+        admin.run("stream", "add", "vitals", "--schema", "s", "--event-time", "ts", *rule)
+        admin.run("grant", "ADMIN", "SEND", "stream", "vitals")
+        folder = admin.folder / "sender"
+        admin.run("sender", "vitals", "--dir", str(folder))
+        settings = {**read_settings(folder / "librdkafka.conf"), "log_level": 0}
+        topic = json.loads((folder / "sender.json").read_text())["topic"]
+        made = Hospital(stack, admin, {"vitals": (Producer(settings), topic)})
+        for name, text in QUERIES.items():
+            admin.run("query", "add", name, "-", "--language", "sql", text=text)
+        try:
+            for name, roles in PEOPLE.items():
+                let_read(made, name, roles)
+            for reader in made.readers.values():
+                await_that(reader.is_fed, "its class is fed")
+            yield made
+        finally:
+            for reader in made.readers.values():
+                reader.listener.close()
+
+
+def let_read(hospital: Hospital, name: str, roles: tuple[str, ...]) -> None:
+    """A new user with these roles, and with the right to read the stream by one of its own."""
+    admin = hospital.admin
+    one_time = admin.ask("user", "add", name)["password"]
+    admin.run("role", "add", f"staff-{name}")
+    admin.run("grant", f"staff-{name}", "READ TUPLE", "stream", "vitals")
+    for output in QUERIES:
+        admin.run("grant", f"staff-{name}", "VIEW OBJECT", "SUBSCRIBE", "output", output)
+    for role in (f"staff-{name}", *roles):
+        admin.run("user", "assign", name, role)
+    person = Typist.at(hospital.stack, name)
+    person.log_in(one_time)
+    hospital.readers[name] = Reader.begin(person, EACH)
+
+
+def test_each_record_reaches_whom_its_expression_allows(hospital: Hospital) -> None:
+    readers, admin = hospital.readers, hospital.admin
+    windows = Reader.begin(readers["dora"].person, COUNTS)
+    readers["windows"] = windows
+    await_that(windows.is_fed, "its class is fed")
+    for text in (*TEXTS, *REFUSED, *TEXTS):
+        hospital.send(text)
+    for name in PEOPLE:
+        wanted = hospital.allowed(name)
+        await_that(partial(came, readers[name], wanted), f"all came to {name}")
+    assert hospital.allowed("noah") == set()
+    mine = hospital.allowed("dora")
+
+    # A role is taken away: its expressions reach nobody by it any more, and others go on.
+    admin.run("user", "unassign", "dora", "icu")
+    after = [hospital.send(text) for text in TEXTS]
+    for name in ("dan", "nina"):
+        wanted = hospital.allowed(name)
+        await_that(partial(came, readers[name], wanted), f"all came to {name}")
+    readers["dan"].person.run("deactivate", "doctor")
+    for name in ("dan", "nina", "noah"):
+        assert readers[name].numbers("vitals") == hospital.allowed(name), name
+    assert readers["dora"].numbers("vitals") == mine
+    assert not mine & set(after)
+
+    # A removed role is an unknown one.
+    admin.run("role", "remove", "nurse")
+    gone = hospital.send("doctor | nurse")
+    again = Reader.begin(log_in_again(readers["dan"].person), EACH)
+    readers["again"] = again
+    await_that(again.is_fed, "its class is fed")
+    known = hospital.send("doctor")
+    await_that(partial(came, again, {known}), "a known expression")
+    assert gone not in again.numbers("vitals")
+
+    # What was parked moved the time of the stream, too: windows close and have lost nothing.
+    whole = {n for n in mine if n < len(TEXTS) + len(REFUSED)}
+    print([delivery.value for delivery in tuple(windows.arrivals)], whole)
+
+
+def came(reader: Reader, numbers: set[int]) -> bool:
+    return reader.numbers("vitals") >= numbers
+
+
+def log_in_again(person: Person) -> Person:
+    """Anew, with all of one's roles."""
+    person.run("login", person.name, "--password-stdin", text=person.password)
+    return person

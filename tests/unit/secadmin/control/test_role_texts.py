@@ -1,0 +1,160 @@
+"""What a new role expression changes for subscriptions and quarantines, and what it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.clearance import Clearance
+from catalog.label import Label
+from catalog.label_rule import BySender
+from catalog.label_texts import texts_of
+from catalog.models import Access, DeliveryClass, OutputInput, OutputRow, StreamRow
+from catalog.runs import FanOutClass, QueryRun
+from catalog.stored_form import to_stored
+from catalog.wanted import wanted_runs
+from secadmin.control.role_texts import register_texts
+from secadmin.control.settlement import Settlement
+from tests.unit.secadmin.control.place import IN1, IN2, Place
+
+BOTH = Label.of(IN1, IN2)
+
+
+@pytest.fixture
+def ward(place: Place) -> Place:
+    """The stream in1 has a label rule; bob, ann and joe have R, and more roles each."""
+    world = place.world
+    one, two = (world.get_object(f"stream {name}") for name in ("in1", "in2"))
+    world.edit(StreamRow, one.id, label_rule=to_stored(BySender()))
+    for output in ("out1", "out3"):
+        for stream in (one, two):
+            number = world.get_object(f"output {output}").id
+            world.add(OutputInput(output_id=number, relation_id=stream.id))
+    for user, role in {"bob": "doctor", "ann": "nurse"}.items():
+        if user == "ann":
+            world.user("ann")
+        world.member(user, role)
+        if user != "bob":
+            world.member(user, "R")
+    world.member("joe", "R")
+    return place
+
+
+def access(place: Place, user: str, *roles: str, what: str = "output out1") -> Access:
+    return place.world.access(user, what, "R", *roles)
+
+
+def register(place: Place, *texts: str) -> set[str]:
+    """Register the texts of in1; gives the topics that Kafka is told about."""
+    with place.catalog.change("test") as change:
+        settlement = Settlement(change, change.now)
+        register_texts(settlement, place.world.get_object("stream in1").id, texts)
+        change.audit("register", "test")
+    return settlement.topics
+
+
+def label_of(place: Place, text: str) -> Label:
+    """The label of a tuple of in1 with this expression, which is registered."""
+    with place.catalog.read() as session:
+        return Label.of(IN1) | texts_of(session)[place.world.get_object("stream in1").id][text]
+
+
+def fanned_out(place: Place, holder: Access) -> list[FanOutClass]:
+    """What the engine delivers to the topics of an access."""
+    topics = place.topics(holder)
+    with place.catalog.read() as session:
+        runs = [run for run in wanted_runs(session) if isinstance(run, QueryRun)]
+    return [each for run in runs for each in run.classes if each.topic in topics]
+
+
+def sees(place: Place, holder: Access, label: Label) -> int:
+    """How many topics of the access take a result with this label."""
+    open_all(place)
+    return sum(each.delivery.takes(label, BOTH) for each in fanned_out(place, holder))
+
+
+def open_all(place: Place) -> None:
+    """Let the engine deliver to all classes."""
+    with place.catalog.change("test") as change:
+        for row in change.session.query(DeliveryClass):
+            row.opened_at = change.now
+        change.audit("open", "test")
+
+
+def test_a_role_that_is_named_first_divides_those_that_were_alike(ward: Place) -> None:
+    doctor, nurse = access(ward, "bob", "doctor"), access(ward, "ann", "nurse")
+    ward.settle()
+    assert ward.topic(doctor) == ward.topic(nurse), "no expression tells them apart"
+    shared = ward.topic(doctor)
+    assert register(ward, "doctor"), "its holders get more"
+    assert set(ward.topics(nurse)) == {shared}
+    assert len(ward.topics(doctor)) == 2
+    label = label_of(ward, "doctor")
+    assert (sees(ward, doctor, label), sees(ward, nurse, label)) == (1, 0)
+    for each in (doctor, nurse):
+        assert sees(ward, each, Label.of(IN1)) == 1
+        assert sees(ward, each, Label.of(IN2)) == 1
+    assert ward.withdrawals() == set(), "nobody loses anything"
+
+
+def test_a_new_clause_of_known_roles_belongs_to_the_classes_at_once(ward: Place) -> None:
+    register(ward, "doctor", "nurse")
+    doctor, nurse = access(ward, "bob", "doctor"), access(ward, "ann", "nurse")
+    neither = access(ward, "joe")
+    ward.settle()
+    before = {each.id: set(ward.topics(each)) for each in (doctor, nurse, neither)}
+    assert register(ward, "doctor | nurse", "doctor & nurse") == set()
+    ward.settle()
+    assert {each.id: set(ward.topics(each)) for each in (doctor, nurse, neither)} == before
+    either, both = label_of(ward, "doctor | nurse"), label_of(ward, "doctor & nurse")
+    assert [sees(ward, each, either) for each in (doctor, nurse, neither)] == [1, 1, 0]
+    assert [sees(ward, each, both) for each in (doctor, nurse, neither)] == [0, 0, 0]
+
+
+def test_without_the_streams_own_category_a_role_gives_nothing(ward: Place) -> None:
+    register(ward, "doctor")
+    ward.revoke("READ TUPLE", "stream in1")
+    ward.revoke("READ TUPLE", "stream in2")
+    doctor = access(ward, "bob", "doctor")
+    ward.settle()
+    assert ward.topics(doctor) == {}
+
+
+def test_equal_rights_share_a_class_and_others_do_not(ward: Place) -> None:
+    register(ward, "doctor")
+    ward.world.member("joe", "doctor")
+    ward.world.member("joe", "nurse")
+    first = access(ward, "bob", "doctor")
+    second = access(ward, "joe", "doctor", "nurse")
+    other = access(ward, "ann", "nurse")
+    ward.settle()
+    assert ward.topic(first) == ward.topic(second), "no expression names the nurse"
+    assert ward.topic(first) != ward.topic(other)
+
+
+def test_a_quarantine_is_for_its_keeper_with_all_clauses(ward: Place) -> None:
+    """Bob may not change the stream's permissions, joe owns it."""
+    bob = ward.world.access("bob", "stream in1", "R", "doctor")
+    joe = ward.world.access("joe", "stream in1", "R")
+    for each in (bob, joe):
+        ward.world.edit(Access, each.id, kind="quarantine")
+    ward.settle()
+    assert ward.topic(bob) is None
+    assert ward.topic(joe) == "quarantine.in1"
+    assert register(ward, "doctor") == {"quarantine.in1"}
+    assert ward.topic(joe) is None, "a refused record may be for doctors alone"
+    ward.world.grant("R", "CHANGE PERM", "stream in1")
+    ward.settle()
+    assert ward.topic(bob) == "quarantine.in1"
+
+
+def test_weak_delivery_needs_every_clause(ward: Place) -> None:
+    register(ward, "doctor")
+    ward.world.edit(OutputRow, ward.world.get_object("output out1").id, weak=True)
+    nurse = access(ward, "ann", "nurse")
+    ward.settle()
+    open_all(ward)
+    (weak,) = fanned_out(ward, nurse)
+    assert weak.weak
+    assert not weak.delivery.takes(label_of(ward, "doctor") | Label.of(IN2), BOTH)
+    assert weak.delivery.takes(BOTH, BOTH)
+    assert weak.clearance == Clearance(BOTH.bits)
