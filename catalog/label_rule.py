@@ -49,6 +49,8 @@ def check_rule(rule: LabelRule, schema: Schema) -> None:
             raise InvalidInput(
                 "the name of a header has 1 to 100 printable ASCII characters without blanks"
             )
+        case ByExpression(Literal(None, _, position)):
+            raise InvalidInput("a label rule gives a role expression, and not NULL", position)
         case ByExpression(expression):
             found = type_of(expression, schema)
             if found is not Type.STRING:

@@ -34,7 +34,7 @@ class RememberedKafka:
     readers: set[tuple[str, str]] = field(default_factory=set)
     writers: set[tuple[str, str]] = field(default_factory=set)
 
-    def create_stream_topics(self, stream: str, partitions: int) -> None:
+    def create_stream_topics(self, stream: str, partitions: int, *, ruled: bool = False) -> None:
         pass
 
     def create_output_topics(self, output: str) -> None:

@@ -21,7 +21,9 @@ def test_public_names() -> None:
         "UnknownRelation",
         "Unsayable",
         "parse_borealis",
+        "parse_label_rule",
         "parse_sql",
+        "rule_text",
         "sql_text",
         "xml_text",
     ]
