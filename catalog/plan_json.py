@@ -17,6 +17,7 @@ from catalog.label_layout import LabelLayout
 from catalog.label_rule import ByExpression, ByHeader, BySender
 from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation
+from catalog.role_view import AttributeRight, RoleView, SmallestWindow
 from catalog.schema import Attribute, Schema
 
 _CLASSES: dict[str, type] = {
@@ -28,6 +29,7 @@ _CLASSES: dict[str, type] = {
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat, LabelLayout),
         *(BySender, ByHeader, ByExpression),
+        *(RoleView, AttributeRight, SmallestWindow),
     )
 }
 # This is computed once, because evaluating annotations is the slowest part of decoding.

@@ -13,6 +13,7 @@ from catalog.models import AuditEntry
 from catalog.permission import APPLIES, ObjectKind
 from secadmin.control.platform import Platform
 from tests.integration.service.conftest import ATTRIBUTES, Api, NewUser, add_stream
+from tests.unit.secadmin.xacml import policy_texts as texts
 
 _COLLECTIONS = {
     "schemas": "schema",
@@ -67,6 +68,15 @@ class World:
             "public": False,
             "declared_aggregate": DECLARED,
             "language": "sql",
+            "as_role": self.names.get("own role", self.names["role"]),
+            "policy": fresh,
+            "rows": "price > 5",
+            "rights": [{"name": "price", "functions": ["avg"]}],
+            "window": {"size_ms": 1_000, "slide_ms": 1_000},
+            "minimum": 2,
+            "replace": True,
+            "xacml": _xacml(fresh, self.names["other role"], self.names["stream"]),
+            "record": {"ts": "2026-01-31T12:00:00Z"},
             "text": f"SELECT * FROM {self.names['stream']}",
             "output": f"o{fresh}",
             "after": 0,
@@ -90,6 +100,13 @@ class World:
         return [(ObjectKind(name.split()[-1]), self.names[name]) for name in kinds]
 
 
+def _xacml(policy: str, role: str, stream: str) -> str:
+    """A policy that shows the role some rows of the stream."""
+    rows = texts.obligation("filtering", ("filter-condition", "price &gt; 5", "string"))
+    inside = f"{texts.rule()}<ObligationExpressions>{rows}</ObligationExpressions>"
+    return texts.policy(inside, aim=texts.role_target(role, stream), name=policy)
+
+
 def make_world(owner: Api) -> World:
     """A new world, all of it the owner's."""
     tail = secrets.token_hex(4)
@@ -97,7 +114,7 @@ def make_world(owner: Api) -> World:
         what: f"{what.replace(' ', '')}{tail}"
         for what in (
             *("schema", "lone schema", "stream", "lone stream", "query", "output"),
-            *("user", "role", "junior", "other role"),
+            *("user", "role", "junior", "other role", "policy"),
         )
     }
     names |= {"system": "system", "principal": "output-0123456789abcdef01234567"}
@@ -115,6 +132,9 @@ def make_world(owner: Api) -> World:
     for stream in (names["stream"], names["lone stream"]):
         owner.post("/grants", **sending, name=stream)
     owner.post(f"/streams/{names['lone stream']}/independent-senders", user=names["user"])
+    for stream in (names["stream"], names["lone stream"]):
+        policy = {"policy": names["policy"], "role": names["other role"], "rows": "price > 5"}
+        owner.post(f"/streams/{stream}/policies", **policy)
     execution = owner.get(f"/outputs/{names['output']}")["execution"]
     return World(names, owner, execution)
 
@@ -124,6 +144,7 @@ def all_powerful(world: World, new_user: NewUser) -> tuple[Api, str]:
     role = f"ALL{secrets.token_hex(4)}"
     user = new_user(role)
     grant_all(world, role)
+    world.names["own role"] = role
     return user, role
 
 
