@@ -38,7 +38,7 @@ from secadmin.control.room import require_room_to_run
 from secadmin.control.settlement import of_objects
 from secadmin.control.visible_relations import VisibleRelations
 from secadmin.control.work import Caller, Work, reading, working
-from secadmin.languages import parse_borealis, parse_sql
+from secadmin.languages import parse_borealis, parse_sql, query_role
 
 DAY_MS = 24 * 3_600_000
 
@@ -47,7 +47,8 @@ DAY_MS = 24 * 3_600_000
 class QueryDefinition:
     """The definition of a new query. `output` is the name of an SQL query's output.
 
-    With `as_role`, the query reads its streams as this role sees them.
+    With `as_role`, the query reads its streams as this role sees them, and its results come by no
+    other role of a subscriber. A text in SQL can name it, too: AS doctor SELECT ...
     """
 
     name: str
@@ -82,7 +83,8 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
     target = f"query {wanted.name}"
     with reading(platform, caller, "prepare query", target) as view:
         view.require_system(Permission.ADD_QUERY)
-        relations = VisibleRelations(view, role_to_see_as(view, wanted.as_role))
+        as_role = _as_role(wanted)
+        relations = VisibleRelations(view, role_to_see_as(view, as_role))
         checked, notes = _parse(relations, wanted)
         for each in checked.values():
             require_admissible(each, platform.limits)
@@ -99,7 +101,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
         work.require_system(Permission.ADD_QUERY)
         # A relation may be hidden or gone by now, so all rights are checked again. The text is not
         # parsed again: it may be long, and no other call can change anything in the meantime.
-        again = VisibleRelations(work, role_to_see_as(work, wanted.as_role))
+        again = VisibleRelations(work, role_to_see_as(work, as_role))
         for name in relations.named:
             again.relation(name)
         if (again.named, again.viewed) != (relations.named, relations.viewed):
@@ -108,6 +110,16 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
         declared.require_aggregates(work, plans.values())
         _store(platform, work, wanted, checked, offsets, again)
     return AddedQuery({name: each.schema for name, each in checked.items()}, notes)
+
+
+def _as_role(wanted: QueryDefinition) -> str | None:
+    """The role that the caller chose, in the text or beside it. Raises InvalidInput."""
+    named = query_role(wanted.text) if wanted.language == "sql" else None
+    if named is not None and wanted.as_role not in (None, named):
+        raise InvalidInput(
+            f"the text reads AS {named}, and the role {wanted.as_role} was chosen; name one role"
+        )
+    return named or wanted.as_role
 
 
 def _parse(

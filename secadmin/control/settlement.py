@@ -7,7 +7,7 @@ are one. Kafka hears of it afterwards (`secadmin.control.alignment`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
 
@@ -26,6 +26,7 @@ from catalog.models import (
     Membership,
     Object,
     OutputRow,
+    QueryRow,
     SenderRow,
     StreamRow,
     User,
@@ -35,7 +36,7 @@ from catalog.permission import ObjectKind, Permission
 from catalog.reaches import Reaches
 from catalog.relation import Relation
 from catalog.role_views import WHOLE, RoleViews
-from catalog.roles import seniors_of
+from catalog.roles import juniors_of, seniors_of
 from catalog.sender_state import SenderState
 from catalog.store import Change
 from catalog.stored_form import from_stored
@@ -64,7 +65,8 @@ class _Reached:
     """What an access is to, and all categories there.
 
     `deciding` are the categories on which it depends what is visible of the reach. `weak` counts
-    for outputs alone, and `ruled`, whether there is a label rule, for streams alone.
+    for outputs alone, and `ruled`, whether there is a label rule, for streams alone. If its query
+    reads as one role (000 §4.1), `by_roles` are this role and its juniors: no other one counts.
     """
 
     object: Object
@@ -73,6 +75,7 @@ class _Reached:
     deciding: Label
     weak: bool
     ruled: bool
+    by_roles: frozenset[int] | None = None
 
 
 @dataclass
@@ -185,8 +188,14 @@ class Settlement:
             relation = from_stored(Relation, row.relation)
             reach = self._reaches.of(relation)
             deciding = self._reaches.clauses.deciding(reach)
-            self._reached[obj.id] = _Reached(obj, relation, reach, deciding, weak, ruled)
+            by_roles = self._by_roles(row) if isinstance(row, OutputRow) else None
+            self._reached[obj.id] = _Reached(obj, relation, reach, deciding, weak, ruled, by_roles)
         return self._reached[access.object_id]
+
+    def _by_roles(self, output: OutputRow) -> frozenset[int] | None:
+        session = self.change.session
+        role = session.get_one(QueryRow, output.query_id).as_role_id
+        return None if role is None else juniors_of(session, [role]).get(role, frozenset())
 
     def _give(self, access: Access, subject: Subject) -> None:
         """Give the access what its rights show, and take from it what they do not."""
@@ -242,6 +251,8 @@ class Settlement:
         return self._reaches.clauses.cleared(self._clearance(subject, reached.deciding))
 
     def _deliver(self, access: Access, subject: Subject, output: _Reached) -> None:
+        if output.by_roles is not None:
+            subject = replace(subject, role_ids=subject.role_ids & output.by_roles)
         clearance = self._clearance(subject, output.deciding)
         # No tuple carries a clause alone, so roles without a right to read show nothing.
         own = clearance.cut_to(output.reach)

@@ -8,7 +8,7 @@ from secadmin.languages.borealis.diagram import Diagram, parse_borealis
 from secadmin.languages.condition import parse_condition
 from secadmin.languages.label_rule import parse_label_rule, rule_text
 from secadmin.languages.resolver import Resolver, UnknownRelation
-from secadmin.languages.sql.parse import parse_sql
+from secadmin.languages.sql.parse import parse_sql, query_role
 from secadmin.languages.writing.expression_text import expression_text
 from secadmin.languages.writing.sql_text import sql_text
 from secadmin.languages.writing.unsayable import Unsayable
@@ -25,6 +25,7 @@ __all__ = [
     "parse_condition",
     "parse_label_rule",
     "parse_sql",
+    "query_role",
     "rule_text",
     "sql_text",
     "xml_text",

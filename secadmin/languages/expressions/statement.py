@@ -1,4 +1,4 @@
-"""The words around a query: CREATE ... AS before it, EMIT ... behind it."""
+"""The words around a query: AS role (000 §4.1) or CREATE ... AS before it, EMIT ... behind it."""
 
 from __future__ import annotations
 
@@ -26,31 +26,34 @@ class Emit(StrEnum):
 class Statement:
     """The words that were taken off a query. Offsets count from the beginning of the text.
 
-    `name` is the name that CREATE gives, or None. `emit` is None if there is no EMIT.
+    `name` is the name that CREATE gives, or None. `emit` is None if there is no EMIT. `role` is the
+    role that AS names, or None.
     """
 
     name: str | None = None
     name_offset: int = 0
     emit: Emit | None = None
     emit_offset: int = 0
+    role: str | None = None
 
 
-_STARTS = ("SELECT", "WITH", "CREATE")
+_STARTS = ("SELECT", "WITH", "CREATE", "AS")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _CREATED = (["MATERIALIZED", "VIEW"], ["VIEW"], ["STREAM"], ["TABLE"])
 _FORM = "CREATE MATERIALIZED VIEW name AS SELECT ... (or VIEW, STREAM, TABLE)"
 
 
 def take_statement(tokens: list[Token], place: Place) -> Statement:
-    """Remove CREATE ... AS and EMIT ... from the tokens of a query. Raises InvalidInput."""
+    """Remove AS, CREATE ... AS and EMIT ... from the tokens of a query. Raises InvalidInput."""
     if not tokens:
         return Statement()
     _check_start(tokens, place)
     emit, emit_offset = _take_emit(tokens)
+    role = _take_role(tokens, place)
     if word(tokens, 0) != "CREATE":
-        return Statement(emit=emit, emit_offset=emit_offset)
+        return Statement(emit=emit, emit_offset=emit_offset, role=role)
     name = _take_create(tokens, place)
-    return Statement(name.text, name.start, emit, emit_offset)
+    return Statement(name.text, name.start, emit, emit_offset, role)
 
 
 def _check_start(tokens: list[Token], place: Place) -> None:
@@ -83,6 +86,29 @@ def _take_emit(tokens: list[Token]) -> tuple[Emit | None, int]:
         del tokens[at:]
         return emit, offset
     return None, 0
+
+
+def _take_role(tokens: list[Token], place: Place) -> str | None:
+    """Remove AS role from the beginning. Gives the role."""
+    if word(tokens, 0) != "AS":
+        return None
+    if len(tokens) < 2 or tokens[1].token_type not in _NAMES:
+        raise InvalidInput(
+            "AS names the role with which the query reads: AS doctor SELECT ...; a name with other "
+            'characters stands in "quotes"',
+            _place_at(tokens, 1, place),
+        )
+    role = tokens[1].text
+    if word(tokens, 2) == ",":
+        raise InvalidInput(
+            "AS takes one role; add a query for each role, or a role that is senior to them",
+            place(tokens[2].start),
+        )
+    del tokens[:2]
+    if not tokens:
+        raise InvalidInput("AS role with nothing after it: a SELECT is missing", place(0))
+    _check_start(tokens, place)
+    return role
 
 
 def _take_create(tokens: list[Token], place: Place) -> Token:

@@ -63,6 +63,11 @@ def parse_query(text: str, place: Place) -> tuple[exp.Expr, Statement, MovingWor
     return _parse(tokens, place, lambda parser: parser.parse(tokens, text)), statement, moving
 
 
+def role_of(text: str, place: Place) -> str | None:
+    """The role that a query names with AS before it, or None. Raises InvalidInput."""
+    return take_statement(_tokens(text, place), place).role
+
+
 def _check_end(tokens: list[Token], text: str, place: Place) -> None:
     """Refuse a text that ends where an expression must follow, with the position of the end."""
     if tokens and tokens[-1].token_type in _UNFINISHED:

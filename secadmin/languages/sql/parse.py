@@ -12,12 +12,23 @@ from catalog.plan import Column, Emission, Project, Union
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.statement import Emit
-from secadmin.languages.expressions.syntax import chain, parse_query
+from secadmin.languages.expressions.syntax import chain, parse_query, role_of
 from secadmin.languages.resolver import Resolver
 from secadmin.languages.sql.select import read_select
 from secadmin.languages.text import check_text, placed
 
 MAX_BYTES = 64 * 1024
+
+
+def query_role(text: str) -> str | None:
+    """The role with which the query reads (000 §4.1), or None if it names none.
+
+    Raises InvalidInput, as `parse_sql`.
+
+    >>> query_role("AS doctor SELECT n FROM vitals")
+    'doctor'
+    """
+    return role_of(text, check_text(text, MAX_BYTES).position)
 
 
 def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> CheckedPlan:

@@ -8,7 +8,7 @@ from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.label_rule import BySender
 from catalog.label_texts import texts_of
-from catalog.models import Access, DeliveryClass, OutputInput, OutputRow, StreamRow
+from catalog.models import Access, DeliveryClass, OutputInput, OutputRow, QueryRow, StreamRow
 from catalog.runs import FanOutClass, QueryRun
 from catalog.stored_form import to_stored
 from catalog.wanted import wanted_runs
@@ -158,3 +158,20 @@ def test_weak_delivery_needs_every_clause(ward: Place) -> None:
     assert not weak.delivery.takes(label_of(ward, "doctor") | Label.of(IN2), BOTH)
     assert weak.delivery.takes(BOTH, BOTH)
     assert weak.clearance == Clearance(BOTH.bits)
+
+
+def test_a_query_as_one_role_counts_no_other_role(ward: Place) -> None:
+    """The results of `AS doctor SELECT ...` come by the role doctor and its juniors alone."""
+    world = ward.world
+    register(ward, "doctor", "nurse")
+    for role in ("doctor", "nurse"):
+        for stream in ("in1", "in2"):
+            world.grant(role, "READ TUPLE", f"stream {stream}")
+    world.member("bob", "nurse")
+    bob = access(ward, "bob", "doctor", "nurse")
+    joe = access(ward, "joe")
+    world.edit(QueryRow, world.get_object("query q").id, as_role_id=world.get_role("doctor"))
+    ward.settle()
+    assert sees(ward, bob, label_of(ward, "doctor")) == 1
+    assert sees(ward, bob, label_of(ward, "nurse")) == 0
+    assert ward.topics(joe) == {}, "joe reads by R, which is no doctor"

@@ -25,6 +25,7 @@ def test_public_names() -> None:
         "parse_condition",
         "parse_label_rule",
         "parse_sql",
+        "query_role",
         "rule_text",
         "sql_text",
         "xml_text",
