@@ -53,13 +53,15 @@ class _Changes:
     came: dict[tuple[Arrival, ...], Row] = field(default_factory=dict)
     left: list[Row] = field(default_factory=list)
 
-    def add(self, row: Row) -> None:
-        self.came[row.tuples] = row
+    def add(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            self.came[row.tuples] = row
 
-    def take(self, row: Row) -> None:
-        # A row that comes and leaves at one instant was never in the relation.
-        if self.came.pop(row.tuples, None) is None:
-            self.left.append(row)
+    def take(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            # A row that comes and leaves at one instant was never in the relation.
+            if self.came.pop(row.tuples, None) is None:
+                self.left.append(row)
 
     def by_group(self, groups: Groups) -> dict[Key, tuple[list[Row], list[Row]]]:
         """The rows that left and came, by the key of their group."""
@@ -136,16 +138,24 @@ class MovingRelation:
                 content.hold(each)
                 came[side].append(each)
                 self.rows.place(side, each)
-                for row in self.rows.of(side, each):
-                    changes.add(row)
+                if self._follows_rows():
+                    changes.add(self.rows.of(side, each))
         for side, content in enumerate(self.contents):
             left = content.leaving(instant, came[side])
             for each in left:
                 self.rows.remove(side, each)
-                for row in self.rows.of(side, each):
-                    changes.take(row)
+                if self._follows_rows() and (changes.came or not self._asks_for_new()):
+                    changes.take(self.rows.of(side, each))
             changes.tuples += [*came[side], *left]
         return changes
+
+    def _follows_rows(self) -> bool:
+        """Whether it matters which rows come and leave."""
+        return self.groups is not None or self.change is not Change.RSTREAM
+
+    def _asks_for_new(self) -> bool:
+        """Whether rows that leave matter only where equal ones come."""
+        return self.groups is None and self.change is Change.ISTREAM
 
     def _deciding(self, partitions: Iterable[Partition]) -> Iterator[Words]:
         """The labels of all that decides who is in these partitions of windows of rows."""

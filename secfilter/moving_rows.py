@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from secfilter.moving_window import Arrival, Words, united
 
@@ -73,10 +73,13 @@ class SingleRows:
 class Pairing(Protocol):
     """Computes the values of pairs."""
 
-    def pair(self, left: str, right: str) -> tuple[str, str] | None:
+    def read(self, side: int, arguments: str) -> Any:
+        """The values of a tuple's arguments."""
+
+    def pair(self, left: Any, right: Any) -> tuple[str, str] | None:
         """The text and the arguments of a pair, or None if its condition is not true.
 
-        `left` and `right` are the arguments of its tuples.
+        `left` and `right` are what `read` gave for its tuples.
         """
 
 
@@ -90,12 +93,12 @@ class PairRows:
     pairing: Pairing
     limit: int
     _count: int = 0
-    # For each window the tuples that pass, by what the join compares.
-    _equal: tuple[dict[str, dict[Arrival, None]], dict[str, dict[Arrival, None]]] = field(
+    # For each window the values of the tuples that pass, by what the join compares.
+    _equal: tuple[dict[str, dict[Arrival, Any]], dict[str, dict[Arrival, Any]]] = field(
         default_factory=lambda: ({}, {})
     )
 
-    def _partners(self, side: int, each: Arrival) -> dict[Arrival, None]:
+    def _partners(self, side: int, each: Arrival) -> dict[Arrival, Any]:
         return self._equal[1 - side].get(each.row, {})
 
     def has_room(self, side: int, each: Arrival) -> bool:
@@ -106,7 +109,9 @@ class PairRows:
         """Note a tuple that has come."""
         if each.passes:
             self._count += len(self._partners(side, each))
-            self._equal[side].setdefault(each.row, {})[each] = None
+            self._equal[side].setdefault(each.row, {})[each] = self.pairing.read(
+                side, each.arguments
+            )
 
     def remove(self, side: int, each: Arrival) -> None:
         """Forget a tuple that leaves."""
@@ -119,11 +124,17 @@ class PairRows:
 
     def of(self, side: int, each: Arrival) -> Iterator[Row]:
         """The pairs of a tuple with the noted tuples of the other window."""
-        for other in self._partners(side, each) if each.passes else ():
-            left, right = (each, other) if side == 0 else (other, each)
-            found = self.pairing.pair(left.arguments, right.arguments)
+        partners = self._partners(side, each) if each.passes else {}
+        mine = self.pairing.read(side, each.arguments) if partners else None
+        for other, values in partners.items():
+            if side == 0:
+                found = self.pairing.pair(mine, values)
+                tuples = (each, other)
+            else:
+                found = self.pairing.pair(values, mine)
+                tuples = (other, each)
             if found is not None:
-                yield Row((left, right), *found)
+                yield Row(tuples, *found)
 
     def all(self, held: Sequence[Iterable[Arrival]]) -> Iterator[Row]:
         """All pairs."""

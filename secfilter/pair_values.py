@@ -18,10 +18,11 @@ from catalog.schema import Schema, Type
 from secfilter.lab import SEPARATOR
 from secfilter.moving_values import Value, text_of, value_of
 
-Texts = Sequence[str]
-# Computes a value from the texts of the left and of the right tuple.
-Compute = Callable[[Texts, Texts], Value | None]
-MakeText = Callable[[Texts, Texts], str]
+# The texts of a tuple's arguments, and their values.
+Side = tuple[Sequence[str], Sequence[Value | None]]
+# Computes a value from the left and the right tuple.
+Compute = Callable[[Side, Side], Value | None]
+MakeText = Callable[[Side, Side], str]
 _LARGEST = 2**63
 
 
@@ -36,7 +37,12 @@ class PairValues:
 
     def pairing(self) -> PairTexts:
         """The functions that compute it. They cannot be sent to a worker, and are made there."""
+        types = [
+            [a.type for a in self.schema.attributes if a.name.startswith(f"{side}.")]
+            for side in ("left", "right")
+        ]
         return PairTexts(
+            types,
             [computation(each, self.schema) for each in self.conditions],
             [_text_maker(each, self.schema) for each in self.shown],
             [_text_maker(each, self.schema) for each in self.arguments],
@@ -47,17 +53,25 @@ class PairValues:
 class PairTexts:
     """Computes the texts of pairs from the texts of their tuples."""
 
+    types: Sequence[Sequence[Type]]
     conditions: Sequence[Compute]
     shown: Sequence[MakeText]
     arguments: Sequence[MakeText]
 
-    def pair(self, left: str, right: str) -> tuple[str, str] | None:
+    def read(self, side: int, arguments: str) -> Side:
+        """The values of a tuple's arguments."""
+        kinds = self.types[side]
+        texts = arguments.split(SEPARATOR) if kinds else []
+        return texts, [value_of(text, kind) for text, kind in zip(texts, kinds, strict=True)]
+
+    def pair(self, left: Side, right: Side) -> tuple[str, str] | None:
         """The text and the arguments of a pair, or None if its condition is not true."""
-        texts = left.split(SEPARATOR), right.split(SEPARATOR)
-        if not all(test(*texts) is True for test in self.conditions):
-            return None
+        for test in self.conditions:
+            if test(left, right) is not True:
+                return None
         shown, arguments = (
-            SEPARATOR.join([make(*texts) for make in each]) for each in (self.shown, self.arguments)
+            SEPARATOR.join([make(left, right) for make in each])
+            for each in (self.shown, self.arguments)
         )
         return shown, arguments
 
@@ -66,7 +80,7 @@ def _text_maker(expression: Expression, schema: Schema) -> MakeText:
     if isinstance(expression, AttributeRef):
         # The text stays as the engine made it.
         side, index = _place(expression)
-        return lambda left, right: (right if side else left)[index]
+        return lambda left, right: (right if side else left)[0][index]
     compute = computation(expression, schema)
     return lambda left, right: text_of(compute(left, right))
 
@@ -79,10 +93,9 @@ def _place(ref: AttributeRef) -> tuple[bool, int]:
 def computation(expression: Expression, schema: Schema) -> Compute:
     """The function that computes an expression over the values of both sides."""
     match expression:
-        case AttributeRef(name):
+        case AttributeRef():
             side, index = _place(expression)
-            kind = type_of(AttributeRef(name), schema)
-            return lambda left, right: value_of((right if side else left)[index], kind)
+            return lambda left, right: (right if side else left)[1][index]
         case Literal(constant):
             return lambda left, right: constant
         case Call(function, arguments):
@@ -90,7 +103,7 @@ def computation(expression: Expression, schema: Schema) -> Compute:
             wide = any(type_of(argument, schema) is Type.DOUBLE for argument in arguments)
             apply = _RULES[function]
 
-            def compute(left: Texts, right: Texts) -> Value | None:
+            def compute(left: Side, right: Side) -> Value | None:
                 values = [part(left, right) for part in parts]
                 return _in_range(apply(*map(_widened, values) if wide else values))
 

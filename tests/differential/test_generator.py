@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from catalog.plan import Aggregate, Join, Plan, Windowed, walk
+from catalog.plan import Aggregate, Change, Join, MovingJoin, Plan, ToStream, Windowed, walk
 from tests.differential.case import Case, Outcome
 from tests.differential.expected import expected
-from tests.differential.make_case import SAMPLE, make_case
+from tests.differential.make_case import SAMPLE, SAMPLE_MOVING, make_case, make_moving_case
 from tests.differential.make_records import AGGREGATED
 from tests.oracle.delivery import deliver_strong
 from tests.oracle.values import Tuple
@@ -38,6 +38,33 @@ _LEAST = {
 }
 
 
+# The same of the cases of moving windows.
+_LEAST_MOVING: dict[str, int] = {
+    "ToStream": SAMPLE_MOVING,
+    "MovingJoin": 13,
+    "condition of a join of moving windows": 6,
+    "groups": 6,
+    "distinct": 4,
+    **dict.fromkeys(map(str, Change), 6),
+    "results": 15,
+    "results of a join": 4,
+    "label of several categories": 10,
+    "a class that gets some results and not others": 8,
+}
+
+
+@pytest.fixture(scope="module")
+def moving_counts() -> Counter[str]:
+    """In how many cases of moving windows each trait is found."""
+    seeds = range(SAMPLE_MOVING)
+    return Counter(trait for seed in seeds for trait in _traits(make_moving_case(seed)))
+
+
+@pytest.mark.parametrize("trait", _LEAST_MOVING)
+def test_enough_cases_of_moving_windows_have(moving_counts: Counter[str], trait: str) -> None:
+    assert moving_counts[trait] >= _LEAST_MOVING[trait], moving_counts
+
+
 @pytest.fixture(scope="module")
 def counts() -> Counter[str]:
     """In how many cases each trait is found."""
@@ -53,8 +80,8 @@ def _traits(case: Case) -> set[str]:
     outcome = expected(case)
     found = {*_of_plan(case.plan), *_of_results(outcome.results), *_of_delivery(case, outcome)}
     if outcome.results:
-        kinds = {Aggregate: "an aggregate", Join: "a join"}
-        found |= {f"results of {text}" for kind, text in kinds.items() if kind.__name__ in found}
+        kinds = {"Aggregate": "an aggregate", "Join": "a join", "MovingJoin": "a join"}
+        found |= {f"results of {text}" for kind, text in kinds.items() if kind in found}
     return found
 
 
@@ -65,6 +92,12 @@ def _of_plan(plan: Plan) -> Iterator[str]:
             yield "hopping window"
         if isinstance(node, Join) and node.condition is not None:
             yield "condition of a join"
+        if isinstance(node, MovingJoin) and node.condition is not None:
+            yield "condition of a join of moving windows"
+        if isinstance(node, ToStream):
+            yield node.change.value
+            if isinstance(node.input, Aggregate):
+                yield "groups" if node.input.aggregations else "distinct"
 
 
 def _of_results(results: Sequence[Tuple]) -> Iterator[str]:

@@ -61,13 +61,17 @@ def _binary(function: str) -> Callable[[Reader, exp.Expr], Typed]:
     return lambda reader, node: call(function, _operands(reader, node), reader.environment.at(node))
 
 
+def _text_in_quotes(reader: Reader, node: exp.Expr) -> Typed | None:
+    return quoted_text(node, reader.scope, reader.environment)
+
+
 def _equality(function: str) -> Callable[[Reader, exp.Expr], Typed]:
     """A comparison, in which "send" may be a text where it can be no name."""
 
     def read(reader: Reader, node: exp.Expr) -> Typed:
         reader.environment.only(node, "this", "expression", "typed", "safe")
         sides = [node.this, node.expression]
-        texts = [quoted_text(side, reader.scope, reader.environment) for side in sides]
+        texts = [_text_in_quotes(reader, side) for side in sides]
         if all(texts):
             texts = [None, None]
         operands = [text or reader.read(side) for text, side in zip(texts, sides, strict=True)]
@@ -223,7 +227,10 @@ def _in(reader: Reader, node: exp.Expr) -> Typed:
     reader.environment.only(node, "this", "expressions")
     place = reader.environment.at(node)
     value = reader.read(node.this)
-    choices = [call("=", [value, reader.read(item)], place) for item in node.expressions]
+    choices = [
+        call("=", [value, _text_in_quotes(reader, item) or reader.read(item)], place)
+        for item in node.expressions
+    ]
     if not choices:
         raise InvalidInput("IN takes a list of values", place)
     return choices[0] if len(choices) == 1 else call("or", choices, place)

@@ -63,6 +63,20 @@ def check_aliases(left: Item, right: Item, environment: Environment) -> None:
         )
 
 
+def require_inner(node: exp.Expr, environment: Environment) -> None:
+    """Refuse a join of another kind. Raises InvalidInput."""
+    words = [str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")]
+    kind = " ".join(part for part in words if part)
+    if kind not in {"", "INNER"}:
+        raise InvalidInput(_missing_join(kind), environment.at(node))
+
+
+def _missing_join(kind: str) -> str:
+    return (
+        f"only inner joins: write JOIN ... ON ({kind} JOIN is an operator that does not exist yet)"
+    )
+
+
 def _event_time(item: Item, environment: Environment) -> str:
     name = item.built.event_time
     if name is None:

@@ -16,6 +16,7 @@ from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.windows import is_window
 from secadmin.languages.sql.grouping import Names, key_expressions
+from secadmin.languages.sql.stars import is_star
 from secadmin.languages.typed import Typed
 
 ReadItem = Callable[[exp.Expr, Reader], tuple[str, Typed]]
@@ -42,7 +43,7 @@ def read_moving(
     # A relation has no window whose edges could be asked for; the names are refused as unknown.
     calls = Aggregates(Window(1, 1), source.event_time or "", scope, changing=True)
     reader = Reader(environment, scope, calls)
-    if any(isinstance(item, exp.Star) for item in node.expressions):
+    if any(map(is_star, node.expressions)):
         if group is not None:
             raise InvalidInput("with GROUP BY, name each result", environment.at(node))
         return None

@@ -17,16 +17,43 @@ from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.join_sides import qualified, split_equal
 from secadmin.languages.sql.from_clause import Item
-from secadmin.languages.sql.joins import check_aliases
+from secadmin.languages.sql.joins import check_aliases, require_inner
 
 
 def moving_join(
-    left: Item, right: Item, conditions: Sequence[tuple[str, exp.Expr]], environment: Environment
+    left: Item,
+    right: Item,
+    node: exp.Select,
+    environment: Environment,
+    within: exp.Expr | None,
 ) -> tuple[Built, Scope]:
     """The join of two changing relations, and the scope of a SELECT over it.
 
-    `conditions` are those of ON and WHERE, with the name of their clause. A condition on one side
-    alone filters that side below the join. Raises InvalidInput.
+    Its conditions are those of ON and WHERE. Raises InvalidInput.
+    """
+    joined = node.args["joins"][0]
+    require_inner(joined, environment)
+    for other in (within, *(node.args.get("windows") or ()), left.window and left.node):
+        if other is not None:
+            raise InvalidInput(
+                "a join of moving windows has no other window", environment.at(other)
+            )
+    environment.only(joined, "this", "on", "kind")
+    clauses = (("ON", joined.args.get("on")), ("WHERE", node.args.get("where")))
+    conditions = [
+        (name, clause.this if name == "WHERE" else clause)
+        for name, clause in clauses
+        if isinstance(clause, exp.Expr)
+    ]
+    return _joined(left, right, conditions, environment)
+
+
+def _joined(
+    left: Item, right: Item, conditions: Sequence[tuple[str, exp.Expr]], environment: Environment
+) -> tuple[Built, Scope]:
+    """The join with these conditions, each with the name of its clause.
+
+    A condition on one side alone filters that side below the join.
     """
     check_aliases(left, right, environment)
     place = environment.at(right.node)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
@@ -14,7 +12,7 @@ from secadmin.languages.expressions.aggregates import Aggregates, NoCalls, Ungro
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.refusals import DISTINCT
-from secadmin.languages.expressions.scope import Scope, Table
+from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.windows import EDGES, clause_window
 from secadmin.languages.sql.from_clause import Item, ReadQuery, read_item
 from secadmin.languages.sql.grouping import (
@@ -24,10 +22,11 @@ from secadmin.languages.sql.grouping import (
     read_aggregates,
     read_grouping,
 )
-from secadmin.languages.sql.joins import join
+from secadmin.languages.sql.joins import join, require_inner
 from secadmin.languages.sql.moving import read_moving, to_stream
 from secadmin.languages.sql.moving_joins import moving_join
-from secadmin.languages.typed import Typed, attribute, known
+from secadmin.languages.sql.stars import is_star, star_columns
+from secadmin.languages.typed import Typed, known
 
 _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "windows")
 
@@ -127,7 +126,7 @@ def _from(
     within = joins[0].this.args.pop("within", None)
     right = read_item(joins[0].this, environment, read_query)
     if left.built.checked.is_changing or right.built.checked.is_changing:
-        return *_moving_join(left, right, node, environment, within), None
+        return *moving_join(left, right, node, environment, within), None
     on = _on(joins[0], environment)
     for item in (left, right):
         if item.window is not None:
@@ -145,31 +144,6 @@ def _from(
     return *join(left, right, on, environment, within), None
 
 
-def _moving_join(
-    left: Item,
-    right: Item,
-    node: exp.Select,
-    environment: Environment,
-    within: exp.Expr | None,
-) -> tuple[Built, Scope]:
-    """A join of moving windows, with the conditions of ON and WHERE."""
-    joined = node.args["joins"][0]
-    _require_inner(joined, environment)
-    for other in (within, *(node.args.get("windows") or ()), left.window and left.node):
-        if other is not None:
-            raise InvalidInput(
-                "a join of moving windows has no other window", environment.at(other)
-            )
-    environment.only(joined, "this", "on", "kind")
-    clauses = (("ON", joined.args.get("on")), ("WHERE", node.args.get("where")))
-    conditions = [
-        (name, clause.this if name == "WHERE" else clause)
-        for name, clause in clauses
-        if isinstance(clause, exp.Expr)
-    ]
-    return moving_join(left, right, conditions, environment)
-
-
 def _outside(node: exp.Select, item: Item, environment: Environment) -> Outside | None:
     """The window of a window function in FROM, or of WINDOW behind it."""
     clauses = node.args.get("windows") or []
@@ -181,15 +155,8 @@ def _outside(node: exp.Select, item: Item, environment: Environment) -> Outside 
     return Outside(clause_window(clause, item.built.event_time, environment), item.alias)
 
 
-def _require_inner(node: exp.Expr, environment: Environment) -> None:
-    words = [str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")]
-    kind = " ".join(part for part in words if part)
-    if kind not in {"", "INNER"}:
-        raise InvalidInput(_missing_join(kind), environment.at(node))
-
-
 def _on(node: exp.Expr, environment: Environment) -> exp.Expr:
-    _require_inner(node, environment)
+    require_inner(node, environment)
     on = node.args.get("on")
     if not isinstance(on, exp.Expr):
         raise InvalidInput(
@@ -199,12 +166,6 @@ def _on(node: exp.Expr, environment: Environment) -> exp.Expr:
         )
     environment.only(node, "this", "on", "kind")
     return on
-
-
-def _missing_join(kind: str) -> str:
-    return (
-        f"only inner joins: write JOIN ... ON ({kind} JOIN is an operator that does not exist yet)"
-    )
 
 
 def _grouped(
@@ -219,7 +180,7 @@ def _grouped(
     reader, found = read_aggregates(grouping, environment, scope)
     items = []
     for item in node.expressions:
-        if _is_star(item):
+        if is_star(item):
             raise InvalidInput("with GROUP BY, name each result", environment.at(item))
         items.append(_item(item, reader))
     condition = None
@@ -236,47 +197,12 @@ def _plain(node: exp.Select, scope: Scope, environment: Environment) -> tuple[Co
     reader = Reader(environment, scope, Ungrouped())
     columns: list[Column] = []
     for item in node.expressions:
-        if _is_star(item):
-            columns += _star(item, scope, environment)
+        if is_star(item):
+            columns += star_columns(item, scope, environment)
         else:
             name, value = _item(item, reader)
             columns.append(Column(name, value.expression))
     return tuple(columns)
-
-
-def _is_star(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Star) or (
-        isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
-    )
-
-
-def _star(node: exp.Expr, scope: Scope, environment: Environment) -> list[Column]:
-    place = environment.at(node)
-    tables = scope.tables
-    if isinstance(node, exp.Column):
-        environment.only(node, "this", "table")
-        tables = (scope.table(environment.identifier(node.args["table"]), place),)
-        node = node.this
-    environment.only(node)
-    _refuse_clashes(tables, place)
-    return [
-        Column(f.name, attribute(f.inner, f.type, place).expression)
-        for table in tables
-        for f in table.fields
-    ]
-
-
-def _refuse_clashes(tables: Sequence[Table], place: Position) -> None:
-    """Refuse * over a join whose sides have attributes of one name."""
-    several = [field.name for table in tables for field in table.fields]
-    clashes = [name for name in dict.fromkeys(several) if several.count(name) > 1]
-    if clashes:
-        first, second = (table.alias for table in tables[:2])
-        raise InvalidInput(
-            f"* would give {', '.join(clashes)} twice, from {first} and from {second}; name the "
-            f"results: {first}.*, {second}.{clashes[0]} AS {second}_{clashes[0]}",
-            place,
-        )
 
 
 def _item(node: exp.Expr, reader: Reader) -> tuple[str, Typed]:
