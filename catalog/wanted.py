@@ -118,6 +118,15 @@ def fed_classes(
     return frozenset(row.id for row in rows if row.topic in fed)
 
 
+def is_applied(session: Session, name: str) -> bool:
+    """Whether the run of ingest with that name runs as it is wanted now, by its last report."""
+    status = session.get(RunStatus, name, populate_existing=True)
+    if status is None or status.state != "running":
+        return False
+    wanted = (run for run in wanted_runs(session, INGEST) if run.name == name)
+    return any(fingerprint(run) == status.fingerprint for run in wanted)
+
+
 def report_status(session: Session, report: RunReport, now: datetime) -> None:
     """Store a report on a run. Call it inside `Catalog.bookkeeping`. No message holds data."""
     before = session.get(RunStatus, report.name, populate_existing=True)

@@ -27,6 +27,7 @@ COMMANDS = {
 }
 # In MB; `deploy.broker_memory` says how many connections of users it bears.
 BROKER_HEAP = 1536
+PAPERS = ("004", "000")
 PASS_THROUGH = ("test", "bench", "console")
 BROKER_PORT = 19092
 SECADMIN_PORT = 18443
@@ -49,6 +50,13 @@ def parser() -> argparse.ArgumentParser:
             _add_up(command)
         if name == "try":
             _add_try(command)
+        if name == "demo":
+            command.add_argument(
+                "--paper",
+                choices=PAPERS,
+                default=PAPERS[0],
+                help="whose story: 004, two markets (default); 000, patients and a shared query",
+            )
         if name == "console":
             command.add_argument("folder", metavar="DIR", type=Path, help="the access's folder")
         if name == "test":

@@ -21,6 +21,7 @@ from deploy.environment import ROOT, find_java
 from deploy.errors import DeployError
 from deploy.files import private_folder
 from deploy.hints import down_command, up_command
+from deploy.papers import shared_queries
 from deploy.runtime import ensure_runtime
 from deploy.scenario.story import BATCH_MS
 from deploy.stack import (
@@ -153,8 +154,9 @@ def _console(options: argparse.Namespace) -> int:
     os.execv(command[0], command)
 
 
-def _demo(_: argparse.Namespace) -> int:
-    return _on_fresh_stack(demo.main, batch_ms=BATCH_MS)
+def _demo(options: argparse.Namespace) -> int:
+    stories = {"004": demo.main, "000": shared_queries.main}
+    return _on_fresh_stack(stories[options.paper], batch_ms=BATCH_MS)
 
 
 def _bench(options: argparse.Namespace) -> int:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from catalog.engines import INGEST
 from catalog.errors import Conflict, NotFound
 from catalog.label_rule import BySender
 from catalog.label_texts import rule_from_stored
 from catalog.models import Object, SenderPolicy, StreamRow
 from catalog.permission import ObjectKind, Permission
 from catalog.role_expression import read_role_expression
+from catalog.run_names import ingest_run_name
+from catalog.wanted import is_applied
 from secadmin.control.platform import Platform
 from secadmin.control.role_texts import register_texts
 from secadmin.control.work import Caller, Reading, reading, working
@@ -17,7 +22,8 @@ def set_policy(platform: Platform, caller: Caller, stream: str, expression: str)
     """Set the role expression of all that the caller sends to the stream. Gives its short form.
 
     Needs SEND on a stream whose label rule is by sender. Ingest uses it for what it reads once it
-    has started again, within about a minute. Raises InvalidInput, NotFound, Denied, Conflict.
+    has started again (`SenderPolicyView.applied`), within about a minute. Raises InvalidInput,
+    NotFound, Denied, Conflict.
     """
     canonical = str(read_role_expression(expression))
     with working(platform, caller, "set sender policy", f"stream {stream}") as work:
@@ -29,12 +35,23 @@ def set_policy(platform: Platform, caller: Caller, stream: str, expression: str)
     return canonical
 
 
-def show_policy(platform: Platform, caller: Caller, stream: str) -> str | None:
-    """The caller's own policy in the stream, or None. Needs SEND there."""
+@dataclass(frozen=True, slots=True)
+class SenderPolicyView:
+    """The policy of a sender, or None. It is `applied` if ingest uses it for all that it reads."""
+
+    expression: str | None
+    applied: bool
+
+
+def show_policy(platform: Platform, caller: Caller, stream: str) -> SenderPolicyView:
+    """The caller's own policy in the stream. Needs SEND there."""
     with reading(platform, caller, "show sender policy", f"stream {stream}") as view:
         obj = _stream(view, stream)
         row = view.session.get(SenderPolicy, (obj.id, view.subject.user_id))
-        return None if row is None else row.text
+        group = view.session.get_one(StreamRow, obj.id).ingest_group
+        applied = is_applied(view.session, ingest_run_name(group))
+        alive = INGEST in platform.pulse.living(view.session)
+        return SenderPolicyView(None if row is None else row.text, applied and alive)
 
 
 def remove_policy(platform: Platform, caller: Caller, stream: str) -> None:

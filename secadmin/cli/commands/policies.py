@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from catalog.errors import InvalidInput
+from secadmin.cli.api import Api
 from secadmin.cli.commands.executions import ids_of
 from secadmin.cli.commands.queries import QueryTextError
 from secadmin.cli.context import Cli, cli_of
@@ -22,6 +24,7 @@ from secadmin.cli.policy_words import (
 )
 
 app = typer.Typer(no_args_is_help=True, help="Policies: what a role sees of a stream.")
+_APPLIED_S, _AGAIN_S = 120.0, 0.5
 PolicyName = Annotated[str, typer.Argument(metavar="NAME")]
 
 
@@ -203,8 +206,14 @@ def sender(
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove it: then what you send is refused.")
     ] = False,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Do not wait until the platform uses it.")
+    ] = False,
 ) -> None:
     """Show, set or remove the roles that may see what you send to a stream.
+
+    A new policy counts for what you send after the command has ended. What you sent shortly before
+    may still have the old one.
 
     Example: secadmin policy sender vitals 'doctor | nurse'
     """
@@ -220,7 +229,19 @@ def sender(
             answer = api.get("streams", stream, "sender-policy")
         else:
             answer = api.put("streams", stream, "sender-policy", body={"expression": expression})
+            if not no_wait:
+                _await_applied(cli, api, stream)
     if cli.screen.answered(answer):
         return
     told = answer["expression"] or "nobody: you have set no policy"
     cli.screen.line(f"what you send to {stream} is for {told}")
+
+
+def _await_applied(cli: Cli, api: Api, stream: str) -> None:
+    """Wait until ingest uses the policy for all that it reads."""
+    deadline = time.monotonic() + _APPLIED_S
+    while not api.get("streams", stream, "sender-policy")["applied"]:
+        if time.monotonic() > deadline:
+            cli.screen.note("the platform does not use it yet; see: secadmin health")
+            return
+        time.sleep(_AGAIN_S)

@@ -134,11 +134,9 @@ def unmark_independent(platform: OnPlatform, caller: Authenticated, name: str, u
 
 
 @router.get("/{name}/sender-policy")
-def show_sender_policy(
-    platform: OnPlatform, caller: Authenticated, name: str
-) -> dict[str, str | None]:
-    """The role expression of all that the caller sends to the stream."""
-    return {"expression": sender_policies.show_policy(platform, caller, name)}
+def show_sender_policy(platform: OnPlatform, caller: Authenticated, name: str) -> dict[str, Any]:
+    """The role expression of all that the caller sends, and whether ingest uses it already."""
+    return asdict(sender_policies.show_policy(platform, caller, name))
 
 
 @router.put("/{name}/sender-policy")

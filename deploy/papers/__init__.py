@@ -1,0 +1,1 @@
+"""The stories of the papers, each played on a fresh platform."""

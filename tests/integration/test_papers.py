@@ -1,0 +1,23 @@
+"""The stories of the papers, as `python3 -m deploy demo --paper` plays them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deploy.papers import shared_queries
+from deploy.runtime import Runtime
+from deploy.scenario.story import BATCH_MS
+from deploy.stack import Stack, StackOptions
+from tests.integration.flowing import Typist
+
+
+def test_the_story_of_shared_queries(
+    runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A process for each command takes most of a second.
+    monkeypatch.setattr(shared_queries, "Person", Typist)
+    options = StackOptions(tmp_path / "state", broker_port=0, secadmin_port=0, batch_ms=BATCH_MS)
+    with Stack(options, runtime) as stack:
+        assert shared_queries.main(stack) == 0
