@@ -212,6 +212,8 @@ class QueryRow(Base):
     """A query as it was added. `running` says whether its users want it to run.
 
     `stopped_because` is the reason if the platform stopped it, and empty if a user stopped it.
+    `roles` were active when it was added. If its user chose one of them, or a junior, to see its
+    streams as this role does, it is `as_role_id`.
     """
 
     __tablename__ = "queries"
@@ -220,6 +222,41 @@ class QueryRow(Base):
     text: Mapped[str]
     running: Mapped[bool] = mapped_column(default=True)
     stopped_because: Mapped[str] = mapped_column(String(200), default="")
+    as_role_id: Mapped[int | None] = mapped_column(ForeignKey("roles.id"), index=True)
+    roles: Mapped[list[Role]] = relationship(secondary="query_roles")
+
+
+class QueryRole(Base):
+    """A role that was active when the query was added."""
+
+    __tablename__ = "query_roles"
+    query_id: Mapped[int] = mapped_column(ForeignKey("queries.object_id"), primary_key=True)
+    role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True, index=True)
+
+
+class PolicyRow(Base):
+    """A policy: what a role sees of a stream. `view` is an encoded `RoleView`.
+
+    `xacml` is the text that it was read from, and empty if it was given in another way.
+    """
+
+    __tablename__ = "policies"
+    __table_args__ = (UniqueConstraint("stream_id", "name"),)
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    stream_id: Mapped[int] = mapped_column(ForeignKey("objects.id"))
+    role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), index=True)
+    name: Mapped[str] = mapped_column(String(64))
+    view: Mapped[dict[str, Any]]
+    xacml: Mapped[str] = mapped_column(default="")
+
+
+class OutputView(Base):
+    """The view through which an output's plan reads a stream. Without a row it reads all of it."""
+
+    __tablename__ = "output_views"
+    output_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
+    stream_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
+    view: Mapped[dict[str, Any]]
 
 
 class OutputRow(Base):

@@ -16,6 +16,7 @@ from catalog.label import Label
 from catalog.label_layout import LabelLayout
 from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation
+from catalog.role_view import AttributeRight, RoleView, SmallestWindow
 from catalog.schema import Attribute, Schema
 
 _CLASSES: dict[str, type] = {
@@ -26,6 +27,7 @@ _CLASSES: dict[str, type] = {
         *(plan.Plan, plan.Windowed, plan.Column, plan.Window, plan.Aggregation),
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat, LabelLayout),
+        *(RoleView, AttributeRight, SmallestWindow),
     )
 }
 # This is computed once, because evaluating annotations is the slowest part of decoding.

@@ -21,7 +21,7 @@ class NewerForm(ValueError):
 
 
 def to_stored(value: object) -> dict[str, Any]:
-    """A Plan, Relation, Schema, RecordFormat or LabelLayout as the JSON object that stores it."""
+    """A plan, or another value of `catalog.plan_json`, as the JSON object that stores it."""
     return {"version": VERSION, "value": encode(value)}
 
 

@@ -15,6 +15,7 @@ from secadmin.cli.commands import (
     grants,
     inspection,
     outputs,
+    policies,
     produce,
     queries,
     roles,
@@ -68,6 +69,7 @@ _GROUPS = {
     "query": (queries.app, "Objects"),
     "output": (outputs.app, "Objects"),
     "execution": (executions.app, "Objects"),
+    "policy": (policies.app, "Rights"),
     "audit": (inspection.audit, "Rights"),
 }
 for _kind in (ObjectKind.SCHEMA, ObjectKind.STREAM, ObjectKind.OUTPUT):

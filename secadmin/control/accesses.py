@@ -9,9 +9,10 @@ from datetime import datetime
 from sqlalchemy import and_, select
 from sqlalchemy.orm import selectinload
 
-from catalog.errors import NotFound
+from catalog.errors import Denied, NotFound
 from catalog.models import Access, Object, Role
 from catalog.permission import ObjectKind, Permission
+from catalog.role_views import WHOLE, RoleViews
 from catalog.topics import out_pattern, quarantine_topic
 from catalog.wanted import fed_classes
 from secadmin.control.again import carrying_out_first
@@ -20,7 +21,8 @@ from secadmin.control.platform import Platform
 from secadmin.control.room import require_room_for_access
 from secadmin.control.sender_topics import settle_senders
 from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND, undone_topics
-from secadmin.control.work import Caller, reading, working
+from secadmin.control.visible_relations import shows_more
+from secadmin.control.work import Caller, Reading, reading, working
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.principals import new_principal_name
 
@@ -67,19 +69,23 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
     """Give the caller a new principal for an output, for a quarantine or for sending.
 
     Needs SUBSCRIBE on the output, READ TUPLE on the stream, or SEND on it. The principal holds the
-    session's active roles and ends with the session unless `keep`. Raises Conflict where the user
-    has too many accesses, or the output too many classes.
+    session's active roles and ends with the session unless `keep`. Raises Denied where policies of
+    these roles hide what is read, and Conflict where the user has too many accesses, or the output
+    too many classes.
     """
     object_kind, permission = NEEDED[kind]
     principal = new_principal_name(kind)
     with reading(platform, caller, f"prepare access: {kind}", f"{object_kind} {name}") as view:
-        view.require(permission, view.find(object_kind, name))
+        obj = view.find(object_kind, name)
+        view.require(permission, obj)
+        _require_sight_of_all(view, kind, obj)
         require_room_for_access(platform.user_limits, view.session, view.subject.user_id)
     # If a later step fails, the upkeep deletes the principal, which has no access.
     secret = platform.kafka.create_principal(principal)
     with working(platform, caller, f"access: {kind}", f"{object_kind} {name}") as work:
         obj = work.find(object_kind, name)
         work.require(permission, obj)
+        _require_sight_of_all(work, kind, obj)
         require_room_for_access(platform.user_limits, work.session, work.subject.user_id)
         own = select(Role).where(Role.id.in_(work.subject.active_role_ids))
         access = Access(
@@ -105,6 +111,18 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
     prefix = group_prefix(principal) if kind == QUARANTINE else None
     told = quarantine_topic(name) if kind == QUARANTINE else topic
     return Given(principal, secret, kind, told, None, prefix)
+
+
+def _require_sight_of_all(view: Reading, kind: str, obj: Object) -> None:
+    """Raise Denied if policies of the caller's roles hide a part of what it wants to read."""
+    views, roles = RoleViews(view.session), view.subject.role_ids
+    if kind == OUTPUT and not views.cover_output(roles, obj.id):
+        raise Denied(shows_more(obj.name))
+    if kind == QUARANTINE and not views.cover(roles, obj.id, WHOLE):
+        raise Denied(
+            f"refused records of {obj.name} have all attributes, and the policies of your roles "
+            "show only a part of them"
+        )
 
 
 def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, delete, or_, select
+from sqlalchemy import ColumnElement, delete, or_, select, update
 
 from catalog.errors import Conflict, InvalidInput, NotFound
 from catalog.models import (
@@ -10,6 +10,8 @@ from catalog.models import (
     Grant,
     Membership,
     Object,
+    PolicyRow,
+    QueryRole,
     QueryRow,
     Role,
     Seniority,
@@ -200,12 +202,20 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
         members = list(work.session.scalars(members_of(work.change, role.id)))
         for table, column in (
             (Grant, Grant.role_id),
+            (PolicyRow, PolicyRow.role_id),
+            (QueryRole, QueryRole.role_id),
             (Membership, Membership.role_id),
             (SessionRole, SessionRole.role_id),
             (Seniority, Seniority.senior_id),
             (Seniority, Seniority.junior_id),
         ):
             work.session.execute(delete(table).where(column == role.id))
+        # Nobody can say what a query sees that saw its streams as this role.
+        seen_as = select(QueryRow).where(QueryRow.as_role_id == role.id)
+        stop_for(work, work.session.scalars(seen_as).all(), "stopped when its role was removed")
+        work.session.execute(
+            update(QueryRow).where(QueryRow.as_role_id == role.id).values(as_role_id=None)
+        )
         work.session.flush()
         settle_senders(work, platform.limits)
         # The accesses still name the role. They end because the role has no members.

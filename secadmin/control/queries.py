@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlalchemy import select
 
 from catalog.admission import require_admissible, slots_of
+from catalog.analysis import analyse
 from catalog.assignments import assign, parked
 from catalog.checked_plan import CheckedPlan
 from catalog.engines import query_engines
@@ -17,24 +18,26 @@ from catalog.models import (
     Object,
     OutputInput,
     OutputRow,
+    OutputView,
     QueryRow,
-    StreamRow,
+    Role,
 )
 from catalog.names import check_object_name
 from catalog.namespace import Namespace
 from catalog.output_relation import output_relation
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
-from catalog.record_format import RecordFormat, TimeFormat
-from catalog.relation import Relation, RelationKind
 from catalog.schema import Schema
 from catalog.stored_form import from_stored, to_stored
+from catalog.view_plan import through_views
 from secadmin.control import declared, streams
 from secadmin.control.platform import Platform
+from secadmin.control.query_rights import require_same_views, role_to_see_as
 from secadmin.control.query_views import outputs_of
 from secadmin.control.room import require_room_to_run
 from secadmin.control.settlement import of_objects
-from secadmin.control.work import Caller, Reading, Work, reading, working
+from secadmin.control.visible_relations import VisibleRelations
+from secadmin.control.work import Caller, Work, reading, working
 from secadmin.languages import parse_borealis, parse_sql
 
 DAY_MS = 24 * 3_600_000
@@ -42,74 +45,45 @@ DAY_MS = 24 * 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class QueryDefinition:
-    """The definition of a new query. `output` is the name of an SQL query's output."""
+    """The definition of a new query. `output` is the name of an SQL query's output.
+
+    With `as_role`, the query reads its streams as this role sees them.
+    """
 
     name: str
     language: str
     text: str
     output: str | None = None
+    as_role: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AddedQuery:
     """The outputs of a new query with their schemas, and notes on its text.
 
-    The notes say what the text has and the platform does not use.
+    The notes say what the text has and the platform does not use, and which streams are read
+    through policies.
     """
 
     outputs: Mapping[str, Schema]
     notes: tuple[str, ...]
 
 
-@dataclass
-class VisibleRelations:
-    """Resolves names in a query text for the caller, and notes the relations that were named.
-
-    Needs VIEW OBJECT on a stream and its schema, SUBSCRIBE on an output (recursive, 004 §3.1).
-    """
-
-    view: Reading
-    named: dict[str, Relation] = field(default_factory=dict)
-
-    def relation(self, name: str) -> Relation:
-        """The relation of that name. Raises NotFound, Denied."""
-        if name not in self.named:
-            self.named[name] = self._find(name)
-        return self.named[name]
-
-    def time_format(self, name: str) -> TimeFormat:
-        """How the records of a stream write times. Outputs deliver text. Raises as `relation`."""
-        relation = self.relation(name)
-        if relation.kind is not RelationKind.STREAM:
-            return TimeFormat.ISO
-        stream = self.view.session.get_one(StreamRow, relation.object_id)
-        return from_stored(RecordFormat, stream.record_format).times
-
-    def _find(self, name: str) -> Relation:
-        obj = self.view.authorizer.find(self.view.subject, Namespace.RELATION, name)
-        self.view.require(Permission.VIEW_OBJECT, obj)
-        if obj.kind == ObjectKind.STREAM:
-            stream = self.view.session.get_one(StreamRow, obj.id)
-            schema = self.view.session.get_one(Object, stream.schema_id)
-            self.view.require_sight(schema, f"you may not view the schema of {name}")
-            return from_stored(Relation, stream.relation)
-        self.view.require(Permission.SUBSCRIBE, obj)
-        output = self.view.session.get_one(OutputRow, obj.id)
-        return from_stored(Relation, output.relation)
-
-
 def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> AddedQuery:
     """Add a query and start it.
 
     Needs ADD QUERY, VIEW OBJECT on each stream that it reads and on its schema, and SUBSCRIBE on
-    each output that it reads. The caller owns the query and its outputs. Raises InvalidInput with a
-    position, and Conflict if the engines are full.
+    each output that it reads. The caller owns the query and its outputs. The query reads of each
+    stream what the policies of the caller's roles show (paper 002, section 3.1). Raises
+    InvalidInput with a position, Denied if the views of the roles do not add up, and Conflict if
+    the engines are full.
     """
     check_object_name(wanted.name)
     target = f"query {wanted.name}"
     with reading(platform, caller, "prepare query", target) as view:
         view.require_system(Permission.ADD_QUERY)
-        checked, named, notes = _parse(view, wanted)
+        relations = VisibleRelations(view, role_to_see_as(view, wanted.as_role))
+        checked, notes = _parse(relations, wanted)
         for each in checked.values():
             require_admissible(each, platform.limits)
         plans = {name: each.plan for name, each in checked.items()}
@@ -125,20 +99,21 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
         work.require_system(Permission.ADD_QUERY)
         # A relation may be hidden or gone by now, so all rights are checked again. The text is not
         # parsed again: it may be long, and no other call can change anything in the meantime.
-        again = VisibleRelations(work)
-        if {name: again.relation(name) for name in named} != named:
+        again = VisibleRelations(work, role_to_see_as(work, wanted.as_role))
+        for name in relations.named:
+            again.relation(name)
+        if (again.named, again.viewed) != (relations.named, relations.viewed):
             raise InvalidInput("what the query reads has changed meanwhile; add it again")
-        work.detail["reads"] = sorted(named)
+        work.detail["reads"] = sorted(relations.named)
         declared.require_aggregates(work, plans.values())
-        _store(platform, work, wanted, checked, offsets)
+        _store(platform, work, wanted, checked, offsets, again)
     return AddedQuery({name: each.schema for name, each in checked.items()}, notes)
 
 
 def _parse(
-    view: Reading, wanted: QueryDefinition
-) -> tuple[dict[str, CheckedPlan], Mapping[str, Relation], tuple[str, ...]]:
-    """The plans of the query's outputs, the relations that the query names, and notes."""
-    relations = VisibleRelations(view)
+    relations: VisibleRelations, wanted: QueryDefinition
+) -> tuple[dict[str, CheckedPlan], tuple[str, ...]]:
+    """The plans of the query's outputs over what the caller's roles see, and notes."""
     notes: tuple[str, ...] = ()
     if wanted.language == "sql":
         name = wanted.output or wanted.name
@@ -148,8 +123,16 @@ def _parse(
             raise InvalidInput("a Borealis diagram names its outputs itself; leave `output` out")
         diagram = parse_borealis(wanted.text, relations)
         plans, notes = dict(diagram.outputs), diagram.notes
-    view.detail["reads"] = sorted(relations.named)
-    return plans, relations.named, notes
+    relations.view.detail["reads"] = sorted(relations.named)
+    viewed = [each.stream.name for each in relations.viewed.values()]
+    if not viewed:
+        return plans, notes
+    relations.view.detail["through policies"] = sorted(viewed)
+    told = (f"{name} is read as the policies of your roles show it" for name in sorted(viewed))
+    rewritten = {
+        name: analyse(through_views(each.plan, relations.viewed)) for name, each in plans.items()
+    }
+    return rewritten, (*notes, *told)
 
 
 def _store(
@@ -158,6 +141,7 @@ def _store(
     wanted: QueryDefinition,
     checked: Mapping[str, CheckedPlan],
     offsets: Mapping[str, Mapping[str, int]],
+    relations: VisibleRelations,
 ) -> None:
     plans = {name: each.plan for name, each in checked.items()}
     work.require_free(Namespace.QUERY, wanted.name)
@@ -166,8 +150,16 @@ def _store(
     require_room_to_run(platform.user_limits, work.session, own, plans.values())
     slots = {name: slots_of(plan, offsets) for name, plan in plans.items()}
     query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
+    active = select(Role).where(Role.id.in_(work.subject.active_role_ids))
     work.session.add(
-        QueryRow(object_id=query.id, language=wanted.language, text=wanted.text, running=True)
+        QueryRow(
+            object_id=query.id,
+            language=wanted.language,
+            text=wanted.text,
+            running=True,
+            as_role_id=relations.as_role,
+            roles=list(work.session.scalars(active)),
+        )
     )
     for name, plan in plans.items():
         work.require_free(Namespace.RELATION, name)
@@ -188,6 +180,15 @@ def _store(
         work.session.add_all(
             OutputInput(output_id=output.id, relation_id=relation.object_id)
             for relation in read.values()
+        )
+        work.session.add_all(
+            OutputView(
+                output_id=output.id,
+                stream_id=relation.object_id,
+                view=to_stored(relations.viewed[relation.object_id].view),
+            )
+            for relation in read.values()
+            if relation.object_id in relations.viewed
         )
     work.session.flush()
     _assign(platform, work, query)
@@ -223,7 +224,7 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
 
     A start also tries a parked query again.
 
-    Raises Conflict if the engine is full.
+    Raises Conflict if the engine is full, or if policies have changed what the query may read.
     """
     action = "start query" if running else "stop query"
     with working(platform, caller, action, f"query {name}") as work:
@@ -231,6 +232,8 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
         work.require(Permission.SET_QUERY_STATUS, query)
         row = work.session.get_one(QueryRow, query.id)
         outputs = [output.id for output in outputs_of(work, query)]
+        if running:
+            require_same_views(work.session, row, outputs)
         if running and not row.running:
             rows = select(OutputRow.plan).where(OutputRow.object_id.in_(outputs))
             plans = [from_stored(Plan, data) for data in work.session.scalars(rows)]

@@ -34,6 +34,7 @@ from catalog.models import (
 from catalog.permission import ObjectKind, Permission
 from catalog.reaches import Reaches
 from catalog.relation import Relation
+from catalog.role_views import WHOLE, RoleViews
 from catalog.roles import seniors_of
 from catalog.sender_state import SenderState
 from catalog.store import Change
@@ -87,6 +88,7 @@ class Settlement:
     _clearances: dict[tuple[object, ...], Clearance] = field(default_factory=dict)
     _reached: dict[int, _Reached] = field(default_factory=dict)
     _appending: dict[int, bool] = field(default_factory=dict)
+    _seen: dict[tuple[frozenset[int], int], bool] = field(default_factory=dict)
 
     @cached_property
     def _topics_of(self) -> AccessTopics:
@@ -95,6 +97,10 @@ class Settlement:
     @cached_property
     def _reaches(self) -> Reaches:
         return Reaches(self.change.session)
+
+    @cached_property
+    def _role_views(self) -> RoleViews:
+        return RoleViews(self.change.session)
 
     @cached_property
     def _authorizer(self) -> Authorizer:
@@ -212,16 +218,30 @@ class Settlement:
     def _quarantine(self, subject: Subject, stream: _Reached) -> str | None:
         reach = stream.reach
         covered = self._clearance(subject, reach).covers(reach)
+        # A refused record has all attributes, so only who sees all of the stream may read it.
+        covered = covered and self._sees_all_of(subject, stream.object)
         return quarantine_topic(stream.object.name) if covered else None
 
     def _deliver(self, access: Access, subject: Subject, output: _Reached) -> None:
         clearance = self._clearance(subject, output.reach)
-        if clearance.bits == 0 and not output.relation.public:
+        empty = clearance.bits == 0 and not output.relation.public
+        if empty or not self._sees_all_of(subject, output.object):
             self._topics_of.reach(access, None)
             return
         rights = Delivery(clearance, output.weak)
         appends = partial(self._only_appends, output.object.id)
         self._topics_of.deliver(access, output.object, rights, appends)
+
+    def _sees_all_of(self, subject: Subject, obj: Object) -> bool:
+        """Whether policies show the subject all of a stream, or all that an output may hold."""
+        key = subject.role_ids, obj.id
+        if key not in self._seen:
+            views = self._role_views
+            if obj.kind == ObjectKind.STREAM:
+                self._seen[key] = views.cover(subject.role_ids, obj.id, WHOLE)
+            else:
+                self._seen[key] = views.cover_output(subject.role_ids, obj.id)
+        return self._seen[key]
 
     def _only_appends(self, output_id: int) -> bool:
         if output_id not in self._appending:

@@ -5,8 +5,10 @@
 
 from secadmin.languages.borealis.clock import DiagramResolver
 from secadmin.languages.borealis.diagram import Diagram, parse_borealis
+from secadmin.languages.condition import parse_condition
 from secadmin.languages.resolver import Resolver, UnknownRelation
 from secadmin.languages.sql.parse import parse_sql
+from secadmin.languages.writing.expression_text import expression_text
 from secadmin.languages.writing.sql_text import sql_text
 from secadmin.languages.writing.unsayable import Unsayable
 from secadmin.languages.writing.xml_text import xml_text
@@ -17,7 +19,9 @@ __all__ = [
     "Resolver",
     "UnknownRelation",
     "Unsayable",
+    "expression_text",
     "parse_borealis",
+    "parse_condition",
     "parse_sql",
     "sql_text",
     "xml_text",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
@@ -14,6 +14,7 @@ from catalog.topic_sharing import Senders
 
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Word = Annotated[str, Field(min_length=1, max_length=80)]
+ConditionText = Annotated[str, Field(min_length=1, max_length=4096)]
 Secret = Annotated[SecretStr, Field(max_length=1024)]
 HOUR_MS = 3_600_000
 YEAR_MS = 366 * 24 * HOUR_MS
@@ -121,12 +122,62 @@ class StreamBody(Body):
 
 
 class QueryBody(Body):
-    """A new query. `output` is the name of an SQL query's output."""
+    """A new query. `output` is the name of an SQL query's output.
+
+    With `as_role`, the query reads its streams as this role sees them.
+    """
 
     name: Name
     language: Literal["sql", "borealis"]
     text: str = Field(min_length=1, max_length=262_144)
     output: Name | None = None
+    as_role: Name | None = None
+
+
+class AttributeRightBody(Body):
+    """The right to an attribute. With `functions`, only these aggregates may use it."""
+
+    name: Name
+    when: ConditionText | None = None
+    functions: list[Word] | None = Field(default=None, min_length=1, max_length=10)
+
+
+class SmallestWindowBody(Body):
+    """The smallest window and slide that a query may have."""
+
+    size_ms: int = Field(ge=1, le=YEAR_MS)
+    slide_ms: int = Field(ge=1, le=YEAR_MS)
+    tumbling: bool = False
+
+
+class PolicyBody(Body):
+    """A new policy of a role on the stream, with the name `policy`.
+
+    The role sees the tuples for which `rows` is true (null: all), and of them the attributes to
+    which it has `rights` (without: all). With `replace`, the policy takes the place of its
+    namesake.
+    """
+
+    policy: Name
+    role: Name
+    rows: ConditionText | None
+    rights: list[AttributeRightBody] | None = Field(default=None, min_length=1, max_length=200)
+    window: SmallestWindowBody | None = None
+    minimum: int = Field(default=1, ge=1, le=1_000)
+    replace: bool = False
+
+
+class XacmlPolicyBody(Body):
+    """An XACML 3.0 policy whose target names a role and the stream."""
+
+    xacml: str = Field(min_length=1, max_length=65_536)
+    replace: bool = False
+
+
+class RecordBody(Body):
+    """A record as a sender would send it."""
+
+    record: dict[str, Any] = Field(max_length=200)
 
 
 class SemanticsBody(Body):

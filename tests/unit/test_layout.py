@@ -21,7 +21,9 @@ INSIDE_SECADMIN = {
     "secadmin.languages": {"secadmin.languages"},
     "secadmin.kafka": {"secadmin.kafka"},
     "secadmin.cli": {"secadmin.cli"},
-    "secadmin.control": {"secadmin.control", "secadmin.kafka", "secadmin.languages"},
+    "secadmin.control": {
+        *("secadmin.control", "secadmin.kafka", "secadmin.languages", "secadmin.xacml"),
+    },
     "secadmin.service": {"secadmin.service", "secadmin.control"},
     "secadmin.xacml": {"secadmin.xacml"},
 }
@@ -47,6 +49,7 @@ VALUES = {
         *("permission", "plan", "plan_check", "plan_json", "plan_size", "probation", "reach"),
         "regular_expression",
         *("record_format", "relation", "run_counts", "run_names", "runs", "schema", "settings"),
+        *("role_view", "view_aggregates", "view_merging", "view_plan", "view_trial"),
         *(
             "stored_form",
             "stored_upgrades",

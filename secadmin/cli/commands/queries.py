@@ -43,15 +43,21 @@ def add(
         Language | None, typer.Option(help="Default: by the file name, .sql or .xml.")
     ] = None,
     output: Annotated[str | None, typer.Option(help="Name of an SQL query's output.")] = None,
+    as_role: Annotated[
+        str | None,
+        typer.Option("--as", metavar="ROLE", help="Read the streams as this role sees them."),
+    ] = None,
 ) -> None:
     """Add a query from a file (- is standard input) and start it."""
     written = language or _language_of(file)
     text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    optional = {"output": output, "as_role": as_role}
     body = {"name": name, "language": written.value, "text": text}
+    body |= {key: value for key, value in optional.items() if value}
     cli = cli_of(ctx)
     with cli.api() as api:
         try:
-            answer = api.post("queries", body=body | ({"output": output} if output else {}))
+            answer = api.post("queries", body=body)
         except InvalidInput as error:
             raise QueryTextError(error, text) from None
     if cli.screen.answered(answer):

@@ -44,8 +44,8 @@ def variants(operation: Operation) -> Iterator[Variant]:
     yield Variant(kind=kind)
     if "kind" in names:
         yield from (Variant(kind=other.value) for other in ObjectKind if other != kind)
-    # A stream's other parts make sense with an event time only.
-    base = ("event_time",) if "event_time" in names else ()
+    # A stream's other parts make sense with an event time only, a policy's window with aggregates.
+    base = tuple(name for name in ("event_time", "rights") if name in names)
     optional = [name for name, must in names.items() if not must and name not in ("kind", "name")]
     yield from (Variant((*base, name), kind) for name in optional)
     if "public" in names:

@@ -67,6 +67,14 @@ class World:
             "public": False,
             "declared_aggregate": DECLARED,
             "language": "sql",
+            "as_role": self.names.get("own role", self.names["role"]),
+            "policy": fresh,
+            "rows": "price > 5",
+            "rights": [{"name": "price", "functions": ["avg"]}],
+            "window": {"size_ms": 1_000, "slide_ms": 1_000},
+            "minimum": 2,
+            "replace": True,
+            "record": {"ts": "2026-01-31T12:00:00Z"},
             "text": f"SELECT * FROM {self.names['stream']}",
             "output": f"o{fresh}",
             "after": 0,
@@ -97,7 +105,7 @@ def make_world(owner: Api) -> World:
         what: f"{what.replace(' ', '')}{tail}"
         for what in (
             *("schema", "lone schema", "stream", "lone stream", "query", "output"),
-            *("user", "role", "junior", "other role"),
+            *("user", "role", "junior", "other role", "policy"),
         )
     }
     names |= {"system": "system", "principal": "output-0123456789abcdef01234567"}
@@ -115,6 +123,9 @@ def make_world(owner: Api) -> World:
     for stream in (names["stream"], names["lone stream"]):
         owner.post("/grants", **sending, name=stream)
     owner.post(f"/streams/{names['lone stream']}/independent-senders", user=names["user"])
+    for stream in (names["stream"], names["lone stream"]):
+        policy = {"policy": names["policy"], "role": names["other role"], "rows": "price > 5"}
+        owner.post(f"/streams/{stream}/policies", **policy)
     execution = owner.get(f"/outputs/{names['output']}")["execution"]
     return World(names, owner, execution)
 
@@ -124,6 +135,7 @@ def all_powerful(world: World, new_user: NewUser) -> tuple[Api, str]:
     role = f"ALL{secrets.token_hex(4)}"
     user = new_user(role)
     grant_all(world, role)
+    world.names["own role"] = role
     return user, role
 
 

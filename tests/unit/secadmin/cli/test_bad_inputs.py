@@ -120,6 +120,7 @@ def values(tmp_path: Path) -> dict[str, str]:
         "access": "send-1",
         "folder": str(tmp_path / "d"),
         "switch": "on",
+        "record": '{"s": "x"}',
     }
 
 

@@ -1,0 +1,131 @@
+"""What roles see of streams, by the policies in the catalog.
+
+A role counts for a stream if it holds READ TUPLE there. If none does, those count that hold READ
+AGGREGATE. A user without any of them gets no tuple of the stream by its label, so it needs no view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from sqlalchemy import bindparam, orm, select
+
+from catalog.errors import Denied
+from catalog.models import Grant, Object, OutputInput, OutputView, PolicyRow, Role
+from catalog.permission import ObjectKind, Permission
+from catalog.role_view import RoleView
+from catalog.roles import juniors_of
+from catalog.stored_form import from_stored
+from catalog.view_merging import all_of, covers, one_of
+
+WHOLE = RoleView()
+_POLICIES = select(PolicyRow).where(PolicyRow.stream_id == bindparam("stream"))
+_HOLDERS = select(Grant.role_id, Grant.permission).where(
+    Grant.object_id == bindparam("stream"),
+    Grant.role_id.in_(bindparam("roles")),
+    Grant.permission.in_([Permission.READ_TUPLE, Permission.READ_AGGREGATE]),
+)
+_READS = (
+    select(OutputInput.relation_id, Object.kind)
+    .join(Object, Object.id == OutputInput.relation_id)
+    .where(OutputInput.output_id == bindparam("output"))
+)
+_OUTPUT_VIEWS = select(OutputView).where(OutputView.output_id == bindparam("output"))
+
+
+@dataclass
+class RoleViews:
+    """Looks up views in one transaction, each once. Roles are given with all their juniors."""
+
+    session: orm.Session
+    _policies: dict[int, Mapping[int, RoleView]] = field(default_factory=dict)
+    _reads: dict[int, tuple[tuple[int, RoleView], ...]] = field(default_factory=dict)
+
+    def of(self, roles: Collection[int], stream: Object, as_role: int | None = None) -> RoleView:
+        """The view through which a query of these roles reads the stream.
+
+        With `as_role`, which is one of the roles, it is what this role sees. Raises Denied if the
+        views of the roles do not add up, or if `as_role` sees nothing of the stream.
+        """
+        views = self._views(roles, stream.id, as_role)
+        if not views:
+            if as_role is not None and self._views(roles, stream.id, None):
+                name = self.session.get_one(Role, as_role).name
+                raise Denied(f"role {name} does not hold {Permission.READ_TUPLE} on {stream.name}")
+            return WHOLE
+        merged = one_of(list(views.values()))
+        if merged is None:
+            names = select(Role.name).where(Role.id.in_(views)).order_by(Role.name)
+            known = ", ".join(self.session.scalars(names))
+            raise Denied(
+                f"your roles see different attributes or windows of {stream.name}, which do not "
+                f"add up; choose one of them with --as ROLE: {known}"
+            )
+        return merged
+
+    def cover(
+        self, roles: Collection[int], stream_id: int, wanted: RoleView, as_role: int | None = None
+    ) -> bool:
+        """Whether one of the roles, or all that add up, see as much of the stream as `wanted`.
+
+        Also true if none of them sees the stream: then the labels decide.
+        """
+        if not self._policies_of(stream_id):
+            return True
+        views = list(self._views(roles, stream_id, as_role).values())
+        if not views or any(covers(view, wanted) for view in views):
+            return True
+        merged = one_of(views)
+        return merged is not None and covers(merged, wanted)
+
+    def cover_output(
+        self, roles: Collection[int], output_id: int, as_role: int | None = None
+    ) -> bool:
+        """Whether the roles see as much of each stream as the output was computed from."""
+        return all(
+            self.cover(roles, stream, view, as_role) for stream, view in self._read_by(output_id)
+        )
+
+    def _views(
+        self, roles: Collection[int], stream_id: int, as_role: int | None
+    ) -> dict[int, RoleView]:
+        """The view of each role that counts for the stream."""
+        policies = self._policies_of(stream_id)
+        asked = {"stream": stream_id, "roles": list(roles)}
+        held: dict[str, set[int]] = {}
+        for role, permission in self.session.execute(_HOLDERS, asked):
+            held.setdefault(permission, set()).add(role)
+        counting = held.get(Permission.READ_TUPLE) or held.get(Permission.READ_AGGREGATE) or set()
+        if as_role is not None:
+            # What a role has of its own is what it sees; otherwise it has what its juniors have.
+            juniors = juniors_of(self.session, [as_role]).get(as_role, frozenset())
+            counting = {as_role} if as_role in counting else counting & juniors
+        return {role: policies.get(role, WHOLE) for role in sorted(counting)}
+
+    def _policies_of(self, stream_id: int) -> Mapping[int, RoleView]:
+        """What each role with a policy sees of the stream: all its policies hold together."""
+        if stream_id not in self._policies:
+            found: dict[int, list[RoleView]] = {}
+            for row in self.session.scalars(_POLICIES, {"stream": stream_id}):
+                found.setdefault(row.role_id, []).append(from_stored(RoleView, row.view))
+            self._policies[stream_id] = {role: all_of(views) for role, views in found.items()}
+        return self._policies[stream_id]
+
+    def _read_by(self, output_id: int) -> tuple[tuple[int, RoleView], ...]:
+        """Each stream from which the output is computed, with a view through which it is read."""
+        if output_id not in self._reads:
+            waiting, seen = [output_id], {output_id}
+            found: list[tuple[int, RoleView]] = []
+            while waiting:
+                current = {"output": waiting.pop()}
+                rows = self.session.scalars(_OUTPUT_VIEWS, current)
+                views = {row.stream_id: from_stored(RoleView, row.view) for row in rows}
+                for relation, kind in self.session.execute(_READS, current):
+                    if kind == ObjectKind.STREAM:
+                        found.append((relation, views.get(relation, WHOLE)))
+                    elif relation not in seen:
+                        seen.add(relation)
+                        waiting.append(relation)
+            self._reads[output_id] = tuple(found)
+        return self._reads[output_id]

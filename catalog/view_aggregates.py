@@ -1,0 +1,269 @@
+"""What a view allows only inside aggregates: attributes with functions, and smallest windows.
+
+`require_aggregates` follows the restricted attributes from the sources up to the aggregates
+(002: window-aggregation; 003: Ω). What it does not know is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from catalog.errors import InvalidInput
+from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of
+from catalog.plan import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    Aggregation,
+    Column,
+    Emission,
+    Filter,
+    Join,
+    Moving,
+    Node,
+    Plan,
+    Project,
+    Source,
+    ToStream,
+    Union,
+    Window,
+    Windowed,
+)
+from catalog.role_view import RoleView
+from catalog.schema import Type
+
+
+@dataclass(frozen=True, slots=True)
+class _Restricted:
+    """What of a node's tuples may only be aggregated.
+
+    `functions` has the restricted attributes with the functions that may take them. `views` are the
+    views that restrict something.
+    """
+
+    functions: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    views: tuple[RoleView, ...] = ()
+
+    @property
+    def tuples_hidden(self) -> bool:
+        """Whether no single tuple may be seen."""
+        return any(view.window is not None for view in self.views)
+
+    @property
+    def minimum(self) -> int:
+        return max((view.minimum for view in self.views), default=1)
+
+
+_FREE = _Restricted()
+
+
+def require_aggregates(plan: Plan, views: Mapping[int, RoleView]) -> Plan:
+    """The plan if it shows what the views restrict only in aggregates that they allow.
+
+    Groups that are too small are left out of the plan's results. Raises InvalidInput, with what is
+    allowed.
+    """
+    if not any(view.only_aggregates for view in views.values()):
+        return plan
+    root, left = _Rewriting(plan.emission, views).node(plan.root)
+    _require_free(left)
+    return replace(plan, root=root)
+
+
+def _require_free(left: _Restricted) -> None:
+    for name, functions in left.functions.items():
+        raise InvalidInput(_only_in(name, functions))
+    for view in left.views:
+        if view.window is not None:
+            raise InvalidInput(_only_windows(view))
+
+
+def _only_in(name: str, functions: Iterable[str]) -> str:
+    allowed = ", ".join(f"{function}({name})" for function in sorted(functions))
+    if not allowed:
+        return f"your roles' policies use {name!r} only as the time of windows; leave it out"
+    return f"your roles' policies allow {name!r} only as {allowed} over windows"
+
+
+def _only_windows(view: RoleView) -> str:
+    window = view.window
+    if window is None:
+        return "your roles' policies allow aggregates over tumbling windows only"
+    size, slide = _seconds(window.size_ms), _seconds(window.slide_ms)
+    kind = "tumbling windows" if view.only_tumbling else "windows"
+    return (
+        f"your roles' policies allow only aggregates over {kind} of event time, "
+        f"of {size} seconds or more with a slide of {slide} seconds or more"
+    )
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewriting:
+    emission: Emission
+    views: Mapping[int, RoleView]
+
+    def node(self, node: Node) -> tuple[Node, _Restricted]:
+        """The node with its groups cut to the minimum, and what is restricted above it."""
+        match node:
+            case Source(relation):
+                return node, _of_source(self.views.get(relation.object_id), relation.schema.names)
+            case Filter(below, condition):
+                inner, restricted = self.node(below)
+                _refuse(condition, restricted)
+                return replace(node, input=inner), restricted
+            case Project(below, columns):
+                inner, restricted = self.node(below)
+                return replace(node, input=inner), _projected(columns, restricted)
+            case Windowed(below):
+                inner, restricted = self.node(below)
+                return replace(node, input=inner), restricted
+            case Aggregate(below):
+                inner, restricted = self.node(below)
+                return self._aggregate(replace(node, input=inner), restricted)
+            case Union(several):
+                pairs = [self.node(below) for below in several]
+                return Union(tuple(inner for inner, _ in pairs)), _united([r for _, r in pairs])
+            case Join():
+                return self._join(node)
+            case Moving(below) | ToStream(below):
+                inner, restricted = self.node(below)
+                if restricted.functions or restricted.tuples_hidden:
+                    raise InvalidInput(
+                        "your roles' policies allow no moving window over this stream; "
+                        "use TUMBLE or HOP"
+                    )
+                return replace(node, input=inner), restricted
+
+    def _join(self, node: Join) -> tuple[Node, _Restricted]:
+        left, mine = self.node(node.left)
+        right, other = self.node(node.right)
+        both = _Restricted({**mine.functions, **other.functions}, mine.views + other.views)
+        for pair in node.equal:
+            for ref in pair:
+                _refuse(ref, both)
+        if node.condition is not None:
+            _refuse(node.condition, both)
+        _require_free(_Restricted({}, both.views))
+        return replace(node, left=left, right=right), both
+
+    def _aggregate(self, node: Aggregate, below: _Restricted) -> tuple[Node, _Restricted]:
+        for key in node.keys:
+            _refuse(key.expression, below)
+        counted = [name for each in node.aggregations for name in _restricted_argument(each, below)]
+        if below.tuples_hidden:
+            _refuse_count_of_tuples(node, below)
+        if not counted and not below.tuples_hidden:
+            return node, _FREE
+        if self.emission is Emission.UPDATES:
+            raise InvalidInput(
+                "your roles' policies allow each window's result once; leave EMIT UPDATES out"
+            )
+        if not isinstance(node.input, Windowed):
+            raise InvalidInput(_only_windows(below.views[0]))
+        for view in below.views:
+            if view.only_aggregates:
+                _require_coarse(view, node.input.window)
+        if below.minimum == 1:
+            return node, _FREE
+        return _of_enough(node, counted, below.minimum), _FREE
+
+
+def _of_source(view: RoleView | None, names: tuple[str, ...]) -> _Restricted:
+    if view is None or not view.only_aggregates:
+        return _FREE
+    rights = {name: view.right(name) for name in names}
+    functions = {
+        name: frozenset(right.functions)
+        for name, right in rights.items()
+        if right is not None and right.functions is not None
+    }
+    return _Restricted(functions, (view,))
+
+
+def _refuse(expression: Expression, restricted: _Restricted) -> None:
+    for ref in attributes_of(expression):
+        if ref.name in restricted.functions:
+            raise InvalidInput(_only_in(ref.name, restricted.functions[ref.name]), ref.position)
+
+
+def _projected(columns: tuple[Column, ...], below: _Restricted) -> _Restricted:
+    """Plain columns keep their restriction under their new names. Nothing else may use them."""
+    functions = {}
+    for column in columns:
+        inner = column.expression
+        if isinstance(inner, AttributeRef) and inner.name in below.functions:
+            functions[column.name] = below.functions[inner.name]
+        else:
+            _refuse(inner, below)
+    return _Restricted(functions, below.views)
+
+
+def _united(inputs: list[_Restricted]) -> _Restricted:
+    """An attribute is restricted as in all inputs together."""
+    functions: dict[str, frozenset[str]] = {}
+    for each in inputs:
+        for name, allowed in each.functions.items():
+            functions[name] = functions[name] & allowed if name in functions else allowed
+    return _Restricted(functions, tuple(view for each in inputs for view in each.views))
+
+
+def _restricted_argument(aggregation: Aggregation, below: _Restricted) -> list[str]:
+    """The restricted attribute that the aggregation takes. Raises InvalidInput if it may not."""
+    argument = aggregation.argument
+    if isinstance(argument, AttributeRef) and argument.name in below.functions:
+        allowed = below.functions[argument.name]
+        if aggregation.function not in allowed:
+            raise InvalidInput(_only_in(argument.name, allowed), argument.position)
+        return [argument.name]
+    if argument is not None:
+        _refuse(argument, below)
+    return []
+
+
+def _refuse_count_of_tuples(node: Aggregate, below: _Restricted) -> None:
+    """Where no tuple is seen, the number of tuples is a value that the policy must name."""
+    if any("count" in allowed for allowed in below.functions.values()):
+        return
+    for each in node.aggregations:
+        if each.argument is None:
+            raise InvalidInput("your roles' policies allow no count of tuples; leave count(*) out")
+
+
+def _require_coarse(view: RoleView, window: Window) -> None:
+    smallest = view.window
+    overlaps = window.slide_ms < window.size_ms
+    fine = smallest is not None and (
+        window.size_ms < smallest.size_ms or window.slide_ms < smallest.slide_ms
+    )
+    if fine or (overlaps and view.only_tumbling):
+        raise InvalidInput(_only_windows(view))
+
+
+def _of_enough(node: Aggregate, counted: list[str], minimum: int) -> Node:
+    """The aggregate without the groups that have fewer values, or fewer tuples, than `minimum`."""
+    names = [*(key.name for key in node.keys), *(each.name for each in node.aggregations)]
+    arguments: list[AttributeRef | None] = [AttributeRef(name) for name in dict.fromkeys(counted)]
+    added = tuple(
+        Aggregation(_unused(f"values_{number}", names), "count", argument)
+        for number, argument in enumerate(arguments or [None], start=1)
+    )
+    enough = tuple(
+        Call(">=", (AttributeRef(each.name), Literal(minimum, Type.BIGINT))) for each in added
+    )
+    condition = enough[0] if len(enough) == 1 else Call("and", enough)
+    counting = replace(node, aggregations=(*node.aggregations, *added))
+    kept = (WINDOW_START, WINDOW_END, *names)
+    return Project(
+        Filter(counting, condition), tuple(Column(name, AttributeRef(name)) for name in kept)
+    )
+
+
+def _unused(name: str, names: list[str]) -> str:
+    while name in names:
+        name += "_"
+    return name

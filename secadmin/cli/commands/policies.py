@@ -1,0 +1,163 @@
+"""policy add, list, show, remove, try."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from catalog.errors import InvalidInput
+from secadmin.cli.commands.executions import ids_of
+from secadmin.cli.context import Cli, cli_of
+from secadmin.cli.options import StreamName
+from secadmin.cli.policy_words import (
+    aggregated_attribute,
+    rights_in_words,
+    shown_attribute,
+    sight_in_words,
+    smallest_window,
+)
+
+app = typer.Typer(no_args_is_help=True, help="Policies: what a role sees of a stream.")
+PolicyName = Annotated[str, typer.Argument(metavar="NAME")]
+
+
+@app.command()
+def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
+    ctx: typer.Context,
+    stream: StreamName,
+    name: PolicyName,
+    role: Annotated[str, typer.Option(help="The role that sees no more than this.")],
+    rows: Annotated[
+        str | None, typer.Option(metavar="CONDITION", help="It sees tuples with this alone.")
+    ] = None,
+    show: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ATTRIBUTE", help="It sees this attribute, perhaps: NAME when CONDITION."
+        ),
+    ] = None,
+    aggregate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:FUNCTION,...", help="It sees these aggregates of the attribute alone."
+        ),
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE[/SLIDE]", help="The smallest window, such as 5m/1m."),
+    ] = None,
+    tumbling: Annotated[bool, typer.Option("--tumbling", help="Windows must not overlap.")] = False,
+    minimum: Annotated[
+        int | None, typer.Option(min=1, help="The values that a group has at least.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Take the place of the policy of that name.")
+    ] = False,
+) -> None:
+    """Add a policy. Without --show and --aggregate, the role sees all attributes.
+
+    After the command, nothing more arrives that the policy does not allow.
+
+    Example: secadmin policy add trades desk --role DESK --rows "price > 5" --show symbol
+    --show "price when symbol = 'ACME'" --aggregate volume:avg,sum
+    """
+    rights = [
+        *map(shown_attribute, show or ()),
+        *map(aggregated_attribute, aggregate or ()),
+    ]
+    if tumbling and window is None:
+        raise InvalidInput("--tumbling goes with --window")
+    optional: dict[str, Any] = {
+        "rights": rights or None,
+        "window": {**smallest_window(window), "tumbling": tumbling} if window else None,
+        "minimum": minimum,
+    }
+    body = {"policy": name, "role": role, "rows": rows, "replace": replace}
+    body |= {key: value for key, value in optional.items() if value is not None}
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer = api.post("streams", stream, "policies", body=body)
+    if not cli.screen.answered(answer):
+        cli.screen.line(f"added the policy {name} of {role} on {stream}")
+        _tell_stopped(cli, answer)
+
+
+@app.command("list")
+def list_policies(ctx: typer.Context, stream: StreamName) -> None:
+    """List the policies on a stream."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        policies: list[dict[str, Any]] = api.get("streams", stream, "policies")
+    if cli.screen.json:
+        cli.screen.answer(policies)
+        return
+    rows = [
+        {"policy": each["policy"], "role": each["role"], **rights_in_words(each)}
+        for each in policies
+    ]
+    cli.screen.rows(rows, f"there is no policy on {stream}")
+
+
+@app.command()
+def show(ctx: typer.Context, stream: StreamName, name: PolicyName) -> None:
+    """Show a policy."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        policy = api.get("streams", stream, "policies", name)
+    if cli.screen.answered(policy):
+        return
+    cli.screen.fields(
+        {"policy": name, "stream": stream, "role": policy["role"], **rights_in_words(policy)}
+    )
+    if policy["xacml"]:
+        cli.screen.text("\n" + policy["xacml"].rstrip("\n"))
+
+
+@app.command()
+def remove(ctx: typer.Context, stream: StreamName, name: PolicyName) -> None:
+    """Remove a policy. Then the role sees what its other policies show, or all."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer = api.delete("streams", stream, "policies", name)
+    if not cli.screen.answered(answer):
+        cli.screen.line(f"removed the policy {name} on {stream}")
+        _tell_stopped(cli, answer)
+
+
+@app.command("try")
+def try_record(
+    ctx: typer.Context,
+    stream: StreamName,
+    record: Annotated[str, typer.Argument(metavar="RECORD", help="One JSON object.")],
+) -> None:
+    """Say who would see what of a record. Nothing is sent.
+
+    Example: secadmin policy try trades '{"ts": "2026-01-31T12:00:00Z", "price": 7}'
+    """
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer = api.post("streams", stream, "policies", "try", body={"record": _object(record)})
+    if cli.screen.answered(answer):
+        return
+    rows = [{"role": each["role"], "sees": sight_in_words(each)} for each in answer]
+    cli.screen.rows(rows, f"no role holds READ TUPLE on {stream}")
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidInput("the record is not a JSON object")
+    return found
+
+
+def _tell_stopped(cli: Cli, answer: dict[str, Any]) -> None:
+    if answer["stopped"]:
+        cli.screen.note(
+            f"stopped {ids_of(answer['stopped'])}: what their roles see has changed, so their "
+            "queries are to be added again"
+        )

@@ -1,0 +1,223 @@
+"""Policies of roles on streams: adding, showing and removing them (002, section 2.2).
+
+A change takes effect at once. Queries whose roles see another part of the stream now are stopped,
+and nothing that a role does not see any more arrives after the call has returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, or_, select
+
+from catalog.errors import Conflict, NotFound
+from catalog.models import (
+    Object,
+    OutputInput,
+    OutputRow,
+    PolicyRow,
+    QueryRole,
+    QueryRow,
+    Role,
+    StreamRow,
+)
+from catalog.names import check_object_name
+from catalog.permission import ObjectKind, Permission
+from catalog.relation import Relation
+from catalog.role_view import RoleView
+from catalog.roles import seniors_of
+from catalog.stored_form import from_stored, to_stored
+from secadmin.control.platform import Platform
+from secadmin.control.policy_text import WrittenView, read_view, written_view
+from secadmin.control.queries import stop_for
+from secadmin.control.query_rights import CHANGED, computed_from, views_have_changed
+from secadmin.control.query_views import outputs_of
+from secadmin.control.settlement import of_role
+from secadmin.control.work import Caller, Reading, Work, reading, working
+
+MAX_POLICIES_OF_A_ROLE = 20
+MAX_POLICIES_OF_A_STREAM = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDefinition:
+    """A new policy of a role on a stream. With `replace`, it takes the place of its namesake.
+
+    `xacml` is the text that it was read from, if it was.
+    """
+
+    name: str
+    stream: str
+    role: str
+    view: WrittenView
+    replace: bool = False
+    xacml: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPolicy:
+    """A policy as who may change it sees it."""
+
+    name: str
+    stream: str
+    role: str
+    view: WrittenView
+    xacml: str
+
+
+def add_policy(platform: Platform, caller: Caller, wanted: PolicyDefinition) -> list[int]:
+    """Add a policy. Gives the ids of the executions that it stopped.
+
+    Needs CHANGE PERM on the stream. Subscriptions that the policy does not allow any more are cut
+    and fenced. Raises InvalidInput, with the position in a condition, if it cannot be enforced.
+    """
+    check_object_name(wanted.name)
+    with working(platform, caller, "add policy", _target(wanted.stream, wanted.name)) as work:
+        stream = _stream(work, wanted.stream)
+        role = work.role(wanted.role)
+        view = read_view(wanted.view, _relation(work, stream))
+        before = _find(work, stream, wanted.name)
+        touched = {role.id}
+        if before is not None:
+            if not wanted.replace:
+                raise Conflict(
+                    f"{stream.name} has a policy {wanted.name!r} already; replace it with "
+                    "--replace, or choose another name"
+                )
+            touched.add(before.role_id)
+            work.session.delete(before)
+            work.session.flush()
+        _require_room(work, stream, role)
+        work.session.add(
+            PolicyRow(
+                stream_id=stream.id,
+                role_id=role.id,
+                name=wanted.name,
+                view=to_stored(view),
+                xacml=wanted.xacml,
+            )
+        )
+        work.detail["role"] = role.name
+        work.detail["replaced"] = before is not None
+        return _enforce(work, stream, touched)
+
+
+def remove_policy(platform: Platform, caller: Caller, stream: str, name: str) -> list[int]:
+    """Remove a policy. Gives the ids of the executions that stopped. Needs CHANGE PERM."""
+    with working(platform, caller, "remove policy", _target(stream, name)) as work:
+        obj = _stream(work, stream)
+        policy = _require(work, obj, name)
+        work.detail["role"] = work.session.get_one(Role, policy.role_id).name
+        work.session.delete(policy)
+        return _enforce(work, obj, {policy.role_id})
+
+
+def list_policies(platform: Platform, caller: Caller, stream: str) -> list[ShownPolicy]:
+    """The policies on a stream, by role and name. Needs CHANGE PERM on the stream."""
+    with reading(platform, caller, "list policies", f"stream {stream}") as view:
+        obj = _stream(view, stream)
+        rows = (
+            select(PolicyRow, Role.name)
+            .join(Role, Role.id == PolicyRow.role_id)
+            .where(PolicyRow.stream_id == obj.id)
+            .order_by(Role.name, PolicyRow.name)
+        )
+        return [_shown(obj, row, role) for row, role in view.session.execute(rows)]
+
+
+def show_policy(platform: Platform, caller: Caller, stream: str, name: str) -> ShownPolicy:
+    """One policy. Needs CHANGE PERM on the stream."""
+    with reading(platform, caller, "show policy", _target(stream, name)) as view:
+        obj = _stream(view, stream)
+        policy = _require(view, obj, name)
+        return _shown(obj, policy, view.session.get_one(Role, policy.role_id).name)
+
+
+def _target(stream: str, name: str) -> str:
+    return f"policy {name} on stream {stream}"
+
+
+def _stream(view: Reading, name: str) -> Object:
+    """The stream, whose policies the caller may change. Raises NotFound, Denied."""
+    obj = view.find(ObjectKind.STREAM, name)
+    view.require(Permission.CHANGE_PERM, obj)
+    return obj
+
+
+def _relation(view: Reading, stream: Object) -> Relation:
+    return from_stored(Relation, view.session.get_one(StreamRow, stream.id).relation)
+
+
+def _find(view: Reading, stream: Object, name: str) -> PolicyRow | None:
+    own = select(PolicyRow).where(PolicyRow.stream_id == stream.id, PolicyRow.name == name)
+    return view.session.scalar(own)
+
+
+def _require(view: Reading, stream: Object, name: str) -> PolicyRow:
+    found = _find(view, stream, name)
+    if found is None:
+        raise NotFound(f"{stream.name} has no policy {name[:80]!r}")
+    return found
+
+
+def _require_room(work: Work, stream: Object, role: Role) -> None:
+    own = select(func.count()).where(PolicyRow.stream_id == stream.id)
+    if (work.session.scalar(own) or 0) >= MAX_POLICIES_OF_A_STREAM:
+        raise Conflict(f"a stream has at most {MAX_POLICIES_OF_A_STREAM} policies; remove one")
+    if (work.session.scalar(own.where(PolicyRow.role_id == role.id)) or 0) >= (
+        MAX_POLICIES_OF_A_ROLE
+    ):
+        raise Conflict(
+            f"a role has at most {MAX_POLICIES_OF_A_ROLE} policies on a stream; replace one"
+        )
+
+
+def _shown(stream: Object, row: PolicyRow, role: str) -> ShownPolicy:
+    view = written_view(from_stored(RoleView, row.view))
+    return ShownPolicy(row.name, stream.name, role, view, row.xacml)
+
+
+def _enforce(work: Work, stream: Object, roles: set[int]) -> list[int]:
+    """Stop the queries that see another part of the stream now, and settle what these roles read.
+
+    Gives the ids of the executions that stopped.
+    """
+    work.session.flush()
+    changed = [
+        query
+        for query in _queries(work, stream, roles)
+        if views_have_changed(
+            work.session, query, [output.id for output in outputs_of(work, _object(work, query))]
+        )
+    ]
+    stopped = stop_for(work, changed, CHANGED)
+    work.session.flush()
+    work.settlement.settle(or_(*(of_role(work.change, role) for role in sorted(roles))))
+    return stopped
+
+
+def _object(work: Work, query: QueryRow) -> Object:
+    return work.session.get_one(Object, query.object_id)
+
+
+def _queries(work: Work, stream: Object, roles: set[int]) -> Sequence[QueryRow]:
+    """The live queries over the stream that were added with one of the roles, or a senior.
+
+    Those over outputs that are computed from the stream belong to them.
+    """
+    relations = computed_from(work.session, stream.id)
+    holders = frozenset().union(*seniors_of(work.session, roles).values())
+    own = (
+        select(QueryRow)
+        .join(Object, Object.id == QueryRow.object_id)
+        .join(OutputRow, OutputRow.query_id == QueryRow.object_id)
+        .join(OutputInput, OutputInput.output_id == OutputRow.object_id)
+        .join(QueryRole, QueryRole.query_id == QueryRow.object_id)
+        .where(
+            OutputInput.relation_id.in_(relations),
+            QueryRole.role_id.in_(holders),
+            Object.removed_at.is_(None),
+        )
+    )
+    return work.session.scalars(own.order_by(QueryRow.object_id).distinct()).all()

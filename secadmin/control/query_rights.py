@@ -1,0 +1,72 @@
+"""The rights with which a query was added: the roles that were active, and what they see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import orm, select
+
+from catalog.errors import Conflict, Denied
+from catalog.models import Object, OutputInput, OutputView, QueryRow
+from catalog.permission import ObjectKind
+from catalog.role_view import RoleView
+from catalog.role_views import WHOLE, RoleViews
+from catalog.roles import juniors_of
+from catalog.stored_form import from_stored
+from secadmin.control.work import Reading
+
+CHANGED = "what its roles see of a stream has changed; remove the query and add it again"
+
+
+def role_to_see_as(view: Reading, name: str | None) -> int | None:
+    """The id of the role that the caller chose. Raises Denied if it is not active."""
+    if name is None:
+        return None
+    for role, known in view.subject.role_names.items():
+        if known == name:
+            return role
+    active = ", ".join(sorted(view.subject.role_names.values())) or "none"
+    raise Denied(f"you have not activated a role {name!r}; active roles: {active}")
+
+
+def roles_of(session: orm.Session, query: QueryRow) -> frozenset[int]:
+    """The roles with which the query was added, and all juniors that they have now."""
+    own = [role.id for role in query.roles]
+    return frozenset().union(*juniors_of(session, own).values())
+
+
+def views_have_changed(session: orm.Session, query: QueryRow, output_ids: Iterable[int]) -> bool:
+    """Whether the query's roles see another part of its streams now than it reads."""
+    views, roles = RoleViews(session), roles_of(session, query)
+    for output in output_ids:
+        reads = select(Object).join(OutputInput, OutputInput.relation_id == Object.id)
+        stored = select(OutputView).where(OutputView.output_id == output)
+        read = {row.stream_id: from_stored(RoleView, row.view) for row in session.scalars(stored)}
+        for relation in session.scalars(reads.where(OutputInput.output_id == output)):
+            if relation.kind != ObjectKind.STREAM:
+                if not views.cover_output(roles, relation.id, query.as_role_id):
+                    return True
+                continue
+            try:
+                now = views.of(roles, relation, query.as_role_id)
+            except Denied:
+                return True
+            if now != read.get(relation.id, WHOLE):
+                return True
+    return False
+
+
+def computed_from(session: orm.Session, relation_id: int) -> frozenset[int]:
+    """The ids of the relation and of all outputs that are computed from it."""
+    found = new = frozenset({relation_id})
+    while new:
+        above = select(OutputInput.output_id).where(OutputInput.relation_id.in_(new))
+        new = frozenset(session.scalars(above)) - found
+        found |= new
+    return found
+
+
+def require_same_views(session: orm.Session, query: QueryRow, output_ids: Iterable[int]) -> None:
+    """Raise Conflict if policies have changed what the query may read since it was added."""
+    if views_have_changed(session, query, output_ids):
+        raise Conflict(CHANGED)

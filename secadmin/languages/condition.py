@@ -1,0 +1,32 @@
+"""A single condition over a stream's attributes, as policies have it. It is written as in SQL."""
+
+from __future__ import annotations
+
+from catalog.errors import InvalidInput
+from catalog.expression import Expression
+from catalog.schema import Schema, Type
+from secadmin.languages.expressions.aggregates import NoCalls
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.reader import Reader
+from secadmin.languages.expressions.scope import Scope, Table
+from secadmin.languages.expressions.syntax import parse_expression
+from secadmin.languages.text import check_text
+from secadmin.languages.typed import Typed, as_type
+
+MAX_BYTES = 4096
+
+
+def parse_condition(text: str, schema: Schema) -> Expression:
+    """The condition of a text such as `price > 5 AND symbol = 'ACME'`.
+
+    Raises InvalidInput, with the position in the text.
+    """
+    lines = check_text(text, MAX_BYTES)
+    environment = Environment(lines.position)
+    scope = Scope((Table.of("", schema),))
+    try:
+        tree = parse_expression(text, lines.position)
+        found: Typed = Reader(environment, scope, NoCalls("a policy")).read(tree)
+    except RecursionError:
+        raise InvalidInput("the condition is nested too deeply") from None
+    return as_type(found, Type.BOOLEAN).expression

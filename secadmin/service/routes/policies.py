@@ -1,0 +1,92 @@
+"""Policies: what a role sees of a stream."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter
+
+from catalog.role_view import SmallestWindow
+from secadmin.control import policies, policy_trial
+from secadmin.control.policy_text import WrittenRight, WrittenView
+from secadmin.service.authentication import Authenticated, OnPlatform
+from secadmin.service.requests import AttributeRightBody, PolicyBody, RecordBody
+
+router = APIRouter(prefix="/streams/{name}/policies", tags=["policies"])
+
+
+@router.get("")
+def list_policies(platform: OnPlatform, caller: Authenticated, name: str) -> list[dict[str, Any]]:
+    """The policies on a stream."""
+    shown = policies.list_policies(platform, caller, name)
+    return [_answer(each) for each in shown]
+
+
+@router.post("", status_code=201)
+def add_policy(
+    platform: OnPlatform, caller: Authenticated, name: str, body: PolicyBody
+) -> dict[str, Any]:
+    """Add a policy. After the answer, nothing more arrives that it does not allow.
+
+    `stopped` has the executions that were stopped, because their roles see another part now.
+    """
+    wanted = policies.PolicyDefinition(body.policy, name, body.role, _view(body), body.replace)
+    stopped = policies.add_policy(platform, caller, wanted)
+    return {"policy": body.policy, "stopped": stopped}
+
+
+@router.post("/try")
+def try_record(
+    platform: OnPlatform, caller: Authenticated, name: str, body: RecordBody
+) -> list[dict[str, Any]]:
+    """What each role that reads the stream would see of a record. Nothing is sent."""
+    sights = policy_trial.try_record(platform, caller, name, body.record)
+    return [
+        {
+            "role": each.role,
+            "seen": each.sight.seen,
+            "values": each.sight.values,
+            "aggregated": each.sight.aggregated,
+            "window_ms": each.window_ms,
+        }
+        for each in sights
+    ]
+
+
+@router.get("/{policy}")
+def show_policy(
+    platform: OnPlatform, caller: Authenticated, name: str, policy: str
+) -> dict[str, Any]:
+    """One policy."""
+    shown = policies.show_policy(platform, caller, name, policy)
+    return _answer(shown)
+
+
+@router.delete("/{policy}")
+def remove_policy(
+    platform: OnPlatform, caller: Authenticated, name: str, policy: str
+) -> dict[str, Any]:
+    """Remove a policy. `stopped` has the executions that were stopped."""
+    return {"stopped": policies.remove_policy(platform, caller, name, policy)}
+
+
+def _view(body: PolicyBody) -> WrittenView:
+    rights = None if body.rights is None else tuple(map(_right, body.rights))
+    window = None if body.window is None else SmallestWindow(**body.window.model_dump())
+    return WrittenView(body.rows, rights, window, body.minimum)
+
+
+def _right(body: AttributeRightBody) -> WrittenRight:
+    functions = None if body.functions is None else tuple(body.functions)
+    return WrittenRight(body.name, body.when, functions)
+
+
+def _answer(shown: policies.ShownPolicy) -> dict[str, Any]:
+    return {
+        "policy": shown.name,
+        "stream": shown.stream,
+        "role": shown.role,
+        **asdict(shown.view),
+        "xacml": shown.xacml,
+    }

@@ -1,0 +1,268 @@
+"""Policies: what a role sees of a stream (002 and 003), on the service over the real broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from catalog.audit import Outcome
+from catalog.models import AuditEntry, Object, OutputRow, Withdrawal
+from catalog.permission import ObjectKind
+from catalog.plan import Filter, Plan, Project, Source
+from catalog.stored_form import from_stored
+from secadmin.control.platform import Platform
+from tests.integration.brokers import embedded_only
+from tests.integration.service.conftest import Api, NewUser, Scene, add_stream, topics_of
+
+pytestmark = embedded_only
+
+
+@pytest.fixture
+def role(scene: Scene) -> str:
+    """The role of Bob, who may also add queries over the stream."""
+    scene.grant("ADD QUERY", "system", "system")
+    schema = scene.admin.get(f"/streams/{scene.stream}")["schema"]
+    scene.grant("VIEW OBJECT", "schema", schema)
+    return scene.role
+
+
+def policy(scene: Scene, role: str, **parts: Any) -> Any:
+    """Add a policy of the role on the scene's stream."""
+    body = {"policy": "p", "role": role, "rows": "price > 5"} | parts
+    return scene.admin.post(f"/streams/{scene.stream}/policies", **body)
+
+
+def refused(caller: Api, path: str, status: int, **body: Any) -> str:
+    """The words with which a call is refused."""
+    response = caller.call("POST", path, json=body)
+    assert response.status_code == status, response.text
+    return str(response.json()["detail"])
+
+
+def query(caller: Api, name: str, text: str, **more: Any) -> Any:
+    return caller.post("/queries", name=name, language="sql", text=text, **more)
+
+
+def plan_of(platform: Platform, output: str) -> Plan:
+    with platform.catalog.read() as session:
+        own = select(Object.id).where(Object.kind == ObjectKind.OUTPUT, Object.name == output)
+        row = session.get_one(OutputRow, session.scalars(own).one())
+        return from_stored(Plan, row.plan)
+
+
+def subscribe(caller: Api, output: str) -> str:
+    return str(caller.post(f"/outputs/{output}/subscriptions")["principal"])
+
+
+def test_a_query_reads_what_the_policies_of_its_roles_show(
+    scene: Scene, role: str, fresh: Callable[[str], str]
+) -> None:
+    policy(scene, role, rights=[{"name": "symbol"}, {"name": "price", "when": "price > 7"}])
+    name = fresh("q")
+    answer = query(scene.bob, name, f"SELECT * FROM {scene.stream}")
+    assert [each["name"] for each in answer["outputs"][0]["attributes"]] == ["symbol", "price"]
+    assert answer["notes"] == [f"{scene.stream} is read as the policies of your roles show it"]
+    root = plan_of(scene.platform, name).root
+    match root:
+        case Project(Filter(Source(relation)), columns):
+            assert relation.name == scene.stream
+            assert [column.name for column in columns] == ["symbol", "price"]
+        case _:
+            pytest.fail(f"not rewritten at the source: {root}")
+    principal = subscribe(scene.bob, name)
+    assert topics_of(scene.platform, principal)
+
+
+def test_an_attribute_without_a_right_is_unknown(
+    scene: Scene, role: str, fresh: Callable[[str], str]
+) -> None:
+    policy(scene, role, rows=None, rights=[{"name": "symbol"}])
+    text = f"SELECT symbol FROM {scene.stream} WHERE price > 5"
+    told = refused(scene.bob, "/queries", 422, name=fresh("q"), language="sql", text=text)
+    assert "unknown attribute 'price'; there are: symbol" in told
+
+
+def test_an_output_of_wider_rights_cannot_be_read(
+    scene: Scene, role: str, fresh: Callable[[str], str]
+) -> None:
+    """The scene's output is the administrator's, whose roles no policy restricts."""
+    kept = scene.subscribe().username
+    assert topics_of(scene.platform, kept)
+    policy(scene, role)
+    assert topics_of(scene.platform, kept) == set(), "what was given before is cut"
+    told = refused(scene.bob, f"/outputs/{scene.output}/subscriptions", 403)
+    assert told.startswith(f"the output {scene.output} may show more of its streams")
+    text = f"SELECT * FROM {scene.output}"
+    assert told == refused(scene.bob, "/queries", 403, name=fresh("q"), language="sql", text=text)
+    with scene.platform.catalog.read() as session:
+        taken = select(Withdrawal).where(Withdrawal.principal == kept)
+        rows = session.scalars(taken).all()
+    assert rows and all(row.done_at is not None and not row.unproven for row in rows), "fenced"
+
+
+def test_a_change_stops_the_queries_that_it_touches(
+    scene: Scene, role: str, fresh: Callable[[str], str]
+) -> None:
+    policy(scene, role)
+    first, second = fresh("q"), fresh("q")
+    query(scene.bob, first, f"SELECT * FROM {scene.stream}")
+    query(scene.bob, second, f"SELECT * FROM {first}")
+    kept = [subscribe(scene.bob, name) for name in (first, second)]
+    executions = [scene.bob.get(f"/outputs/{name}")["execution"] for name in (first, second)]
+    answer = policy(scene, role, rows="price > 9", replace=True)
+    assert answer["stopped"] == executions
+    for name, principal in zip((first, second), kept, strict=True):
+        shown = scene.bob.get(f"/queries/{name}")
+        assert not shown["running"] and "remove the query and add it again" in shown["message"]
+        assert topics_of(scene.platform, principal) == set()
+        assert "has changed" in refused(scene.bob, f"/queries/{name}/start", 409)
+    with scene.platform.catalog.read() as session:
+        own = select(AuditEntry).where(AuditEntry.action == "add policy")
+        entry = session.scalars(own.order_by(AuditEntry.seq.desc())).first()
+    assert entry is not None and entry.outcome == Outcome.CHANGED
+    assert entry.object == f"policy p on stream {scene.stream}"
+    assert entry.detail == {"role": role, "replaced": True, "stopped": executions}
+    # As it was: the queries may go on.
+    policy(scene, role, replace=True)
+    for name in (first, second):
+        scene.bob.post(f"/queries/{name}/start")
+
+
+def test_removing_a_policy_stops_what_shows_less_now(
+    scene: Scene, role: str, fresh: Callable[[str], str]
+) -> None:
+    policy(scene, role)
+    name = fresh("q")
+    query(scene.bob, name, f"SELECT * FROM {scene.stream}")
+    principal = subscribe(scene.bob, name)
+    execution = scene.bob.get(f"/outputs/{name}")["execution"]
+    assert scene.admin.delete(f"/streams/{scene.stream}/policies/p") == {"stopped": [execution]}
+    assert topics_of(scene.platform, principal), "it may see more now, so it keeps what it has"
+    assert topics_of(scene.platform, scene.subscribe().username)
+
+
+def test_roles_that_do_not_add_up_need_a_choice(
+    scene: Scene, role: str, new_user: NewUser, fresh: Callable[[str], str]
+) -> None:
+    other = fresh("R")
+    both = new_user(role, other)
+    for permission in ("VIEW OBJECT", "READ TUPLE"):
+        body = {"role": other, "permissions": [permission], "kind": "stream", "name": scene.stream}
+        scene.admin.post("/grants", **body)
+    policy(scene, role, rights=[{"name": "symbol"}])
+    policy(scene, other, policy="other", rows=None, rights=[{"name": "price"}])
+    text = f"SELECT * FROM {scene.stream}"
+    told = refused(both, "/queries", 403, name=fresh("q"), language="sql", text=text)
+    assert "do not add up; choose one of them with --as ROLE: " in told
+    assert role in told and other in told
+    name = fresh("q")
+    answer = query(both, name, text, as_role=other)
+    assert [each["name"] for each in answer["outputs"][0]["attributes"]] == ["price"]
+    assert topics_of(scene.platform, subscribe(both, name))
+    # Bob has the other role alone.
+    body = {"role": role, "permissions": ["VIEW OBJECT", "SUBSCRIBE"], "kind": "output"}
+    both.post("/grants", **body, name=name)
+    assert "may show more" in refused(scene.bob, f"/outputs/{name}/subscriptions", 403)
+    stranger = fresh("R")
+    told = refused(
+        both, "/queries", 403, name=fresh("q"), language="sql", text=text, as_role=stranger
+    )
+    assert told.startswith(f"you have not activated a role {stranger!r}; active roles: ")
+
+
+def test_rows_of_roles_add_up(
+    scene: Scene, role: str, new_user: NewUser, fresh: Callable[[str], str]
+) -> None:
+    other = fresh("R")
+    both = new_user(role, other)
+    for permission in ("VIEW OBJECT", "READ TUPLE"):
+        body = {"role": other, "permissions": [permission], "kind": "stream", "name": scene.stream}
+        scene.admin.post("/grants", **body)
+    policy(scene, role)
+    policy(scene, other, policy="other", rows="symbol = 'ACME'")
+    name = fresh("q")
+    query(both, name, f"SELECT * FROM {scene.stream}")
+    shown = both.get(f"/queries/{name}/plan", language="sql")["text"]
+    assert "(price > 5) OR (symbol = 'ACME')" in shown
+    assert topics_of(scene.platform, subscribe(both, name))
+
+
+def test_nobody_reads_refused_records_of_what_is_restricted(scene: Scene, role: str) -> None:
+    kept = scene.bob.post(f"/streams/{scene.stream}/quarantine")["principal"]
+    assert topics_of(scene.platform, kept)
+    policy(scene, role)
+    assert topics_of(scene.platform, kept) == set()
+    told = refused(scene.bob, f"/streams/{scene.stream}/quarantine", 403)
+    assert told.startswith(f"refused records of {scene.stream} have all attributes")
+
+
+def test_windows_are_as_coarse_as_the_policy_says(
+    scene: Scene, role: str, fresh: Callable[[str], str]
+) -> None:
+    policy(
+        scene,
+        role,
+        rights=[{"name": "price", "functions": ["avg", "count"]}],
+        window={"size_ms": 120_000, "slide_ms": 60_000},
+    )
+    name = fresh("q")
+    text = "SELECT avg(price) AS mean FROM {} GROUP BY HOP(ts, INTERVAL '{}' MINUTE, INTERVAL '{}' MINUTE)"  # noqa: E501
+    fine = text.format(scene.stream, 1, 1)
+    told = refused(scene.bob, "/queries", 422, name=name, language="sql", text=fine)
+    assert "windows of event time, of 120 seconds or more with a slide of 60 seconds" in told
+    single = f"SELECT price FROM {scene.stream}"
+    told = refused(scene.bob, "/queries", 422, name=name, language="sql", text=single)
+    assert "allow 'price' only as avg(price), count(price) over windows" in told
+    query(scene.bob, name, text.format(scene.stream, 1, 2))
+    assert topics_of(scene.platform, subscribe(scene.bob, name))
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({"rows": "cost > 5"}, "rows, line 1, column 1: unknown attribute 'cost'"),
+        ({"rows": "price"}, "a condition is true or false"),
+        ({"rows": "price > 5 GROUP BY x"}, "rows, line 1, column 11"),
+        ({"rows": "length(symbol) > 5"}, "it cannot use length"),
+        ({"rows": None}, "the policy restricts nothing"),
+        ({"rights": [{"name": "cost"}]}, "has no attribute 'cost'; there are: ts, symbol"),
+        ({"rights": [{"name": "price"}] * 2}, "names each attribute once"),
+        ({"rights": [{"name": "ts", "when": "price > 5"}]}, "is the event time"),
+        ({"rights": [{"name": "symbol", "functions": ["avg"]}]}, "avg does not take symbol"),
+        ({"rights": [{"name": "price", "functions": ["mode"]}]}, "unknown aggregate 'mode'"),
+        ({"window": {"size_ms": 10, "slide_ms": 10}}, "name at least one attribute"),
+        ({"minimum": 3}, "a minimum goes with"),
+        ({"policy": "no name"}, "is not a usable object name"),
+    ],
+)
+def test_a_policy_that_cannot_be_enforced_is_refused(
+    scene: Scene, parts: dict[str, Any], told: str
+) -> None:
+    body = {"policy": "p", "role": scene.role, "rows": "price > 5"} | parts
+    assert told in refused(scene.admin, f"/streams/{scene.stream}/policies", 422, **body)
+    assert scene.admin.get(f"/streams/{scene.stream}/policies") == []
+
+
+def test_policies_are_listed_and_shown_to_who_may_change_them(scene: Scene) -> None:
+    policy(scene, scene.role, rights=[{"name": "price", "when": "symbol = 'ACME'"}])
+    path = f"/streams/{scene.stream}/policies"
+    (listed,) = scene.admin.get(path)
+    assert listed == scene.admin.get(f"{path}/p")
+    assert (listed["role"], listed["rows"]) == (scene.role, "price > 5")
+    assert listed["rights"] == [{"name": "price", "when": "symbol = 'ACME'", "functions": None}]
+    assert refused(scene.admin, path, 409, policy="p", role=scene.role, rows="price > 6")
+    for method, where in (("GET", path), ("GET", f"{path}/p"), ("DELETE", f"{path}/p")):
+        assert scene.bob.call(method, where).status_code == 403
+    assert scene.admin.call("DELETE", f"{path}/other").status_code == 404
+
+
+def test_a_public_stream_has_no_policies(admin: Api, fresh: Callable[[str], str]) -> None:
+    stream = fresh("in")
+    add_stream(admin, stream, fresh("s"), public=True)
+    told = refused(
+        admin, f"/streams/{stream}/policies", 422, policy="p", role="ADMIN", rows="price > 5"
+    )
+    assert "is public, so everybody sees all of it" in told
