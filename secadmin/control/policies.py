@@ -6,7 +6,7 @@ and nothing that a role does not see any more arrives after the call has returne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import func, or_, select
@@ -29,7 +29,7 @@ from catalog.role_view import RoleView
 from catalog.roles import seniors_of
 from catalog.stored_form import from_stored, to_stored
 from secadmin.control.platform import Platform
-from secadmin.control.policy_text import WrittenView, read_view, written_view
+from secadmin.control.policy_text import WrittenView, written_view
 from secadmin.control.queries import stop_for
 from secadmin.control.query_rights import CHANGED, computed_from, views_have_changed
 from secadmin.control.query_views import outputs_of
@@ -44,13 +44,14 @@ MAX_POLICIES_OF_A_STREAM = 1_000
 class PolicyDefinition:
     """A new policy of a role on a stream. With `replace`, it takes the place of its namesake.
 
-    `xacml` is the text that it was read from, if it was.
+    `read` gives the view of the stream, or raises InvalidInput. `xacml` is the text that it was
+    read from, if it was.
     """
 
     name: str
     stream: str
     role: str
-    view: WrittenView
+    read: Callable[[Relation], RoleView]
     replace: bool = False
     xacml: str = ""
 
@@ -76,7 +77,7 @@ def add_policy(platform: Platform, caller: Caller, wanted: PolicyDefinition) -> 
     with working(platform, caller, "add policy", _target(wanted.stream, wanted.name)) as work:
         stream = _stream(work, wanted.stream)
         role = work.role(wanted.role)
-        view = read_view(wanted.view, _relation(work, stream))
+        view = wanted.read(_relation(work, stream))
         before = _find(work, stream, wanted.name)
         touched = {role.id}
         if before is not None:

@@ -168,9 +168,13 @@ class PolicyBody(Body):
 
 
 class XacmlPolicyBody(Body):
-    """An XACML 3.0 policy whose target names a role and the stream."""
+    """An XACML 3.0 policy whose target names a role and a stream.
+
+    Without a name, the policy has that of its PolicyId.
+    """
 
     xacml: str = Field(min_length=1, max_length=65_536)
+    policy: Name | None = None
     replace: bool = False
 
 

@@ -1,14 +1,16 @@
-"""policy add, list, show, remove, try."""
+"""policy add, load, list, show, remove, try."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from catalog.errors import InvalidInput
 from secadmin.cli.commands.executions import ids_of
+from secadmin.cli.commands.queries import QueryTextError
 from secadmin.cli.context import Cli, cli_of
 from secadmin.cli.options import StreamName
 from secadmin.cli.policy_words import (
@@ -81,6 +83,33 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         answer = api.post("streams", stream, "policies", body=body)
     if not cli.screen.answered(answer):
         cli.screen.line(f"added the policy {name} of {role} on {stream}")
+        _tell_stopped(cli, answer)
+
+
+@app.command()
+def load(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    name: Annotated[str | None, typer.Option(help="Its name. [default: its PolicyId]")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Take the place of the policy of that name.")
+    ] = False,
+) -> None:
+    """Add a policy from an XACML 3.0 file, whose target names a role and a stream.
+
+    Its obligations are stream-filtering, -mapping and -window-aggregation of exacml.
+    """
+    text = file.read_text(encoding="utf-8")
+    body: dict[str, Any] = {"xacml": text, "replace": replace}
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        try:
+            answer = api.post("xacml-policies", body=body | ({"policy": name} if name else {}))
+        except InvalidInput as error:
+            raise QueryTextError(error, text) from None
+    if not cli.screen.answered(answer):
+        named = "the policy {policy} of {role} on {stream}".format(**answer)
+        cli.screen.line(f"added {named}")
         _tell_stopped(cli, answer)
 
 

@@ -23,6 +23,7 @@ ROUTERS = (
     schemas.router,
     streams.router,
     policies.router,
+    policies.xacml_router,
     queries.router,
     outputs.router,
     executions.router,

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
 
 from catalog.role_view import SmallestWindow
-from secadmin.control import policies, policy_trial
-from secadmin.control.policy_text import WrittenRight, WrittenView
+from secadmin.control import policies, policy_trial, xacml_policies
+from secadmin.control.policy_text import WrittenRight, WrittenView, read_view
 from secadmin.service.authentication import Authenticated, OnPlatform
-from secadmin.service.requests import AttributeRightBody, PolicyBody, RecordBody
+from secadmin.service.requests import AttributeRightBody, PolicyBody, RecordBody, XacmlPolicyBody
 
 router = APIRouter(prefix="/streams/{name}/policies", tags=["policies"])
+xacml_router = APIRouter(tags=["policies"])
+
+
+@xacml_router.post("/xacml-policies", status_code=201)
+def add_xacml_policy(
+    platform: OnPlatform, caller: Authenticated, body: XacmlPolicyBody
+) -> dict[str, Any]:
+    """Add a policy from XACML 3.0, whose target names a role and a stream."""
+    added, stopped = xacml_policies.add_xacml_policy(
+        platform, caller, body.xacml, body.policy, body.replace
+    )
+    names = {"policy": added.name, "stream": added.stream, "role": added.role}
+    return {**names, "stopped": stopped}
 
 
 @router.get("")
@@ -31,7 +45,9 @@ def add_policy(
 
     `stopped` has the executions that were stopped, because their roles see another part now.
     """
-    wanted = policies.PolicyDefinition(body.policy, name, body.role, _view(body), body.replace)
+    wanted = policies.PolicyDefinition(
+        body.policy, name, body.role, partial(read_view, _view(body)), body.replace
+    )
     stopped = policies.add_policy(platform, caller, wanted)
     return {"policy": body.policy, "stopped": stopped}
 

@@ -16,6 +16,7 @@ from catalog.stored_form import from_stored
 from secadmin.control.platform import Platform
 from tests.integration.brokers import embedded_only
 from tests.integration.service.conftest import Api, NewUser, Scene, add_stream, topics_of
+from tests.unit.secadmin.xacml import policy_texts as x
 
 pytestmark = embedded_only
 
@@ -257,6 +258,44 @@ def test_policies_are_listed_and_shown_to_who_may_change_them(scene: Scene) -> N
     for method, where in (("GET", path), ("GET", f"{path}/p"), ("DELETE", f"{path}/p")):
         assert scene.bob.call(method, where).status_code == 403
     assert scene.admin.call("DELETE", f"{path}/other").status_code == 404
+
+
+def test_a_policy_in_xacml_is_a_view(scene: Scene, role: str, fresh: Callable[[str], str]) -> None:
+    rows = x.obligation("filtering", ("filter-condition", "PRICE &gt; 5", "string"))
+    shown = x.obligation("mapping", ("map-attribute", "symbol", "string"))
+    text = x.policy(
+        f"{x.rule()}<ObligationExpressions>{rows}{shown}</ObligationExpressions>",
+        aim=x.role_target(role, scene.stream),
+        name="weather",
+    )
+    answer = scene.admin.post("/xacml-policies", xacml=text)
+    assert answer == {"policy": "weather", "stream": scene.stream, "role": role, "stopped": []}
+    shown_policy = scene.admin.get(f"/streams/{scene.stream}/policies/weather")
+    assert (shown_policy["rows"], shown_policy["xacml"]) == ("price > 5", text)
+    answer = query(scene.bob, fresh("q"), f"SELECT * FROM {scene.stream}")
+    assert [each["name"] for each in answer["outputs"][0]["attributes"]] == ["symbol"]
+    # Only who may change the stream's permissions adds one, also in XACML.
+    assert refused(scene.bob, "/xacml-policies", 403, xacml=text)
+    broken = scene.admin.call("POST", "/xacml-policies", json={"xacml": text[:-3]}).json()
+    assert broken["line"] == 1 and broken["column"] > 100
+
+
+def test_a_policy_is_tried_on_a_record(scene: Scene) -> None:
+    policy(scene, scene.role, rights=[{"name": "symbol"}, {"name": "price", "functions": ["avg"]}])
+    path = f"/streams/{scene.stream}/policies/try"
+    record = {"ts": "2026-01-31T12:00:00Z", "symbol": "ACME", "price": 7}
+    seen = {each["role"]: each for each in scene.admin.post(path, record=record)}
+    assert seen[scene.role] == {
+        "role": scene.role,
+        "seen": True,
+        "values": {"symbol": "ACME"},
+        "aggregated": {"ts": [], "price": ["avg"]},
+        "window_ms": None,
+    }
+    (hidden,) = scene.admin.post(path, record={**record, "price": 5})
+    assert (hidden["seen"], hidden["values"]) == (False, {})
+    for wrong in ({}, {**record, "price": "7"}, {**record, "cost": 1}, {**record, "ts": "noon"}):
+        assert refused(scene.admin, path, 422, record=wrong)
 
 
 def test_a_public_stream_has_no_policies(admin: Api, fresh: Callable[[str], str]) -> None:

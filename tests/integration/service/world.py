@@ -13,6 +13,7 @@ from catalog.models import AuditEntry
 from catalog.permission import APPLIES, ObjectKind
 from secadmin.control.platform import Platform
 from tests.integration.service.conftest import ATTRIBUTES, Api, NewUser, add_stream
+from tests.unit.secadmin.xacml import policy_texts as texts
 
 _COLLECTIONS = {
     "schemas": "schema",
@@ -74,6 +75,7 @@ class World:
             "window": {"size_ms": 1_000, "slide_ms": 1_000},
             "minimum": 2,
             "replace": True,
+            "xacml": _xacml(fresh, self.names["other role"], self.names["stream"]),
             "record": {"ts": "2026-01-31T12:00:00Z"},
             "text": f"SELECT * FROM {self.names['stream']}",
             "output": f"o{fresh}",
@@ -96,6 +98,13 @@ class World:
         """All objects that permissions can be granted on."""
         kinds = [name for name in self.names if name.split()[-1] in set(ObjectKind)]
         return [(ObjectKind(name.split()[-1]), self.names[name]) for name in kinds]
+
+
+def _xacml(policy: str, role: str, stream: str) -> str:
+    """A policy that shows the role some rows of the stream."""
+    rows = texts.obligation("filtering", ("filter-condition", "price &gt; 5", "string"))
+    inside = f"{texts.rule()}<ObligationExpressions>{rows}</ObligationExpressions>"
+    return texts.policy(inside, aim=texts.role_target(role, stream), name=policy)
 
 
 def make_world(owner: Api) -> World:

@@ -6,6 +6,7 @@ from secadmin.xacml.data_types import XSD
 from secadmin.xacml.tree import XACML
 
 ROLE, SUBJECT = "role", "urn:oasis:names:tc:xacml:1.0:subject-category:access-subject"
+RESOURCE = "urn:oasis:names:tc:xacml:3.0:attribute-category:resource"
 ONE = "urn:oasis:names:tc:xacml:1.0:function:"
 RULES = "urn:oasis:names:tc:xacml:3.0:rule-combining-algorithm:"
 POLICIES = "urn:oasis:names:tc:xacml:3.0:policy-combining-algorithm:"
@@ -76,4 +77,42 @@ def request(**values: str) -> str:
     return (
         f'<Request xmlns="{XACML}" ReturnPolicyIdList="false" CombinedDecision="false">'
         f'<Attributes Category="{SUBJECT}">{inside}</Attributes></Request>'
+    )
+
+
+def role_target(role: str, stream: str, more: str = "") -> str:
+    """A target that names a role and a stream, as a role's policy has it."""
+    ids = "urn:oasis:names:tc:xacml:1.0:resource:resource-id"
+    resource = (
+        f'<AttributeDesignator Category="{RESOURCE}" AttributeId="{ids}" '
+        f'DataType="{XSD}string" MustBePresent="false"/>'
+    )
+    pairs = ((role, attribute()), (stream, resource))
+    matches = "".join(
+        f'<Match MatchId="{ONE}string-equal">{literal(value)}{of}</Match>' for value, of in pairs
+    )
+    return f"<Target><AnyOf><AllOf>{matches}{more}</AllOf></AnyOf></Target>"
+
+
+def obligation(name: str, *values: tuple[str, str, str]) -> str:
+    """An obligation of paper 002."""
+    inside = "".join(
+        f'<AttributeAssignmentExpression AttributeId="exacml:obligation:stream-{key}-id">'
+        f"{literal(value, kind)}</AttributeAssignmentExpression>"
+        for key, value, kind in values
+    )
+    return (
+        f'<ObligationExpression ObligationId="exacml:obligation:stream-{name}" FulfillOn="Permit">'
+        f"{inside}</ObligationExpression>"
+    )
+
+
+def window(size: int, step: int, *functions: str, kind: str = "time") -> str:
+    """The obligation of a window."""
+    return obligation(
+        "window-aggregation",
+        ("window-type", kind, "string"),
+        ("window-size", str(size), "integer"),
+        ("window-step", str(step), "integer"),
+        *(("window-attr", each, "string") for each in functions),
     )

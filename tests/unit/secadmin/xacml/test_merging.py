@@ -25,28 +25,15 @@ from secadmin.xacml.stream_view import StreamView, Window
 from secadmin.xacml.user_query import read_user_query
 from tests.unit.secadmin.xacml import policy_texts as x
 
-
-def _obligation(name: str, *values: tuple[str, str, str]) -> str:
-    inside = "".join(
-        f'<AttributeAssignmentExpression AttributeId="exacml:obligation:stream-{key}-id">'
-        f"{x.literal(value, kind)}</AttributeAssignmentExpression>"
-        for key, value, kind in values
-    )
-    return (
-        f'<ObligationExpression ObligationId="exacml:obligation:stream-{name}" FulfillOn="Permit">'
-        f"{inside}</ObligationExpression>"
-    )
-
-
 WEATHER = x.policy(
     x.rule()
     + "<ObligationExpressions>"
-    + _obligation("filtering", ("filter-condition", "rainrate &gt; 5", "string"))
-    + _obligation(
+    + x.obligation("filtering", ("filter-condition", "rainrate &gt; 5", "string"))
+    + x.obligation(
         "mapping",
         *(("map-attribute", name, "string") for name in ("samplingtime", "rainrate", "windspeed")),
     )
-    + _obligation(
+    + x.obligation(
         "window-aggregation",
         ("window-type", "tuple", "string"),
         ("window-size", "5", "integer"),

@@ -1,0 +1,106 @@
+"""Policies on the command line, against the real service."""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+from secadmin.cli import policy_words
+from tests.unit.secadmin.cli.people import NewUser
+from tests.unit.secadmin.cli.running import Terminal
+from tests.unit.secadmin.xacml import policy_texts as x
+
+TEXT = "SELECT * FROM in1"
+
+
+def grant(admin: Terminal, role: str) -> None:
+    """Let the role query and read the stream."""
+    admin.ok("grant", role, "ADD QUERY", "system")
+    admin.ok("grant", role, "VIEW OBJECT", "schema", "trades")
+    admin.ok("grant", role, "VIEW OBJECT", "READ TUPLE", "stream", "in1")
+
+
+def test_a_policy_is_added_listed_shown_tried_and_removed(
+    admin: Terminal, stream: str, new_user: NewUser
+) -> None:
+    ann = new_user("ann", "DESK")
+    grant(admin, "DESK")
+    rights = ("--show", "symbol", "--show", "price when symbol = 'ACME'")
+    added = admin.ok(
+        "policy", "add", stream, "desk", "--role", "DESK", "--rows", "price > 5", *rights
+    )
+    assert "added the policy desk of DESK on in1" in added
+    (listed,) = admin.json("policy", "list", stream)
+    assert (listed["policy"], listed["role"], listed["rows"]) == ("desk", "DESK", "price > 5")
+    shown = admin.ok("policy", "show", stream, "desk")
+    assert "symbol; price when symbol = 'ACME'" in shown
+    record = '{"ts": "2026-01-31T12:00:00Z", "symbol": "BETA", "price": 7}'
+    assert 'symbol="BETA", price=null' in admin.ok("policy", "try", stream, record)
+    ann.ok("query", "add", "q", "-", "--language", "sql", text=TEXT)
+    assert "added the policy" in admin.ok(*policy, "--show", "ts", "--replace")
+    assert not ann.json("query", "show", "q")["running"]
+    assert "removed the policy desk on in1" in admin.ok("policy", "remove", stream, "desk")
+    assert admin.json("policy", "list", stream) == []
+
+
+def test_windows_and_aggregates(admin: Terminal, stream: str) -> None:
+    admin.ok("role", "add", "DESK")
+    options = ("--aggregate", "price:avg,max", "--window", "5m/1m", "--tumbling", "--minimum", "3")
+    admin.ok("policy", "add", stream, "desk", "--role", "DESK", *options)
+    shown = admin.ok("policy", "show", stream, "desk")
+    assert "avg(price), max(price)" in shown
+    assert "5m or more, slide 1m or more, tumbling" in shown
+    assert "of 3 values or more" in shown
+    assert "ts as the time of windows" in shown
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--show", "a b c"),
+        ("--aggregate", "price"),
+        ("--aggregate", "price:avg,,max"),
+        ("--window", "wide", "--aggregate", "price:avg"),
+        ("--tumbling", "--aggregate", "price:avg"),
+        (),
+    ],
+)
+def test_what_is_no_policy_is_refused(
+    admin: Terminal, stream: str, options: tuple[str, ...]
+) -> None:
+    admin.ok("role", "add", "DESK")
+    line = ("policy", "add", stream, "desk", "--role", "DESK", *options)
+    assert admin.run(*line).exit_code == 2
+    assert admin.json("policy", "list", stream) == []
+
+
+def test_a_query_is_added_as_a_role(admin: Terminal, stream: str, new_user: NewUser) -> None:
+    ann = new_user("ann", "DESK", "BACK")
+    for role, name in (("DESK", "symbol"), ("BACK", "price")):
+        grant(admin, role)
+        admin.ok("policy", "add", stream, role, "--role", role, "--show", name)
+    refused = ann.run("query", "add", "q", "-", "--language", "sql", text=TEXT)
+    assert (
+        refused.exit_code == 4 and "choose one of them with --as ROLE: BACK, DESK" in refused.output
+    )
+    added = ann.ok("query", "add", "q", "-", "--language", "sql", "--as", "DESK", text=TEXT)
+    assert "output q (symbol string)" in added
+
+
+def test_a_policy_is_loaded_from_xacml(admin: Terminal, stream: str, tmp_path: Path) -> None:
+    admin.ok("role", "add", "DESK")
+    rows = x.obligation("filtering", ("filter-condition", "price &gt; 5", "string"))
+    inside = f"{x.rule()}<ObligationExpressions>{rows}</ObligationExpressions>"
+    file = tmp_path / "desk.xml"
+    file.write_text(x.policy(inside, aim=x.role_target("DESK", stream), name="desk"))
+    assert "added the policy desk of DESK on in1" in admin.ok("policy", "load", str(file))
+    assert "exacml:obligation:stream-filtering" in admin.ok("policy", "show", stream, "desk")
+    file.write_text(x.policy(inside, aim=x.target("DESK")))
+    refused = admin.run("policy", "load", str(file))
+    assert refused.exit_code == 2 and "does not name a stream" in refused.output
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(policy_words).failed == 0

@@ -1,0 +1,119 @@
+"""A policy for a role and a stream, and the view of the role (paper 002, example 1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.errors import InvalidInput
+from catalog.relation import Relation, RelationKind
+from catalog.role_view import AttributeRight, RoleView, SmallestWindow
+from catalog.schema import Attribute, Schema, Type
+from secadmin.control.xacml_policies import xacml_view
+from secadmin.languages import parse_condition
+from secadmin.xacml.role_policy import read_role_policy
+from tests.unit.secadmin.xacml import policy_texts as x
+
+WEATHER = Relation(
+    1,
+    "weather",
+    RelationKind.STREAM,
+    Schema(
+        (
+            Attribute("samplingtime", Type.TIMESTAMP, required=True),
+            *(Attribute(n, Type.DOUBLE) for n in ("temperature", "RainRate", "windspeed")),
+        )
+    ),
+    "samplingtime",
+    0,
+)
+AIM = x.role_target("LTA", "weather")
+ROWS = x.obligation("filtering", ("filter-condition", "RainRate &gt; 5", "string"))
+SHOWN = x.obligation(
+    "mapping",
+    *(("map-attribute", name, "string") for name in ("samplingtime", "rainrate", "windspeed")),
+)
+WINDOW = x.window(150, 30, "samplingtime:lastval", "rainrate:avg", "windspeed:max")
+
+
+def text(*obligations: str, aim: str = AIM, rule: str = "") -> str:
+    inside = "".join(obligations)
+    return x.policy(
+        (rule or x.rule()) + f"<ObligationExpressions>{inside}</ObligationExpressions>", aim=aim
+    )
+
+
+def view(*obligations: str) -> RoleView:
+    return xacml_view(read_role_policy(text(*obligations)).view, WEATHER)
+
+
+def test_example_1_is_a_view() -> None:
+    found = read_role_policy(text(ROWS, SHOWN, WINDOW))
+    assert (found.name, found.role, found.stream) == ("p", "LTA", "weather")
+    assert view(ROWS, SHOWN, WINDOW) == RoleView(
+        parse_condition("RainRate > 5", WEATHER.schema),
+        (
+            AttributeRight("samplingtime", None, ("max",)),
+            AttributeRight("RainRate", None, ("avg",)),
+            AttributeRight("windspeed", None, ("max",)),
+        ),
+        SmallestWindow(150_000, 30_000),
+    )
+
+
+def test_attributes_without_a_window_are_shown() -> None:
+    names = ("samplingtime", "RainRate", "windspeed")
+    assert view(SHOWN) == RoleView(None, tuple(map(AttributeRight, names)))
+
+
+def test_what_the_map_hides_is_not_aggregated() -> None:
+    shown = x.obligation("mapping", ("map-attribute", "rainrate", "string"))
+    assert view(shown, WINDOW).attributes == (
+        AttributeRight("samplingtime", None, ()),
+        AttributeRight("RainRate", None, ("avg",)),
+    )
+
+
+OTHER = x.attribute("urn:oasis:names:tc:xacml:1.0:subject:subject-id")
+AND_USER = f'<Match MatchId="{x.ONE}string-equal">{x.literal("joe")}{OTHER}</Match>'
+ON_TIME = x.call("string-equal", x.literal("a"), x.call("string-one-and-only", x.attribute("day")))
+NO_POLICY = [
+    (text(ROWS, aim=x.target("LTA")), "<Target>: the Target does not name a stream"),
+    (text(ROWS, aim=x.target()), "<Target>: the Target does not name a role"),
+    (
+        text(ROWS, aim=x.role_target("LTA", "weather", AND_USER)),
+        "<AttributeDesignator>: the Target of a role's policy names a role and a stream only",
+    ),
+    (text(ROWS, rule=x.rule(condition=ON_TIME)), "more than its role and stream: day"),
+    (text(ROWS, rule=x.rule("Deny")), "the policies do not permit this"),
+    (text(x.obligation("counting")), "the obligation exacml:obligation:stream-counting is unknown"),
+    (x.policy_set(""), "a Policy is expected"),
+    (text(x.obligation("filtering")), "needs exactly one"),
+]
+
+
+@pytest.mark.parametrize(("xml", "told"), NO_POLICY)
+def test_what_is_no_policy_of_a_role_is_refused_with_its_place(xml: str, told: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_role_policy(xml)
+    assert told in refused.value.detail
+    assert refused.value.position is not None
+
+
+@pytest.mark.parametrize(
+    ("obligation", "told"),
+    [
+        (x.window(5, 2, "rainrate:avg", kind="tuple"), "a window of tuples cannot be enforced"),
+        (x.window(5, 2, "rainrate:lastval"), "lastvalue is for the event time of weather only"),
+        (x.window(5, 9, "rainrate:avg"), "its slide at most its size"),
+        (x.window(5, 2, "pressure:avg"), "weather has no attribute 'pressure'"),
+        (x.obligation("mapping", ("map-attribute", "snow", "string")), "no attribute 'snow'"),
+        (
+            x.obligation("filtering", ("filter-condition", "samplingtime &gt; 5", "string")),
+            "rows, line 1",
+        ),
+    ],
+)
+def test_what_the_stream_cannot_enforce_is_refused(obligation: str, told: str) -> None:
+    with pytest.raises(InvalidInput, match="") as refused:
+        view(obligation)
+    assert told in refused.value.detail
