@@ -28,9 +28,8 @@ def test_a_policy_is_added_listed_shown_tried_and_removed(
     ann = new_user("ann", "DESK")
     grant(admin, "DESK")
     rights = ("--show", "symbol", "--show", "price when symbol = 'ACME'")
-    added = admin.ok(
-        "policy", "add", stream, "desk", "--role", "DESK", "--rows", "price > 5", *rights
-    )
+    policy = ("policy", "add", stream, "desk", "--role", "DESK")
+    added = admin.ok(*policy, "--rows", "price > 5", *rights)
     assert "added the policy desk of DESK on in1" in added
     (listed,) = admin.json("policy", "list", stream)
     assert (listed["policy"], listed["role"], listed["rows"]) == ("desk", "DESK", "price > 5")
