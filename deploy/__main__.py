@@ -47,6 +47,13 @@ def parser() -> argparse.ArgumentParser:
             )
         if name == "up":
             _add_up(command)
+        if name == "demo":
+            command.add_argument(
+                "--paper",
+                choices=("004", "002"),
+                default="004",
+                help="whose example is played (default: 004)",
+            )
         if name == "try":
             _add_try(command)
         if name == "console":

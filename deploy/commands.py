@@ -33,6 +33,7 @@ from deploy.stack import (
 )
 from deploy.stopping import stop_all
 from deploy.trial.command import try_query
+from deploy.weather import demo as weather
 from secadmin.cli.screen import Screen
 
 CHECKED = ("catalog", "secadmin", "secfilter", "deploy", "tests")
@@ -153,8 +154,9 @@ def _console(options: argparse.Namespace) -> int:
     os.execv(command[0], command)
 
 
-def _demo(_: argparse.Namespace) -> int:
-    return _on_fresh_stack(demo.main, batch_ms=BATCH_MS)
+def _demo(options: argparse.Namespace) -> int:
+    played = {"004": demo.main, "002": weather.main}[options.paper]
+    return _on_fresh_stack(played, batch_ms=BATCH_MS)
 
 
 def _bench(options: argparse.Namespace) -> int:
