@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
 from catalog.functions import AGGREGATE_FUNCTIONS
-from catalog.plan_check import MAX_WINDOW_MS
+from catalog.plan_rules import MAX_WINDOW_MS
 from catalog.relation import Relation
 from catalog.schema import Type
 

@@ -21,6 +21,7 @@ from catalog.plan import (
     Filter,
     Join,
     Moving,
+    MovingJoin,
     Node,
     Plan,
     Project,
@@ -128,7 +129,7 @@ class _Rewriting:
             case Union(several):
                 pairs = [self.node(below) for below in several]
                 return Union(tuple(inner for inner, _ in pairs)), _united([r for _, r in pairs])
-            case Join():
+            case Join() | MovingJoin():
                 return self._join(node)
             case Moving(below) | ToStream(below):
                 inner, restricted = self.node(below)
@@ -139,7 +140,7 @@ class _Rewriting:
                     )
                 return replace(node, input=inner), restricted
 
-    def _join(self, node: Join) -> tuple[Node, _Restricted]:
+    def _join(self, node: Join | MovingJoin) -> tuple[Node, _Restricted]:
         left, mine = self.node(node.left)
         right, other = self.node(node.right)
         both = _Restricted({**mine.functions, **other.functions}, mine.views + other.views)
