@@ -34,6 +34,7 @@ from deploy.stack import (
 )
 from deploy.stopping import stop_all
 from deploy.trial.command import try_query
+from deploy.weather import demo as weather
 from secadmin.cli.screen import Screen
 
 CHECKED = ("catalog", "secadmin", "secfilter", "deploy", "tests")
@@ -155,7 +156,7 @@ def _console(options: argparse.Namespace) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    stories = {"004": demo.main, "000": shared_queries.main}
+    stories = {"004": demo.main, "000": shared_queries.main, "002": weather.main}
     return _on_fresh_stack(stories[options.paper], batch_ms=BATCH_MS)
 
 
