@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Select, delete, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from catalog.categories import next_category, role_clauses
@@ -19,7 +19,7 @@ from catalog.category_kind import CategoryKind
 from catalog.errors import InvalidInput
 from catalog.label import Label
 from catalog.label_rule import ByExpression, ByHeader, BySender, LabelRule
-from catalog.models import CategoryRow, ClauseRole, LabelText, Role
+from catalog.models import CategoryRow, ClauseRole, LabelText, Role, SenderPolicy
 from catalog.role_expression import Clause, RoleExpression, read_role_expression
 from catalog.store import bump_generation
 from catalog.stored_form import from_stored
@@ -49,8 +49,26 @@ def rule_from_stored(data: Mapping[str, Any]) -> LabelRule:
 
 def texts_of(session: Session) -> Mapping[int, Mapping[str, Label]]:
     """The registered texts of each stream, with the label of their clauses."""
+    return _by_stream(session, select(LabelText))
+
+
+def fixed_texts_of(session: Session) -> Mapping[int, Mapping[str, Label]]:
+    """Those of them that label rules have, or policies of senders. There are few."""
+    policy = exists().where(
+        SenderPolicy.stream_id == LabelText.stream_id, SenderPolicy.text == LabelText.text
+    )
+    return _by_stream(session, select(LabelText).where(or_(LabelText.user_id.is_(None), policy)))
+
+
+def check_text(session: Session, text: str) -> None:
+    """Raise InvalidInput for a text that is no role expression, or names an unknown role."""
+    read_role_expression(text)
+    _role_ids(session, text)
+
+
+def _by_stream(session: Session, query: Select[LabelText]) -> Mapping[int, Mapping[str, Label]]:
     found: dict[int, dict[str, Label]] = {}
-    for row in session.scalars(select(LabelText).order_by(LabelText.id)):
+    for row in session.scalars(query.order_by(LabelText.id)):
         label = Label.from_wire(row.clauses)
         # A label that cannot be read must not become a smaller one.
         if label is not None:

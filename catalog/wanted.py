@@ -18,7 +18,7 @@ from catalog.engines import INGEST
 from catalog.independent_senders import numbers_of
 from catalog.label import PUBLIC, Label, combine
 from catalog.label_rule import fixed_texts
-from catalog.label_texts import rule_from_stored, texts_of
+from catalog.label_texts import fixed_texts_of, rule_from_stored
 from catalog.models import (
     DeliveryClass,
     Generation,
@@ -210,7 +210,7 @@ def _ingest_runs(session: Session, sources: Mapping[int, Label]) -> Iterable[Ing
         .order_by(StreamRow.ingest_group, StreamRow.object_id)
     )
     senders = _senders(session)
-    texts = texts_of(session)
+    texts = fixed_texts_of(session)
     for group, rows in groupby(session.scalars(query), key=lambda row: row.ingest_group):
         found = (
             _ingest_stream(

@@ -121,8 +121,10 @@ class Ward:
             listener.close()
 
     def _produce(self, patient: int, stream: str, measurements: list[Measurement]) -> None:
-        text = "".join(json.dumps(each.record()) + "\n" for each in measurements)
-        self.people[f"p{patient}"].run("produce", stream, "-", text=text)
+        person = self.people[f"p{patient}"]
+        file = person.folder / f"{stream}.jsonl"
+        file.write_text("".join(json.dumps(each.record()) + "\n" for each in measurements))
+        person.run("produce", stream, str(file))
 
     def _listen(self, name: str, output: str) -> None:
         folder = self.people[name].subscribe(output)

@@ -20,7 +20,7 @@ from catalog.audit import PLATFORM
 from catalog.categories import source_categories
 from catalog.errors import InvalidInput, PlatformError, Unavailable
 from catalog.label import Label
-from catalog.label_texts import Registered, register
+from catalog.label_texts import Registered, check_text, register
 from catalog.models import LabelText, Object, SenderRow
 from catalog.permission import ObjectKind
 from catalog.sender_state import SenderState
@@ -115,8 +115,25 @@ class Readmission:
         }
         for stream in {stream for stream, _ in new}:
             texts = {text: sender for (of, text), sender in sorted_by_text(new) if of == stream}
-            known |= self._registered(stream, texts)
+            usable = self._usable(stream, texts)
+            if usable:
+                known |= self._registered(stream, usable)
         return known
+
+    def _usable(self, stream: _Stream, texts: dict[str, str]) -> dict[str, str]:
+        """Those of the texts that can be registered, so that mistakes cost no change.
+
+        A sender could otherwise fill the audit log.
+        """
+        usable = {}
+        with self.platform.catalog.read() as session:
+            for text, sender in texts.items():
+                try:
+                    check_text(session, text)
+                    usable[text] = sender
+                except InvalidInput as refusal:
+                    self._refuse((stream.id, text), refusal.detail)
+        return usable
 
     def _registered(self, stream: _Stream, texts: dict[str, str]) -> dict[tuple[int, str], Label]:
         """Register the texts, each with the id of the sender that used it first."""

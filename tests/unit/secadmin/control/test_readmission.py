@@ -132,6 +132,9 @@ def test_a_wrong_expression_goes_to_the_quarantine(ward: Ward, text: str, words:
         "timestamp": "1700000000123",
     }
     assert set(ward.texts()) == {"doctor"}
+    # A mistake alone costs no change of the catalog.
+    ward.place.catalog.change = None  # type: ignore[assignment,method-assign]
+    ward.decide(replace(wrong, roles=f"{text} "))
 
 
 def test_a_refusal_is_kept_for_seconds_and_not_for_ever(ward: Ward) -> None:
