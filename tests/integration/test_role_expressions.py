@@ -6,7 +6,9 @@ a policy. Nurses, doctors and doctors of the intensive care unit read one query 
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,13 +18,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from catalog.engines import INGEST
 from catalog.role_expression import read_role_expression
 from deploy.runtime import Runtime
 from deploy.scenario.listener import read_settings
 from deploy.scenario.person import Person
 from deploy.scenario.story import BATCH_MS
 from deploy.stack import Stack, StackOptions
-from tests.integration.flowing import Reader, Typist, await_that
+from tests.integration.flowing import PAUSE_S, Reader, Typist, await_that
 
 WINDOW_S = 2
 EACH, COUNTS = "each", "counts"
@@ -160,6 +163,79 @@ def test_each_record_reaches_whom_its_expression_allows(hospital: Hospital) -> N
     gone, known = (hospital.send(text) for text in ("doctor | nurse", "doctor"))
     await_that(partial(came, readers["dan"], {known}), "a known expression")
     assert gone not in readers["dan"].numbers("vitals")
+
+
+@pytest.mark.long
+def test_nothing_is_lost_or_comes_twice_whatever_dies(hospital: Hospital) -> None:
+    """New expressions come all the time, while SecAdmin, ingest and the engines are killed."""
+    sending = Sending(hospital).start()
+    for kill in (kill_secadmin, kill_ingest, kill_both):
+        sending.await_more()
+        kill(hospital.stack)
+    sending.await_more()
+    sending.stop()
+    for name in PEOPLE:
+        wanted = hospital.allowed(name)
+        await_that(partial(came, hospital.readers[name], wanted), f"all came to {name}")
+    for name, reader in hospital.readers.items():
+        assert reader.numbers("vitals") == hospital.allowed(name), name
+        # What comes again has its id again. So a tuple that is in lab twice would show here.
+        ids = {(each.value["n"], each.id) for each in tuple(reader.arrivals)}
+        assert len(ids) == len(hospital.allowed(name)), name
+
+
+def kill_secadmin(stack: Stack) -> None:
+    stack.secadmin.kill()
+    stack.start_secadmin()
+
+
+def kill_ingest(stack: Stack) -> None:
+    stack.engines[INGEST].kill()
+    stack.start_engines([INGEST])
+
+
+def kill_both(stack: Stack) -> None:
+    stack.secadmin.kill()
+    stack.kill_engines()
+    stack.start_secadmin()
+    stack.start_engines(stack.engines)
+
+
+@dataclass
+class Sending:
+    """Sends records in a thread, each tenth with an expression that was not there before."""
+
+    hospital: Hospital
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> Sending:
+        """Begin to send."""
+        self._thread = threading.Thread(target=self._run, name="send")
+        self._thread.start()
+        return self
+
+    def await_more(self) -> None:
+        """Wait until more records were sent."""
+        enough = len(self.hospital.sent) + 100
+        await_that(lambda: len(self.hospital.sent) >= enough, "records flow")
+
+    def stop(self) -> None:
+        """Stop to send."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        # Blanks make another text of the same meaning.
+        texts = (f"{text}{' ' * blanks}" for blanks in itertools.count() for text in TEXTS)
+        known = list(TEXTS)
+        for number in itertools.count():
+            if self._stop.wait(PAUSE_S):
+                return
+            if number % 10 == 0:
+                known.append(next(texts))
+            self.hospital.send(known[-1 - number % 7])
 
 
 def came(reader: Reader, numbers: set[int]) -> bool:
