@@ -1,4 +1,4 @@
-"""A single condition over a stream's attributes, as policies have it. It is written as in SQL."""
+"""A single expression over a stream's attributes, as policies and label rules have it, in SQL."""
 
 from __future__ import annotations
 
@@ -21,12 +21,19 @@ def parse_condition(text: str, schema: Schema) -> Expression:
 
     Raises InvalidInput, with the position in the text.
     """
-    lines = check_text(text, MAX_BYTES)
+    return as_type(parse_single(text, schema, "a policy"), Type.BOOLEAN).expression
+
+
+def parse_single(text: str, schema: Schema, where: str, max_bytes: int = MAX_BYTES) -> Typed:
+    """The expression of a text over the attributes of a schema. Errors say `where` it stands.
+
+    Raises InvalidInput, with the position in the text.
+    """
+    lines = check_text(text, max_bytes)
     environment = Environment(lines.position)
     scope = Scope((Table.of("", schema),))
     try:
         tree = parse_expression(text, lines.position)
-        found: Typed = Reader(environment, scope, NoCalls("a policy")).read(tree)
+        return Reader(environment, scope, NoCalls(where)).read(tree)
     except RecursionError:
-        raise InvalidInput("the condition is nested too deeply") from None
-    return as_type(found, Type.BOOLEAN).expression
+        raise InvalidInput(f"the expression of {where} is nested too deeply") from None

@@ -11,16 +11,10 @@ All but the first two are SQL expressions over the stream's attributes.
 
 from __future__ import annotations
 
-from catalog.errors import InvalidInput
 from catalog.label_rule import ByExpression, ByHeader, BySender, LabelRule, check_rule, fixed_texts
 from catalog.role_expression import read_role_expression
 from catalog.schema import Schema
-from secadmin.languages.expressions.aggregates import NoCalls
-from secadmin.languages.expressions.environment import Environment
-from secadmin.languages.expressions.reader import Reader
-from secadmin.languages.expressions.scope import Scope, Table
-from secadmin.languages.expressions.syntax import parse_expression
-from secadmin.languages.text import check_text
+from secadmin.languages.condition import parse_single
 from secadmin.languages.writing.expression_text import expression_text
 
 MAX_BYTES = 20_000
@@ -55,11 +49,4 @@ def _rule(text: str, schema: Schema) -> LabelRule:
             return BySender()
         case [word, name] if word.upper() == "HEADER":
             return ByHeader(name)
-    lines = check_text(text, MAX_BYTES)
-    tree = parse_expression(text, lines.position)
-    scope = Scope((Table.of("", schema),))
-    reader = Reader(Environment(lines.position), scope, NoCalls("a label rule"))
-    try:
-        return ByExpression(reader.read(tree).expression)
-    except RecursionError:
-        raise InvalidInput("the label rule is nested too deeply; write a shorter one") from None
+    return ByExpression(parse_single(text, schema, "a label rule", MAX_BYTES).expression)
