@@ -205,12 +205,20 @@ def _projected(columns: tuple[Column, ...], below: _Restricted) -> _Restricted:
 
 
 def _united(inputs: list[_Restricted]) -> _Restricted:
-    """An attribute is restricted as in all inputs together."""
+    """An attribute is restricted as in all inputs together.
+
+    Another input could fill up a group until it has the minimum of values.
+    """
+    views = tuple(view for each in inputs for view in each.views)
+    if any((each.functions or each.tuples_hidden) and each.minimum > 1 for each in inputs):
+        raise InvalidInput(
+            "your roles' policies want a minimum of values in each group; leave the UNION out"
+        )
     functions: dict[str, frozenset[str]] = {}
     for each in inputs:
         for name, allowed in each.functions.items():
             functions[name] = functions[name] & allowed if name in functions else allowed
-    return _Restricted(functions, tuple(view for each in inputs for view in each.views))
+    return _Restricted(functions, views)
 
 
 def _restricted_argument(aggregation: Aggregation, below: _Restricted) -> list[str]:

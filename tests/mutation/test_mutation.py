@@ -12,7 +12,10 @@ _LABEL = ("--noconftest", f"{_UNIT}label.py")
 _CONTROL = "tests/unit/secadmin/control/test_"
 _SETTLEMENT = tuple(
     f"{_CONTROL}{name}.py"
-    for name in ("delivery_classes", "growth_and_cuts", "senders_and_quarantines", "endings")
+    for name in (
+        *("delivery_classes", "growth_and_cuts", "senders_and_quarantines", "endings"),
+        "views_of_accesses",
+    )
 )
 _AUTHORIZER = ("authorizer", "visibility", "clearance_of", "senders", "roles", "authorizer_casbin")
 TESTS = {

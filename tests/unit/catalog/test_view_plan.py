@@ -122,6 +122,17 @@ def test_a_branch_of_a_union_is_restricted_too() -> None:
         read(text.format("max(cost) AS c"), seen)
 
 
+def test_nothing_fills_up_a_small_group() -> None:
+    """Neither constants nor the same tuples once more."""
+    seen = view(None, "ts", "price: avg", minimum=3)
+    mean = "SELECT avg(cost) AS c FROM ({}) AS t GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"
+    own = "SELECT ts, price AS cost FROM trades"
+    for other in (own, "SELECT ts, 0.5 AS cost FROM trades"):
+        with pytest.raises(InvalidInput, match="minimum of values in each group"):
+            read(mean.format(f"{own} UNION ALL {other}"), seen)
+    read(f"SELECT ts FROM trades UNION ALL {'SELECT ts FROM trades'}", seen)
+
+
 def test_small_groups_are_left_out() -> None:
     seen = view(None, "price: avg", minimum=3)
     plan = read(grouped("avg(price) AS p"), seen)
