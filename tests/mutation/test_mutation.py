@@ -14,6 +14,7 @@ _SETTLEMENT = tuple(
     f"{_CONTROL}{name}.py"
     for name in (
         *("delivery_classes", "growth_and_cuts", "senders_and_quarantines", "endings"),
+        "role_texts",
         "views_of_accesses",
     )
 )
@@ -38,6 +39,11 @@ TESTS = {
     "secadmin/control/settlement.py": _SETTLEMENT,
     "secadmin/control/access_topics.py": _SETTLEMENT,
     "secadmin/control/held_topics.py": ("--noconftest", f"{_CONTROL}held_topics.py"),
+    "catalog/role_clauses.py": (
+        *("-k", "not postgresql"),
+        f"{_UNIT}label_texts.py",
+        f"{_CONTROL}role_texts.py",
+    ),
     "secfilter/lab.py": ("tests/unit/secfilter/test_lab.py",),
 }
 # Of a module that decides more than what matters here: what a valid label is.
