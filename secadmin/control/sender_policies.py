@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from catalog.engines import INGEST
-from catalog.errors import Conflict, NotFound
+from catalog.errors import Conflict
 from catalog.label_rule import BySender
 from catalog.label_texts import rule_from_stored
 from catalog.models import Object, SenderPolicy, StreamRow
@@ -55,13 +55,12 @@ def show_policy(platform: Platform, caller: Caller, stream: str) -> SenderPolicy
 
 
 def remove_policy(platform: Platform, caller: Caller, stream: str) -> None:
-    """Remove the caller's policy. Then what it sends is refused. Raises NotFound without one."""
+    """Remove the caller's policy, if it has one. Then what it sends is refused."""
     with working(platform, caller, "remove sender policy", f"stream {stream}") as work:
         obj = _stream(work, stream)
         row = work.session.get(SenderPolicy, (obj.id, work.subject.user_id))
-        if row is None:
-            raise NotFound(f"you have no policy in the stream {stream!r}")
-        work.session.delete(row)
+        if row is not None:
+            work.session.delete(row)
         work.change.bump_generation()
 
 

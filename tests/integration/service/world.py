@@ -65,6 +65,8 @@ class World:
             "senders": "own",
             "time_format": "iso",
             "unknown_fields": "quarantine",
+            "label_rule": "HEADER roles",
+            "expression": self.names["role"],
             "public": False,
             "declared_aggregate": DECLARED,
             "language": "sql",
@@ -90,6 +92,8 @@ class World:
             return str(self.execution)
         collection = path.split("/")[1]
         what = parameter if parameter != "name" else _COLLECTIONS[collection]
+        if path.endswith("/sender-policy"):
+            return self.names["ruled stream"]
         if method == "DELETE" and f"lone {what}" in self.names:
             what = f"lone {what}"
         return self.names[what]
@@ -113,7 +117,7 @@ def make_world(owner: Api) -> World:
     names = {
         what: f"{what.replace(' ', '')}{tail}"
         for what in (
-            *("schema", "lone schema", "stream", "lone stream", "query", "output"),
+            *("schema", "lone schema", "stream", "lone stream", "ruled stream", "query", "output"),
             *("user", "role", "junior", "other role", "policy"),
         )
     }
@@ -121,6 +125,8 @@ def make_world(owner: Api) -> World:
     add_stream(owner, names["stream"], names["schema"])
     owner.post("/schemas", name=names["lone schema"], attributes=ATTRIBUTES)
     owner.post("/streams", name=names["lone stream"], schema=names["schema"])
+    ruled = {"schema": names["schema"], "label_rule": "SENDER"}
+    owner.post("/streams", name=names["ruled stream"], **ruled)
     text = f"SELECT * FROM {names['stream']}"
     owner.post("/queries", name=names["query"], language="sql", text=text, output=names["output"])
     for role in ("role", "junior", "other role"):
@@ -129,7 +135,7 @@ def make_world(owner: Api) -> World:
     owner.post("/users", name=names["user"], password=PASSWORD_OF_THEIRS)
     owner.post(f"/users/{names['user']}/roles", role=names["role"])
     sending = {"role": names["role"], "permissions": ["SEND"], "kind": "stream"}
-    for stream in (names["stream"], names["lone stream"]):
+    for stream in (names["stream"], names["lone stream"], names["ruled stream"]):
         owner.post("/grants", **sending, name=stream)
     owner.post(f"/streams/{names['lone stream']}/independent-senders", user=names["user"])
     for stream in (names["stream"], names["lone stream"]):
