@@ -6,7 +6,7 @@ from catalog.checked_plan import CheckedNode, CheckedPlan, StateKind
 from catalog.errors import InvalidInput
 from catalog.moving_check import RELATION
 from catalog.plan import Emission, Node, Plan, Source, Windowed, inputs
-from catalog.plan_check import check_node
+from catalog.plan_check import check_node, counts_distinct
 from catalog.relation import RelationKind
 from catalog.schema import check_definition
 
@@ -62,6 +62,8 @@ def _check_updates(root: CheckedNode) -> None:
     for each in root.walk():
         if each.state in (StateKind.PAIRS, StateKind.MOVING):
             raise InvalidInput(MIXED)
+        if counts_distinct(each.node):
+            raise InvalidInput("EMIT UPDATES does not go with COUNT(DISTINCT ...); leave one out")
         match each.node:
             case Source(relation) if relation.kind is not RelationKind.STREAM:
                 raise InvalidInput(

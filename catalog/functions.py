@@ -279,10 +279,11 @@ AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
     "max": lambda argument: argument if argument in _ORDERED else None,
 }
 
-# These need all values of a group, so they go over moving windows only, which keep them.
-MOVING_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
+COUNT_DISTINCT = "count_distinct"
+# With COUNT(DISTINCT x). In a plan it has a name of its own.
+ALL_AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
     **AGGREGATE_FUNCTIONS,
-    "count_distinct": _aggregate_any(Type.BIGINT),
+    COUNT_DISTINCT: _aggregate_any(Type.BIGINT),
 }
 
 # The functions that an owner can declare for READ AGGREGATE. min and max would show single values.

@@ -5,12 +5,10 @@ All checks are made when the query is added, so that no wrong plan fails only wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from catalog.checked_plan import CheckedNode, StateKind
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, type_of
-from catalog.functions import AGGREGATE_FUNCTIONS, MOVING_FUNCTIONS
+from catalog.functions import ALL_AGGREGATE_FUNCTIONS, COUNT_DISTINCT
 from catalog.moving_check import check_forms, moving_schema, pairs_schema, stream_schema
 from catalog.plan import (
     INSTANT,
@@ -171,7 +169,8 @@ def _spread_ms(node: Node) -> int:
 def _copies(node: Node) -> int:
     """The number of groups of the node that a tuple is in at once."""
     if isinstance(node, Aggregate) and isinstance(node.input, Windowed):
-        return node.input.window.size_ms // node.input.window.slide_ms
+        copies = node.input.window.size_ms // node.input.window.slide_ms
+        return 2 * copies if counts_distinct(node) else copies
     return 1 if isinstance(node, Moving) else 0
 
 
@@ -228,8 +227,9 @@ def _aggregate(node: Aggregate, given: CheckedNode) -> Schema:
         raise InvalidInput("an aggregate goes over windows, or its groups would never close")
     schema = given.schema
     keys = tuple(_column(key, schema) for key in node.keys)
-    known = MOVING_FUNCTIONS if given.is_changing else AGGREGATE_FUNCTIONS
-    results = tuple(_aggregation(each, schema, known) for each in node.aggregations)
+    results = tuple(_aggregation(each, schema) for each in node.aggregations)
+    if not given.is_changing:
+        _check_distinct(node)
     if not results and not given.is_changing:
         raise InvalidInput("an aggregate computes at least one function, such as count(*)")
     if not keys and not results:
@@ -250,13 +250,37 @@ def check_window(window: Window) -> None:
         raise InvalidInput("a window's offset is from 0 to below its slide")
 
 
-def _aggregation(
-    aggregation: Aggregation, schema: Schema, rules: Mapping[str, Callable[[Type], Type | None]]
-) -> Attribute:
-    rule = rules.get(aggregation.function)
+def counts_distinct(node: Node) -> bool:
+    """Whether the node counts different values."""
+    return isinstance(node, Aggregate) and any(
+        each.function == COUNT_DISTINCT for each in node.aggregations
+    )
+
+
+def _check_distinct(node: Aggregate) -> None:
+    """Over windows of time the engine first makes a group for each different value."""
+    arguments = (a.argument for a in node.aggregations if a.function == COUNT_DISTINCT)
+    counted = [*dict.fromkeys(each for each in arguments if each is not None)]
+    if len(counted) > 1:
+        raise InvalidInput(
+            "over a window of time, a query counts the different values of one thing: write one "
+            "COUNT(DISTINCT ...), or a moving window such as [RANGE 1 HOUR]",
+            counted[1].position,
+        )
+    others = sorted({each.function for each in node.aggregations} & {"avg", "stddev"})
+    if counted and others:
+        raise InvalidInput(
+            f"{others[0].upper()} does not go beside COUNT(DISTINCT ...) over a window of time: "
+            "write SUM and COUNT, or a query of its own",
+            counted[0].position,
+        )
+
+
+def _aggregation(aggregation: Aggregation, schema: Schema) -> Attribute:
+    rule = ALL_AGGREGATE_FUNCTIONS.get(aggregation.function)
     place = aggregation.argument.position if aggregation.argument else None
     if rule is None:
-        known = ", ".join(rules)
+        known = ", ".join(ALL_AGGREGATE_FUNCTIONS)
         raise InvalidInput(f"unknown aggregate {aggregation.function!r}; there are: {known}", place)
     if aggregation.argument is None:
         if aggregation.function != "count":
@@ -266,7 +290,7 @@ def _aggregation(
     result = rule(argument)
     if result is None:
         raise InvalidInput(f"{aggregation.function} does not take a {argument}", place)
-    counts = aggregation.function in {"count", "count_distinct"}
+    counts = aggregation.function in {"count", COUNT_DISTINCT}
     return Attribute(aggregation.name, result, required=counts)
 
 

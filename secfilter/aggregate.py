@@ -15,6 +15,7 @@ from pyspark.sql import functions as fn
 
 from catalog.checked_plan import CheckedNode
 from catalog.expression import Expression, type_of
+from catalog.functions import COUNT_DISTINCT
 from catalog.label import Label
 from catalog.label_layout import LabelLayout
 from catalog.plan import (
@@ -37,7 +38,7 @@ from secfilter.lab import encode_attribute, joined
 from secfilter.label_words import words
 from secfilter.timeline import CLOCK, from_clock, window_on
 
-_WINDOW, _COUNT = "__window", "__count"
+_WINDOW, _COUNT, _VALUE = "__window", "__count", "__value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +80,19 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, layout: LabelLayout)
     """
     node, schema, declared = grouping.node, grouping.schema, grouping.declared
     keys = [to_column(key.expression, schema) for key in node.keys]
+    counted = _counted(grouping)
     grouped = frame.groupBy(
         window_on(fn.col(CLOCK), grouping.window).alias(_WINDOW),
         *(key.alias(_key(i)) for i, key in enumerate(keys)),
+        *(value.alias(_VALUE) for value in counted),
     ).agg(
         *(part for i, a in enumerate(node.aggregations) for part in _parts(i, a, schema)),
-        *(
-            fn.bit_or(fn.col(label_column(index))).alias(label_column(index))
-            for index in words(layout)
-        ),
+        *_united(layout),
         fn.count(fn.lit(1)).alias(_COUNT),
         *(_senders(grouping) if declared else ()),
     )
+    if counted:
+        grouped = _merged(grouping, grouped, layout)
     grouped = grouped.where(_all_read(grouped))
     results = [_result(i, a, schema).alias(a.name) for i, a in enumerate(node.aggregations)]
     return grouped.select(
@@ -101,6 +103,37 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, layout: LabelLayout)
         *_labels(grouping, layout),
         _lineage(grouping).alias(ID),
     )
+
+
+def _united(layout: LabelLayout) -> list[Column]:
+    """The labels of all tuples of a group."""
+    return [
+        fn.bit_or(fn.col(label_column(index))).alias(label_column(index)) for index in words(layout)
+    ]
+
+
+def _counted(grouping: Grouping) -> list[Column]:
+    """What COUNT(DISTINCT) counts, or nothing. Each different value first gets its own group."""
+    counted = (a.argument for a in grouping.node.aggregations if a.function == COUNT_DISTINCT)
+    arguments = dict.fromkeys(each for each in counted if each is not None)
+    return [to_column(each, grouping.schema) for each in arguments]
+
+
+def _merged(grouping: Grouping, grouped: DataFrame, layout: LabelLayout) -> DataFrame:
+    """The groups of the different values put together. NULL is a group that is not counted."""
+    keys = [_key(index) for index in range(len(grouping.node.keys))]
+    parts = []
+    for index, each in enumerate(grouping.node.aggregations):
+        if each.function == COUNT_DISTINCT:
+            parts.append(fn.count(fn.col(_VALUE)).alias(_part(index)))
+        elif _is_whole_sum(each, grouping.schema):
+            names = (_part(index, "_high"), _part(index, "_low"))
+            parts += [fn.try_sum(fn.col(name)).alias(name) for name in names]
+        else:
+            merge = {"min": fn.min, "max": fn.max}.get(each.function, fn.sum)
+            parts.append(merge(fn.col(_part(index))).alias(_part(index)))
+    count = fn.sum(fn.col(_COUNT)).alias(_COUNT)
+    return grouped.groupBy(_WINDOW, *keys).agg(*parts, *_united(layout), count)
 
 
 def _all_read(grouped: DataFrame) -> Column:
@@ -131,6 +164,8 @@ def _part(index: int, name: str = "") -> str:
 
 def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]:
     """The state that the engine keeps for one aggregation."""
+    if aggregation.function == COUNT_DISTINCT:
+        return []
     if aggregation.argument is None:
         return [fn.count(fn.lit(1)).alias(_part(index))]
     value = to_column(aggregation.argument, schema)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -36,19 +35,19 @@ from secfilter.moving_arrivals import (
 )
 from secfilter.moving_relation import MovingRelation, Result
 from secfilter.moving_rules import RelationRules, rules_of
-from secfilter.moving_window import Arrival
+from secfilter.moving_window import Arrival, HeldLimits
 from secfilter.timeline import SHIFT_MS
 
-# The windows of a relation hold so many tuples together at most, also those whose time has not
-# come. Their texts are in memory while a batch runs. So many pairs has a join at most.
-MAX_HELD = 200_000
+# The windows of a relation hold so much together at most, also with the tuples whose time has not
+# come. Their texts are in memory while a batch runs. So much are the pairs of a join at most.
+MAX_HELD = HeldLimits(tuples=200_000, characters=128 * 1024 * 1024)
 # How the names of the observations begin that count the tuples beyond MAX_HELD.
 FULL = "moving_window_full"
 _NUMBER, _WITHHELD = "__number", "__withheld"
 _STATE = "state string"
 _END = 2**62
-# So many results are sent to Spark at a time.
-_FRAME = 10_000
+# Results are sent to Spark when there are so many, or when their texts are so long.
+_FRAME = HeldLimits(tuples=10_000, characters=16 * 1024 * 1024)
 
 
 def compile_moving(each: CheckedNode, compile_: Compile, words: Sequence[int]) -> DataFrame:
@@ -140,8 +139,15 @@ class _Operator:
 
     def _frames(self, relation: MovingRelation, until: int) -> Iterator[Any]:
         """The results up to an instant, and how many tuples were left out."""
-        results = relation.until(until)
-        while chunk := [*islice(results, _FRAME)]:
+        chunk: list[Result] = []
+        characters = 0
+        for result in relation.until(until):
+            chunk.append(result)
+            characters += len(result.row)
+            if len(chunk) >= _FRAME.tuples or characters >= _FRAME.characters:
+                yield self._frame(chunk)
+                chunk, characters = [], 0
+        if chunk:
             yield self._frame(chunk)
         if relation.withheld:
             yield self._frame([], relation.withheld)

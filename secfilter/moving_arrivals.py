@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -12,7 +13,7 @@ from catalog.changing_parts import ChangingParts
 from catalog.checked_plan import CheckedNode
 from catalog.expression import AttributeRef, Expression, type_of
 from catalog.pair_expressions import PairExpressions
-from catalog.plan import Filter, Moving, MovingJoin, Project
+from catalog.plan import Filter, Moving, MovingJoin, Node, Project
 from catalog.schema import Schema, Type
 from secfilter.columns import ID, attribute, label_column
 from secfilter.expressions import to_column
@@ -24,17 +25,30 @@ ROW, ARGUMENTS, PLACE = "__row", "__arguments", "__place"
 Compile = Callable[[CheckedNode], DataFrame]
 
 
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A window, and what is computed for each of its tuples.
+
+    A tuple passes only if the attributes `known` are not NULL.
+    """
+
+    number: int
+    moving: CheckedNode
+    # The filters and projections of single tuples, those first that come first.
+    steps: tuple[CheckedNode, ...]
+    row: Column
+    arguments: Column
+    known: tuple[AttributeRef, ...] = ()
+
+
 def arrivals(parts: ChangingParts, compile_: Compile, words: Sequence[int]) -> DataFrame:
     """For each tuple of each window what `secfilter.moving_window.Arrival` has, and the clock.
 
     `compile_` compiles what is below a window.
     """
-    if isinstance(parts.base.node, MovingJoin):
-        inputs = _sides(parts, compile_, words)
-    else:
-        row, arguments = _single(parts)
-        inputs = [_arrivals(0, parts.base, parts.steps, compile_, words, row, arguments)]
-    made = reduce(DataFrame.unionByName, inputs)
+    joins = isinstance(parts.base.node, MovingJoin)
+    sides = _sides(parts, parts.base.node) if joins else [_single(parts)]
+    made = reduce(DataFrame.unionByName, [_arrivals(each, compile_, words) for each in sides])
     # Spark leaves out what is older than the watermark, by the column with this metadata. It cannot
     # send times after 2262 to a worker, and the clock is there. So the column is a number.
     place = fn.unix_micros(fn.col(CLOCK)).alias(PLACE, metadata=IS_EVENT_TIME)
@@ -42,48 +56,37 @@ def arrivals(parts: ChangingParts, compile_: Compile, words: Sequence[int]) -> D
     return made.select(*rest, place, fn.lit(0).alias(BUCKET))
 
 
-def _sides(parts: ChangingParts, compile_: Compile, words: Sequence[int]) -> list[DataFrame]:
-    node = parts.base.node
-    if not isinstance(node, MovingJoin):
+def _sides(parts: ChangingParts, join: Node) -> list[_Side]:
+    """The windows of a join. Each tuple has the text of what the join compares, and its values."""
+    if not isinstance(join, MovingJoin):
         raise TypeError("not a join of moving windows")
-    expressions = PairExpressions(parts)
+    values = PairExpressions(parts).sides
     found = []
-    for number, ((moving, steps), side) in enumerate(
-        zip(parts.windows(), parts.base.inputs, strict=True)
-    ):
-        keys = [pair[number] for pair in node.equal]
-        values = expressions.sides.values("right" if number else "left")
-        row = _texts([_text(key, side.schema) for key in keys])
-        arguments = _texts([_text(value, side.schema) for value in values])
-        made = _arrivals(number, moving, steps, compile_, words, row, arguments, keys)
-        found.append(made)
+    for number, (moving, steps) in enumerate(parts.windows()):
+        schema = parts.base.inputs[number].schema
+        keys = tuple(pair[number] for pair in join.equal)
+        row = _texts([_text(key, schema) for key in keys])
+        own = values.values("right" if number else "left")
+        arguments = _texts([_text(value, schema) for value in own])
+        found.append(_Side(number, moving, steps, row, arguments, keys))
     return found
 
 
-def _single(parts: ChangingParts) -> tuple[Column, Column]:
-    """The text of a tuple's row or of its group's key, and that of the aggregates' arguments."""
+def _single(parts: ChangingParts) -> _Side:
+    """One window. Each tuple has the text of its row or group's key, and what aggregates read."""
     schema, aggregate = parts.schema, parts.aggregate
-    if aggregate is None:
-        values = [_text(AttributeRef(name), schema) for name in schema.names]
-        return _texts(values), fn.lit("")
-    keys = [_text(key.expression, schema) for key in aggregate.keys]
-    arguments = [
-        _text(a.argument, schema) for a in aggregate.aggregations if a.argument is not None
-    ]
-    return _texts(keys), _texts(arguments)
+    shown: list[Expression] = [AttributeRef(name) for name in schema.names]
+    arguments: list[Expression] = []
+    if aggregate is not None:
+        shown = [key.expression for key in aggregate.keys]
+        arguments = [a.argument for a in aggregate.aggregations if a.argument is not None]
+    texts = [_texts([_text(each, schema) for each in several]) for several in (shown, arguments)]
+    return _Side(0, parts.base, parts.steps, texts[0], texts[1])
 
 
-def _arrivals(  # noqa: PLR0913, PLR0917 - one call for each window
-    side: int,
-    moving: CheckedNode,
-    steps: Iterable[CheckedNode],
-    compile_: Compile,
-    words: Sequence[int],
-    row: Column,
-    arguments: Column,
-    known: Sequence[AttributeRef] = (),
-) -> DataFrame:
-    """The tuples below one window. A tuple passes only if the attributes `known` are not NULL."""
+def _arrivals(side: _Side, compile_: Compile, words: Sequence[int]) -> DataFrame:
+    """The tuples below one window."""
+    moving = side.moving
     if not isinstance(moving.node, Moving):
         raise TypeError("a relation without a moving window")
     kept = [
@@ -98,7 +101,7 @@ def _arrivals(  # noqa: PLR0913, PLR0917 - one call for each window
             PASSES: fn.lit(True),
         }
     )
-    for step in steps:
+    for step in side.steps:
         given = step.inputs[0].schema
         match step.node:
             case Filter(_, condition):
@@ -107,15 +110,15 @@ def _arrivals(  # noqa: PLR0913, PLR0917 - one call for each window
             case Project(_, columns):
                 values = [to_column(c.expression, given).alias(c.name) for c in columns]
                 made = made.select(*values, *kept, fn.col(PASSES))
-    passes = reduce(
-        lambda found, ref: found & attribute(ref.name).isNotNull(), known, fn.col(PASSES)
-    )
+    passes = fn.col(PASSES)
+    for key in side.known:
+        passes &= attribute(key.name).isNotNull()
     return made.select(
         *kept,
         passes.alias(PASSES),
-        row.alias(ROW),
-        arguments.alias(ARGUMENTS),
-        fn.lit(side).alias(SIDE),
+        side.row.alias(ROW),
+        side.arguments.alias(ARGUMENTS),
+        fn.lit(side.number).alias(SIDE),
     ).where(fn.col(TIME).isNotNull())
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from catalog.plan import Change
 from secfilter.moving_groups import Groups, Key, Partition, partitions_of
 from secfilter.moving_rows import Row, Rows
-from secfilter.moving_window import Arrival, WindowContent, Words, united
+from secfilter.moving_window import Arrival, HeldLimits, WindowContent, Words, united
 
 _FORM = 2
 # A form of one window, whose content is the state itself.
@@ -76,16 +76,16 @@ class _Changes:
 class MovingRelation:
     """The contents of one window or of two, their rows, and the instants so far.
 
-    `groups` is None if the relation has no groups. All windows together hold at most `limit`
-    tuples, and `rows` has a limit of its own. A tuple that is beyond a limit is not taken, and
-    `withheld` counts it.
+    `groups` is None if the relation has no groups. `limits` bounds what all windows hold together,
+    and `rows` has limits of its own. A tuple that is beyond a limit is not taken, and `withheld`
+    counts it.
     """
 
     contents: Sequence[WindowContent]
     change: Change
     rows: Rows
     groups: Groups | None
-    limit: int
+    limits: HeldLimits
     withheld: int = 0
     _done: int | None = None
 
@@ -93,13 +93,16 @@ class MovingRelation:
         """Take tuples of a window, in any order. A tuple whose instant is over is withheld."""
         content = self.contents[side]
         size = sum(each.size for each in self.contents)
+        characters = sum(each.characters for each in self.contents)
         for each in arrivals:
             if content.window.never_holds(each.time):
                 continue
-            if self.is_over(each.time) or size >= self.limit:
+            longer = characters + each.characters
+            too_much = size >= self.limits.tuples or longer > self.limits.characters
+            if self.is_over(each.time) or too_much:
                 self.withheld += 1
                 continue
-            size += 1
+            size, characters = size + 1, longer
             content.wait(each)
 
     def is_over(self, time: int) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from secfilter.moving_window import Arrival, Words, united
+from secfilter.moving_window import Arrival, HeldLimits, Words, united
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,19 @@ class Pairing(Protocol):
 class PairRows:
     """The pairs of tuples of two windows whose `row` is equal (what the join compares).
 
-    There are at most `limit` pairs of equal tuples at a time.
+    `limits` bounds the pairs of equal tuples that there are at a time, and their texts, each of
+    which has so many characters of `constants`.
     """
 
     pairing: Pairing
-    limit: int
-    _count: int = 0
+    limits: HeldLimits
+    constants: int = 0
+    _pairs: int = 0
+    _characters: int = 0
+    # For each window the length of the texts of equal tuples.
+    _lengths: tuple[Counter[str], Counter[str]] = field(
+        default_factory=lambda: (Counter(), Counter())
+    )
     # For each window the values of the tuples that pass, by what the join compares.
     _equal: tuple[dict[str, dict[Arrival, Any]], dict[str, dict[Arrival, Any]]] = field(
         default_factory=lambda: ({}, {})
@@ -103,12 +111,30 @@ class PairRows:
 
     def has_room(self, side: int, each: Arrival) -> bool:
         """Whether there are not too many pairs with one more tuple."""
-        return not each.passes or self._count + len(self._partners(side, each)) <= self.limit
+        if not each.passes:
+            return True
+        pairs, characters = self._own(side, each)
+        return (
+            self._pairs + pairs <= self.limits.tuples
+            and self._characters + characters <= self.limits.characters
+        )
+
+    def _own(self, side: int, each: Arrival) -> tuple[int, int]:
+        """How many pairs of equal tuples a tuple makes, and the length of their texts."""
+        pairs = len(self._partners(side, each))
+        own = len(each.arguments) + self.constants
+        return pairs, pairs * own + self._lengths[1 - side][each.row]
+
+    def _count(self, side: int, each: Arrival, sign: int) -> None:
+        pairs, characters = self._own(side, each)
+        self._pairs += sign * pairs
+        self._characters += sign * characters
+        self._lengths[side][each.row] += sign * len(each.arguments)
 
     def place(self, side: int, each: Arrival) -> None:
         """Note a tuple that has come."""
         if each.passes:
-            self._count += len(self._partners(side, each))
+            self._count(side, each, 1)
             self._equal[side].setdefault(each.row, {})[each] = self.pairing.read(
                 side, each.arguments
             )
@@ -116,11 +142,12 @@ class PairRows:
     def remove(self, side: int, each: Arrival) -> None:
         """Forget a tuple that leaves."""
         if each.passes:
-            self._count -= len(self._partners(side, each))
+            self._count(side, each, -1)
             alike = self._equal[side][each.row]
             del alike[each]
             if not alike:
                 del self._equal[side][each.row]
+                del self._lengths[side][each.row]
 
     def of(self, side: int, each: Arrival) -> Iterator[Row]:
         """The pairs of a tuple with the noted tuples of the other window."""

@@ -13,8 +13,8 @@ from catalog.schema import Schema
 from secfilter.moving_aggregates import Computed, GroupRow
 from secfilter.moving_groups import Groups
 from secfilter.moving_relation import MovingRelation
-from secfilter.moving_rows import PairRows, SingleRows
-from secfilter.moving_window import Window, WindowContent
+from secfilter.moving_rows import PairRows, Rows, SingleRows
+from secfilter.moving_window import HeldLimits, Window, WindowContent
 from secfilter.pair_values import PairValues
 
 
@@ -23,28 +23,33 @@ class RelationRules:
     """The windows of a relation, and what it makes of their tuples.
 
     `pairs` is what a join of two windows computes, `summary` what groups compute. Each is None if
-    the relation has no such thing. `limit` is the largest number of tuples, and that of pairs.
+    the relation has no such thing.
     """
 
     windows: tuple[Window, ...]
     change: Change
     pairs: PairValues | None
     summary: GroupRow | None
-    limit: int
+    limits: HeldLimits
 
     def empty(self) -> MovingRelation:
         """The relation before any tuple has come."""
-        rows = SingleRows() if self.pairs is None else PairRows(self.pairs.pairing(), self.limit)
+        rows: Rows = SingleRows()
+        if self.pairs is not None:
+            most = HeldLimits(self.limits.tuples, self.limits.characters // self.pairs.copies)
+            # A constant counts like a part of each value, so as often as values do.
+            constants = self.pairs.constants // self.pairs.copies
+            rows = PairRows(self.pairs.pairing(), most, constants)
         return MovingRelation(
             [WindowContent(window) for window in self.windows],
             self.change,
             rows,
             None if self.summary is None else Groups(self.summary),
-            self.limit,
+            self.limits,
         )
 
 
-def rules_of(parts: ChangingParts, change: Change, limit: int) -> RelationRules:
+def rules_of(parts: ChangingParts, change: Change, limits: HeldLimits) -> RelationRules:
     """The rules of a relation whose parts are checked."""
     windows = tuple(_window(moving) for moving, _ in parts.windows())
     aggregate, pairs, schema = parts.aggregate, None, parts.schema
@@ -59,7 +64,7 @@ def rules_of(parts: ChangingParts, change: Change, limit: int) -> RelationRules:
             _computed(aggregate, schema),
             tuple(places.index(name) for name in parts.shown),
         )
-    return RelationRules(windows, change, pairs, summary, limit)
+    return RelationRules(windows, change, pairs, summary, limits)
 
 
 def _window(moving: CheckedNode) -> Window:

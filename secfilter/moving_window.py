@@ -33,6 +33,19 @@ class Arrival:
     row: str
     arguments: str
 
+    @property
+    def characters(self) -> int:
+        """How long its texts are together."""
+        return len(self.partition) + len(self.row) + len(self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLimits:
+    """How many tuples a relation may hold, and as many pairs; and how long their texts may be."""
+
+    tuples: int
+    characters: int
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -89,10 +102,14 @@ def united(labels: Iterable[Words]) -> Words:
 
 @dataclass
 class WindowContent:
-    """The tuples of a window, and those that wait for their instant. `size` counts both."""
+    """The tuples of a window, and those that wait for their instant.
+
+    `size` counts both, and `characters` is the length of their texts.
+    """
 
     window: Window
     size: int = 0
+    characters: int = 0
     _waiting: list[tuple[int, int, str, Arrival]] = field(default_factory=list)
     # Of a window of time, or of one that nothing leaves: what it holds, the oldest first.
     _queue: deque[Arrival] = field(default_factory=deque)
@@ -102,9 +119,13 @@ class WindowContent:
 
     def wait(self, each: Arrival) -> None:
         """Take a tuple that comes at a later instant."""
-        self.size += 1
+        self._count(each, 1)
         comes = self.window.comes_at(each.time)
         heappush(self._waiting, (comes, each.time, each.lineage, each))
+
+    def _count(self, each: Arrival, sign: int) -> None:
+        self.size += sign
+        self.characters += sign * each.characters
 
     def next_instant(self) -> int | None:
         """The next instant at which a tuple arrives, or leaves because time passes, or None."""
@@ -118,12 +139,12 @@ class WindowContent:
         came = []
         while self._waiting and self._waiting[0][0] <= instant:
             came.append(heappop(self._waiting)[3])
-        self.size -= len(came)
+            self._count(came[-1], -1)
         return came
 
     def hold(self, each: Arrival) -> None:
         """Hold a tuple that has arrived."""
-        self.size += 1
+        self._count(each, 1)
         if self.window.rows is None:
             self._queue.append(each)
         else:
@@ -136,7 +157,8 @@ class WindowContent:
         if self.window.rows is not None:
             for name in sorted({each.partition for each in came}):
                 left += self._pushed_out(name, self.window.rows)
-        self.size -= len(left)
+        for each in left:
+            self._count(each, -1)
         return left
 
     def _expired(self, instant: int) -> list[Arrival]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
+from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of, type_of
 from catalog.functions import MAX_TEXT_BYTES
 from catalog.schema import Schema, Type
 from secfilter.lab import SEPARATOR
@@ -34,6 +34,19 @@ class PairValues:
     conditions: tuple[Expression, ...]
     shown: tuple[Expression, ...]
     arguments: tuple[Expression, ...]
+
+    @property
+    def copies(self) -> int:
+        """How often the text of a pair has a value of its tuples at most."""
+        return max(1, sum(1 for each in self._every() for _ in attributes_of(each)))
+
+    @property
+    def constants(self) -> int:
+        """How long the constants in the text of a pair are at most."""
+        return sum(_constants(each) for each in self._every())
+
+    def _every(self) -> tuple[Expression, ...]:
+        return (*self.shown, *self.arguments)
 
     def pairing(self) -> PairTexts:
         """The functions that compute it. They cannot be sent to a worker, and are made there."""
@@ -74,6 +87,16 @@ class PairTexts:
             for each in (self.shown, self.arguments)
         )
         return shown, arguments
+
+
+def _constants(expression: Expression) -> int:
+    match expression:
+        case Literal(value):
+            return len(str(value))
+        case Call(_, arguments):
+            return sum(map(_constants, arguments))
+        case _:
+            return 0
 
 
 def _text_maker(expression: Expression, schema: Schema) -> MakeText:

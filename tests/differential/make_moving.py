@@ -8,7 +8,7 @@ from random import Random
 from catalog.analysis import analyse_node
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression
-from catalog.functions import MOVING_FUNCTIONS
+from catalog.functions import ALL_AGGREGATE_FUNCTIONS
 from catalog.plan import (
     INSTANT,
     Aggregate,
@@ -30,7 +30,7 @@ from catalog.schema import Schema, Type
 # Makes a random expression of a type over attributes.
 MakeExpression = Callable[[Type, Schema], Expression]
 # A deviation is right to some digits, and rows are compared to all of them.
-_FUNCTIONS = sorted(MOVING_FUNCTIONS.keys() - {"stddev"})
+_FUNCTIONS = sorted(ALL_AGGREGATE_FUNCTIONS.keys() - {"stddev"})
 _TRIES = 8
 
 

@@ -199,10 +199,13 @@ def _step(
         _relation(node.input, rules, contents) for contents in (contents_before, contents_now)
     )
     before, now = ([*chain(*contents)] for contents in (contents_before, contents_now))
+    windows = [moving.window for moving in movings_of(node)]
+    # One that newer ones push out at once has come too. With SLIDE, a tuple comes at the next move.
     came = [
         each
         for each in chain(*members)
-        if each.time == instant or (each in now and each not in before)
+        if (each.time == instant and windows[each.side].slide_ms is None)
+        or (each in now and each not in before)
     ]
     left = [each for each in before if each not in now]
     if node.change is Change.RSTREAM:
@@ -212,7 +215,7 @@ def _step(
     untouched = {row.members for row in old} & {row.members for row in new}
     gone = [row for row in old if row.members not in untouched]
     there = [row for row in new if row.members not in untouched]
-    by_rows = [moving.window.rows is not None for moving in movings_of(node)]
+    by_rows = [window.rows is not None for window in windows]
 
     def around(members: Iterable[_Member]) -> list[Label | None]:
         """The labels of all that decides who is in the windows of rows of these members."""

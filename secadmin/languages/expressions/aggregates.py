@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
-from catalog.functions import AGGREGATE_FUNCTIONS, MOVING_FUNCTIONS
+from catalog.functions import AGGREGATE_FUNCTIONS, ALL_AGGREGATE_FUNCTIONS, COUNT_DISTINCT
 from catalog.plan import Aggregation, Window
 from catalog.schema import Type
 from secadmin.languages.expressions.reader import Reader
@@ -101,7 +101,7 @@ class Aggregates:
             )
         if name not in AGGREGATES:
             return None
-        aggregation, kind = _aggregation(node, name, reader, changing=self.changing)
+        aggregation, kind = _aggregation(node, name, reader)
         return self._add(aggregation, kind, place)
 
     def column(self, name: str, alias: str | None, position: Position) -> Typed | None:
@@ -158,9 +158,7 @@ def aggregate_call(node: exp.Expr, reader: Reader) -> tuple[Aggregation, Type]:
     return _aggregation(node, name, reader)
 
 
-def _aggregation(
-    node: exp.Expr, name: str, reader: Reader, *, changing: bool = False
-) -> tuple[Aggregation, Type]:
+def _aggregation(node: exp.Expr, name: str, reader: Reader) -> tuple[Aggregation, Type]:
     environment = reader.environment
     inner = Reader(environment, reader.scope, NoCalls("another aggregate"))
     condition = None
@@ -172,29 +170,24 @@ def _aggregation(
     place = environment.at(node)
     distinct = name == "count" and [type(each) for each in node.expressions] == [exp.Distinct]
     if distinct:
-        _open_distinct(node, inner, changing=changing)
+        _open_distinct(node, inner)
     argument = _argument(node, name, inner)
-    function = "count_distinct" if distinct else AGGREGATES[name]
+    function = COUNT_DISTINCT if distinct else AGGREGATES[name]
     if argument is None and condition is None:
         return Aggregation("", function, None), Type.BIGINT
     given = argument or literal(True, Type.BOOLEAN, place)
     if condition is not None:
         # The other tuples have NULL, which no aggregate counts.
         given = call("case", [condition, given, null(place)], place)
-    kind = MOVING_FUNCTIONS[function](known(given))
+    kind = ALL_AGGREGATE_FUNCTIONS[function](known(given))
     if kind is None:
         raise InvalidInput(f"{name} does not take a {given.type}", place)
     return Aggregation("", function, given.expression), kind
 
 
-def _open_distinct(node: exp.Expr, inner: Reader, *, changing: bool) -> None:
+def _open_distinct(node: exp.Expr, inner: Reader) -> None:
     """Make COUNT(DISTINCT a) a call with the argument a. Raises InvalidInput."""
     place = inner.environment.at(node)
-    if not changing:
-        raise InvalidInput(
-            "COUNT(DISTINCT ...) goes over moving windows only, such as trades [RANGE 1 HOUR]",
-            place,
-        )
     given = node.expressions[0]
     inner.environment.only(given, "expressions")
     if len(given.expressions) != 1:

@@ -111,6 +111,8 @@ def _distinct(tokens: Tokens, index: int) -> str | None:
     before = word(tokens, index - 1)
     if before == "IS" or (before, word(tokens, index - 2)) == ("NOT", "IS"):
         return None
+    if before == "(" and word(tokens, index - 2) == "COUNT":
+        return None
     called = tokens[index - 2] if index > 1 and before == "(" else None
     if called is not None and called.token_type == TokenType.VAR:
         name = called.text.upper()
@@ -119,14 +121,6 @@ def _distinct(tokens: Tokens, index: int) -> str | None:
             "results in a query over this one's output"
         )
     return DISTINCT
-
-
-def is_over_bounded(tokens: Tokens, index: int) -> bool:
-    """Whether the word is a DISTINCT that a bounded relation can answer."""
-    if tokens[index].token_type != TokenType.DISTINCT:
-        return False
-    before = word(tokens, index - 1)
-    return before == "SELECT" or (before == "(" and word(tokens, index - 2) == "COUNT")
 
 
 def _order(tokens: Tokens, index: int) -> str | None:

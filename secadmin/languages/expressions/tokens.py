@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import InvalidInput
 from secadmin.languages.expressions.places import Place
-from secadmin.languages.expressions.refusals import PLAIN, is_over_bounded, refusal
+from secadmin.languages.expressions.refusals import PLAIN, refusal, word
 
 # Each level takes 20 to 25 of Python's 1,000 frames.
 MAX_NESTING = 30
@@ -60,9 +60,9 @@ def check_tokens(tokens: list[Token], place: Place, *, moving: bool = False) -> 
     for index, token in enumerate(tokens):
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         before = tokens[index - 1].token_type if index else None
-        allowed = moving and is_over_bounded(tokens, index)
+        distinct = token.token_type == TokenType.DISTINCT and word(tokens, index - 1) == "SELECT"
         fault = (
-            (None if allowed else refusal(tokens, index))
+            (None if moving and distinct else refusal(tokens, index))
             or _unknown(token)
             or _misplaced(token, before)
         )

@@ -28,8 +28,10 @@ from catalog.plan import (
     Union,
 )
 from catalog.schema import Schema
+from tests.plans import grouped, updating
 from tests.unit.catalog.plans import (
     COUNT,
+    MINUTE,
     ONE,
     OTHER,
     SOURCE,
@@ -72,6 +74,10 @@ def shown(expression: Expression) -> ToStream:
 
 def many(parts: int) -> Expression:
     return call("+", *(ref("a.size"), ref("b.size") if parts < 3 else many(parts - 2)))
+
+
+def different(name: str) -> Aggregation:
+    return Aggregation(f"of_{name}", "count_distinct", ref(name))
 
 
 WRONG: dict[str, tuple[Node, str]] = {
@@ -117,9 +123,13 @@ WRONG: dict[str, tuple[Node, str]] = {
     ),
     "rows and a range": (Moving(SOURCE, MovingWindow(1, 1)), "a range or a number of rows"),
     "groups of nothing": (Aggregate(LEFT, (), ()), "names results"),
-    "different values of a tumbling window": (
-        Aggregate(SOURCE, (), (Aggregation("n", "count_distinct", ref("size")),)),
-        "goes over windows",
+    "different values of two things": (
+        grouped(SOURCE, MINUTE, (), (different("size"), different("symbol"))),
+        "different values of one thing",
+    ),
+    "different values and their mean": (
+        grouped(SOURCE, MINUTE, (), (different("size"), Aggregation("x", "avg", ref("size")))),
+        "AVG does not go beside",
     ),
 }
 
@@ -133,6 +143,13 @@ def test_a_wrong_plan_is_refused(node: Node, reason: str) -> None:
 def test_a_relation_is_no_result() -> None:
     with pytest.raises(InvalidInput, match="say with ISTREAM"):
         analyse(Plan(PAIRS))
+
+
+def test_different_values_of_a_window_are_counted_at_its_end_alone() -> None:
+    counted = grouped(SOURCE, MINUTE, (), (COUNT, different("size")))
+    assert analyse(Plan(counted)).copies == 2
+    with pytest.raises(InvalidInput, match="does not go with"):
+        analyse(updating(counted))
 
 
 def test_the_stream_of_pairs_has_the_instant_and_the_attributes_of_both() -> None:

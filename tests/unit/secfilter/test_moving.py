@@ -245,3 +245,33 @@ def test_groups_of_pairs(gives: Gives) -> None:
         # The first tuple has left the range.
         (3 * S + 1, "a", 1, 1.0, 2 | 4),
     ]
+
+
+def test_different_values_of_a_window_of_time_are_counted_over_batches(gives: Gives) -> None:
+    results = (
+        Aggregation("kinds", "count_distinct", PRICE),
+        Aggregation("n", "count", None),
+        Aggregation("total", "sum", PRICE),
+        Aggregation("high", "max", PRICE),
+    )
+    counted = grouped(Source(STREAM), Window(10_000, 10_000), (Column("key", SYMBOL),), results)
+    names = ("key", "kinds", "n", "total", "high")
+    shown = Project(
+        counted,
+        (
+            Column(INSTANT, AttributeRef("window_end")),
+            *(Column(name, AttributeRef(name)) for name in names),
+        ),
+    )
+    found = gives(
+        shown,
+        [(1, "a", 1.0, 1), (2, "a", 1.0, 2)],
+        [(3, "a", 2.0, 4), (4, "a", None, 8), (5, "b", 0.0, 16), (5, "b", -0.0, 16)],
+        [(11, "a", 1.0, 32)],
+        END,
+    )
+    assert rows(found, *names) == [
+        (10 * S, "a", 2, 4, 4.0, 2.0, 1 | 2 | 4 | 8),
+        (10 * S, "b", 1, 2, 0.0, 0.0, 16),
+        (20 * S, "a", 1, 1, 1.0, 1.0, 32),
+    ]

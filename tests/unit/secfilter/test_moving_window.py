@@ -34,7 +34,7 @@ from secfilter.lab import SEPARATOR
 from secfilter.moving_relation import MovingRelation, Result
 from secfilter.moving_rules import rules_of
 from secfilter.moving_values import text_of
-from secfilter.moving_window import Arrival
+from secfilter.moving_window import Arrival, HeldLimits
 from tests.oracle.expressions import evaluate
 from tests.oracle.plans import run
 from tests.oracle.values import Row, Tuple, Value, microseconds, timestamp
@@ -121,8 +121,11 @@ def pairs(draw: st.DrawFn) -> Node:
     return shown(summed, *draw(st.sampled_from([("key", "n", "low"), ("total", "kinds")])))
 
 
-def engine(root: Node, change: Change, limit: int = 99) -> MovingRelation:
-    return rules_of(ChangingParts.of(analyse_node(root)), change, limit).empty()
+def engine(
+    root: Node, change: Change, limit: int = 999, characters: int = 100_000
+) -> MovingRelation:
+    limits = HeldLimits(limit, characters)
+    return rules_of(ChangingParts.of(analyse_node(root)), change, limits).empty()
 
 
 def arrivals(root: Node, tables: dict[str, list[Tuple]]) -> list[tuple[int, Arrival]]:
@@ -262,7 +265,7 @@ def test_pairs_beyond_the_limit_are_withheld_with_the_tuple_that_would_make_them
     joined = MovingJoin(sides[0], sides[1], ((AttributeRef("a.key"), AttributeRef("b.key")),))
     root = Project(joined, (Column("one", Literal(1, Type.BIGINT)),))
     moving = engine(root, Change.ISTREAM, 8)
-    moving.rows.limit = 2  # type: ignore[attr-defined]
+    moving.rows.limits = HeldLimits(2, 100)  # type: ignore[attr-defined]
     moving.take([plain(1, "x"), plain(2, "x")], 0)
     moving.take([plain(3, "x"), plain(4, "x"), plain(4, "y")], 1)
     assert [each.instant for each in moving.until(5)] == [3, 3]
@@ -271,6 +274,37 @@ def test_pairs_beyond_the_limit_are_withheld_with_the_tuple_that_would_make_them
     moving.take([plain(6_000, "x")], 0)
     moving.take([plain(6_000, "x")], 1)
     assert [each.instant for each in moving.until(9_000)] == [6_000]
+    assert moving.withheld == 1
+
+
+def test_texts_beyond_the_limit_are_withheld() -> None:
+    moving = engine(ONE, Change.ISTREAM, characters=4)
+    moving.take([plain(1, "abc"), plain(2, "de"), plain(3, "f")])
+    assert [each.row for each in moving.until(5)] == ["abc", "f"]
+    assert moving.withheld == 1
+    # One tuple is left, with its text of one character.
+    moving.take([plain(6, "ghi"), plain(7, "j")])
+    assert [each.row for each in moving.until(9)] == ["ghi"]
+    assert moving.withheld == 2
+
+
+def test_long_pairs_are_withheld() -> None:
+    sides = [
+        Project(
+            Moving(Source(STREAMS["a"]), MovingWindow()),
+            tuple(Column(f"{alias}.{name}", AttributeRef(name)) for name in NAMES),
+        )
+        for alias in "ab"
+    ]
+    joined = MovingJoin(sides[0], sides[1], ((AttributeRef("a.key"), AttributeRef("b.key")),))
+    text = Literal("12345678", Type.STRING)
+    root = Project(joined, (Column("x", AttributeRef("a.price")), Column("y", text)))
+    moving = engine(root, Change.ISTREAM)
+    moving.rows.limits = HeldLimits(9, 24)  # type: ignore[attr-defined]
+    moving.take([Arrival(n, str(n), (1,), "", True, "x", "123") for n in (1, 2)], 0)
+    moving.take([plain(n, "x") for n in (3, 4)], 1)
+    # Two pairs have 22 characters with the constant, and four would have 44.
+    assert [each.instant for each in moving.until(5)] == [3, 3]
     assert moving.withheld == 1
 
 

@@ -30,7 +30,6 @@ MISSING = {
     "materialize-10": "GROUP BY has one window",
     "ksqldb-14": "LEFT JOIN",
     "spark-16": "APPROX_COUNT_DISTINCT",
-    "postgres-23": "COUNT(DISTINCT ...)",
     # A temporal filter is accepted or refused; the error says which window to write.
     "postgres-26": "HOP(ts, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)",
     "postgres-27": "EXISTS is a semi join",
@@ -62,7 +61,6 @@ def test_a_caret_is_under_the_word() -> None:
     """The column of an error is where the clause begins in the sentence."""
     words = {
         "flink-04": "OVER",
-        "postgres-23": "DISTINCT",
         "postgres-25": "ORDER BY",
         "postgres-26": "now",
         "postgres-28": "EXCEPT",
