@@ -31,6 +31,7 @@ from catalog.schema import Schema
 from catalog.stored_form import from_stored, to_stored
 from catalog.view_plan import through_views
 from secadmin.control import declared, streams
+from secadmin.control.lost_results import warnings_about
 from secadmin.control.platform import Platform
 from secadmin.control.query_rights import require_same_views, role_to_see_as
 from secadmin.control.query_views import outputs_of
@@ -48,7 +49,8 @@ class QueryDefinition:
     """The definition of a new query. `output` is the name of an SQL query's output.
 
     With `as_role`, the query reads its streams as this role sees them, and its results come by no
-    other role of a subscriber. A text in SQL can name it, too: AS doctor SELECT ...
+    other role of a subscriber. A text in SQL can name it, too: AS doctor SELECT ... With
+    `accept_empty`, it is added even if policies leave it no tuple of a stream.
     """
 
     name: str
@@ -56,6 +58,7 @@ class QueryDefinition:
     text: str
     output: str | None = None
     as_role: str | None = None
+    accept_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +143,14 @@ def _parse(
     if not viewed:
         return plans, notes
     relations.view.detail["through policies"] = sorted(viewed)
+    lost = warnings_about(
+        (each.plan for each in plans.values()), relations.viewed, accept_empty=wanted.accept_empty
+    )
     told = (f"{name} is read as the policies of your roles show it" for name in sorted(viewed))
     rewritten = {
         name: analyse(through_views(each.plan, relations.viewed)) for name, each in plans.items()
     }
-    return rewritten, (*notes, *told)
+    return rewritten, (*notes, *told, *lost)
 
 
 def _store(

@@ -131,7 +131,8 @@ class StreamBody(Body):
 class QueryBody(Body):
     """A new query. `output` is the name of an SQL query's output.
 
-    With `as_role`, the query reads its streams as this role sees them.
+    With `as_role`, the query reads its streams as this role sees them. With `accept_empty` it is
+    added even if policies leave it no tuple of a stream.
     """
 
     name: Name
@@ -139,6 +140,7 @@ class QueryBody(Body):
     text: str = Field(min_length=1, max_length=262_144)
     output: Name | None = None
     as_role: Name | None = None
+    accept_empty: bool = False
 
 
 class AttributeRightBody(Body):

@@ -22,9 +22,11 @@ INSIDE_SECADMIN = {
     "secadmin.kafka": {"secadmin.kafka"},
     "secadmin.cli": {"secadmin.cli"},
     "secadmin.control": {
-        *("secadmin.control", "secadmin.kafka", "secadmin.languages", "secadmin.xacml"),
+        *("secadmin.control", "secadmin.kafka", "secadmin.languages"),
+        *("secadmin.solving", "secadmin.xacml"),
     },
     "secadmin.service": {"secadmin.service", "secadmin.control"},
+    "secadmin.solving": {"secadmin.solving"},
     "secadmin.xacml": {"secadmin.xacml"},
 }
 

@@ -35,7 +35,7 @@ class QueryTextError(InvalidInput):
 
 
 @app.command()
-def add(
+def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME")],
     file: Annotated[Path, typer.Argument(metavar="FILE", allow_dash=True)],
@@ -47,11 +47,15 @@ def add(
         str | None,
         typer.Option("--as", metavar="ROLE", help="Read the streams as this role sees them."),
     ] = None,
+    accept_empty: Annotated[
+        bool,
+        typer.Option("--accept-empty", help="Add it even if policies leave it no tuple at all."),
+    ] = False,
 ) -> None:
     """Add a query from a file (- is standard input) and start it."""
     written = language or _language_of(file)
     text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    optional = {"output": output, "as_role": as_role}
+    optional = {"output": output, "as_role": as_role, "accept_empty": accept_empty}
     body = {"name": name, "language": written.value, "text": text}
     body |= {key: value for key, value in optional.items() if value}
     cli = cli_of(ctx)

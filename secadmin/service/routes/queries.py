@@ -21,7 +21,9 @@ router = APIRouter(prefix="/queries", tags=["queries"])
 @router.post("", status_code=201)
 def add_query(platform: OnPlatform, caller: Authenticated, body: QueryBody) -> dict[str, Any]:
     """Add a query and start it."""
-    wanted = queries.QueryDefinition(body.name, body.language, body.text, body.output, body.as_role)
+    wanted = queries.QueryDefinition(
+        *(body.name, body.language, body.text, body.output, body.as_role, body.accept_empty)
+    )
     added = queries.add_query(platform, caller, wanted)
     return {
         "name": body.name,

@@ -305,3 +305,20 @@ def test_a_public_stream_has_no_policies(admin: Api, fresh: Callable[[str], str]
         admin, f"/streams/{stream}/policies", 422, policy="p", role="ADMIN", rows="price > 5"
     )
     assert "is public, so everybody sees all of it" in told
+
+
+def test_a_query_that_gets_nothing_is_refused_unless_that_is_accepted(
+    scene: Scene, role: str, fresh: Callable[[str], str]
+) -> None:
+    """NR and PR (002 §3.5): the policy shows prices above 5."""
+    policy(scene, role)
+    nothing = f"SELECT price FROM {scene.stream} WHERE price < 3 AND symbol = 'A'"
+    told = refused(scene.bob, "/queries", 422, name=fresh("q"), language="sql", text=nothing)
+    assert f"the query gets nothing of {scene.stream}: (price < 3" in told
+    assert "(price > 5" in told and "symbol" not in told
+    added = query(scene.bob, fresh("q"), nothing, accept_empty=True)
+    assert any("exclude each other" in note for note in added["notes"])
+    part = query(scene.bob, fresh("q"), f"SELECT price FROM {scene.stream} WHERE price > 3")
+    assert any("policies hide tuples" in note for note in part["notes"])
+    whole = query(scene.bob, fresh("q"), f"SELECT price FROM {scene.stream} WHERE price > 7")
+    assert len(whole["notes"]) == 1

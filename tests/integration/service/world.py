@@ -70,6 +70,7 @@ class World:
             "public": False,
             "declared_aggregate": DECLARED,
             "language": "sql",
+            "accept_empty": True,
             "as_role": self.names.get("own role", self.names["role"]),
             "policy": fresh,
             "rows": "price > 5",
