@@ -14,6 +14,7 @@ from tests.bench.many_streams import scale
 from tests.bench.many_subscribers import revocation_from_many
 from tests.bench.query_setup import query_setup
 from tests.bench.rights import recovery, revocation, subscription
+from tests.bench.role_expressions import role_expressions
 from tests.bench.world import World
 
 MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
@@ -23,6 +24,7 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "revocation": revocation,
     "recovery": recovery,
     "subscription": subscription,
+    "expressions": role_expressions,
     "setup": query_setup,
     "label": label_mask,
     "cost": cost,

@@ -95,11 +95,10 @@ class World:
         session.post("/password", old=one_time, new=PASSWORD)
         return session
 
-    def add_stream(self, name: str, schema: str = "bench") -> None:
+    def add_stream(self, name: str, schema: str = "bench", **more: Any) -> None:
         """A stream whose event time is `ts`; whoever feeds it needs no user of its own."""
-        self.admin.post(
-            "/streams", name=name, schema=schema, event_time="ts", time="data", senders="shared"
-        )
+        usual = {"event_time": "ts", "time": "data", "senders": "shared"}
+        self.admin.post("/streams", name=name, schema=schema, **usual, **more)
         self._streams.append(name)
 
     def add_query(self, name: str, text: str) -> None:
