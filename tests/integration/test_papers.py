@@ -13,6 +13,7 @@ from deploy.stack import Stack, StackOptions
 from tests.integration.flowing import Typist
 
 
+@pytest.mark.long
 def test_the_story_of_shared_queries(
     runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

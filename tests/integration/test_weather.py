@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from deploy.runtime import Runtime
 from deploy.scenario.story import BATCH_MS
 from deploy.stack import Stack, StackOptions
@@ -12,6 +14,7 @@ from deploy.weather.readings import RAIN_MM_AN_HOUR
 from deploy.weather.story import Weather
 
 
+@pytest.mark.long
 def test_lta_gets_what_its_policy_shows(runtime: Runtime, tmp_path: Path) -> None:
     options = StackOptions(tmp_path / "state", broker_port=0, secadmin_port=0, batch_ms=BATCH_MS)
     with Stack(options, runtime) as stack:

@@ -150,6 +150,7 @@ def test_what_was_not_decided_is_read_again(lane: Lane, parts: Parts) -> None:
     assert lane.moved() == [["10"], ["20"]]
 
 
+@pytest.mark.long
 def test_two_services_share_the_work(lane: Lane, parts: Parts) -> None:
     both = [ParkedTopics(parts.settings) for _ in range(2)]
     numbers = range(40)
