@@ -71,6 +71,9 @@ def cast(admin: Api, new_user: NewUser, platform: Platform, service_settings: Se
     streams, output = [f"one{tail}", f"two{tail}"], f"both{tail}"
     for stream in streams:
         add_stream(admin, stream, f"{stream}schema")
+    for stream in (f"three{tail}", f"four{tail}"):
+        # These park records, which nobody outside the platform reads or writes.
+        add_stream(admin, stream, f"{stream}schema", label_rule="HEADER roles")
     text = " UNION ALL ".join(f"SELECT symbol FROM {stream}" for stream in streams)
     admin.post("/queries", name=output, language="sql", text=text)
     users = {}
