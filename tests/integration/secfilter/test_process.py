@@ -160,7 +160,8 @@ def await_more(plane: Plane, *topics: str, count: int = 300) -> None:
         return [sum(ends[topic].values()) for topic in topics]
 
     wanted = [found + count for found in there()]
-    deadline = time.monotonic() + 90
+    # On a busy machine several queries at once need a minute and a half to be planned and compiled.
+    deadline = time.monotonic() + 180
     while any(found < least for found, least in zip(there(), wanted, strict=True)):
         assert time.monotonic() < deadline, f"no more arrives in some of {topics}"
         time.sleep(0.05)
