@@ -65,7 +65,11 @@ def test_a_query_reads_what_the_policies_of_its_roles_show(
     name = fresh("q")
     answer = query(scene.bob, name, f"SELECT * FROM {scene.stream}")
     assert [each["name"] for each in answer["outputs"][0]["attributes"]] == ["symbol", "price"]
-    assert answer["notes"] == [f"{scene.stream} is read as the policies of your roles show it"]
+    assert answer["notes"] == [
+        f"{scene.stream} is read as the policies of your roles show it",
+        f"policies hide tuples of {scene.stream} for which the query asks: (price > 5)",
+        f"price of {scene.stream} is NULL unless (price > 7)",
+    ]
     root = plan_of(scene.platform, name).root
     match root:
         case Project(Filter(Source(relation)), columns):
