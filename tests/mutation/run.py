@@ -19,6 +19,7 @@ import resource
 import sys
 import time
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -91,6 +92,8 @@ def survivors(module: Path, only: Collection[str], tests: Sequence[str]) -> list
         running[_start(module, mutant, tests, work_s)] = (mutant, time.monotonic())
     while running:
         _reap(running, found, timeout_s)
+    if not _passes(module, Mutant("", original), tests, timeout_s):
+        raise RuntimeError("the tests fail without any mutation by now: what did they notice?")
     return sorted(found)
 
 
@@ -144,10 +147,12 @@ def _to_try(module: Path, original: str, only: Collection[str]) -> list[Mutant]:
     return [mutant for mutant in every if mutant.name not in listed]
 
 
-def _passes(module: Path, mutant: Mutant, tests: Sequence[str]) -> bool:
+def _passes(
+    module: Path, mutant: Mutant, tests: Sequence[str], timeout_s: float = math.inf
+) -> bool:
     running = {_start(module, mutant, tests): (mutant, time.monotonic())}
     found: list[str] = []
-    _reap(running, found, math.inf)
+    _reap(running, found, timeout_s)
     return bool(found)
 
 
@@ -181,14 +186,13 @@ def _start(
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
         sys.meta_path.insert(0, _Mutated(_name(module), mutant.source))
-        if with_spark(module):
-            shared_spark.take_over()
         # Whether it fails is all that matters: nothing is shrunk, and the same is drawn each time.
         settings.register_profile(
             "mutants", phases=[Phase.generate], max_examples=15, derandomize=True, database=None
         )
         settings.load_profile("mutants")
-        code = int(pytest.main([*OPTIONS, *tests]))
+        with shared_spark.taken_over() if with_spark(module) else nullcontext():
+            code = int(pytest.main([*OPTIONS, *tests]))
     finally:
         os._exit(code)
 

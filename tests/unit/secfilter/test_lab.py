@@ -104,6 +104,8 @@ def test_label(
         [("label", b"1")],
         [("label", b"1"), VERSION],
         *([("version", other), ("label", b"1")] for other in (b"1", b"3", b"02", b"", None)),
+        *([(key, b"2"), ("label", b"1")] for key in ("Version", "vers", "versions", "x", "")),
+        *([VERSION, (key, b"1")] for key in ("labe", "labels", "version")),
     ],
 )
 def test_the_label_stands_behind_the_version(spark: SparkSession, headers: Pairs) -> None:
