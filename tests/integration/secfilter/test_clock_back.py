@@ -38,6 +38,7 @@ def tuple_from(moment: float, price: int) -> dict[str, object]:
 
 @embedded_only
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_clock_put_back_loses_nothing_and_leaks_nothing(deployment: Deployment) -> None:
     offset = clock_that_can_be_set(deployment)
     plane = deployment.plane

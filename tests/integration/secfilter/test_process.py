@@ -103,6 +103,7 @@ def test_the_engines_lives(deployment: Deployment) -> None:
 
 @embedded_only
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_kills_its_engine_is_parked_and_harms_nobody(deployment: Deployment) -> None:
     """Whenever the one query runs alone, its engine is killed; the test starts engines again."""
     plane = deployment.plane
