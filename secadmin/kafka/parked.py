@@ -85,7 +85,10 @@ class ParkedTopics:
                 self._producer.init_transactions(REQUEST_TIMEOUT_S)
                 self._consumer.subscribe([PARKED], on_assign=self._assigned)
                 self._ready = True
-            messages = [m for m in self._consumer.consume(AT_ONCE, wait_s) if m.error() is None]
+            first = self._consumer.poll(wait_s)
+            # The first must not wait for others.
+            found = [] if first is None else [first, *self._consumer.consume(AT_ONCE, 0)]
+            messages = [message for message in found if message.error() is None]
             if messages:
                 self._move(messages, decide)
         except KafkaException as error:
