@@ -133,6 +133,7 @@ def test_rights_come_and_go_while_records_flow(exchange: Exchange) -> None:
     for name in ("bob", "lead", "member"):
         await_that(partial(readers[name].has, "two", fed[name], enough), f"all came to {name}")
     await_that(lambda: windows.has("two", fed["windows"] + OPEN, enough - OPEN), "windows came")
+    await_that(lambda: bool(windows.numbers("two")), "a window of the second stream came")
 
     returned = {}
     admin.run("revoke", "bob", "READ TUPLE", "stream", "two")
