@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import orm, select
-
 from catalog.label_texts import Registered, register
-from catalog.models import OutputInput
+from secadmin.control.query_rights import computed_from
 from secadmin.control.settlement import Settlement, of_objects
 
 
@@ -36,17 +34,6 @@ def settle_registered(settlement: Settlement, stream: int, found: Iterable[Regis
     if any(each.new_clauses for each in found):
         concerned.add(stream)
     if any(each.new_roles for each in found):
-        concerned |= _outputs_over(settlement.change.session, stream)
+        concerned |= computed_from(settlement.change.session, stream)
     if concerned:
         settlement.settle(of_objects(*concerned))
-
-
-def _outputs_over(session: orm.Session, stream: int) -> set[int]:
-    """The ids of all outputs that are computed from the stream, also by way of other outputs."""
-    found: set[int] = set()
-    left = {stream}
-    while left:
-        readers = select(OutputInput.output_id).where(OutputInput.relation_id.in_(left))
-        left = set(session.scalars(readers)) - found
-        found |= left
-    return found
