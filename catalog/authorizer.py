@@ -207,7 +207,8 @@ class Authorizer:
 
         READ TUPLE on a stream gives its source and aggregated categories. READ AGGREGATE gives the
         aggregated one, but not to a user that may SEND there by any role. A role gives its own
-        category; what clauses follow from it is said by `RoleClauses.cleared`. Nobody gets a
+        category, and the user's level those of its companies or of T; what clauses and companies
+        follow from them is said by `RoleClauses.cleared`. Nobody gets a
         category of another kind, or of a removed stream. `within` limits the answer to these
         categories, which is faster if they are few.
         """
@@ -218,7 +219,8 @@ class Authorizer:
         bits = within.categories() if within is not None else None
         if bits is not None and len(bits) <= _MAX_NAMED_BITS:
             query, asked["bits"] = _READABLE_NAMED, list(bits)
-        clearance = Clearance.of(*self._session.scalars(query, asked))
+        held = Clearance.of(*self._session.scalars(query, asked))
+        clearance = Clearance(held.bits | subject.level.bits)
         return clearance if within is None else clearance.cut_to(within)
 
     def _holding(

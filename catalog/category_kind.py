@@ -22,6 +22,10 @@ class CategoryKind(StrEnum):
     """One clause of the role expressions of a stream's tuples (`catalog.role_clauses`)."""
     ROLE = "role"
     """A role that a clause names. It stands in no label."""
+    COMPANY = "company"
+    """A company of a conflict class (`catalog.conflict_class`)."""
+    TRUSTED = "trusted"
+    """Several companies of a conflict class, or all of them: T in a level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class KindEntry:
         given_by: A subject that holds one of these permissions on the stream has the category.
         kept_from_senders: Those of `given_by` that give nothing to users that may SEND there.
 
-    No grant gives a role clause: it belongs to whoever has one of its roles active.
+    No grant gives a role clause: it belongs to whoever has one of its roles active. Nor does one
+    give a company: users have levels.
     """
 
     after: int | None
@@ -47,6 +52,7 @@ class KindEntry:
 _BY_ROLES = KindEntry(
     after=None, needs_declaration=False, given_by=frozenset(), kept_from_senders=frozenset()
 )
+_BY_LEVELS = _BY_ROLES
 KINDS: Mapping[CategoryKind, KindEntry] = MappingProxyType(
     {
         CategoryKind.SOURCE: KindEntry(
@@ -63,5 +69,7 @@ KINDS: Mapping[CategoryKind, KindEntry] = MappingProxyType(
         ),
         CategoryKind.ROLE_CLAUSE: _BY_ROLES,
         CategoryKind.ROLE: _BY_ROLES,
+        CategoryKind.COMPANY: _BY_LEVELS,
+        CategoryKind.TRUSTED: _BY_LEVELS,
     }
 )

@@ -31,6 +31,8 @@ _OF_ALL: Rights = {
     "topic_faults": {**_REPORT, "DELETE": ALL},
     "objects": {"SELECT": ("id", "removed_at")},
     "categories": _READ,
+    "conflict_classes": _READ,
+    "companies": _READ,
     "withdrawals": {"SELECT": ("topic", "done_at", "unproven")},
 }
 _TRIALS = (
@@ -44,6 +46,7 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
             "streams": _READ,
             "label_texts": _READ,
             "sender_policies": _READ,
+            "user_levels": _READ,
             "senders": {"SELECT": ALL, "UPDATE": ("state",)},
             "assignments": _READ,
         },

@@ -144,8 +144,8 @@ class Grant(Base):
 class CategoryRow(Base):
     """A category: one bit of every label. The row outlives its stream, so no bit is reused.
 
-    Only that of a role has no stream. It has the role's id, or nothing after the role was removed:
-    then nobody holds it.
+    That of a company, or of T, has the id of its conflict class in place of a stream's. That of a
+    role has the role's id, or nothing after the role was removed: then nobody holds it.
     """
 
     __tablename__ = "categories"
@@ -156,7 +156,10 @@ class CategoryRow(Base):
 
 
 class ClauseRole(Base):
-    """A role of a clause, both as categories: whoever holds the role's holds the clause's."""
+    """A role of a clause, both as categories: whoever holds the role's holds the clause's.
+
+    A company is like a clause that two things give: the company itself, and T of its class.
+    """
 
     __tablename__ = "clause_roles"
     clause_bit: Mapped[int] = mapped_column(ForeignKey("categories.bit"), primary_key=True)
@@ -187,6 +190,41 @@ class SenderPolicy(Base):
     text: Mapped[str] = mapped_column(String(1000))
 
 
+class ConflictClassRow(Base):
+    """A conflict class, with the category of T. It has the name of its object, for engines."""
+
+    __tablename__ = "conflict_classes"
+    object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
+    name: Mapped[str] = mapped_column(String(64))
+    trusted_bit: Mapped[int] = mapped_column(ForeignKey("categories.bit"))
+
+
+class Company(Base):
+    """A company of a conflict class. Its row outlives the class, so that its name can be told."""
+
+    __tablename__ = "companies"
+    __table_args__ = (UniqueConstraint("class_id", "name"),)
+    bit: Mapped[int] = mapped_column(ForeignKey("categories.bit"), primary_key=True)
+    class_id: Mapped[int] = mapped_column(ForeignKey("conflict_classes.object_id"))
+    name: Mapped[str] = mapped_column(String(64))
+
+
+class UserLevel(Base):
+    """The level of a user in one conflict class. Without a row the user has none.
+
+    `part` is a company's name, T or ⊥, or None for a user that has not chosen its company yet.
+    `by_choice` says that the user chooses, by what it reads first.
+    """
+
+    __tablename__ = "user_levels"
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True)
+    class_id: Mapped[int] = mapped_column(
+        ForeignKey("conflict_classes.object_id"), primary_key=True
+    )
+    part: Mapped[str | None] = mapped_column(String(64))
+    by_choice: Mapped[bool]
+
+
 class SchemaRow(Base):
     """A schema's attributes, as `catalog.stored_form.to_stored` writes them."""
 
@@ -196,7 +234,7 @@ class SchemaRow(Base):
 
 
 class StreamRow(Base):
-    """A stream with its encoded Relation, RecordFormat and LabelRule, which never change.
+    """A stream with its encoded Relation, RecordFormat and rules, which never change.
 
     Without a label rule, its tuples carry the source category alone. If it is `shared`, all users
     write one topic. Otherwise each user has its own topic.
@@ -208,6 +246,7 @@ class StreamRow(Base):
     relation: Mapped[dict[str, Any]]
     record_format: Mapped[dict[str, Any]]
     label_rule: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    level_rule: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     max_ahead_ms: Mapped[int]
     max_bytes: Mapped[int]
     partitions: Mapped[int]
@@ -305,7 +344,8 @@ class OutputRow(Base):
 
     `starting_offsets` is {topic: {partition: offset}} of the lab topics when the query was added.
     `slots` is the number of the engine's tasks that its sources take (`catalog.admission`). `weak`
-    says whether delivery has weak semantics. `retention_ms` is that of the delivery topics.
+    says whether delivery has weak semantics. `retention_ms` is that of the delivery topics. `level`
+    is the label of the level at which its query runs, in wire form, or None.
     """
 
     __tablename__ = "outputs"
@@ -315,6 +355,7 @@ class OutputRow(Base):
     plan: Mapped[dict[str, Any]]
     starting_offsets: Mapped[dict[str, Any]]
     slots: Mapped[int]
+    level: Mapped[str | None]
     weak: Mapped[bool] = mapped_column(default=False)
     retention_ms: Mapped[int]
 

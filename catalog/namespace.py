@@ -15,6 +15,7 @@ class Namespace(StrEnum):
     SCHEMA = "schema"
     RELATION = "relation"
     QUERY = "query"
+    CONFLICT_CLASS = "conflict-class"
 
 
 _NAMESPACES = {
@@ -23,8 +24,9 @@ _NAMESPACES = {
     ObjectKind.STREAM: Namespace.RELATION,
     ObjectKind.OUTPUT: Namespace.RELATION,
     ObjectKind.QUERY: Namespace.QUERY,
+    ObjectKind.CONFLICT_CLASS: Namespace.CONFLICT_CLASS,
 }
-_WORDS = {Namespace.RELATION: "stream or output"}
+_WORDS = {Namespace.RELATION: "stream or output", Namespace.CONFLICT_CLASS: "conflict class"}
 
 SYSTEM_NAME = "system"
 

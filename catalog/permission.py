@@ -15,6 +15,7 @@ class ObjectKind(StrEnum):
     STREAM = "stream"
     QUERY = "query"
     OUTPUT = "output"
+    CONFLICT_CLASS = "conflict-class"
 
 
 class Permission(StrEnum):
@@ -25,6 +26,7 @@ class Permission(StrEnum):
     ADD_SCHEMA = "ADD SCHEMA"
     ADD_STREAM = "ADD STREAM"
     ADD_QUERY = "ADD QUERY"
+    ADD_CONFLICT_CLASS = "ADD CONFLICT CLASS"
     SET_QUERY_STATUS = "SET QUERY STATUS"
     SUBSCRIBE = "SUBSCRIBE"
     READ_TUPLE = "READ TUPLE"
@@ -41,11 +43,13 @@ APPLIES: dict[ObjectKind, frozenset[Permission]] = {
             Permission.ADD_SCHEMA,
             Permission.ADD_STREAM,
             Permission.ADD_QUERY,
+            Permission.ADD_CONFLICT_CLASS,
             Permission.CHANGE_PERM,
             Permission.CHANGE_SYSTEM,
         }
     ),
     ObjectKind.SCHEMA: frozenset({Permission.VIEW_OBJECT, Permission.CHANGE_PERM}),
+    ObjectKind.CONFLICT_CLASS: frozenset({Permission.VIEW_OBJECT, Permission.CHANGE_PERM}),
     ObjectKind.STREAM: frozenset(
         {
             Permission.VIEW_OBJECT,

@@ -11,15 +11,30 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from catalog.conflict_class import LEVEL
 from catalog.expression import AttributeRef, Expression
 from catalog.relation import Relation
+from catalog.schema import Attribute, Schema, Type
+
+_LEVEL = Attribute(LEVEL, Type.STRING, required=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """All tuples of a relation, from the moment when the query was added."""
+    """All tuples of a relation, from the moment when the query was added.
+
+    With `shows_level` they have one more attribute, which is called `level`: the level of the tuple
+    as a text (001 §3).
+    """
 
     relation: Relation
+    shows_level: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes of the tuples."""
+        own = self.relation.schema
+        return Schema((*own.attributes, _LEVEL)) if self.shows_level else own
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,8 +88,8 @@ def check_node(node: Node, given: _Inputs) -> CheckedNode:
 
 def _schema(node: Node, given: _Inputs) -> Schema:
     match node:
-        case Source(relation):
-            return relation.schema
+        case Source():
+            return node.schema
         case Filter(_, condition):
             require_condition(condition, given[0].schema)
             return given[0].schema

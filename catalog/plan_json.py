@@ -15,6 +15,7 @@ from catalog.errors import Position
 from catalog.label import Label
 from catalog.label_layout import LabelLayout
 from catalog.label_rule import ByExpression, ByHeader, BySender
+from catalog.level_rule import CompanyRule, LevelRule
 from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation
 from catalog.role_view import AttributeRight, RoleView, SmallestWindow
@@ -28,7 +29,7 @@ _CLASSES: dict[str, type] = {
         *(plan.Plan, plan.Windowed, plan.Column, plan.Window, plan.Aggregation),
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat, LabelLayout),
-        *(BySender, ByHeader, ByExpression),
+        *(BySender, ByHeader, ByExpression, LevelRule, CompanyRule),
         *(RoleView, AttributeRight, SmallestWindow),
     )
 }

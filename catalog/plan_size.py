@@ -55,8 +55,8 @@ class _Counter:
 
     def sizes(self, node: Node, given: tuple[Sizes, ...]) -> Sizes:
         match node:
-            case Source(relation):
-                return dict.fromkeys(relation.schema.names, 1)
+            case Source():
+                return dict.fromkeys(node.schema.names, 1)
             case Filter(_, condition):
                 self._count(condition, given[0])
                 return given[0]

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from catalog.categories import carried_categories, role_clauses
-from catalog.label import PUBLIC, Label
+from catalog.conflict_class import dominated
+from catalog.conflict_classes import company_categories, conflict_classes
+from catalog.label import PUBLIC, Label, combine
 from catalog.models import OutputRow
 from catalog.plan import Plan, sources
 from catalog.reach import reach
@@ -23,8 +26,8 @@ from catalog.stored_form import from_stored
 class Reaches:
     """The reaches of relations in one transaction, each computed once.
 
-    The reach of a stream is its source category and its role clauses. Without any, nobody sees a
-    tuple of it. The reach of an output follows from its plan.
+    The reach of a stream is its source category, its role clauses and its companies. Without any,
+    nobody sees a tuple of it. The reach of an output follows from its plan and its level.
     """
 
     def __init__(self, session: Session) -> None:
@@ -33,6 +36,8 @@ class Reaches:
         self._plans: dict[int, Plan] = {}
         self._streams: Mapping[int, Label] | None = None
         self._clauses: RoleClauses | None = None
+        self._levels: Mapping[int, Label] | None = None
+        self._all_companies: Label | None = None
 
     @property
     def clauses(self) -> RoleClauses:
@@ -58,7 +63,8 @@ class Reaches:
                 missing = [r for r in sources(plan) if r.object_id not in self._known]
                 waiting += missing
                 if not missing:
-                    self._known[current.object_id] = reach(plan, self._seen)
+                    found = self.within_level(current.object_id, reach(plan, self._seen))
+                    self._known[current.object_id] = found | self.floor_of(current.object_id)
         return self._known[relation.object_id]
 
     def plan_of(self, output_id: int) -> Plan:
@@ -68,6 +74,33 @@ class Reaches:
             self._plans[output_id] = from_stored(Plan, row.plan)
         return self._plans[output_id]
 
+    def floor_of(self, output_id: int) -> Label:
+        """What the label of each result has: the level at which the output's query runs."""
+        return self._levels_of_outputs().get(output_id, PUBLIC)
+
+    def within_level(self, output_id: int, reached: Label) -> Label:
+        """The part of a reach that the level of the output's query dominates (001, definition 6).
+
+        A query without a level reads the tuples of all companies.
+        """
+        level = self._levels_of_outputs().get(output_id)
+        if level is None:
+            return reached
+        return dominated(reached, level, self.clauses, self._companies())
+
+    def _levels_of_outputs(self) -> Mapping[int, Label]:
+        if self._levels is None:
+            rows = self._session.execute(
+                select(OutputRow.object_id, OutputRow.level).where(OutputRow.level.is_not(None))
+            )
+            self._levels = {row.object_id: _read(row.level) for row in rows}
+        return self._levels
+
+    def _companies(self) -> Label:
+        if self._all_companies is None:
+            self._all_companies = company_categories(self._session)
+        return self._all_companies
+
     def _seen(self, relation: Relation) -> Label:
         return self._known[relation.object_id]
 
@@ -76,4 +109,18 @@ class Reaches:
             return PUBLIC
         if self._streams is None:
             self._streams = carried_categories(self._session)
-        return self._streams.get(stream.object_id, PUBLIC)
+        companies = self._of_classes(stream.conflict_classes)
+        return self._streams.get(stream.object_id, PUBLIC) | companies
+
+    def _of_classes(self, ids: tuple[int, ...]) -> Label:
+        if not ids:
+            return PUBLIC
+        found = conflict_classes(self._session, ids)
+        return combine(each.categories for each in found.values())
+
+
+def _read(level: str) -> Label:
+    label = Label.from_wire(level)
+    if label is None:
+        raise ValueError("not the stored level of an output")
+    return label

@@ -46,7 +46,8 @@ class Relation:
     `event_time` is the name of the TIMESTAMP attribute that windows use, or None. `lateness_ms` is
     how far a tuple may lag behind the relation's time, which `time` moves. `public` says that
     tuples may carry the empty label. Tuples of a public stream carry no other label. The reach of a
-    relation is not part of it, because it can change (`catalog.reaches`).
+    relation is not part of it, because it can change (`catalog.reaches`). `conflict_classes` are
+    the ids of the conflict classes whose companies its tuples carry, in the order of a level.
     """
 
     object_id: int
@@ -58,6 +59,7 @@ class Relation:
     public: bool = False
     declared: DeclaredAggregate | None = None
     time: TimeSource = TimeSource.DATA
+    conflict_classes: tuple[int, ...] = ()
 
     @property
     def by_ticks(self) -> bool:

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from catalog.clearance import Clearance
+from catalog.conflict_class import ConflictClass
 from catalog.delivery import Delivery
 from catalog.label import PUBLIC, Label
 from catalog.label_rule import LabelRule
+from catalog.level_rule import LevelRule
 from catalog.plan import Plan, sources
 from catalog.plan_json import encode
 from catalog.record_format import USUAL, RecordFormat
@@ -34,14 +36,16 @@ _ANY_MS = 2**60
 class Sender:
     """A sender: only it may write its topic. Ingest uses its id in the origins of tuples.
 
-    `policy` is its role expression if the stream's label rule is by sender. The sender that
-    `readmits` is the platform itself: it sends parked records again, with their labels.
+    `policy` is its role expression if the stream's label rule is by sender. `parts` is its user's
+    level if the stream has a level rule, a part for each conflict class; None is undecided. The
+    sender that `readmits` is the platform itself: it sends parked records again, with their labels.
     """
 
     id: int
     topic: str
     policy: str | None = None
     readmits: bool = False
+    parts: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,9 @@ class IngestStream:
     With a label rule a record also gets the label of its role expression. `texts` has the labels of
     the expressions that are fixed: those in the rule, or of the senders. A record with another
     expression is parked. So what ingest does with a record never depends on when it does it.
+
+    With a level rule it also gets the label of its level. `conflict_classes` are those of the rule,
+    in their order.
     """
 
     relation: Relation
@@ -67,6 +74,8 @@ class IngestStream:
     senders: tuple[Sender, ...] = ()
     rule: LabelRule | None = None
     texts: tuple[tuple[str, Label], ...] = ()
+    level_rule: LevelRule | None = None
+    conflict_classes: tuple[ConflictClass, ...] = ()
 
     @property
     def late_ms(self) -> int:
@@ -108,6 +117,9 @@ class QueryRun:
     `independent` has the independent senders of each stream whose declared aggregate the plan
     gives, by the stream's id. `registered` is the first bit that has no category yet, or None if
     that is not known. The run need not be restarted when it changes.
+
+    The results of a query that runs at a level carry its label, the `floor`. `conflict_classes` are
+    those whose companies the plan shows as levels.
     """
 
     name: str
@@ -120,6 +132,8 @@ class QueryRun:
     reaches: Mapping[int, Label] = field(default_factory=dict)
     independent: Mapping[int, SenderNumbers] = field(default_factory=dict)
     registered: int | None = None
+    floor: Label = PUBLIC
+    conflict_classes: tuple[ConflictClass, ...] = ()
 
     def reach_of(self, relation: Relation) -> Label:
         """The reach of the relation. It is empty for an unknown relation."""
@@ -189,8 +203,12 @@ def fingerprint(run: Run) -> str:
                 [
                     *(encode(s.relation), encode(s.label), s.max_ahead_ms, s.max_bytes),
                     *(encode(s.record_format), encode(s.rule)),
-                    [[each.id, each.topic, each.policy, each.readmits] for each in s.senders],
+                    [
+                        [each.id, each.topic, each.policy, each.readmits, list(each.parts)]
+                        for each in s.senders
+                    ],
                     [[text, encode(label)] for text, label in s.texts],
+                    *(encode(s.level_rule), list(map(_class_parts, s.conflict_classes))),
                 ]
                 for s in run.streams
             ],
@@ -205,8 +223,14 @@ def fingerprint(run: Run) -> str:
             encode(run.sources),
             [[number, encode(label)] for number, label in sorted(run.reaches.items())],
             [[stream, sorted(of.items())] for stream, of in sorted(run.independent.items())],
+            encode(run.floor),
+            list(map(_class_parts, run.conflict_classes)),
         ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _class_parts(each: ConflictClass) -> list[object]:
+    return [each.id, each.trusted, sorted(each.companies.items())]
 
 
 def _parts(each: FanOutClass) -> list[object]:

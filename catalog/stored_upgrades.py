@@ -81,6 +81,20 @@ def joined_moving_windows(value: Any) -> Any:
     return value
 
 
+def levels(value: Any) -> Any:
+    """7 to 8: in form 7 no relation had conflict classes, and no source showed the level."""
+
+    def change(item: dict[str, Any]) -> dict[str, Any]:
+        match item.get("node"):
+            case "Relation":
+                return {**item, "conflict_classes": []}
+            case "Source":
+                return {**item, "shows_level": False}
+        return item
+
+    return _each_object(value, change)
+
+
 UPGRADES: tuple[Callable[[Any], Any], ...] = (
     windows_and_emission,
     no_reaches,
@@ -88,5 +102,6 @@ UPGRADES: tuple[Callable[[Any], Any], ...] = (
     time_by_data,
     moving_windows,
     joined_moving_windows,
+    levels,
 )
 """The step at index n makes form n + 2 of form n + 1."""

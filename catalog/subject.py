@@ -8,6 +8,8 @@ from datetime import datetime
 
 from sqlalchemy import and_, bindparam, exists, or_, orm, select
 
+from catalog.conflict_classes import levels_of
+from catalog.label import PUBLIC, Label
 from catalog.models import Access, AccessRole, Membership, Session, SessionRole, User
 from catalog.roles import Closure, juniors_from, juniors_with_names, read_closure
 from catalog.senders import NOWHERE, sent_to
@@ -57,7 +59,7 @@ class Subject:
     it is held. `barred` is the reason why nothing is allowed (such as a locked user), not even to
     an owner, or None. `session_id` is None for a kept access. `sends_to` are the streams with a
     declared aggregate to which the user may SEND by any of its roles, active or not. Each has the
-    name of a role that gives it.
+    name of a role that gives it. `level` is the level of the user (001 §3), as a label.
     """
 
     user_id: int
@@ -69,6 +71,7 @@ class Subject:
     through: Mapping[int, str] = field(default_factory=dict, hash=False)
     session_id: int | None = None
     barred: str | None = None
+    level: Label = PUBLIC
 
 
 def subject_of_session(session: orm.Session, login: Session) -> Subject:
@@ -83,15 +86,15 @@ def subject_of_session(session: orm.Session, login: Session) -> Subject:
     elif login.user.must_change_password:
         barred = "the one-time password must be changed first"
     held = read_closure(session, _HELD_IN_SESSION, session_id=login.id)
-    sends_to = _sends_to(session, login.user)
-    return _subject(login.user, sends_to, login.id, barred, frozenset(held.members), held)
+    own = _OfUsers.of(session, [login.user.id])
+    return _subject(login.user, own, login.id, barred, frozenset(held.members), held)
 
 
 def subject_of_user(session: orm.Session, user: User) -> Subject:
     """The subject of the user if all of its roles were active. `explain` uses it."""
     held = read_closure(session, _HELD_BY_USER, user_id=user.id)
-    sends_to = _sends_to(session, user)
-    return _subject(user, sends_to, None, None, frozenset(held.members), held)
+    own = _OfUsers.of(session, [user.id])
+    return _subject(user, own, None, None, frozenset(held.members), held)
 
 
 def subjects_of_accesses(
@@ -110,11 +113,11 @@ def subjects_of_accesses(
         held[access_id].add(role_id)
     ends = _ends_of_open_sessions(session, accesses)
     juniors = juniors_with_names(session, set().union(*held.values()))
-    sending = sent_to(session, (access.user_id for access in accesses))
+    own = _OfUsers.of(session, [access.user_id for access in accesses])
     return tuple(
         _subject(
             access.user,
-            sending.get(access.user_id, NOWHERE),
+            own,
             access.session_id,
             _bar(access, ends, now),
             frozenset(held[access.id]),
@@ -146,13 +149,21 @@ def _bar(access: Access, ends: Mapping[int, datetime], now: datetime) -> str | N
     return None
 
 
-def _sends_to(session: orm.Session, user: User) -> Mapping[int, str]:
-    return sent_to(session, [user.id]).get(user.id, NOWHERE)
+@dataclass(frozen=True, slots=True)
+class _OfUsers:
+    """What users have whatever their roles: where they send to, and their levels."""
+
+    sending: Mapping[int, Mapping[int, str]]
+    levels: Mapping[int, Label]
+
+    @classmethod
+    def of(cls, session: orm.Session, users: Sequence[int]) -> _OfUsers:
+        return cls(sent_to(session, users), levels_of(session, users))
 
 
 def _subject(
     user: User,
-    sends_to: Mapping[int, str],
+    own: _OfUsers,
     session_id: int | None,
     barred: str | None,
     held: frozenset[int],
@@ -170,11 +181,12 @@ def _subject(
     return Subject(
         user_id=user.id,
         user_name=user.name,
-        sends_to=sends_to,
+        sends_to=own.sending.get(user.id, NOWHERE),
         active_role_ids=active,
         role_ids=roles,
         role_names={role: names[role] for role in roles},
         through=through,
         session_id=session_id,
         barred=barred,
+        level=own.levels.get(user.id, PUBLIC),
     )

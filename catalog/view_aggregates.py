@@ -112,7 +112,7 @@ class _Rewriting:
         """The node with its groups cut to the minimum, and what is restricted above it."""
         match node:
             case Source(relation):
-                return node, _of_source(self.views.get(relation.object_id), relation.schema.names)
+                return node, _of_source(self.views.get(relation.object_id), node.schema.names)
             case Filter(below, condition):
                 inner, restricted = self.node(below)
                 _refuse(condition, restricted)

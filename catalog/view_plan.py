@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from catalog.conflict_class import LEVEL
 from catalog.expression import AttributeRef
 from catalog.plan import Column, Filter, Node, Plan, Project, Source, at_sources
 from catalog.relation import Relation
@@ -41,16 +42,18 @@ class ViewedStream:
         event_time = stream.event_time if stream.event_time in names else None
         return replace(stream, schema=Schema(tuple(shown)), event_time=event_time, declared=None)
 
-    @property
-    def node(self) -> Node:
+    def in_place_of(self, source: Source) -> Node:
         """What a query reads in place of the stream."""
         stream, view = replace(self.stream, declared=None), self.view
-        node: Node = Source(stream)
+        node: Node = replace(source, relation=stream)
         if view.rows is not None:
             node = Filter(node, view.rows)
         if view.attributes is None:
             return node
-        return Project(node, tuple(self._column(name) for name in self.relation.schema.names))
+        # The level is the platform's, so no view hides it.
+        level = (Column(LEVEL, AttributeRef(LEVEL)),) if source.shows_level else ()
+        shown = (self._column(name) for name in self.relation.schema.names)
+        return Project(node, (*shown, *level))
 
     def _column(self, name: str) -> Column:
         right, attribute = self.view.right(name), self.stream.schema.get(name)
@@ -71,6 +74,6 @@ def through_views(plan: Plan, views: Mapping[int, ViewedStream]) -> Plan:
 
     def viewed(source: Source) -> Node:
         found = views.get(source.relation.object_id)
-        return source if found is None else found.node
+        return source if found is None else found.in_place_of(source)
 
     return at_sources(checked, viewed)

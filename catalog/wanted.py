@@ -55,6 +55,7 @@ from catalog.runs import (
 from catalog.sender_state import is_ingested
 from catalog.store import GENERATION_ID
 from catalog.stored_form import from_stored
+from catalog.stream_levels import StreamLevels, shown_classes
 from catalog.topics import quarantine_topic
 
 NOTHING_APPLIED = -1
@@ -211,10 +212,14 @@ def _ingest_runs(session: Session, sources: Mapping[int, Label]) -> Iterable[Ing
     )
     senders = _senders(session)
     texts = fixed_texts_of(session)
+    levels = StreamLevels(session)
     for group, rows in groupby(session.scalars(query), key=lambda row: row.ingest_group):
         found = (
-            _ingest_stream(
-                *(row, sources, senders.get(row.object_id, ()), texts.get(row.object_id, {}))
+            levels.added(
+                row,
+                _ingest_stream(
+                    *(row, sources, senders.get(row.object_id, ()), texts.get(row.object_id, {}))
+                ),
             )
             for row in rows
         )
@@ -291,6 +296,10 @@ def _query_runs(
         plan, reached = reaches.plan_of(row.object_id), reaches.of(output)
         own = classes.get(row.object_id, ())
         fed = (_fan_out(cls, output, reached, reaches.clauses) for cls in own)
+        read_here = {
+            each.object_id: reaches.within_level(row.object_id, reaches.of(each))
+            for each in read_by(plan)
+        }
         yield QueryRun(
             name=query_run_name(row.object_id),
             plan=plan,
@@ -300,9 +309,11 @@ def _query_runs(
             # Keep only those in reach. Otherwise each new stream would restart every query.
             sources=Label(of_sources.bits & reached.bits),
             starting_offsets=row.starting_offsets,
-            reaches={each.object_id: reaches.of(each) for each in read_by(plan)},
+            reaches=read_here,
             independent={id_: numbers_of(session, id_) for id_ in lowered_streams(plan)},
             registered=registered,
+            floor=reaches.floor_of(row.object_id),
+            conflict_classes=shown_classes(session, plan),
         )
 
 

@@ -21,7 +21,7 @@ from deploy.environment import ROOT, find_java
 from deploy.errors import DeployError
 from deploy.files import private_folder
 from deploy.hints import down_command, up_command
-from deploy.papers import shared_queries
+from deploy.papers import chinese_wall, shared_queries
 from deploy.runtime import ensure_runtime
 from deploy.scenario.story import BATCH_MS
 from deploy.stack import (
@@ -156,7 +156,12 @@ def _console(options: argparse.Namespace) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    stories = {"004": demo.main, "000": shared_queries.main, "002": weather.main}
+    stories = {
+        "004": demo.main,
+        "000": shared_queries.main,
+        "001": chinese_wall.main,
+        "002": weather.main,
+    }
     return _on_fresh_stack(stories[options.paper], batch_ms=BATCH_MS)
 
 

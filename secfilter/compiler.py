@@ -6,13 +6,15 @@ combines the labels of both sides. Aggregate combines the labels of the whole gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.checked_plan import CheckedNode, CheckedPlan
+from catalog.conflict_class import LEVEL, ConflictClass
+from catalog.label import PUBLIC, Label
 from catalog.label_layout import LabelLayout
 from catalog.plan import (
     Aggregate,
@@ -36,7 +38,8 @@ from secfilter.aggregate import Grouping, compile_aggregate
 from secfilter.columns import ID, SENDER, TICK_COLUMN, attribute, check_names, label_column
 from secfilter.expressions import to_column
 from secfilter.join import Side, compile_join
-from secfilter.label_words import packed_words, words
+from secfilter.label_words import packed_words, with_floor, words
+from secfilter.levels import level_of
 from secfilter.moving import compile_moving
 from secfilter.timeline import CLOCK, moved_by_ticks, no_clock, to_clock
 
@@ -53,7 +56,7 @@ class Compiled:
     layout: LabelLayout
 
 
-def compile_plan(
+def compile_plan(  # noqa: PLR0913  # each is known to another part of the caller
     checked: CheckedPlan,
     source: Callable[[Relation], DataFrame],
     reach_of: ReachOf,
@@ -61,6 +64,8 @@ def compile_plan(
     *,
     layout: LabelLayout | None = None,
     narrow: bool = False,
+    classes: Sequence[ConflictClass] = (),
+    floor: Label = PUBLIC,
 ) -> Compiled:
     """Compile a plan.
 
@@ -69,18 +74,21 @@ def compile_plan(
     state, it also gives the ticks of a relation that has some, and their column. It is called once
     for each Source. `numbers_of` gives a relation's independent senders. `layout` is the layout of
     the checkpoint, and must hold the plan's reach; without it the plan gets a new one. `narrow`
-    says that each source has one partition. Stateful nodes then need no shuffle. Raises
+    says that each source has one partition. Stateful nodes then need no shuffle. `classes` are the
+    conflict classes of the levels that the plan shows. Each result also carries `floor`. Raises
     InvalidInput for a plan that uses the name of one of the platform's own columns.
     """
     for each in checked.root.walk():
         check_names(each.schema)
-    reached = reach(checked.plan, reach_of)
+    reached = reach(checked.plan, reach_of) | floor
     layout = LabelLayout.of(reached) if layout is None else layout
     if not layout.holds(reached):
         # Categories without a bit would be lost, and their tuples visible to everybody.
         raise ValueError("the layout has no bit for a category that the plan reaches")
-    compiler = _Compiler(source, reach_of, numbers_of, layout, checked, narrow)
-    return Compiled(compiler.compile(checked.root), checked.schema, layout)
+    known = {each.id: each for each in classes}
+    compiler = _Compiler(source, reach_of, numbers_of, layout, checked, known, narrow)
+    frame = with_floor(compiler.compile(checked.root), layout, floor)
+    return Compiled(frame, checked.schema, layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,7 @@ class _Compiler:
     numbers_of: NumbersOf
     layout: LabelLayout
     checked: CheckedPlan
+    classes: Mapping[int, ConflictClass]
     narrow: bool
     # Whether the compiled node is below a join or a moving window.
     pairing: bool = False
@@ -98,8 +107,8 @@ class _Compiler:
 
     def compile(self, each: CheckedNode) -> DataFrame:
         match each.node:
-            case Source(relation):
-                return self._source(relation)
+            case Source():
+                return self._source(each.node)
             case Filter(_, condition):
                 wanted = to_column(condition, each.inputs[0].schema)
                 return self.compile(each.inputs[0]).where(wanted)
@@ -122,9 +131,13 @@ class _Compiler:
             case Moving() | MovingJoin():
                 raise TypeError("a moving window is compiled with the stream of its relation")
 
-    def _source(self, relation: Relation) -> DataFrame:
+    def _source(self, node: Source) -> DataFrame:
+        relation = node.relation
+        classes = [self.classes[each] for each in relation.conflict_classes if node.shows_level]
+        level = level_of(classes, self.reach_of(relation)).alias(LEVEL)
         frame = self.source(relation).select(
             *_attributes(relation.schema),
+            *([level] if node.shows_level else []),
             *packed_words(self.layout, self.reach_of(relation)),
             fn.col(ID),
             *([fn.col(SENDER)] if self.counting else []),

@@ -157,7 +157,7 @@ def _layout(run: Run, current: Checkpoint | None) -> tuple[LabelLayout | None, b
     """The layout of a query's labels, and whether the state that there is has no room for it."""
     if isinstance(run, IngestRun):
         return None, False
-    reached = reach(run.plan, run.reach_of)
+    reached = reach(run.plan, run.reach_of) | run.floor
     grown = None if current is None else current.layout().grown(reached)
     return grown or LabelLayout.of(reached), grown is None and current is not None
 

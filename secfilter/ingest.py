@@ -28,7 +28,7 @@ from catalog.topics import (
     parked_topic,
     quarantine_topic,
 )
-from secfilter import quick_json, role_text, strict_json, texts, times
+from secfilter import companies, quick_json, role_text, rule_columns, strict_json, texts, times
 from secfilter.fanout import DEFAULT_MAX_BYTES
 from secfilter.lab import headers, lab_headers
 from secfilter.refusal import (
@@ -79,10 +79,12 @@ def ingest(
     dated = timed.select("*", group.by_kind(_faulty_time).alias(FAULTY))
     times_read = [name for kind in group.kinds for name in times_of(kind).values()]
     kept = [*_read(group), TEXTS, *times_read]
-    if group.ruled:
-        dated = _with_roles(dated, group)
-        kept.append(ROLES)
+    if group.ruled or group.levelled:
+        dated = _with_rules(dated, group)
+        kept += [*([ROLES] if group.ruled else []), *companies.columns(group)]
     refused, label = is_refused(group, envelope), role_text.label_text(group)
+    if group.levelled:
+        label = companies.with_companies(label, group)
     checked = dated.select(*kept, QUICK, FAULTY, refused.alias(_REFUSED), label.alias(_LABEL))
     new = checked.where(~_repeated(group, newest))
     reason = words(fn.col(_REFUSED), group, envelope).alias(_REASON)
@@ -94,13 +96,15 @@ def _read(group: StreamGroup) -> list[str]:
     return [*_RAW, *([HEADERS] if group.ruled else []), SENDER, STREAM, KIND]
 
 
-def _with_roles(dated: DataFrame, group: StreamGroup) -> DataFrame:
-    columns = [
+def _with_rules(dated: DataFrame, group: StreamGroup) -> DataFrame:
+    """The records with what their label rules and level rules give."""
+    read = [
         column
         for kind in group.kinds
-        for column in role_text.decoded(kind, fn.col(TEXTS), times_of(kind))
+        for column in rule_columns.decoded(kind, fn.col(TEXTS), times_of(kind))
     ]
-    return dated.select("*", *columns).select("*", role_text.role_text(group).alias(ROLES))
+    roles = [role_text.role_text(group).alias(ROLES)] if group.ruled else []
+    return dated.select("*", *read).select("*", *roles, *companies.texts(group))
 
 
 def _parsed(records: DataFrame, group: StreamGroup, envelope: Envelope) -> DataFrame:

@@ -122,15 +122,26 @@ def headers(*pairs: tuple[str, Column]) -> Column:
 
 
 def encode_label(words: Mapping[int, Column]) -> Column:
-    """The label in wire form from its words: all up to the highest, lowest first.
+    """The label in wire form from its words, lowest first, up to the last one that is not 0.
 
     A word that is left out is 0.
     """
+    highest = max(words, default=0)
     texts = [
         words[index].cast("string") if index in words else fn.lit("0")
-        for index in range(max(words, default=0) + 1)
+        for index in range(highest + 1)
     ]
-    return texts[0] if len(texts) == 1 else fn.concat_ws(",", *texts)
+    if len(texts) == 1:
+        return texts[0]
+    return short_label(fn.concat_ws(",", *texts), last=words[highest])
+
+
+def short_label(text: Column, last: Column) -> Column:
+    """The text of a label without the words at its end that are 0. `last` is its last word.
+
+    Who reads it knows by the number of words whether it can have a category beyond its reach.
+    """
+    return fn.when(last == fn.lit(0), fn.regexp_replace(text, "(,0)+$", "")).otherwise(text)
 
 
 def label_word(index: int) -> Column:

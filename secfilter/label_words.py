@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.label import Label
@@ -25,6 +25,18 @@ def unpacked_words(layout: LabelLayout) -> dict[int, Column]:
     """The words of a tuple's label, from the layout's words. A word that is left out is 0."""
     moves = layout.unpacking()
     return {move.target: _joined(moves, move.target, _bigint(0)) for move in moves}
+
+
+def with_floor(frame: DataFrame, layout: LabelLayout, floor: Label) -> DataFrame:
+    """The results with the categories of the floor added to their labels."""
+    if not floor.bits:
+        return frame
+    packed = layout.packed(floor)
+    raised = {
+        label_column(index): _word(index).bitwiseOR(_bigint(packed.word(index)))
+        for index in words(layout)
+    }
+    return frame.withColumns(raised)
 
 
 def words(layout: LabelLayout) -> tuple[int, ...]:

@@ -203,6 +203,8 @@ class Engine:
             *(checked, source, run.reach_of, run.numbers_of),
             layout=checkpoint.layout(),
             narrow=checkpoint.narrow(),
+            classes=run.conflict_classes,
+            floor=run.floor,
         )
         check_supported(compiled.frame, _mode(run))
         if _in_microbatches(run):

@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from catalog.schema import Type
-from secfilter import broken_json, misfits, role_text, texts, times, undecoded
+from secfilter import broken_json, companies, misfits, role_text, texts, times, undecoded
 from secfilter.stream_group import Kind, StreamGroup
 from secfilter.strict_json import Envelope
 
@@ -51,6 +51,8 @@ def is_refused(group: StreamGroup, envelope: Envelope) -> Column:
     )
     if group.ruled:
         refused = refused | role_text.wrong(group).isNotNull()
+    if group.levelled:
+        refused = refused | companies.wrong(group).isNotNull()
     return fn.coalesce(refused, fn.lit(True))
 
 
@@ -90,6 +92,7 @@ def _words(text: Column, group: StreamGroup, envelope: Envelope) -> Column:
             fn.concat(event_time, _lateness(group)),
         ),
         *([role_text.wrong(group)] if group.ruled else []),
+        *([companies.wrong(group)] if group.levelled else []),
     )
 
 

@@ -12,21 +12,16 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from catalog.expression import AttributeRef, Call, Expression, attributes_of
 from catalog.label_rule import ByExpression, ByHeader, BySender
 from catalog.role_expression import MAX_CHARACTERS
-from catalog.schema import Attribute, Schema, Type
 from catalog.topics import LABEL_HEADER, SENDER_HEADER, TAKEN_HEADER
-from secfilter import texts
-from secfilter.expressions import to_column
-from secfilter.stream_group import SENDER, STREAM, Kind, StreamGroup, is_kind
+from secfilter.rule_columns import value_of
+from secfilter.stream_group import SENDER, STREAM, Kind, StreamGroup
 
 # The text of the record's role expression, or NULL if there is none.
 ROLES = "__roles"
 HEADERS = "headers"
 _SEPARATOR = "\x1f"
-_AFTER_QUOTE = 2
-_WHOLE = 2**31 - 1
 
 
 def with_first_times(records: DataFrame, group: StreamGroup) -> DataFrame:
@@ -37,18 +32,8 @@ def with_first_times(records: DataFrame, group: StreamGroup) -> DataFrame:
     )
 
 
-def decoded(kind: Kind, texts_at: Column, times: Mapping[int, str]) -> list[Column]:
-    """The attributes that the kind's label rule reads, each as a column of its type."""
-    if not isinstance(kind.rule, ByExpression):
-        return []
-    return [
-        fn.when(is_kind(kind), _typed(kind, place, texts_at, times)).alias(name)
-        for place, name in _columns(kind, kind.rule.expression).items()
-    ]
-
-
 def role_text(group: StreamGroup) -> Column:
-    """The value of the column `ROLES`, over the columns of `decoded`."""
+    """The value of the column `ROLES`, over the columns of `rule_columns.decoded`."""
     return group.by_kind(lambda kind: _text(kind, group))
 
 
@@ -116,14 +101,7 @@ def _text(kind: Kind, group: StreamGroup) -> Column:
             once = (fn.size(own) == fn.lit(1)) & fn.is_valid_utf8(value.cast("string"))
             return fn.when(once, value.cast("string"))
         case ByExpression(expression):
-            names = _columns(kind, expression)
-            places = {name: place for place, name in enumerate(kind.schema.names, start=1)}
-            renamed = _renamed(expression, {n: names[p] for n, p in places.items() if p in names})
-            read = tuple(
-                Attribute(column, kind.schema.attributes[place - 1].type)
-                for place, column in names.items()
-            )
-            return to_column(renamed, Schema(read))
+            return value_of(kind, expression)
         case None:
             return fn.lit(None).cast("string")
 
@@ -139,34 +117,3 @@ def _missing(kind: Kind) -> Column:
         case None:
             why = None
     return fn.lit(why).cast("string")
-
-
-def _columns(kind: Kind, expression: Expression) -> dict[int, str]:
-    """The columns of `decoded`, by the places of the attributes."""
-    used = {reference.name for reference in attributes_of(expression)}
-    return {
-        place: f"__rule_{kind.number}_{place}"
-        for place, name in enumerate(kind.schema.names, start=1)
-        if name in used
-    }
-
-
-def _typed(kind: Kind, place: int, texts_at: Column, times: Mapping[int, str]) -> Column:
-    text = texts.text_at(texts_at, place)
-    match kind.schema.attributes[place - 1].type:
-        case Type.STRING:
-            return fn.when(text != fn.lit(""), fn.substring(text, _AFTER_QUOTE, _WHOLE))
-        case Type.TIMESTAMP:
-            return fn.col(times[place])
-        case other:
-            return text.try_cast(str(other))
-
-
-def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
-    match expression:
-        case AttributeRef(name, position):
-            return AttributeRef(names[name], position)
-        case Call(function, arguments, position):
-            return Call(function, tuple(_renamed(each, names) for each in arguments), position)
-        case other:
-            return other

@@ -14,6 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from catalog.label_rule import LabelRule
+from catalog.level_rule import LevelRule
 from catalog.record_format import RecordFormat
 from catalog.runs import IngestStream, Sender
 from catalog.schema import Schema
@@ -32,6 +33,7 @@ class Kind:
     event_time: str | None
     written: RecordFormat
     rule: LabelRule | None = None
+    level_rule: LevelRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ class StreamGroup:
     def of(cls, streams: Sequence[IngestStream]) -> StreamGroup:
         """The group of these streams."""
         described = [
-            (s.relation.schema, s.relation.event_time, s.record_format, s.rule) for s in streams
+            (s.relation.schema, s.relation.event_time, s.record_format, s.rule, s.level_rule)
+            for s in streams
         ]
         numbers = {kind: number for number, kind in enumerate(dict.fromkeys(described))}
         kinds = tuple(Kind(number, *kind) for kind, number in numbers.items())
@@ -65,6 +68,11 @@ class StreamGroup:
     def ruled(self) -> bool:
         """Whether a stream has a label rule. Only then the headers of records are read."""
         return any(stream.rule is not None for stream in self.streams)
+
+    @property
+    def levelled(self) -> bool:
+        """Whether a stream has a level rule."""
+        return any(stream.level_rule is not None for stream in self.streams)
 
     def sender(self, topic: Column) -> Column:
         """The value of the column `SENDER` for a record of that topic."""

@@ -7,7 +7,6 @@ that the patients allow. Then patient 2 allows doctors, too, and a doctor loses 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,9 +16,9 @@ from rich.console import Console
 from rich.table import Table
 
 from deploy.errors import DeployError
+from deploy.papers.cast import Cast, patiently
 from deploy.papers.vitals import CQ1, SCHEMAS, Measurement, Row, answers, measured
-from deploy.scenario.listener import Delivery, Listener
-from deploy.scenario.person import Person
+from deploy.scenario.listener import Delivery
 from deploy.stack import Stack
 
 PATIENTS = {1: "doctor", 2: "nurse"}
@@ -32,23 +31,17 @@ READERS = {
 SHARED, AS_DOCTOR = "cq1", "cq1_as_doctor"
 # Whose measurements move time in the end. Nobody asks for them.
 _CLOCK_PATIENT = 9
-_SETTLE_S = 180.0
 
 
 @dataclass
-class Ward:
+class Ward(Cast):
     """The people, what was sent, and what each reader has to get of each output."""
 
-    stack: Stack
-    say: Callable[[str], None]
-    people: dict[str, Person] = field(default_factory=dict)
-    listeners: dict[tuple[str, str], Listener] = field(default_factory=dict)
     expected: dict[tuple[str, str], set[Row]] = field(default_factory=dict)
 
     def admit(self) -> None:
         """Users, roles, and the streams, whose senders each have a policy."""
-        admin = self.people["admin"] = Person.at(self.stack, "admin")
-        admin.log_in(self.stack.settings.secadmin.first_password_file.read_text().strip())
+        admin = self.begin()
         for role in ("doctor", "nurse", "patient"):
             admin.run("role", "add", role)
         for stream, attributes in SCHEMAS.items():
@@ -61,11 +54,7 @@ class Ward:
                 admin.run("grant", role, "VIEW OBJECT", "schema", f"{stream}_schema")
         admin.run("grant", "doctor", "ADD QUERY", "system")
         for name, roles in {**READERS, "p1": ("patient",), "p2": ("patient",)}.items():
-            one_time = admin.ask("user", "add", name)["password"]
-            for role in roles:
-                admin.run("user", "assign", name, role)
-            self.people[name] = Person.at(self.stack, name)
-            self.people[name].log_in(one_time)
+            self.join(name, roles)
         self.say("two doctors, a nurse, somebody who is both, and two patients are there")
 
     def set_policy(self, patient: int, expression: str) -> None:
@@ -82,10 +71,10 @@ class Ward:
             admin.run("grant", role, "VIEW OBJECT", "SUBSCRIBE", "output", SHARED)
         dean.run("query", "add", AS_DOCTOR, "-", "--language", "sql", text=f"AS doctor {CQ1}")
         for name in READERS:
-            self._listen(name, SHARED)
-        self._listen("dean", AS_DOCTOR)
-        self._await_fed()
-        topics = {name: self._topics(name, SHARED) for name in READERS}
+            self._read(name, SHARED)
+        self._read("dean", AS_DOCTOR)
+        self.await_fed()
+        topics = {name: self.topics(name, SHARED) for name in READERS}
         if topics["dana"] != topics["dave"]:
             raise DeployError("two doctors read different topics, and have equal rights")
         self.say("all read one query; dana and dave share one topic of it")
@@ -115,34 +104,15 @@ class Ward:
         found = (_row(each) for each in tuple(self.listeners[reader].deliveries))
         return {row for row in found if row[0] in PATIENTS}
 
-    def close(self) -> None:
-        """Everybody stops reading."""
-        for listener in self.listeners.values():
-            listener.close()
-
     def _produce(self, patient: int, stream: str, measurements: list[Measurement]) -> None:
-        person = self.people[f"p{patient}"]
-        file = person.folder / f"{stream}.jsonl"
-        file.write_text("".join(json.dumps(each.record()) + "\n" for each in measurements))
-        person.run("produce", stream, str(file))
+        self.produce(f"p{patient}", stream, [each.record() for each in measurements])
 
-    def _listen(self, name: str, output: str) -> None:
-        folder = self.people[name].subscribe(output)
-        self.listeners[name, output] = Listener(folder).start()
+    def _read(self, name: str, output: str) -> None:
+        self.listen(name, output)
         self.expected[name, output] = set()
 
-    def _topics(self, name: str, output: str) -> list[str]:
-        rows = self.people[name].ask("accesses")
-        return next(row["topics"] for row in rows if row["name"] == output)
-
-    def _await_fed(self) -> None:
-        for name in READERS:
-            for _ in _patiently(f"the results are fed to {name}"):
-                if all(row["fed"] for row in self.people[name].ask("accesses")):
-                    break
-
     def _await_rows(self, reader: tuple[str, str]) -> None:
-        for _ in _patiently(f"the results came to {reader[0]}"):
+        for _ in patiently(f"the results came to {reader[0]}"):
             if self.rows(reader) >= self.expected[reader]:
                 break
 
@@ -205,12 +175,3 @@ def _row(delivery: Delivery) -> Row:
         round(float(value[name]), 6) for name in ("pulse", "systolic", "diastolic")
     )
     return int(value["patID"]), pulse, systolic, diastolic
-
-
-def _patiently(what: str) -> Iterator[None]:
-    """Turns until the time is over. Raises DeployError then."""
-    deadline = time.monotonic() + _SETTLE_S
-    while time.monotonic() < deadline:
-        yield
-        time.sleep(0.2)
-    raise DeployError(f"it did not happen within {_SETTLE_S:.0f} s that {what}")

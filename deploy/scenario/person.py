@@ -73,10 +73,10 @@ class Person:
         self.run("passwd", "--password-stdin", text=f"{one_time}\n{self.password}\n")
         self.run("login", self.name, "--password-stdin", text=self.password)
 
-    def subscribe(self, output: str) -> Path:
+    def subscribe(self, output: str, *options: str) -> Path:
         """Subscribe to an output; returns the folder for Kafka clients."""
         folder = self.folder / output
-        self.run("subscribe", output, "--dir", str(folder), "--no-wait")
+        self.run("subscribe", output, "--dir", str(folder), "--no-wait", *options)
         return folder
 
     def catalog(self) -> list[str]:

@@ -10,6 +10,7 @@ import typer
 from catalog.permission import ObjectKind
 from secadmin.cli.commands import (
     accesses,
+    conflict_classes,
     consume,
     executions,
     grants,
@@ -23,6 +24,7 @@ from secadmin.cli.commands import (
     session,
     streams,
     users,
+    walls,
 )
 from secadmin.cli.commands.listing import add_list
 from secadmin.cli.context import Cli, Seams
@@ -70,9 +72,14 @@ _GROUPS = {
     "output": (outputs.app, "Objects"),
     "execution": (executions.app, "Objects"),
     "policy": (policies.app, "Rights"),
+    "wall": (walls.app, "Rights"),
+    "conflict-class": (conflict_classes.app, "Objects"),
     "audit": (inspection.audit, "Rights"),
 }
-for _kind in (ObjectKind.SCHEMA, ObjectKind.STREAM, ObjectKind.OUTPUT):
+for _kind in (
+    *(ObjectKind.SCHEMA, ObjectKind.STREAM, ObjectKind.OUTPUT),
+    ObjectKind.CONFLICT_CLASS,
+):
     add_list(_GROUPS[_kind.value][0], _kind)
 for _panel, _commands in _PANELS.items():
     for _command in _commands:

@@ -88,6 +88,18 @@ def parse_grant(words: Sequence[str]) -> GrantWords:
     return GrantWords(permissions, ObjectKind(words[-2].lower()), words[-1])
 
 
+def pair_of(text: str) -> tuple[str, str]:
+    """The two parts of NAME=VALUE. Raises InvalidInput.
+
+    >>> pair_of("COI1=CASE WHEN a = 1 THEN 'x' ELSE '_' END")[0]
+    'COI1'
+    """
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals and value.strip()):
+        raise InvalidInput(f"{text[:80]!r} is not CLASS=VALUE, such as COI1=Company1")
+    return name.strip(), value.strip()
+
+
 def _without_on(words: Sequence[str]) -> Sequence[str]:
     return words[:-1] if words and words[-1].lower() == "on" else words
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -10,9 +10,13 @@ from sqlalchemy import and_, select
 from sqlalchemy.orm import selectinload
 
 from catalog.errors import Denied, NotFound
-from catalog.models import Access, Object, Role
+from catalog.label import Label
+from catalog.models import Access, Object, OutputRow, Role
 from catalog.permission import ObjectKind, Permission
+from catalog.reaches import Reaches
+from catalog.relation import Relation
 from catalog.role_views import WHOLE, RoleViews
+from catalog.stored_form import from_stored
 from catalog.topics import out_pattern, quarantine_topic
 from catalog.wanted import fed_classes
 from secadmin.control.again import carrying_out_first
@@ -22,6 +26,7 @@ from secadmin.control.room import require_room_for_access
 from secadmin.control.sender_topics import settle_senders
 from secadmin.control.settlement import OUTPUT, QUARANTINE, SEND, undone_topics
 from secadmin.control.visible_relations import shows_more
+from secadmin.control.walls import choose_in, require_choice
 from secadmin.control.work import Caller, Reading, reading, working
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.principals import new_principal_name
@@ -65,13 +70,23 @@ class AccessView:
     created_at: datetime
 
 
-def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -> Given:
+def give(  # one parameter for each part of the call
+    platform: Platform,
+    caller: Caller,
+    kind: str,
+    name: str,
+    keep: bool,
+    choices: Mapping[str, str] | None = None,
+) -> Given:
     """Give the caller a new principal for an output, for a quarantine or for sending.
+
+    `choices` has the companies that the caller chooses to read, by their conflict classes.
 
     Needs SUBSCRIBE on the output, READ TUPLE on the stream, or SEND on it. The principal holds the
     session's active roles and ends with the session unless `keep`. Raises Denied where policies of
-    these roles hide what is read, and Conflict where the user has too many accesses, or the output
-    too many classes.
+    these roles hide what is read or the wall of the caller closes a company, InvalidInput where the
+    caller has to choose one, and Conflict where the user has too many accesses, or the output too
+    many classes.
     """
     object_kind, permission = NEEDED[kind]
     principal = new_principal_name(kind)
@@ -87,6 +102,10 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
         work.require(permission, obj)
         _require_sight_of_all(work, kind, obj)
         require_room_for_access(platform.user_limits, work.session, work.subject.user_id)
+        if choices:
+            choose_in(work, choices)
+        if kind == OUTPUT:
+            require_choice(work, _reach(work, obj))
         own = select(Role).where(Role.id.in_(work.subject.active_role_ids))
         access = Access(
             kind=kind,
@@ -111,6 +130,11 @@ def give(platform: Platform, caller: Caller, kind: str, name: str, keep: bool) -
     prefix = group_prefix(principal) if kind == QUARANTINE else None
     told = quarantine_topic(name) if kind == QUARANTINE else topic
     return Given(principal, secret, kind, told, None, prefix)
+
+
+def _reach(view: Reading, output: Object) -> Label:
+    row = view.session.get_one(OutputRow, output.id)
+    return Reaches(view.session).of(from_stored(Relation, row.relation))
 
 
 def _require_sight_of_all(view: Reading, kind: str, obj: Object) -> None:

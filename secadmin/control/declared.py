@@ -84,7 +84,7 @@ def seen_from(
         now_ms = int(now.replace(tzinfo=UTC).timestamp() * 1000)
         since_ms = now_ms + ahead_ms + _CLOCKS_APART_MS
         declared = replace(relation.declared, since_ms=since_ms)
-        return Source(replace(relation, declared=declared))
+        return replace(source, relation=replace(relation, declared=declared))
 
     return at_sources(plan, seen)
 

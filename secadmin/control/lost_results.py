@@ -46,7 +46,8 @@ def _about_rows(
     each: ViewedStream, asked: Expression | None, *, accept_empty: bool
 ) -> Iterator[str]:
     name, view = each.stream.name, each.view
-    found = conflict(asked, view.rows, each.stream.schema)
+    source = Source(each.stream, shows_level=bool(each.stream.conflict_classes))
+    found = conflict(asked, view.rows, source.schema)
     match found.loss:
         case Loss.ALL:
             clash = " and ".join(map(_said, found.clash))

@@ -33,13 +33,13 @@ from catalog.view_plan import through_views
 from secadmin.control import declared, streams
 from secadmin.control.lost_results import warnings_about
 from secadmin.control.platform import Platform
-from secadmin.control.query_rights import require_same_views, role_to_see_as
+from secadmin.control.query_rights import level_of_query, require_same_views, role_to_see_as
 from secadmin.control.query_views import outputs_of
 from secadmin.control.room import require_room_to_run
 from secadmin.control.settlement import of_objects
 from secadmin.control.visible_relations import VisibleRelations
 from secadmin.control.work import Caller, Work, reading, working
-from secadmin.languages import parse_borealis, parse_sql, query_role
+from secadmin.languages import parse_borealis, parse_sql, query_level, query_role
 
 DAY_MS = 24 * 3_600_000
 
@@ -50,7 +50,8 @@ class QueryDefinition:
 
     With `as_role`, the query reads its streams as this role sees them, and its results come by no
     other role of a subscriber. A text in SQL can name it, too: AS doctor SELECT ... With
-    `accept_empty`, it is added even if policies leave it no tuple of a stream.
+    `accept_empty`, it is added even if policies leave it no tuple of a stream. At a `level`, such
+    as [Company1, _], it reads only what the level dominates (001 §3): AT LEVEL [...] SELECT ...
     """
 
     name: str
@@ -59,6 +60,7 @@ class QueryDefinition:
     output: str | None = None
     as_role: str | None = None
     accept_empty: bool = False
+    level: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
         for name in plans:
             view.require_free(Namespace.RELATION, check_object_name(name))
         declared.require_aggregates(view, plans.values())
+        level_of_query(view, _level(wanted), plans.values())
     for name in plans:
         platform.kafka.create_output_topics(name)
     topics = {relation.topic for plan in plans.values() for relation in sources(plan)}
@@ -111,8 +114,17 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
             raise InvalidInput("what the query reads has changed meanwhile; add it again")
         work.detail["reads"] = sorted(relations.named)
         declared.require_aggregates(work, plans.values())
+        again.level = level_of_query(work, _level(wanted), plans.values())
         _store(platform, work, wanted, checked, offsets, again)
     return AddedQuery({name: each.schema for name, each in checked.items()}, notes)
+
+
+def _level(wanted: QueryDefinition) -> str | None:
+    """The level that the caller chose, in the text or beside it. Raises InvalidInput."""
+    named = query_level(wanted.text) if wanted.language == "sql" else None
+    if named is not None and wanted.level is not None:
+        raise InvalidInput("the text has AT LEVEL, so leave the other level out")
+    return named or wanted.level
 
 
 def _as_role(wanted: QueryDefinition) -> str | None:
@@ -192,6 +204,7 @@ def _store(
                 plan=to_stored(stored),
                 starting_offsets={topic: dict(offsets[topic]) for topic in read},
                 slots=slots[name],
+                level=None if relations.level is None else relations.level.to_wire(),
                 retention_ms=DAY_MS,
             )
         )

@@ -6,9 +6,15 @@ from collections.abc import Iterable
 
 from sqlalchemy import orm, select
 
+from catalog.categories import role_clauses
+from catalog.clearance import Clearance
+from catalog.conflict_class import level_of, read_level
+from catalog.conflict_classes import conflict_classes
 from catalog.errors import Conflict, Denied
+from catalog.label import Label
 from catalog.models import Object, OutputInput, OutputView, QueryRow
 from catalog.permission import ObjectKind
+from catalog.plan import Plan, source_nodes
 from catalog.role_view import RoleView
 from catalog.role_views import WHOLE, RoleViews
 from catalog.roles import juniors_of
@@ -33,6 +39,30 @@ def roles_of(session: orm.Session, query: QueryRow) -> frozenset[int]:
     """The roles with which the query was added, and all juniors that they have now."""
     own = [role.id for role in query.roles]
     return frozenset().union(*juniors_of(session, own).values())
+
+
+def level_of_query(view: Reading, text: str | None, plans: Iterable[Plan]) -> Label | None:
+    """The level at which a query runs, as a label, from its text. None if it names none.
+
+    It has a part for each conflict class of what the query reads. Raises InvalidInput, and Denied
+    if the caller's own level does not dominate it (001 §3).
+    """
+    if text is None:
+        return None
+    ids = {
+        class_id
+        for plan in plans
+        for source in source_nodes(plan)
+        for class_id in source.relation.conflict_classes
+    }
+    classes = tuple(conflict_classes(view.session, ids).values())
+    level = read_level(text, classes)
+    held = role_clauses(view.session).cleared(Clearance(view.subject.level.bits))
+    if not held.covers(level):
+        own = level_of(view.subject.level, classes)
+        raise Denied(f"your level is {own}, and a query runs at this level or below")
+    view.detail["level"] = level_of(level, classes)
+    return level
 
 
 def views_have_changed(session: orm.Session, query: QueryRow, output_ids: Iterable[int]) -> bool:

@@ -282,8 +282,11 @@ class Settlement:
 
 
 def _rights(subject: Subject) -> tuple[object, ...]:
-    """All that a clearance depends on: users with equal roles may differ in what they send to."""
-    return subject.role_ids, frozenset(subject.sends_to)
+    """All that a clearance depends on.
+
+    Users with equal roles may differ in what they send to, and in their levels.
+    """
+    return subject.role_ids, frozenset(subject.sends_to), subject.level
 
 
 def undone_topics(session: orm.Session, which: ColumnElement[bool]) -> set[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 
 from catalog.admission import ingesting_by_group, require_ingest_slots
 from catalog.categories import next_category
@@ -13,6 +14,7 @@ from catalog.errors import Conflict, InvalidInput
 from catalog.functions import DECLARABLE_FUNCTIONS
 from catalog.label_rule import BySender, LabelRule, fixed_texts
 from catalog.label_texts import rule_from_stored
+from catalog.level_rule import LevelRule
 from catalog.models import CategoryRow, Object, OutputInput, RunStatus, SchemaRow, StreamRow
 from catalog.names import check_object_name
 from catalog.namespace import Namespace
@@ -27,6 +29,7 @@ from catalog.schema import Schema, Type
 from catalog.stored_form import from_stored, to_stored
 from catalog.time_source import TimeSource
 from secadmin.control.health import faults_of
+from secadmin.control.level_rules import read_level_rule, shown_rules
 from secadmin.control.platform import Platform
 from secadmin.control.role_texts import register_texts
 from secadmin.control.sender_topics import ShownSender, add_senders, shown_senders
@@ -36,6 +39,7 @@ from secadmin.languages import parse_label_rule, rule_text
 
 # With more than about 50 partitions, a small machine needs seconds to start a batch's tasks.
 PARTITIONS_A_GROUP = 50
+_NO_SENDER = "in a shared topic nobody knows the sender; let each sender have its own topic"
 # A tuple needs some time on its way from its event to the broker.
 USUAL_LATENESS_MS = 10_000
 
@@ -54,7 +58,8 @@ class Declaration:
 class StreamDefinition:
     """The definition of a new stream. Durations are in milliseconds, sizes in bytes.
 
-    `label_rule` is written as `secadmin.languages.label_rule` says.
+    `label_rule` is written as `secadmin.languages.label_rule` says. `company_rules` says
+    which company of a conflict class a tuple is of (`secadmin.languages.level_rule`).
 
     If it is `shared`, all users write one topic. `lateness_ms` is None for the usual lateness: ten
     seconds if the broker's time moves the stream's time, and nothing if the data does.
@@ -73,6 +78,7 @@ class StreamDefinition:
     record_format: RecordFormat
     shared: bool = False
     label_rule: str | None = None
+    company_rules: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +86,8 @@ class StreamView:
     """A stream as a caller sees it. `schema` is None if the caller may not view the schema.
 
     `problems` are the faults of its topics. `refused` is the number of refused records; it is None
-    if the caller may not read the quarantine. `senders` and `label_rule` are None if the caller may
-    not change the stream's permissions, and `label_rule` also if there is none.
+    if the caller may not read the quarantine. `senders`, `label_rule` and `company_rules` are
+    None if the caller may not change the stream's permissions, and rules also if there are none.
     """
 
     schema: str | None
@@ -95,6 +101,7 @@ class StreamView:
     refused: int | None
     senders: tuple[ShownSender, ...] | None
     label_rule: str | None
+    company_rules: Mapping[str, str] | None
 
 
 def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> None:
@@ -113,7 +120,7 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
     ruled = wanted.label_rule is not None
     platform.kafka.create_stream_topics(wanted.name, wanted.partitions, ruled=ruled)
     with working(platform, caller, "add stream", target) as work:
-        schema_object, schema, rule = _check(work, wanted)
+        schema_object, schema, rule, levels = _check(work, wanted)
         work.require_free(Namespace.RELATION, wanted.name)
         require_ingest_slots(work.session, wanted.partitions, platform.limits)
         obj = Object(
@@ -126,6 +133,8 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
         work.session.add(obj)
         work.session.flush()
         relation = _relation(work, obj, wanted, schema)
+        if levels is not None:
+            relation = replace(relation, conflict_classes=levels.conflict_classes)
         work.session.add(
             StreamRow(
                 object_id=obj.id,
@@ -133,11 +142,12 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
                 relation=to_stored(relation),
                 record_format=to_stored(wanted.record_format),
                 label_rule=None if rule is None else to_stored(rule),
+                level_rule=None if levels is None else to_stored(levels),
                 max_ahead_ms=wanted.max_ahead_ms,
                 max_bytes=wanted.max_bytes,
                 partitions=wanted.partitions,
                 shared=wanted.shared,
-                ingest_group=_group(work, wanted.partitions, apart=rule is not None),
+                ingest_group=_group(work, wanted.partitions, apart=bool(rule or levels)),
             )
         )
         if wanted.shared:
@@ -170,12 +180,12 @@ def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
 
 def _for_its_keeper(
     view: Reading, obj: Object, row: StreamRow
-) -> tuple[tuple[ShownSender, ...] | None, str | None]:
-    """The senders and the label rule. A sender must not learn of other senders, nor of roles."""
+) -> tuple[tuple[ShownSender, ...] | None, str | None, Mapping[str, str] | None]:
+    """The senders and the rules. A sender must not learn of other senders, nor of roles."""
     if not view.authorizer.decide(view.subject, Permission.CHANGE_PERM, obj).allowed:
-        return None, None
+        return None, None, None
     rule = None if row.label_rule is None else rule_text(rule_from_stored(row.label_rule))
-    return tuple(shown_senders(view.session, obj.id)), rule
+    return tuple(shown_senders(view.session, obj.id)), rule, shown_rules(view.session, row)
 
 
 def _refused(view: Reading, obj: Object, row: StreamRow) -> int | None:
@@ -218,7 +228,9 @@ def require_unread(work: Work, relation: Object, besides: frozenset[int] = froze
         )
 
 
-def _check(view: Reading, wanted: StreamDefinition) -> tuple[Object, Schema, LabelRule | None]:
+def _check(
+    view: Reading, wanted: StreamDefinition
+) -> tuple[Object, Schema, LabelRule | None, LevelRule | None]:
     view.require_system(Permission.ADD_STREAM)
     if wanted.public:
         view.require_system(Permission.CHANGE_SYSTEM)
@@ -228,7 +240,12 @@ def _check(view: Reading, wanted: StreamDefinition) -> tuple[Object, Schema, Lab
     _check_event_time(wanted, schema)
     if wanted.declaration is not None:
         _check_declaration(wanted, wanted.declaration, schema)
-    return schema_object, schema, _label_rule(wanted, schema)
+    levels = read_level_rule(view, wanted.company_rules, schema)
+    if levels is not None and wanted.public:
+        raise InvalidInput("everybody may see a public stream, so its tuples are of no company")
+    if levels is not None and wanted.shared and levels.asks_senders:
+        raise InvalidInput(f"{_NO_SENDER}, or choose another rule for the companies")
+    return schema_object, schema, _label_rule(wanted, schema), levels
 
 
 def _label_rule(wanted: StreamDefinition, schema: Schema) -> LabelRule | None:
@@ -238,10 +255,7 @@ def _label_rule(wanted: StreamDefinition, schema: Schema) -> LabelRule | None:
         raise InvalidInput("everybody may see a public stream, so it has no label rule")
     rule = parse_label_rule(wanted.label_rule, schema)
     if rule == BySender() and wanted.shared:
-        raise InvalidInput(
-            "in a shared topic nobody knows the sender; let each sender have its own topic, or "
-            "choose another label rule"
-        )
+        raise InvalidInput(f"{_NO_SENDER}, or choose another label rule")
     return rule
 
 
@@ -324,11 +338,13 @@ def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema)
 def _group(work: Work, partitions: int, *, apart: bool) -> int:
     """The ingest group with the most tasks that still has room, or a new one.
 
-    A stream with a label rule is `apart`, in a group of its own: its senders' policies change, and
-    each change starts the group anew.
+    A stream with a label rule or a level rule is `apart`, in a group of its own: its senders'
+    policies and levels change, and each change starts the group anew.
     """
     loads = ingesting_by_group(work.session).items()
-    ruled = select(StreamRow.ingest_group).where(StreamRow.label_rule.is_not(None))
+    ruled = select(StreamRow.ingest_group).where(
+        or_(StreamRow.label_rule.is_not(None), StreamRow.level_rule.is_not(None))
+    )
     closed = set(work.session.scalars(ruled))
     room = [
         (load, group)

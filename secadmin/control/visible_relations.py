@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from catalog.errors import Denied
+from catalog.label import Label
 from catalog.models import Object, OutputRow, StreamRow
 from catalog.namespace import Namespace
 from catalog.permission import ObjectKind, Permission
@@ -23,11 +24,13 @@ class VisibleRelations:
 
     Needs VIEW OBJECT on a stream and its schema, SUBSCRIBE on an output (recursive, 004 §3.1). A
     stream that policies restrict has only the attributes that they show. `viewed` has these
-    streams, by their ids. With `as_role`, the streams are as this role sees them.
+    streams, by their ids. With `as_role`, the streams are as this role sees them. The query runs
+    at the `level`, if it is not None.
     """
 
     view: Reading
     as_role: int | None = None
+    level: Label | None = None
     named: dict[str, Relation] = field(default_factory=dict)
     viewed: dict[int, ViewedStream] = field(default_factory=dict)
 

@@ -7,8 +7,9 @@ from secadmin.languages.borealis.clock import DiagramResolver
 from secadmin.languages.borealis.diagram import Diagram, parse_borealis
 from secadmin.languages.condition import parse_condition
 from secadmin.languages.label_rule import parse_label_rule, rule_text
+from secadmin.languages.level_rule import company_rule_text, parse_company_rule
 from secadmin.languages.resolver import Resolver, UnknownRelation
-from secadmin.languages.sql.parse import parse_sql, query_role
+from secadmin.languages.sql.parse import parse_sql, query_level, query_role
 from secadmin.languages.writing.expression_text import expression_text
 from secadmin.languages.writing.sql_text import sql_text
 from secadmin.languages.writing.unsayable import Unsayable
@@ -20,11 +21,14 @@ __all__ = [
     "Resolver",
     "UnknownRelation",
     "Unsayable",
+    "company_rule_text",
     "expression_text",
     "parse_borealis",
+    "parse_company_rule",
     "parse_condition",
     "parse_label_rule",
     "parse_sql",
+    "query_level",
     "query_role",
     "rule_text",
     "sql_text",

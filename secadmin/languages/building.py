@@ -114,7 +114,7 @@ def _own_parts(node: Node) -> int:
 
     A BETWEEN or IN repeats its left side. It is one value here, but many when it is stored.
     """
-    count = 1 + (len(node.relation.schema.attributes) if isinstance(node, Source) else 0)
+    count = 1 + (len(node.schema.attributes) if isinstance(node, Source) else 0)
     rest = _expressions(node)
     while rest and count <= MAX_PARTS:
         part = rest.pop()

@@ -25,7 +25,7 @@ def parse_label_rule(text: str, schema: Schema) -> LabelRule:
 
     Constant results must be role expressions. Whether their roles exist is not looked up.
     """
-    rule = _rule(text, schema)
+    rule = parse_rule(text, schema, "a label rule")
     check_rule(rule, schema)
     for fixed in sorted(fixed_texts(rule)):
         read_role_expression(fixed)
@@ -43,10 +43,11 @@ def rule_text(rule: LabelRule) -> str:
             return expression_text(expression)
 
 
-def _rule(text: str, schema: Schema) -> LabelRule:
+def parse_rule(text: str, schema: Schema, what: str) -> LabelRule:
+    """The rule of one of these forms. `what` is the word for it in errors."""
     match text.split():
         case [word] if word.upper() == "SENDER":
             return BySender()
         case [word, name] if word.upper() == "HEADER":
             return ByHeader(name)
-    return ByExpression(parse_single(text, schema, "a label rule", MAX_BYTES).expression)
+    return ByExpression(parse_single(text, schema, what, MAX_BYTES).expression)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from catalog.conflict_class import MAX_COMPANIES
 from catalog.permission import ObjectKind
 from catalog.record_format import TimeFormat, UnknownFields
 from catalog.runs import MAX_INDEPENDENT
@@ -15,6 +16,7 @@ from catalog.topic_sharing import Senders
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Word = Annotated[str, Field(min_length=1, max_length=80)]
 ConditionText = Annotated[str, Field(min_length=1, max_length=4096)]
+RuleText = Annotated[str, Field(min_length=1, max_length=20_000)]
 Secret = Annotated[SecretStr, Field(max_length=1024)]
 HOUR_MS = 3_600_000
 YEAR_MS = 366 * 24 * HOUR_MS
@@ -126,13 +128,40 @@ class StreamBody(Body):
     unknown_fields: Annotated[UnknownFields, Field(strict=False)] = UnknownFields.QUARANTINE
     declared_aggregate: DeclaredAggregateBody | None = None
     label_rule: str | None = Field(default=None, min_length=1, max_length=20_000)
+    company_rules: dict[Name, RuleText] = Field(default_factory=dict, max_length=20)
+
+
+class ConflictClassBody(Body):
+    """A new conflict class with its companies, which compete with each other."""
+
+    name: Name
+    companies: list[Name] = Field(default_factory=list, max_length=MAX_COMPANIES)
+
+
+class CompanyBody(Body):
+    """A company of the conflict class."""
+
+    company: Name
+
+
+class ChoiceBody(Body):
+    """The company of the conflict class that the caller chooses."""
+
+    choice: Name
+
+
+class LevelBody(Body):
+    """The level of a user in a conflict class: a company, T, or _. null leaves it to the user."""
+
+    part: Name | None
 
 
 class QueryBody(Body):
     """A new query. `output` is the name of an SQL query's output.
 
     With `as_role`, the query reads its streams as this role sees them. With `accept_empty` it is
-    added even if policies leave it no tuple of a stream.
+    added even if policies leave it no tuple of a stream. At a `level`, such as [Company1, _], it
+    reads only what the level dominates.
     """
 
     name: Name
@@ -141,6 +170,7 @@ class QueryBody(Body):
     output: Name | None = None
     as_role: Name | None = None
     accept_empty: bool = False
+    level: str | None = Field(default=None, min_length=1, max_length=2_000)
 
 
 class AttributeRightBody(Body):
@@ -197,6 +227,16 @@ class SemanticsBody(Body):
     """Strong (default) or weak delivery of an output."""
 
     weak: bool
+
+
+class SubscriptionBody(Body):
+    """A new subscription. With `keep`, it does not end with the session.
+
+    `choices` has for conflict classes the company that the caller chooses to read, for good.
+    """
+
+    keep: bool = False
+    choices: dict[Name, Name] = Field(default_factory=dict, max_length=20)
 
 
 class AccessBody(Body):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catalog.clearance import Clearance
+from catalog.conflict_class import ConflictClass
 from catalog.label import Label
 from catalog.plan import Plan
 from catalog.relation import Relation
@@ -45,6 +46,8 @@ class Case:
     `records` are by relation name. `reaches` says what tuples can carry, by the relation's id.
     `sources` are the categories of the kind "source stream", for weak delivery. `independent` are
     the independent senders of each relation, by its id: the number of each one's user.
+    `conflict_classes` are those whose levels the plan shows, and `floor` is the level at which it
+    runs.
     """
 
     name: str
@@ -54,6 +57,8 @@ class Case:
     classes: tuple[Class, ...] = field(default=())
     sources: Label = field(default=Label())
     independent: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    conflict_classes: tuple[ConflictClass, ...] = ()
+    floor: Label = field(default=Label())
 
     def reach_of(self, relation: Relation) -> Label:
         """What a tuple of the relation can carry."""

@@ -26,6 +26,8 @@ def run_of(case: Case) -> QueryRun:
     return QueryRun(
         *("result", case.plan, output, classes, True, case.sources, {}, case.reaches),
         independent=case.independent,
+        floor=case.floor,
+        conflict_classes=case.conflict_classes,
     )
 
 

@@ -82,7 +82,12 @@ def _records(index: int, case: Case, kept: DataFrame) -> DataFrame:
     """What Kafka's sink would be given of the case at that index."""
     read, narrow = reader(kept, index, case), index % 2 == 1
     plan = analyse(case.plan)
-    compiled = compile_plan(plan, read, case.reach_of, case.users_of, narrow=narrow)
+    compiled = compile_plan(
+        *(plan, read, case.reach_of, case.users_of),
+        narrow=narrow,
+        classes=case.conflict_classes,
+        floor=case.floor,
+    )
     # Spark wants each observation of a job under a name of its own.
     with patch.object(fanout, "TOO_LARGE", f"{fanout.TOO_LARGE}_{index}"):
         out = fanout.fan_out(compiled, run_of(case), "key")

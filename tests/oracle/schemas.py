@@ -25,8 +25,9 @@ from tests.oracle.types import type_of
 def schema_of(node: Node) -> Schema:
     """The names and types of a node's attributes. None of them is said to be required."""
     match node:
-        case Source(relation):
-            return relation.schema
+        case Source(relation, shows_level):
+            level = (Attribute("level", Type.STRING),) if shows_level else ()
+            return Schema((*relation.schema.attributes, *level))
         case Filter(below) | Windowed(below) | Moving(below):
             return schema_of(below)
         case ToStream(below):

@@ -51,6 +51,7 @@ VALUES = {
         ),
         *("permission", "plan", "plan_check", "plan_json", "plan_size", "probation", "reach"),
         *("regular_expression", "role_clauses", "role_expression"),
+        *("conflict_class", "level_rule"),
         *("record_format", "relation", "run_counts", "run_names", "runs", "schema", "settings"),
         *("role_view", "view_aggregates", "view_merging", "view_plan", "view_trial"),
         *(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,9 +22,10 @@ from secadmin.cli.ending import end_own
 from secadmin.cli.feeding import Feeding
 from secadmin.cli.options import Keep, NewFolder, OutputName, StreamName
 from secadmin.cli.private_files import new_private_folder
+from secadmin.cli.words import pair_of
 
 
-def subscribe(
+def subscribe(  # noqa: PLR0913, PLR0917  # one parameter for each option
     ctx: typer.Context,
     output: OutputName,
     folder: NewFolder,
@@ -34,6 +36,13 @@ def subscribe(
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Do not wait until the subscription is fed.")
     ] = False,
+    company: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CLASS=COMPANY",
+            help="Choose the company that you read. It closes the others of its class, for good.",
+        ),
+    ] = None,
 ) -> None:
     """Subscribe to an output: write the files with which any Kafka client can read it.
 
@@ -41,7 +50,10 @@ def subscribe(
     """
     cli = cli_of(ctx)
     at_most_s = 0.0 if no_wait else milliseconds(wait) / 1000
-    access = _give(cli, ("outputs", output, "subscriptions"), folder, keep)
+    body: dict[str, Any] = {"keep": keep}
+    if company:
+        body["choices"] = dict(map(pair_of, company))
+    access = _give(cli, ("outputs", output, "subscriptions"), folder, body)
     fed = None if no_wait else Feeding(cli, access.principal).wait(at_most_s)
     _tell(cli, access, folder, fed)
 
@@ -51,21 +63,21 @@ def quarantine(
 ) -> None:
     """Read a stream's quarantine: write the files with which any Kafka client can read it."""
     cli = cli_of(ctx)
-    _tell(cli, _give(cli, ("streams", stream, "quarantine"), folder, keep), folder)
+    _tell(cli, _give(cli, ("streams", stream, "quarantine"), folder, {"keep": keep}), folder)
 
 
 def sender(ctx: typer.Context, stream: StreamName, folder: NewFolder, keep: Keep = False) -> None:
     """Send to a stream: write the files with which any Kafka client can write to it."""
     cli = cli_of(ctx)
-    _tell(cli, _give(cli, ("streams", stream, "senders"), folder, keep), folder)
+    _tell(cli, _give(cli, ("streams", stream, "senders"), folder, {"keep": keep}), folder)
 
 
-def _give(cli: Cli, path: tuple[str, str, str], folder: Path, keep: bool) -> Access:
+def _give(cli: Cli, path: tuple[str, str, str], folder: Path, body: Mapping[str, Any]) -> Access:
     cli.session()
     # Before the call: the secret is shown only once, so its folder must exist.
     new_private_folder(folder)
     try:
-        return _written(cli, path, folder, keep)
+        return _written(cli, path, folder, body)
     except BaseException:
         remove_access_files(folder)
         raise
@@ -88,10 +100,10 @@ def _tell(cli: Cli, access: Access, folder: Path, fed: bool | None = None) -> No
     cli.screen.line(f"files in {folder}; {how}, or any Kafka client (see README.txt there)")
 
 
-def _written(cli: Cli, path: tuple[str, str, str], folder: Path, keep: bool) -> Access:
+def _written(cli: Cli, path: tuple[str, str, str], folder: Path, body: Mapping[str, Any]) -> Access:
     """Make an access and write its files. End it again if its secret cannot be written."""
     with cli.api() as api:
-        answer = api.post(*path, body={"keep": keep})
+        answer = api.post(*path, body=dict(body))
         try:
             access = Access.of_answer(path[1], answer)
             write_access_folder(folder, access)

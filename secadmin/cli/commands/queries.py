@@ -47,6 +47,10 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         str | None,
         typer.Option("--as", metavar="ROLE", help="Read the streams as this role sees them."),
     ] = None,
+    level: Annotated[
+        str | None,
+        typer.Option(metavar="[COMPANY, _, T]", help="Read only what this level dominates."),
+    ] = None,
     accept_empty: Annotated[
         bool,
         typer.Option("--accept-empty", help="Add it even if policies leave it no tuple at all."),
@@ -55,7 +59,12 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
     """Add a query from a file (- is standard input) and start it."""
     written = language or _language_of(file)
     text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    optional = {"output": output, "as_role": as_role, "accept_empty": accept_empty}
+    optional = {
+        "output": output,
+        "as_role": as_role,
+        "level": level,
+        "accept_empty": accept_empty,
+    }
     body = {"name": name, "language": written.value, "text": text}
     body |= {key: value for key, value in optional.items() if value}
     cli = cli_of(ctx)

@@ -16,6 +16,7 @@ from secadmin.cli.completion import names_of
 from secadmin.cli.context import cli_of
 from secadmin.cli.durations import byte_count, milliseconds
 from secadmin.cli.options import StreamName, UserName
+from secadmin.cli.words import pair_of
 
 app = typer.Typer(no_args_is_help=True, help="Streams, to which senders write tuples.")
 _DECLARED = "Declared aggregate"
@@ -67,6 +68,13 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
             help="Which roles may see a tuple: SENDER, HEADER name, or an SQL expression."
         ),
     ] = None,
+    company: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CLASS=RULE",
+            help="Which company of a conflict class a tuple is of: SENDER, or an SQL expression.",
+        ),
+    ] = None,
     declare_window: Annotated[
         str | None, typer.Option(rich_help_panel=_DECLARED, help="Tumbling window, such as 1m.")
     ] = None,
@@ -106,6 +114,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         "time_format": time_format,
         "unknown_fields": unknown_fields,
         "label_rule": label_rule,
+        "company_rules": dict(map(pair_of, company)) if company else None,
         "declared_aggregate": _declared(
             declare_window, declare_key, declare_function, declare_minimum
         ),

@@ -21,6 +21,8 @@ from secadmin.languages.resolver import Resolver, look_up
 class Environment:
     """Positions in the text, the resolver for names, and the common table expressions so far.
 
+    `names_level` says that the text names the level of tuples somewhere.
+
     A single expression, as in a Borealis box, names no relation and has no resolver.
     """
 
@@ -28,6 +30,7 @@ class Environment:
     resolver: Resolver | None = None
     named: Mapping[str, Built] = field(default_factory=dict)
     moving: MovingWords = field(default_factory=MovingWords)
+    names_level: bool = False
 
     def at(self, node: exp.Expr) -> Position:
         """The position of a node."""

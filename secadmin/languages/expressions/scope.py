@@ -22,15 +22,27 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The attributes of one item of FROM. `alias` is empty for a derived table without a name."""
+    """The attributes of one item of FROM. `alias` is empty for a derived table without a name.
+
+    Those that are `hidden` can be named, and * does not give them.
+    """
 
     alias: str
     fields: tuple[Field, ...]
+    hidden: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, alias: str, schema: Schema, prefix: str = "") -> Table:
+    def of(
+        cls, alias: str, schema: Schema, prefix: str = "", hidden: frozenset[str] = frozenset()
+    ) -> Table:
         """The attributes of a schema. In the plan their names have this prefix."""
-        return cls(alias, tuple(Field(a.name, prefix + a.name, a.type) for a in schema.attributes))
+        fields = tuple(Field(a.name, prefix + a.name, a.type) for a in schema.attributes)
+        return cls(alias, fields, hidden)
+
+    @property
+    def shown(self) -> tuple[Field, ...]:
+        """The attributes that * gives."""
+        return tuple(field for field in self.fields if field.name not in self.hidden)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import InvalidInput, Position
+from secadmin.languages.expressions.level_words import take_level
 from secadmin.languages.expressions.places import Place
 from secadmin.languages.expressions.refusals import word
 
@@ -27,7 +28,7 @@ class Statement:
     """The words that were taken off a query. Offsets count from the beginning of the text.
 
     `name` is the name that CREATE gives, or None. `emit` is None if there is no EMIT. `role` is the
-    role that AS names, or None.
+    role that AS names, or None. `level` is the level that AT LEVEL names as it is written, or None.
     """
 
     name: str | None = None
@@ -35,9 +36,10 @@ class Statement:
     emit: Emit | None = None
     emit_offset: int = 0
     role: str | None = None
+    level: str | None = None
 
 
-_STARTS = ("SELECT", "WITH", "CREATE", "AS")
+_STARTS = ("SELECT", "WITH", "CREATE", "AS", "AT")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _CREATED = (["MATERIALIZED", "VIEW"], ["VIEW"], ["STREAM"], ["TABLE"])
 _FORM = "CREATE MATERIALIZED VIEW name AS SELECT ... (or VIEW, STREAM, TABLE)"
@@ -50,10 +52,11 @@ def take_statement(tokens: list[Token], place: Place) -> Statement:
     _check_start(tokens, place)
     emit, emit_offset = _take_emit(tokens)
     role = _take_role(tokens, place)
+    level = take_level(tokens, place)
     if word(tokens, 0) != "CREATE":
-        return Statement(emit=emit, emit_offset=emit_offset, role=role)
+        return Statement(emit=emit, emit_offset=emit_offset, role=role, level=level)
     name = _take_create(tokens, place)
-    return Statement(name.text, name.start, emit, emit_offset, role)
+    return Statement(name.text, name.start, emit, emit_offset, role, level)
 
 
 def _check_start(tokens: list[Token], place: Place) -> None:

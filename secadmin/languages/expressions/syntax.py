@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from catalog.errors import InvalidInput
 from secadmin.languages.expressions.absent import REGULAR_EXPRESSIONS
 from secadmin.languages.expressions.dialect import MAX_SYNTAX_NODES, Misread, Sql
+from secadmin.languages.expressions.level_words import plain_levels
 from secadmin.languages.expressions.moving_words import MovingWords, take_moving
 from secadmin.languages.expressions.places import Place, offset, own_offset
 from secadmin.languages.expressions.statement import Statement, take_statement
@@ -57,15 +58,16 @@ def parse_query(text: str, place: Place) -> tuple[exp.Expr, Statement, MovingWor
     tokens = _tokens(text, place)
     statement = take_statement(tokens, place)
     plain_windows(tokens)
+    plain_levels(tokens, place)
     moving = take_moving(tokens, place)
     _check_end(tokens, text, place)
     check_tokens(tokens, place, moving=bool(moving.windows))
     return _parse(tokens, place, lambda parser: parser.parse(tokens, text)), statement, moving
 
 
-def role_of(text: str, place: Place) -> str | None:
-    """The role that a query names with AS before it, or None. Raises InvalidInput."""
-    return take_statement(_tokens(text, place), place).role
+def statement_of(text: str, place: Place) -> Statement:
+    """The words around a query. Raises InvalidInput."""
+    return take_statement(_tokens(text, place), place)
 
 
 def _check_end(tokens: list[Token], text: str, place: Place) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from catalog.conflict_class import LEVEL
 from catalog.errors import InvalidInput
 from catalog.plan import Moving, Source, Window
 from secadmin.languages.building import Built, build
@@ -33,7 +34,14 @@ class Item:
     @property
     def scope(self) -> Scope:
         """The attributes that a SELECT over this item alone can name."""
-        return Scope((Table.of(self.alias, self.built.schema),))
+        return Scope((self.table(),))
+
+    def table(self, prefix: str = "") -> Table:
+        """The attributes of the item. In the plan their names have this prefix."""
+        node = self.built.node.input if isinstance(self.built.node, Moving) else self.built.node
+        # The level is there for whoever names it.
+        hidden = {LEVEL} if isinstance(node, Source) and node.shows_level else set()
+        return Table.of(self.alias, self.built.schema, prefix, frozenset(hidden))
 
 
 def read_item(node: exp.Expr, environment: Environment, read_query: ReadQuery) -> Item:
@@ -58,7 +66,10 @@ def _relation(node: exp.Table, environment: Environment) -> Item:
     if name in environment.named:
         built = environment.named[name]
     else:
-        built = build(Source(environment.relation(name, place)), (), place)
+        relation = environment.relation(name, place)
+        has_level = bool(relation.conflict_classes) and relation.schema.get(LEVEL) is None
+        source = Source(relation, shows_level=has_level and environment.names_level)
+        built = build(source, (), place)
     window = environment.moving.windows.get(place)
     if window is not None:
         built = build(Moving(built.node, window), (built,), place)

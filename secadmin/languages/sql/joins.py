@@ -12,7 +12,7 @@ from secadmin.languages.expressions.aggregates import NoCalls
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.places import Place
 from secadmin.languages.expressions.reader import Reader
-from secadmin.languages.expressions.scope import Scope, Table
+from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.syntax import chain
 from secadmin.languages.expressions.windows import interval
 from secadmin.languages.join_sides import qualified, split_equal
@@ -34,12 +34,7 @@ def join(
     check_aliases(left, right, environment)
     times = [_event_time(item, environment) for item in (left, right)]
     both = [qualified(item.built, item.alias, environment.at(item.node)) for item in (left, right)]
-    scope = Scope(
-        tuple(
-            Table.of(item.alias, item.built.schema, prefix=f"{item.alias}.")
-            for item in (left, right)
-        )
-    )
+    scope = Scope(tuple(item.table(f"{item.alias}.") for item in (left, right)))
     sides = Sides(*_written(left, right, times), environment)
     found, conditions = _read_on(on, sides, Reader(environment, scope, NoCalls("ON")))
     if within is not None:

@@ -14,7 +14,7 @@ from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import NoCalls
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.reader import Reader
-from secadmin.languages.expressions.scope import Scope, Table
+from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.join_sides import qualified, split_equal
 from secadmin.languages.sql.from_clause import Item
 from secadmin.languages.sql.joins import check_aliases, require_inner
@@ -65,7 +65,7 @@ def _joined(
                 environment.at(item.node),
             )
     sides = [qualified(item.built, item.alias, environment.at(item.node)) for item in (left, right)]
-    tables = (Table.of(each.alias, each.built.schema, f"{each.alias}.") for each in (left, right))
+    tables = (each.table(f"{each.alias}.") for each in (left, right))
     scope = Scope(tuple(tables))
     parts = [
         part

@@ -6,13 +6,15 @@ from sqlglot import exp
 
 from catalog.analysis import complete, require_windows
 from catalog.checked_plan import CheckedPlan, StateKind
+from catalog.conflict_class import LEVEL
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef
 from catalog.plan import Column, Emission, Project, Union
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.moving_words import MovingWords
 from secadmin.languages.expressions.statement import Emit
-from secadmin.languages.expressions.syntax import chain, parse_query, role_of
+from secadmin.languages.expressions.syntax import chain, parse_query, statement_of
 from secadmin.languages.resolver import Resolver
 from secadmin.languages.sql.select import read_select
 from secadmin.languages.text import check_text, placed
@@ -28,7 +30,18 @@ def query_role(text: str) -> str | None:
     >>> query_role("AS doctor SELECT n FROM vitals")
     'doctor'
     """
-    return role_of(text, check_text(text, MAX_BYTES).position)
+    return statement_of(text, check_text(text, MAX_BYTES).position).role
+
+
+def query_level(text: str) -> str | None:
+    """The level at which the query runs (001 §3), as it is written, or None if it names none.
+
+    Raises InvalidInput, as `parse_sql`.
+
+    >>> query_level("AT LEVEL [Company1, T] SELECT n FROM messages")
+    '[Company1, T]'
+    """
+    return statement_of(text, check_text(text, MAX_BYTES).position).level
 
 
 def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> CheckedPlan:
@@ -51,7 +64,9 @@ def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> Checked
             "use one name for both, or write the SELECT alone",
             lines.position(statement.name_offset),
         )
-    environment = Environment(lines.position, resolver, moving=moving)
+    environment = Environment(
+        lines.position, resolver, moving=moving, names_level=_names_level(tree, moving)
+    )
     try:
         built = _read_query(tree, environment)
         emission = Emission.CLOSED
@@ -67,6 +82,14 @@ def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> Checked
             return complete(built.checked, emission)
     except RecursionError:
         raise InvalidInput("the query is nested too deeply; split it in two") from None
+
+
+def _names_level(tree: exp.Expr, moving: MovingWords) -> bool:
+    parts = (ref for window in moving.windows.values() for ref in window.partition)
+    return any(ref.name == LEVEL for ref in parts) or any(
+        isinstance(node.this, exp.Identifier) and str(node.this.this).lower() == LEVEL
+        for node in tree.find_all(exp.Column)
+    )
 
 
 def _read_query(node: exp.Expr, environment: Environment) -> Built:

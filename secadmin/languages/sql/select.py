@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from catalog.conflict_class import LEVEL
 from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef
-from catalog.plan import WINDOW_END, WINDOW_START, Aggregate, Column, Filter, MovingJoin, Project
+from catalog.plan import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    Column,
+    Filter,
+    MovingJoin,
+    Project,
+    Source,
+    walk,
+)
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import Aggregates, NoCalls, Ungrouped, edge_marker
 from secadmin.languages.expressions.environment import Environment
@@ -40,6 +51,7 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
     if where is not None:
         environment.only(where, "this")
     source, scope, outside = _from(node, environment, read_query)
+    _require_own_levels(node, source, environment)
     if where is not None and not isinstance(source.node, MovingJoin):
         condition = Reader(environment, scope, NoCalls("WHERE")).read(where.this)
         source = build(Filter(source.node, condition.expression), (source,), condition.position)
@@ -268,3 +280,24 @@ def _project(
     if same:
         return source
     return build(Project(source.node, columns), (source,), environment.at(node))
+
+
+def _require_own_levels(node: exp.Select, source: Built, environment: Environment) -> None:
+    """Refuse a result that is called level and is something else.
+
+    The platform makes the levels of tuples, and nobody writes them (001 §3).
+    """
+    for item in node.expressions:
+        named = isinstance(item, exp.Alias) and environment.identifier(item.args["alias"]) == LEVEL
+        if not named or _own_name_of_column(item.this) == LEVEL:
+            continue
+        relations = (each.relation for each in walk(source.node) if isinstance(each, Source))
+        if any(relation.conflict_classes for relation in relations):
+            raise InvalidInput(
+                "the platform makes the level of a tuple; call this result by another name",
+                environment.at(item),
+            )
+
+
+def _own_name_of_column(node: exp.Expr) -> str | None:
+    return str(node.this.this) if isinstance(node, exp.Column) else None

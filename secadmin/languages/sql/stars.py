@@ -33,13 +33,13 @@ def star_columns(node: exp.Expr, scope: Scope, environment: Environment) -> list
     return [
         Column(f.name, attribute(f.inner, f.type, place).expression)
         for table in tables
-        for f in table.fields
+        for f in table.shown
     ]
 
 
 def _refuse_clashes(tables: Sequence[Table], place: Position) -> None:
     """Refuse * over a join whose sides have attributes of one name."""
-    several = [field.name for table in tables for field in table.fields]
+    several = [field.name for table in tables for field in table.shown]
     clashes = [name for name in dict.fromkeys(several) if several.count(name) > 1]
     if clashes:
         first, second = (table.alias for table in tables[:2])

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from catalog.analysis import analyse
+from catalog.conflict_class import LEVEL
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, conjuncts
 from catalog.plan import (
@@ -117,6 +118,9 @@ class _Writer:
             condition, under = under.condition, under.input
         if isinstance(under, Aggregate) and (self.merged or under is whole):
             return self._grouped(under, condition, whole)
+        if columns == "*" and isinstance(under, Source) and under.shows_level:
+            # The star leaves it out.
+            columns = f"*, {LEVEL}"
         source = self._join(under) if isinstance(under, Join) else self._item(under)
         where = "" if condition is None else f"\nWHERE {expression_text(condition)}"
         return f"SELECT {columns}\nFROM {source}{where}"

@@ -108,6 +108,8 @@ class _Writer:
     def _stream(self, node: Node) -> str:
         """The name of the stream that carries the tuples of a node."""
         if isinstance(node, Source):
+            if node.shows_level:
+                raise Unsayable("Borealis has no levels; ask for SQL")
             return node.relation.name
         box = self._box(node)
         if box not in self.streams:

@@ -2,6 +2,7 @@
 
 from secadmin.service.routes import (
     accesses,
+    conflict_classes,
     executions,
     grants,
     inspection,
@@ -24,6 +25,7 @@ ROUTERS = (
     streams.router,
     policies.router,
     policies.xacml_router,
+    conflict_classes.router,
     queries.router,
     outputs.router,
     executions.router,

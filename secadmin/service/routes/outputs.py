@@ -10,7 +10,7 @@ from secadmin.control import accesses, outputs
 from secadmin.control.settlement import OUTPUT
 from secadmin.service.answers import access_answer, attributes_of
 from secadmin.service.authentication import Authenticated, OnPlatform
-from secadmin.service.requests import AccessBody, SemanticsBody
+from secadmin.service.requests import SemanticsBody, SubscriptionBody
 
 router = APIRouter(prefix="/outputs", tags=["outputs"])
 
@@ -40,7 +40,8 @@ def set_semantics(
 
 @router.post("/{name}/subscriptions", status_code=201)
 def subscribe(
-    platform: OnPlatform, caller: Authenticated, name: str, body: AccessBody
+    platform: OnPlatform, caller: Authenticated, name: str, body: SubscriptionBody
 ) -> dict[str, Any]:
     """Subscribe to the output."""
-    return access_answer(platform, accesses.give(platform, caller, OUTPUT, name, body.keep))
+    given = accesses.give(platform, caller, OUTPUT, name, body.keep, body.choices)
+    return access_answer(platform, given)

@@ -22,7 +22,8 @@ router = APIRouter(prefix="/queries", tags=["queries"])
 def add_query(platform: OnPlatform, caller: Authenticated, body: QueryBody) -> dict[str, Any]:
     """Add a query and start it."""
     wanted = queries.QueryDefinition(
-        *(body.name, body.language, body.text, body.output, body.as_role, body.accept_empty)
+        *(body.name, body.language, body.text, body.output, body.as_role, body.accept_empty),
+        level=body.level,
     )
     added = queries.add_query(platform, caller, wanted)
     return {

@@ -41,6 +41,7 @@ def add_stream(platform: OnPlatform, caller: Authenticated, body: StreamBody) ->
         record_format=RecordFormat(times=body.time_format, unknown_fields=body.unknown_fields),
         shared=body.senders == Senders.SHARED,
         label_rule=body.label_rule,
+        company_rules=body.company_rules,
     )
     streams.add_stream(platform, caller, wanted)
     return {"name": body.name}
@@ -69,6 +70,7 @@ def show_stream(platform: OnPlatform, caller: Authenticated, name: str) -> dict[
         "problems": list(view.problems),
         **({"refused": view.refused} if view.refused is not None else {}),
         **({"label_rule": view.label_rule} if view.label_rule is not None else {}),
+        **({"company_rules": dict(view.company_rules)} if view.company_rules is not None else {}),
         **(
             {"who_sends": [asdict(each) for each in view.senders]}
             if view.senders is not None

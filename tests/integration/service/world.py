@@ -23,6 +23,7 @@ _COLLECTIONS = {
     "users": "user",
     "roles": "role",
     "accesses": "principal",
+    "conflict-classes": "conflict-class",
 }
 PASSWORD_OF_THEIRS = "a password of theirs"
 DECLARED = {"window_ms": 60_000, "keys": ["symbol"], "functions": ["avg"], "minimum": 5}
@@ -66,6 +67,13 @@ class World:
             "time_format": "iso",
             "unknown_fields": "quarantine",
             "label_rule": "HEADER roles",
+            "company_rules": {self.names["used conflict-class"]: "SENDER"},
+            "companies": ["Company1"],
+            "company": fresh,
+            "choice": "Company1",
+            "choices": {self.names["conflict-class"]: "Company1"},
+            "part": None,
+            "level": "[_]",
             "expression": self.names["role"],
             "public": False,
             "declared_aggregate": DECLARED,
@@ -120,10 +128,14 @@ def make_world(owner: Api) -> World:
         for what in (
             *("schema", "lone schema", "stream", "lone stream", "ruled stream", "query", "output"),
             *("user", "role", "junior", "other role", "policy"),
+            *("conflict-class", "lone conflict-class", "used conflict-class"),
         )
     }
     names |= {"system": "system", "principal": "output-0123456789abcdef01234567"}
-    add_stream(owner, names["stream"], names["schema"])
+    for what in ("conflict-class", "lone conflict-class", "used conflict-class"):
+        owner.post("/conflict-classes", name=names[what], companies=["Company1"])
+    levelled = {names["used conflict-class"]: "'_'"}
+    add_stream(owner, names["stream"], names["schema"], company_rules=levelled)
     owner.post("/schemas", name=names["lone schema"], attributes=ATTRIBUTES)
     owner.post("/streams", name=names["lone stream"], schema=names["schema"])
     ruled = {"schema": names["schema"], "label_rule": "SENDER"}
@@ -142,6 +154,8 @@ def make_world(owner: Api) -> World:
     for stream in (names["stream"], names["lone stream"]):
         policy = {"policy": names["policy"], "role": names["other role"], "rows": "price > 5"}
         owner.post(f"/streams/{stream}/policies", **policy)
+    for what in ("conflict-class", "lone conflict-class"):
+        owner.put(f"/conflict-classes/{names[what]}/levels/{names['user']}", part=None)
     execution = owner.get(f"/outputs/{names['output']}")["execution"]
     return World(names, owner, execution)
 
@@ -152,6 +166,8 @@ def all_powerful(world: World, new_user: NewUser) -> tuple[Api, str]:
     user = new_user(role)
     grant_all(world, role)
     world.names["own role"] = role
+    chosen = world.names["conflict-class"]
+    world.owner.put(f"/conflict-classes/{chosen}/levels/{user.user}", part=None)
     return user, role
 
 

@@ -41,6 +41,8 @@ BOTH: dict[str, dict[str, str]] = {
     "topic_faults": {**REPORT, "DELETE": ALL},
     "objects": {"SELECT": "id removed_at"},
     "categories": {"SELECT": ALL},
+    "conflict_classes": {"SELECT": ALL},
+    "companies": {"SELECT": ALL},
     "withdrawals": {"SELECT": "topic done_at unproven"},
 }
 TRIALS = "engine changed_beat on_trial trial_group tried tried_beat trials deaths parked_because"
@@ -51,6 +53,7 @@ MAY = {
         "streams": {"SELECT": ALL},
         "label_texts": {"SELECT": ALL},
         "sender_policies": {"SELECT": ALL},
+        "user_levels": {"SELECT": ALL},
         "senders": {"SELECT": ALL, "UPDATE": "state"},
         "assignments": {"SELECT": ALL},
     },
