@@ -81,6 +81,17 @@ def joined_moving_windows(value: Any) -> Any:
     return value
 
 
+def kinds_of_joins(value: Any) -> Any:
+    """7 to 8: in form 7 each join of moving windows was an inner one."""
+
+    def change(item: dict[str, Any]) -> dict[str, Any]:
+        if item.get("node") != "MovingJoin":
+            return item
+        return {"kind": "inner", "nulls_equal": False, **item}
+
+    return _each_object(value, change)
+
+
 UPGRADES: tuple[Callable[[Any], Any], ...] = (
     windows_and_emission,
     no_reaches,
@@ -88,5 +99,6 @@ UPGRADES: tuple[Callable[[Any], Any], ...] = (
     time_by_data,
     moving_windows,
     joined_moving_windows,
+    kinds_of_joins,
 )
 """The step at index n makes form n + 2 of form n + 1."""
