@@ -1,27 +1,63 @@
-"""Takes what is below a ToStream apart: its windows, the steps for single rows, its groups."""
+"""Takes what is below a ToStream apart: windows, joins of them, steps for rows, groups."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.checked_plan import CheckedNode
 from catalog.expression import AttributeRef, Call, Expression, Literal
-from catalog.plan import Aggregate, Column, Filter, Moving, MovingJoin, Project
+from catalog.plan import Aggregate, Column, Filter, Moving, MovingJoin, Project, Union
 from catalog.schema import Schema
+
+Steps = tuple[CheckedNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPart:
+    """A moving window, and the filters and projections of its single tuples, the first one first.
+
+    `number` is its place among the windows of the relation. `schema` is that behind the steps.
+    """
+
+    number: int
+    moving: CheckedNode
+    steps: Steps
+    schema: Schema
+
+    def windows(self) -> Iterator[WindowPart]:
+        """The window itself."""
+        yield self
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPart:
+    """A join of two parts, and the filters and projections of its rows, the first one first."""
+
+    node: MovingJoin
+    left: Part
+    right: Part
+    steps: Steps
+
+    def windows(self) -> Iterator[WindowPart]:
+        """The windows of both sides, those of the left one first."""
+        yield from self.left.windows()
+        yield from self.right.windows()
+
+
+Part = WindowPart | JoinPart
 
 
 @dataclass(frozen=True, slots=True)
 class ChangingParts:
     """The parts of a changing relation.
 
-    `base` is its Moving or MovingJoin. `steps` are the filters and projections of single rows, the
-    first one first, and `schema` is that of the rows behind them. `shown` has the names of the
-    results: over an aggregate they are its own names, otherwise those of `schema`.
+    `branches` are those of its Union. If it has none, there is one. `schema` is that of the rows
+    below the aggregate. `shown` has the names of the results: over an aggregate they are its own
+    names, otherwise those of `schema`.
     """
 
-    base: CheckedNode
-    steps: tuple[CheckedNode, ...]
+    branches: tuple[Part, ...]
     schema: Schema
     aggregate: Aggregate | None
     shown: tuple[str, ...]
@@ -38,30 +74,60 @@ class ChangingParts:
             if not isinstance(below.node, Aggregate):
                 raise TypeError("a computed column over an aggregate of a moving window")
             aggregate, below = below.node, below.inputs[0]
-        schema, steps = below.schema, []
-        while not isinstance(below.node, Moving | MovingJoin):
-            steps.append(below)
-            below = below.inputs[0]
-        return cls(below, tuple(reversed(steps)), schema, aggregate, shown)
+        return cls(_branches(below), below.schema, aggregate, shown)
 
-    def windows(self) -> list[tuple[CheckedNode, tuple[CheckedNode, ...]]]:
-        """Each Moving, and the steps of single tuples between it and a join."""
-        sides = self.base.inputs if isinstance(self.base.node, MovingJoin) else (self.base,)
-        return [(part.base, part.steps) for part in map(ChangingParts.of, sides)]
+    @property
+    def join(self) -> JoinPart | None:
+        """The join that makes the rows, or None."""
+        (first, *_) = self.branches
+        return first if isinstance(first, JoinPart) else None
 
-    def over_base(self) -> tuple[tuple[Expression, ...], Mapping[str, Expression]]:
-        """The steps in terms of the base: their conditions, and each attribute of `schema`."""
-        values: Mapping[str, Expression] = {
-            name: AttributeRef(name) for name in self.base.schema.names
-        }
-        conditions: list[Expression] = []
-        for step in self.steps:
-            match step.node:
-                case Filter(_, condition):
-                    conditions.append(inlined(condition, values))
-                case Project(_, columns):
-                    values = {c.name: inlined(c.expression, values) for c in columns}
-        return tuple(conditions), values
+    def windows(self) -> list[WindowPart]:
+        """All windows, in the order of their numbers."""
+        return [window for branch in self.branches for window in branch.windows()]
+
+
+def _branches(relation: CheckedNode) -> tuple[Part, ...]:
+    base, above = _base(relation)
+    if not isinstance(base.node, Union):
+        return (_part(relation, 0, ()),)
+    # Each branch has the attributes of the union, so a step over the union is one over each branch.
+    return tuple(_part(branch, number, above) for number, branch in enumerate(base.inputs))
+
+
+def _base(relation: CheckedNode) -> tuple[CheckedNode, Steps]:
+    """What is below the steps of rows, and these steps."""
+    steps = []
+    while isinstance(relation.node, Filter | Project):
+        steps.append(relation)
+        relation = relation.inputs[0]
+    return relation, tuple(reversed(steps))
+
+
+def _part(relation: CheckedNode, number: int, above: Steps) -> Part:
+    """A part whose first window has this number. `above` are further steps over it."""
+    base, steps = _base(relation)
+    if isinstance(base.node, MovingJoin):
+        left = _part(base.inputs[0], number, ())
+        right = _part(base.inputs[1], number + len([*left.windows()]), ())
+        return JoinPart(base.node, left, right, steps + above)
+    if not isinstance(base.node, Moving):
+        raise TypeError("no moving window")
+    return WindowPart(number, base, steps + above, (above or (relation,))[-1].schema)
+
+
+def through_steps(
+    steps: Sequence[CheckedNode], values: Mapping[str, Expression]
+) -> tuple[tuple[Expression, ...], Mapping[str, Expression]]:
+    """The conditions of the steps, and each attribute behind them, in terms of `values`."""
+    conditions: list[Expression] = []
+    for step in steps:
+        match step.node:
+            case Filter(_, condition):
+                conditions.append(inlined(condition, values))
+            case Project(_, columns):
+                values = {c.name: inlined(c.expression, values) for c in columns}
+    return tuple(conditions), values
 
 
 def inlined(expression: Expression, values: Mapping[str, Expression]) -> Expression:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from catalog.checked_plan import CheckedNode
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, type_of
-from catalog.pair_expressions import check_pairs
+from catalog.pair_expressions import check_rows
 from catalog.plan import (
     INSTANT,
     Aggregate,
     Filter,
+    Moving,
     MovingJoin,
     MovingWindow,
     Node,
     Project,
     Source,
     ToStream,
+    Union,
 )
 from catalog.plan_rules import MAX_WINDOW_MS, OWN_QUERY, joined_schema, require_event_time
 from catalog.relation import RelationKind
@@ -23,6 +27,8 @@ from catalog.schema import Attribute, Schema, Type
 
 # Each new tuple costs as many steps as the window has rows.
 MAX_ROWS = 10_000
+# Each window of a join may multiply the rows of the others.
+MAX_WINDOWS = 8
 RELATION = (
     "a moving window gives a relation, which is no stream: say with ISTREAM, DSTREAM or RSTREAM "
     "what of its changes is to be sent"
@@ -47,9 +53,17 @@ def check_forms(node: Node, given: _Inputs) -> None:
                 f"{what} goes over a moving window, such as [ROWS 100]; over a stream, leave it out"
             )
         return
-    if not isinstance(node, Filter | Project | Aggregate | MovingJoin | ToStream):
+    if isinstance(node, Union) and not all(changing):
+        raise InvalidInput(f"one side of this UNION is a stream, and one is not; {_BOTH}")
+    if not isinstance(node, Filter | Project | Union | Aggregate | MovingJoin | ToStream):
         raise InvalidInput(RELATION)
-    summed = any(isinstance(each.node, Aggregate) for below in given for each in below.walk())
+    _check_order(node, given)
+
+
+def _check_order(node: Node, given: _Inputs) -> None:
+    """Refuse an order of operators over relations that the engine does not have."""
+    below = [each.node for one in given for each in one.walk() if each.is_changing]
+    summed = any(isinstance(each, Aggregate) for each in below)
     plain = isinstance(node, Project) and all(
         isinstance(column.expression, AttributeRef) for column in node.columns
     )
@@ -58,10 +72,19 @@ def check_forms(node: Node, given: _Inputs) -> None:
             "over an aggregate of a moving window, a query names keys and aggregates only; compute "
             "with them in a query over this one's output"
         )
-    if isinstance(node, MovingJoin) and any(
-        isinstance(each.node, MovingJoin) for below in given for each in below.walk()
-    ):
-        raise InvalidInput("a query joins two moving windows, and no more")
+    united = any(isinstance(each, Union) for each in below)
+    if united and isinstance(node, Union | MovingJoin):
+        raise InvalidInput(
+            "a UNION of moving windows is joined with nothing, and is in no other UNION; add it as "
+            "a query of its own"
+        )
+    if isinstance(node, Union) and any(isinstance(each, MovingJoin) for each in below):
+        raise InvalidInput(
+            "a UNION goes over single moving windows, and not over joins of them; "
+            "add each join as a query of its own"
+        )
+    if sum(isinstance(each, Moving) for each in below) > MAX_WINDOWS:
+        raise InvalidInput(f"a query has at most {MAX_WINDOWS} moving windows")
 
 
 _BOTH = "give it a moving window too, such as [NOW], [RANGE 5 MINUTES] or [ROWS 100]"
@@ -100,8 +123,18 @@ def _check_lengths(window: MovingWindow) -> None:
 
 
 def pairs_schema(node: MovingJoin, left: CheckedNode, right: CheckedNode) -> Schema:
-    """The attributes of the pairs of two relations. Raises InvalidInput."""
-    return joined_schema(left.schema, right.schema, node.equal, node.condition)
+    """The attributes of the rows of a join of two relations. Raises InvalidInput."""
+    joined_schema(left.schema, right.schema, node.equal, node.condition)
+    mine = _optional(left.schema) if node.kind.keeps_right else left.schema
+    if not node.kind.shows_right:
+        return mine
+    other = _optional(right.schema) if node.kind.keeps_left else right.schema
+    return Schema((*mine.attributes, *other.attributes))
+
+
+def _optional(schema: Schema) -> Schema:
+    """The attributes of a side that may be absent, and is NULL then."""
+    return Schema(tuple(replace(each, required=False) for each in schema.attributes))
 
 
 def stream_schema(given: CheckedNode) -> Schema:
@@ -111,6 +144,6 @@ def stream_schema(given: CheckedNode) -> Schema:
             f"{INSTANT!r} is the name of the time at which a row comes or goes; rename "
             "your attribute with AS"
         )
-    check_pairs(given)
+    check_rows(given)
     instant = Attribute(INSTANT, Type.TIMESTAMP, required=True)
     return Schema((instant, *given.schema.attributes))

@@ -1,17 +1,22 @@
-"""Expressions over the pairs of a join of moving windows.
+"""Expressions over the rows of a join of moving windows.
 
-Such a join computes its pairs in Python, and the engine computes all other expressions. So each
-largest part that reads one side alone is computed by the engine, below the join. What combines both
-sides is computed with PAIR_FUNCTIONS only.
+Such a join computes its rows in Python, and the engine computes all other expressions. So each
+largest part that reads one window alone is computed by the engine, below the join. What combines
+several windows is computed with PAIR_FUNCTIONS only. An outer join gives rows without a tuple of
+one side. Over that side, everything but plain attributes is computed above the join, because it may
+have a value where the attributes are NULL.
 """
 
 from __future__ import annotations
 
-from catalog.changing_parts import ChangingParts, inlined
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from catalog.changing_parts import ChangingParts, JoinPart, Part, WindowPart, inlined, through_steps
 from catalog.checked_plan import CheckedNode
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of, type_of
-from catalog.plan import MovingJoin
+from catalog.plan import JoinKind
 from catalog.schema import Attribute, Schema
 
 PAIR_FUNCTIONS = frozenset(
@@ -21,37 +26,50 @@ PAIR_FUNCTIONS = frozenset(
         *("is_null", "coalesce", "case", "greatest", "least"),
     }
 )
-# Each pair of tuples costs so many steps at most.
+# Each row costs so many steps at most.
 MAX_PAIR_PARTS = 200
+# The numbers of windows.
+Windows = frozenset[int]
+_Values = Mapping[str, Expression]
 
 
-class SideValues:
-    """Collects the parts of expressions that read one side alone.
+def window_of(ref: AttributeRef) -> tuple[int, str]:
+    """The number of a window, and the name of its attribute or value, of `<number>.<name>`."""
+    number, _, name = ref.name.partition(".")
+    return int(number), name
 
-    In the expressions over pairs, `left.<n>` is the n-th value of the left side.
+
+class WindowValues:
+    """Collects the parts of expressions that read one window alone.
+
+    The given expressions name the attribute `a` of window 0 as `0.a`. In the expressions over rows,
+    `0.<n>` is the n-th value of window 0.
     """
 
-    def __init__(self, left: Schema, right: Schema) -> None:
-        self._schemas = {"left": left, "right": right}
-        self._found: dict[str, dict[Expression, AttributeRef]] = {"left": {}, "right": {}}
+    def __init__(self, schemas: Sequence[Schema]) -> None:
+        self._schemas = schemas
+        self._found: list[dict[Expression, AttributeRef]] = [{} for _ in schemas]
         self._parts = 0
 
-    def values(self, side: str) -> tuple[Expression, ...]:
-        """The expressions over the attributes of a side, in the order of their numbers."""
-        return tuple(self._found[side])
+    def values(self, number: int) -> tuple[Expression, ...]:
+        """The expressions over the attributes of a window, in the order of their numbers."""
+        return tuple(self._found[number])
 
     def schema(self) -> Schema:
-        """The types of all values of both sides."""
+        """The types of all values of all windows."""
         return Schema(
             tuple(
-                Attribute(ref.name, type_of(part, self._schemas[side]))
-                for side, found in self._found.items()
+                Attribute(ref.name, type_of(part, schema))
+                for schema, found in zip(self._schemas, self._found, strict=True)
                 for part, ref in found.items()
             )
         )
 
-    def over_pair(self, expression: Expression) -> Expression:
-        """The expression over the values of both sides. Raises InvalidInput, with its position."""
+    def over_rows(self, expression: Expression, optional: Windows) -> Expression:
+        """The expression over the values of all windows, of which `optional` may have no tuple.
+
+        Raises InvalidInput, with its position.
+        """
         self._parts += 1
         if self._parts > MAX_PAIR_PARTS:
             raise InvalidInput(
@@ -59,52 +77,93 @@ class SideValues:
                 "combine both sides; compute more in a query over this one's output",
                 expression.position,
             )
-        side = self._side(expression)
-        if side is not None:
-            known = self._found[side]
-            return known.setdefault(expression, AttributeRef(f"{side}.{len(known)}"))
+        number = _only_window(expression)
+        plain = isinstance(expression, AttributeRef)
+        if number is not None and (plain or number not in optional):
+            known = self._found[number]
+            return known.setdefault(_own(expression), AttributeRef(f"{number}.{len(known)}"))
         match expression:
             case Call(function, arguments, position):
                 if function not in PAIR_FUNCTIONS:
+                    side = "one side only" if number is None else "a side that is always there only"
                     raise InvalidInput(
-                        f"over a join of moving windows {function.upper()} takes attributes of one "
-                        "side only; apply it in a query over this one's output",
+                        f"over a join of moving windows {function.upper()} takes attributes of "
+                        f"{side}; apply it in a query over this one's output",
                         position,
                     )
-                return Call(function, tuple(map(self.over_pair, arguments)), position)
+                made = (self.over_rows(argument, optional) for argument in arguments)
+                return Call(function, tuple(made), position)
             case _:
                 return expression
 
-    def _side(self, expression: Expression) -> str | None:
-        """The only side that the expression reads. A constant is a part of any side."""
-        if isinstance(expression, Literal):
-            return None
-        names = {ref.name for ref in attributes_of(expression)}
-        for side, schema in self._schemas.items():
-            if names <= {*schema.names}:
-                return side
+
+def _only_window(expression: Expression) -> int | None:
+    """The only window that the expression reads. A constant is a part of any window."""
+    if isinstance(expression, Literal):
         return None
+    numbers = {window_of(ref)[0] for ref in attributes_of(expression)}
+    return numbers.pop() if len(numbers) == 1 else None
 
 
-class PairExpressions:
-    """What a join of moving windows computes for each pair, and the values that it reads.
+def _own(expression: Expression) -> Expression:
+    """An expression over one window, with the window's own names."""
+    match expression:
+        case AttributeRef(position=position):
+            return AttributeRef(window_of(expression)[1], position)
+        case Call(function, arguments, position):
+            return Call(function, tuple(map(_own, arguments)), position)
+        case _:
+            return expression
 
-    `conditions` must all be true. `shown` are the values of a row, or of a group's key; `arguments`
-    are those of the aggregates. Raises InvalidInput.
+
+@dataclass(frozen=True, slots=True)
+class JoinRules:
+    """What a join of two parts computes for each pair. A part that is one window is its number.
+
+    `keys` has for each side the values that the join compares. The engine computes them for a side
+    that is one window, which then has none here. `conditions` decide which pairs there are, and
+    `filters` which rows are left.
     """
 
-    def __init__(self, parts: ChangingParts) -> None:
-        node = parts.base.node
-        if not isinstance(node, MovingJoin):
-            raise TypeError("not a join of moving windows")
-        left, right = (side.schema for side in parts.base.inputs)
-        self.sides = SideValues(left, right)
-        filters, values = parts.over_base()
-        own = () if node.condition is None else (node.condition,)
-        self.conditions = tuple(map(self.sides.over_pair, (*own, *filters)))
+    kind: JoinKind
+    nulls_equal: bool
+    sides: tuple[JoinRules | int, JoinRules | int]
+    keys: tuple[tuple[AttributeRef, ...], tuple[AttributeRef, ...]]
+    conditions: tuple[Expression, ...]
+    filters: tuple[Expression, ...]
+
+    @property
+    def windows(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The windows of each side."""
+        left, right = (
+            (side,) if isinstance(side, int) else tuple(n for each in side.windows for n in each)
+            for side in self.sides
+        )
+        return left, right
+
+    @property
+    def witnesses(self) -> Windows:
+        """The windows that only decide in a semi join, so that no row shows their tuples."""
+        own = self.windows[1] if self.kind is JoinKind.SEMI else ()
+        joins = (side for side in self.sides if not isinstance(side, int))
+        return frozenset(own).union(*(side.witnesses for side in joins))
+
+
+class RowExpressions:
+    """What a join of moving windows computes for its rows, and the values that it reads.
+
+    `shown` are the values of a row, or of a group's key; `arguments` are those of the aggregates.
+    `compared` has for each window what its join compares. Raises InvalidInput.
+    """
+
+    def __init__(self, parts: ChangingParts, join: JoinPart) -> None:
+        windows = parts.windows()
+        self.values = WindowValues([window.schema for window in windows])
+        self.compared: list[tuple[AttributeRef, ...]] = [() for _ in windows]
+        self.rules, values, optional = self._join(join)
         aggregate = parts.aggregate
         if aggregate is None:
-            shown, arguments = list(values.values()), []
+            shown, arguments = [values[name] for name in parts.schema.names], []
         else:
             shown = [inlined(key.expression, values) for key in aggregate.keys]
             arguments = [
@@ -112,13 +171,59 @@ class PairExpressions:
                 for each in aggregate.aggregations
                 if each.argument is not None
             ]
-        self.shown = tuple(map(self.sides.over_pair, shown))
-        self.arguments = tuple(map(self.sides.over_pair, arguments))
+        self.shown = tuple(self.values.over_rows(each, optional) for each in shown)
+        self.arguments = tuple(self.values.over_rows(each, optional) for each in arguments)
+
+    def _part(self, part: Part) -> tuple[JoinRules | int, _Values, Windows]:
+        """The rules of a part, its attributes in terms of windows, and its optional windows."""
+        if isinstance(part, JoinPart):
+            return self._join(part)
+        names = part.schema.names
+        return part.number, {n: AttributeRef(f"{part.number}.{n}") for n in names}, frozenset()
+
+    def _join(self, part: JoinPart) -> tuple[JoinRules, _Values, Windows]:
+        node = part.node
+        left, mine, few = self._part(part.left)
+        right, other, more = self._part(part.right)
+        both = {**mine, **other}
+        keys = (
+            self._keys(part.left, [pair[0] for pair in node.equal], mine, few),
+            self._keys(part.right, [pair[1] for pair in node.equal], other, more),
+        )
+        own = () if node.condition is None else (inlined(node.condition, both),)
+        conditions = tuple(self.values.over_rows(each, few | more) for each in own)
+        optional = few | more
+        if node.kind.keeps_left:
+            optional |= {window.number for window in part.right.windows()}
+        if node.kind.keeps_right:
+            optional |= {window.number for window in part.left.windows()}
+        given, values = through_steps(part.steps, both if node.kind.shows_right else mine)
+        filters = tuple(self.values.over_rows(each, optional) for each in given)
+        rules = JoinRules(node.kind, node.nulls_equal, (left, right), keys, conditions, filters)
+        return rules, values, optional
+
+    def _keys(
+        self, part: Part, keys: Sequence[AttributeRef], values: _Values, optional: Windows
+    ) -> tuple[AttributeRef, ...]:
+        if isinstance(part, WindowPart):
+            self.compared[part.number] = tuple(keys)
+            return ()
+        found = []
+        for key in keys:
+            value = self.values.over_rows(inlined(key, values), optional)
+            if not isinstance(value, AttributeRef):
+                raise InvalidInput(
+                    "a join of several moving windows compares values of single windows: "
+                    f"{key.name!r} is made of several; compare it in a query over this one's "
+                    "output",
+                    key.position,
+                )
+            found.append(value)
+        return tuple(found)
 
 
-def check_pairs(relation: CheckedNode) -> None:
+def check_rows(relation: CheckedNode) -> None:
     """Raise InvalidInput for an expression that no join of moving windows can compute."""
-    if any(isinstance(each.node, MovingJoin) for each in relation.walk()):
-        parts = ChangingParts.of(relation)
-        if isinstance(parts.base.node, MovingJoin):
-            PairExpressions(parts)
+    parts = ChangingParts.of(relation)
+    if parts.join is not None:
+        RowExpressions(parts, parts.join)

@@ -113,26 +113,60 @@ class MovingWindow:
 class Moving:
     """The changing relation of a stream's moving window: at each instant it holds other tuples.
 
-    Filter, Project, Aggregate and MovingJoin over it give a changing relation. ToStream makes a
-    stream of it.
+    Filter, Project, Union, Aggregate and MovingJoin over it give a changing relation. ToStream
+    makes a stream of it.
     """
 
     input: Node
     window: MovingWindow
 
 
+class JoinKind(StrEnum):
+    """Which rows a MovingJoin gives.
+
+    INNER: the pairs. LEFT, RIGHT, FULL: also the rows of that side (or both) that are in no pair,
+    with NULL for the attributes of the other side. SEMI: the left rows that are in a pair. ANTI:
+    the left rows that are in none.
+    """
+
+    INNER = "inner"
+    LEFT = "left"
+    RIGHT = "right"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+
+    @property
+    def keeps_left(self) -> bool:
+        """Whether a left row that is in no pair is there."""
+        return self in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI)
+
+    @property
+    def keeps_right(self) -> bool:
+        """Whether a right row that is in no pair is there."""
+        return self in (JoinKind.RIGHT, JoinKind.FULL)
+
+    @property
+    def shows_right(self) -> bool:
+        """Whether the rows have the attributes of the right side."""
+        return self not in (JoinKind.SEMI, JoinKind.ANTI)
+
+
 @dataclass(frozen=True, slots=True)
 class MovingJoin:
-    """Pairs of rows of two changing relations, at each instant (CQL: FROM a [NOW], b [ROWS 1]).
+    """A join of two changing relations, at each instant (CQL: FROM a [NOW], b [ROWS 1]).
 
     `equal` holds (left, right) attribute pairs, at least one. `condition` is a further condition on
-    the attributes of both. A pair has the attributes of both, whose names must differ.
+    the attributes of both, whose names must differ. With `nulls_equal`, two NULL are equal. So the
+    join compares rows as EXCEPT and INTERSECT do.
     """
 
     left: Node
     right: Node
     equal: tuple[tuple[AttributeRef, AttributeRef], ...]
     condition: Expression | None = None
+    kind: JoinKind = JoinKind.INNER
+    nulls_equal: bool = False
 
 
 class Change(StrEnum):

@@ -74,7 +74,9 @@ class _Counter:
                 both = {**given[0], **given[1]}
                 if condition is not None:
                     self._count(condition, both)
-                return both
+                return (
+                    given[0] if isinstance(node, MovingJoin) and not node.kind.shows_right else both
+                )
             case Aggregate():
                 return self._aggregate(node, given[0])
 

@@ -81,16 +81,16 @@ def joined_moving_windows(value: Any) -> Any:
     return value
 
 
-def levels(value: Any) -> Any:
-    """7 to 8: in form 7 no relation had conflict classes, and no source showed the level."""
+def levels_and_kinds_of_joins(value: Any) -> Any:
+    """7 to 8: form 7 had no levels, and each join of moving windows was an inner one."""
+    new: dict[str, dict[str, Any]] = {
+        "Relation": {"conflict_classes": []},
+        "Source": {"shows_level": False},
+        "MovingJoin": {"kind": "inner", "nulls_equal": False},
+    }
 
     def change(item: dict[str, Any]) -> dict[str, Any]:
-        match item.get("node"):
-            case "Relation":
-                return {**item, "conflict_classes": []}
-            case "Source":
-                return {**item, "shows_level": False}
-        return item
+        return {**new.get(str(item.get("node")), {}), **item}
 
     return _each_object(value, change)
 
@@ -102,6 +102,6 @@ UPGRADES: tuple[Callable[[Any], Any], ...] = (
     time_by_data,
     moving_windows,
     joined_moving_windows,
-    levels,
+    levels_and_kinds_of_joins,
 )
 """The step at index n makes form n + 2 of form n + 1."""

@@ -22,6 +22,8 @@ from catalog.plan import (
     Join,
     Moving,
     MovingJoin,
+    Node,
+    Plan,
     Project,
     Source,
     ToStream,
@@ -127,7 +129,7 @@ class _Compiler:
                 return self._aggregate(each.node, each.inputs[0])
             case ToStream():
                 below = replace(self, pairing=True)
-                return compile_moving(each, below.compile, words(self.layout))
+                return compile_moving(each, below.compile, words(self.layout), self._reach_words)
             case Moving() | MovingJoin():
                 raise TypeError("a moving window is compiled with the stream of its relation")
 
@@ -149,6 +151,11 @@ class _Compiler:
             # Do this after the watermark, because Spark forgets there that it has one partition.
             return _each_once(timed.coalesce(1) if self.narrow else timed, relation)
         return frame
+
+    def _reach_words(self, node: Node) -> tuple[int, ...]:
+        """All that the tuples of a node can carry, as words of the layout."""
+        packed = self.layout.packed(reach(Plan(node), self.reach_of))
+        return tuple(packed.word(index) for index in words(self.layout))
 
     def _aggregate(self, node: Aggregate, windows: CheckedNode) -> DataFrame:
         grouping = Grouping(node, windows, self.checked.emission)

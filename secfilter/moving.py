@@ -7,7 +7,7 @@ itself sees texts, times and label words only. It keeps its state as one text fo
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from catalog.changing_parts import ChangingParts
 from catalog.checked_plan import CheckedNode
-from catalog.plan import INSTANT, ToStream
+from catalog.plan import INSTANT, Node, ToStream
 from catalog.schema import Schema
 from secfilter.columns import ID, label_column
 from secfilter.lab import decode_value
@@ -35,7 +35,7 @@ from secfilter.moving_arrivals import (
 )
 from secfilter.moving_relation import MovingRelation, Result
 from secfilter.moving_rules import RelationRules, rules_of
-from secfilter.moving_window import Arrival, HeldLimits
+from secfilter.moving_window import Arrival, HeldLimits, Words
 from secfilter.timeline import SHIFT_MS
 
 # The windows of a relation hold so much together at most, also with the tuples whose time has not
@@ -50,8 +50,16 @@ _END = 2**62
 _FRAME = HeldLimits(tuples=10_000, characters=16 * 1024 * 1024)
 
 
-def compile_moving(each: CheckedNode, compile_: Compile, words: Sequence[int]) -> DataFrame:
-    """The stream of a relation. `compile_` compiles what is below a window."""
+def compile_moving(
+    each: CheckedNode,
+    compile_: Compile,
+    words: Sequence[int],
+    reach_of: Callable[[Node], Words],
+) -> DataFrame:
+    """The stream of a relation.
+
+    `compile_` compiles what is below a window, and `reach_of` gives all that its tuples can carry.
+    """
     if not isinstance(each.node, ToStream):
         raise TypeError("no relation")
     parts = ChangingParts.of(each.inputs[0])
@@ -59,7 +67,13 @@ def compile_moving(each: CheckedNode, compile_: Compile, words: Sequence[int]) -
     columns = (f"{label_column(index)} bigint" for index in words)
     output = f"{TIME} bigint, {_NUMBER} bigint, {ROW} string, {', '.join(columns)}"
     operator = _Operator(
-        rules_of(parts, each.node.change, MAX_HELD), tuple(map(label_column, words))
+        rules_of(
+            parts,
+            each.node.change,
+            MAX_HELD,
+            [reach_of(window.moving.node) for window in parts.windows()],
+        ),
+        tuple(map(label_column, words)),
     )
     made = _run(operator, given, f"{output}, {_WITHHELD} bigint")
     # A query may have several of these, and no two observations have one name.

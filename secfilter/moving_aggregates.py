@@ -33,6 +33,8 @@ class GroupRow:
     keys: int
     aggregates: tuple[Computed, ...]
     shown: tuple[int, ...]
+    # Whether rows of equal values and label are one group, if there is no aggregate.
+    distinct: bool = True
 
     @property
     def computes(self) -> bool:

@@ -9,11 +9,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from catalog.changing_parts import ChangingParts
+from catalog.changing_parts import ChangingParts, JoinPart, WindowPart
 from catalog.checked_plan import CheckedNode
 from catalog.expression import AttributeRef, Expression, type_of
-from catalog.pair_expressions import PairExpressions
-from catalog.plan import Filter, Moving, MovingJoin, Node, Project
+from catalog.pair_expressions import RowExpressions
+from catalog.plan import Filter, Moving, Project
 from catalog.schema import Schema, Type
 from secfilter.columns import ID, attribute, label_column
 from secfilter.expressions import to_column
@@ -27,18 +27,11 @@ Compile = Callable[[CheckedNode], DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A window, and what is computed for each of its tuples.
+    """A window, and what is computed for each of its tuples."""
 
-    A tuple passes only if the attributes `known` are not NULL.
-    """
-
-    number: int
-    moving: CheckedNode
-    # The filters and projections of single tuples, those first that come first.
-    steps: tuple[CheckedNode, ...]
+    window: WindowPart
     row: Column
     arguments: Column
-    known: tuple[AttributeRef, ...] = ()
 
 
 def arrivals(parts: ChangingParts, compile_: Compile, words: Sequence[int]) -> DataFrame:
@@ -46,8 +39,7 @@ def arrivals(parts: ChangingParts, compile_: Compile, words: Sequence[int]) -> D
 
     `compile_` compiles what is below a window.
     """
-    joins = isinstance(parts.base.node, MovingJoin)
-    sides = _sides(parts, parts.base.node) if joins else [_single(parts)]
+    sides = _alone(parts) if parts.join is None else _joined(parts, parts.join)
     made = reduce(DataFrame.unionByName, [_arrivals(each, compile_, words) for each in sides])
     # Spark leaves out what is older than the watermark, by the column with this metadata. It cannot
     # send times after 2262 to a worker, and the clock is there. So the column is a number.
@@ -56,24 +48,21 @@ def arrivals(parts: ChangingParts, compile_: Compile, words: Sequence[int]) -> D
     return made.select(*rest, place, fn.lit(0).alias(BUCKET))
 
 
-def _sides(parts: ChangingParts, join: Node) -> list[_Side]:
+def _joined(parts: ChangingParts, join: JoinPart) -> list[_Side]:
     """The windows of a join. Each tuple has the text of what the join compares, and its values."""
-    if not isinstance(join, MovingJoin):
-        raise TypeError("not a join of moving windows")
-    values = PairExpressions(parts).sides
+    made = RowExpressions(parts, join)
     found = []
-    for number, (moving, steps) in enumerate(parts.windows()):
-        schema = parts.base.inputs[number].schema
-        keys = tuple(pair[number] for pair in join.equal)
-        row = _texts([_text(key, schema) for key in keys])
-        own = values.values("right" if number else "left")
-        arguments = _texts([_text(value, schema) for value in own])
-        found.append(_Side(number, moving, steps, row, arguments, keys))
+    for window in parts.windows():
+        several = (made.compared[window.number], made.values.values(window.number))
+        texts = [_texts([_text(each, window.schema) for each in own]) for own in several]
+        found.append(_Side(window, *texts))
     return found
 
 
-def _single(parts: ChangingParts) -> _Side:
-    """One window. Each tuple has the text of its row or group's key, and what aggregates read."""
+def _alone(parts: ChangingParts) -> list[_Side]:
+    """Windows without a join. Each tuple has the text of its row or group's key, and what
+    aggregates read.
+    """
     schema, aggregate = parts.schema, parts.aggregate
     shown: list[Expression] = [AttributeRef(name) for name in schema.names]
     arguments: list[Expression] = []
@@ -81,12 +70,12 @@ def _single(parts: ChangingParts) -> _Side:
         shown = [key.expression for key in aggregate.keys]
         arguments = [a.argument for a in aggregate.aggregations if a.argument is not None]
     texts = [_texts([_text(each, schema) for each in several]) for several in (shown, arguments)]
-    return _Side(0, parts.base, parts.steps, texts[0], texts[1])
+    return [_Side(window, *texts) for window in parts.windows()]
 
 
 def _arrivals(side: _Side, compile_: Compile, words: Sequence[int]) -> DataFrame:
     """The tuples below one window."""
-    moving = side.moving
+    moving = side.window.moving
     if not isinstance(moving.node, Moving):
         raise TypeError("a relation without a moving window")
     kept = [
@@ -101,7 +90,7 @@ def _arrivals(side: _Side, compile_: Compile, words: Sequence[int]) -> DataFrame
             PASSES: fn.lit(True),
         }
     )
-    for step in side.steps:
+    for step in side.window.steps:
         given = step.inputs[0].schema
         match step.node:
             case Filter(_, condition):
@@ -110,15 +99,12 @@ def _arrivals(side: _Side, compile_: Compile, words: Sequence[int]) -> DataFrame
             case Project(_, columns):
                 values = [to_column(c.expression, given).alias(c.name) for c in columns]
                 made = made.select(*values, *kept, fn.col(PASSES))
-    passes = fn.col(PASSES)
-    for key in side.known:
-        passes &= attribute(key.name).isNotNull()
     return made.select(
         *kept,
-        passes.alias(PASSES),
+        fn.col(PASSES),
         side.row.alias(ROW),
         side.arguments.alias(ARGUMENTS),
-        fn.lit(side.number).alias(SIDE),
+        fn.lit(side.window.number).alias(SIDE),
     ).where(fn.col(TIME).isNotNull())
 
 

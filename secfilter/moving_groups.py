@@ -7,15 +7,16 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from secfilter.moving_rows import Row
-from secfilter.moving_window import Arrival, Labels, Words
+from secfilter.moving_rows import Row, Tuples
+from secfilter.moving_window import Labels, Words
 
 # The number of a window, and a partition in it.
 Partition = tuple[int, str]
 
 
-# The text of a group's key, and the label of its rows if that tells groups apart.
-Key = tuple[str, Words]
+# The text of a group's key. If these tell groups apart: the label of its rows, and the times and
+# lineages of their subject.
+Key = tuple[str, Words, tuple[tuple[int, str], ...]]
 
 
 class Summary(Protocol):
@@ -34,28 +35,35 @@ class Summary(Protocol):
 
 def partitions_of(row: Row) -> list[Partition]:
     """The partitions in which the tuples of a row are."""
-    return [(side, each.partition) for side, each in enumerate(row.tuples)]
+    return [(side, each.partition) for side, each in enumerate(row.tuples) if each is not None]
 
 
 @dataclass(slots=True)
 class Group:
-    """The rows of a group, and what is known of them together. `text` is the group's own row."""
+    """The rows of a group, and what is known of them together. `text` is the group's own row.
 
-    values: dict[tuple[Arrival, ...], tuple[Any, ...]] = field(default_factory=dict)
+    `values` has those of each subject, and `rows` how many rows it has.
+    """
+
+    values: dict[Tuples, tuple[Any, ...]] = field(default_factory=dict)
+    rows: Counter[Tuples] = field(default_factory=Counter)
     labels: Labels = field(default_factory=Labels)
     partitions: Counter[Partition] = field(default_factory=Counter)
     text: str = ""
 
     def add(self, row: Row, values: tuple[Any, ...]) -> None:
         """Add a row with the values of its arguments."""
-        self.values[row.tuples] = values
+        self.values[row.subject] = values
+        self.rows[row.subject] += 1
         self.labels.add(row.label)
         for each in partitions_of(row):
             self.partitions[each] += 1
 
     def remove(self, row: Row) -> None:
         """Remove a row that was added."""
-        del self.values[row.tuples]
+        self.rows[row.subject] -= 1
+        if not self.rows[row.subject]:
+            del self.rows[row.subject], self.values[row.subject]
         self.labels.remove(row.label)
         for each in partitions_of(row):
             self.partitions[each] -= 1
@@ -68,15 +76,22 @@ class Groups:
     """The groups that have rows.
 
     If the summary computes nothing (DISTINCT), rows of different labels are in different groups. So
-    who may see one of the rows gets its values, whatever other rows there are.
+    who may see one of the rows gets its values, whatever other rows there are. With `by_subject`,
+    rows of different subjects are in different groups too.
     """
 
     summary: Summary
+    by_subject: bool = False
     found: dict[Key, Group] = field(default_factory=dict)
 
     def key_of(self, row: Row) -> Key:
         """The group to which a row belongs."""
-        return row.text, () if self.summary.computes else row.label
+        if self.summary.computes:
+            return row.text, (), ()
+        if not self.by_subject:
+            return row.text, row.label, ()
+        places = ((0, "") if each is None else (each.time, each.lineage) for each in row.subject)
+        return row.text, row.label, (*places,)
 
     def group(self, key: Key) -> Group:
         """The group of a key. It may be empty, and is then not kept."""

@@ -1,13 +1,14 @@
 """Changing relations of moving windows, and the stream of their changes (CQL; 001 §3, §4).
 
 This module needs no Spark. It computes instant by instant. At an instant tuples come into a window,
-or leave it. The changing relation, here called the relation, is a bag of rows: tuples of one
-window, pairs of two windows, or one row for each group of these. What an instant adds to the bag,
-and what it takes away, becomes a stream.
+or leave it. The changing relation, here called the relation, is a bag of rows: tuples of a window,
+rows of a join, or one row for each group of these. What an instant adds to the bag, and what it
+takes away, becomes a stream.
 
 The labels (catalog/SPEC.md has the reasons):
 
-- A row carries the labels of the tuples from which it is derived.
+- A row carries the labels of the tuples from which it is derived. A row that tells of the absence
+  of a side's tuples carries all that they could carry.
 - If a tuple leaves a window of rows, it leaves because others came. So a row that depends on who
   left, or on who has stayed, carries the labels of all tuples that are in the window's partition.
 - If equal rows come and go in one instant, what is left of them depends on all of them.
@@ -24,7 +25,8 @@ from dataclasses import dataclass, field
 
 from catalog.plan import Change
 from secfilter.moving_groups import Groups, Key, Partition, partitions_of
-from secfilter.moving_rows import Row, Rows
+from secfilter.moving_rows import Change as RowChange
+from secfilter.moving_rows import Row, Rows, Tuples
 from secfilter.moving_window import Arrival, HeldLimits, WindowContent, Words, united
 
 _FORM = 2
@@ -50,23 +52,20 @@ class _Changes:
 
     instant: int
     tuples: list[Arrival] = field(default_factory=list)
-    came: dict[tuple[Arrival, ...], Row] = field(default_factory=dict)
-    left: list[Row] = field(default_factory=list)
+    came: dict[Tuples, Row] = field(default_factory=dict)
+    left: dict[Tuples, Row] = field(default_factory=dict)
 
-    def add(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self.came[row.tuples] = row
-
-    def take(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            # A row that comes and leaves at one instant was never in the relation.
-            if self.came.pop(row.tuples, None) is None:
-                self.left.append(row)
+    def apply(self, changes: Iterable[RowChange]) -> None:
+        """Note rows that come and go. One that does both at one instant has not changed."""
+        for row, sign in changes:
+            here, there = (self.came, self.left) if sign > 0 else (self.left, self.came)
+            if there.pop(row.tuples, None) is None:
+                here[row.tuples] = row
 
     def by_group(self, groups: Groups) -> dict[Key, tuple[list[Row], list[Row]]]:
         """The rows that left and came, by the key of their group."""
         found: dict[Key, tuple[list[Row], list[Row]]] = {}
-        for place, rows in enumerate((self.left, self.came.values())):
+        for place, rows in enumerate((self.left.values(), self.came.values())):
             for row in rows:
                 found.setdefault(groups.key_of(row), ([], []))[place].append(row)
         return found
@@ -74,7 +73,7 @@ class _Changes:
 
 @dataclass
 class MovingRelation:
-    """The contents of one window or of two, their rows, and the instants so far.
+    """The contents of all windows, their rows, and the instants so far.
 
     `groups` is None if the relation has no groups. `limits` bounds what all windows hold together,
     and `rows` has limits of its own. A tuple that is beyond a limit is not taken, and `withheld`
@@ -140,15 +139,11 @@ class MovingRelation:
                     continue
                 content.hold(each)
                 came[side].append(each)
-                self.rows.place(side, each)
-                if self._follows_rows():
-                    changes.add(self.rows.of(side, each))
+                changes.apply(self.rows.place(side, each, wanted=self._follows_rows()))
         for side, content in enumerate(self.contents):
             left = content.leaving(instant, came[side])
             for each in left:
-                self.rows.remove(side, each)
-                if self._follows_rows() and (changes.came or not self._asks_for_new()):
-                    changes.take(self.rows.of(side, each))
+                changes.apply(self.rows.remove(side, each, wanted=self._follows_leaving(changes)))
             changes.tuples += [*came[side], *left]
         return changes
 
@@ -156,9 +151,14 @@ class MovingRelation:
         """Whether it matters which rows come and leave."""
         return self.groups is not None or self.change is not Change.RSTREAM
 
-    def _asks_for_new(self) -> bool:
-        """Whether rows that leave matter only where equal ones come."""
-        return self.groups is None and self.change is Change.ISTREAM
+    def _follows_leaving(self, changes: _Changes) -> bool:
+        """Whether it matters which rows come and leave because a tuple leaves.
+
+        Without groups, ISTREAM asks for rows that leave only where equal ones come.
+        """
+        only_new = self.groups is None and self.change is Change.ISTREAM
+        come = bool(changes.came) or self.rows.come_of_absence
+        return self._follows_rows() and (come or not only_new)
 
     def _deciding(self, partitions: Iterable[Partition]) -> Iterator[Words]:
         """The labels of all that decides who is in these partitions of windows of rows."""
@@ -172,7 +172,7 @@ class MovingRelation:
         stayed = [
             (side, each.partition)
             for side, each in enumerate(row.tuples)
-            if self.contents[side].window.comes_at(each.time) < instant
+            if each is not None and self.contents[side].window.comes_at(each.time) < instant
         ]
         return united((row.label, *self._deciding(stayed)))
 
@@ -181,7 +181,7 @@ class MovingRelation:
         all_of_them = self.change is Change.DSTREAM
         return [
             (row.text, united((row.label, *self._deciding(partitions_of(row)))))
-            for row in changes.left
+            for row in changes.left.values()
             if all_of_them or row.text in added
         ]
 
@@ -206,19 +206,25 @@ class MovingRelation:
         return added, taken
 
     def _whole(self, changes: _Changes) -> list[Result]:
-        """The whole relation. All of its rows carry all labels, because any change sends them."""
+        """The whole relation. All of its rows carry all labels, because any change sends them.
+
+        They also carry what each of them tells by absence.
+        """
         if not changes.tuples:
             return []
         held = [content.held() for content in self.contents]
         every = (each for several in (*held, changes.tuples) for each in several)
         label = united(each.label for each in every)
         if self.groups is None:
-            rows = [row.text for row in self.rows.all(held)]
+            rows = [(row.text, row.absent) for row in self.rows.all(held)]
         else:
             for key, (left, came) in changes.by_group(self.groups).items():
                 self.groups.change(key, left, came)
-            rows = [group.text for group in self.groups.found.values()]
-        return _numbered(changes.instant, [(row, label) for row in sorted(rows)])
+            rows = [
+                (group.text, united(group.labels.counts)) for group in self.groups.found.values()
+            ]
+        labelled = [(row, united((label, own)) if own else label) for row, own in sorted(rows)]
+        return _numbered(changes.instant, labelled)
 
     def _differences(
         self, instant: int, added: Sequence[Labelled], taken: Sequence[Labelled]
@@ -255,7 +261,7 @@ class MovingRelation:
         held = [content.held() for content in self.contents]
         for side, several in enumerate(held):
             for each in several:
-                self.rows.place(side, each)
+                self.rows.place(side, each, wanted=False)
         if self.groups is not None:
             grouped: dict[Key, list[Row]] = defaultdict(list)
             for row in self.rows.all(held):

@@ -1,168 +1,102 @@
-"""The rows of a changing relation, before groups: single tuples of a window, or pairs of two."""
+"""The rows of a changing relation, before groups: single tuples, or what a join makes of them."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
-from secfilter.moving_window import Arrival, HeldLimits, Words, united
+from secfilter.moving_window import Arrival, Words, united
+
+# The tuples from which a row is derived: one of each window. A union, or an outer join, gives rows
+# without some of them.
+Tuples = tuple[Arrival | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row with the tuples from which it is derived: one of each window, in their order.
+    """A row with the tuples from which it is derived.
 
-    `text` has the values that the relation shows, or the group's key.
+    `text` has the values that the relation shows, or the group's key. `absent` is the label of what
+    the row tells by the absence of tuples; it is empty for nothing. Rows with the same `subject`
+    have the same values, and differ in who are the witnesses of a semi join.
     """
 
-    tuples: tuple[Arrival, ...]
+    tuples: Tuples
     text: str
     arguments: str
+    absent: Words = ()
+    subject: Tuples = ()
 
     @property
     def label(self) -> Words:
-        """The labels of its tuples."""
-        if len(self.tuples) == 1:
+        """The labels of its tuples, and of what it tells by absence."""
+        if len(self.tuples) == 1 and self.tuples[0] is not None:
             return self.tuples[0].label
-        return united(each.label for each in self.tuples)
+        labels = [each.label for each in self.tuples if each is not None]
+        return united([*labels, self.absent] if self.absent else labels)
+
+
+# A row that comes (1) or goes (-1).
+Change = tuple[Row, int]
 
 
 class Rows(Protocol):
     """Makes the rows of the tuples that the windows hold. `side` is the number of a window."""
 
+    @property
+    def come_of_absence(self) -> bool:
+        """Whether a row may come because a tuple leaves."""
+
     def has_room(self, side: int, each: Arrival) -> bool:
         """Whether the rows of one more tuple are not too many."""
 
-    def place(self, side: int, each: Arrival) -> None:
-        """Note a tuple that has come."""
+    def place(self, side: int, each: Arrival, *, wanted: bool) -> Iterable[Change]:
+        """Note a tuple that has come. Gives the rows that come and go by it, if they are wanted.
 
-    def remove(self, side: int, each: Arrival) -> None:
-        """Forget a tuple that leaves."""
+        All of them must be read before the next call.
+        """
 
-    def of(self, side: int, each: Arrival) -> Iterator[Row]:
-        """The rows of a tuple, with the noted tuples of the other window."""
+    def remove(self, side: int, each: Arrival, *, wanted: bool) -> Iterable[Change]:
+        """Forget a tuple that leaves. What it gives is as for `place`."""
 
     def all(self, held: Sequence[Iterable[Arrival]]) -> Iterator[Row]:
         """All rows of the tuples that each window holds. They are noted."""
 
 
 class SingleRows:
-    """The tuples of one window as rows."""
+    """The tuples of each window as rows, without any of other windows."""
+
+    def __init__(self, windows: int) -> None:
+        self._nothing = [(None,) * windows] * windows
+
+    @property
+    def come_of_absence(self) -> bool:
+        """No."""
+        return False
 
     def has_room(self, side: int, each: Arrival) -> bool:
         """True: the window itself bounds its tuples."""
         return True
 
-    def place(self, side: int, each: Arrival) -> None:
-        """Nothing: a row needs no other tuple."""
-
-    def remove(self, side: int, each: Arrival) -> None:
-        """Nothing: a row needs no other tuple."""
-
-    def of(self, side: int, each: Arrival) -> Iterator[Row]:
+    def place(self, side: int, each: Arrival, *, wanted: bool) -> Iterable[Change]:
         """The tuple itself, if it passes."""
-        if each.passes:
-            yield Row((each,), each.row, each.arguments)
+        return ((self._row(side, each), 1),) if wanted and each.passes else ()
+
+    def remove(self, side: int, each: Arrival, *, wanted: bool) -> Iterable[Change]:
+        """The tuple itself, if it passes."""
+        return ((self._row(side, each), -1),) if wanted and each.passes else ()
+
+    def _row(self, side: int, each: Arrival) -> Row:
+        tuples: Tuples = (each,)
+        if len(self._nothing) > 1:
+            others = self._nothing[side]
+            tuples = (*others[:side], each, *others[side + 1 :])
+        return Row(tuples, each.row, each.arguments, (), tuples)
 
     def all(self, held: Sequence[Iterable[Arrival]]) -> Iterator[Row]:
         """All tuples that pass."""
-        return (row for each in held[0] for row in self.of(0, each))
-
-
-class Pairing(Protocol):
-    """Computes the values of pairs."""
-
-    def read(self, side: int, arguments: str) -> Any:
-        """The values of a tuple's arguments."""
-
-    def pair(self, left: Any, right: Any) -> tuple[str, str] | None:
-        """The text and the arguments of a pair, or None if its condition is not true.
-
-        `left` and `right` are what `read` gave for its tuples.
-        """
-
-
-@dataclass
-class PairRows:
-    """The pairs of tuples of two windows whose `row` is equal (what the join compares).
-
-    `limits` bounds the pairs of equal tuples that there are at a time, and their texts, each of
-    which has so many characters of `constants`.
-    """
-
-    pairing: Pairing
-    limits: HeldLimits
-    constants: int = 0
-    _pairs: int = 0
-    _characters: int = 0
-    # For each window the length of the texts of equal tuples.
-    _lengths: tuple[Counter[str], Counter[str]] = field(
-        default_factory=lambda: (Counter(), Counter())
-    )
-    # For each window the values of the tuples that pass, by what the join compares.
-    _equal: tuple[dict[str, dict[Arrival, Any]], dict[str, dict[Arrival, Any]]] = field(
-        default_factory=lambda: ({}, {})
-    )
-
-    def _partners(self, side: int, each: Arrival) -> dict[Arrival, Any]:
-        return self._equal[1 - side].get(each.row, {})
-
-    def has_room(self, side: int, each: Arrival) -> bool:
-        """Whether there are not too many pairs with one more tuple."""
-        if not each.passes:
-            return True
-        pairs, characters = self._own(side, each)
-        return (
-            self._pairs + pairs <= self.limits.tuples
-            and self._characters + characters <= self.limits.characters
-        )
-
-    def _own(self, side: int, each: Arrival) -> tuple[int, int]:
-        """How many pairs of equal tuples a tuple makes, and the length of their texts."""
-        pairs = len(self._partners(side, each))
-        own = len(each.arguments) + self.constants
-        return pairs, pairs * own + self._lengths[1 - side][each.row]
-
-    def _count(self, side: int, each: Arrival, sign: int) -> None:
-        pairs, characters = self._own(side, each)
-        self._pairs += sign * pairs
-        self._characters += sign * characters
-        self._lengths[side][each.row] += sign * len(each.arguments)
-
-    def place(self, side: int, each: Arrival) -> None:
-        """Note a tuple that has come."""
-        if each.passes:
-            self._count(side, each, 1)
-            self._equal[side].setdefault(each.row, {})[each] = self.pairing.read(
-                side, each.arguments
-            )
-
-    def remove(self, side: int, each: Arrival) -> None:
-        """Forget a tuple that leaves."""
-        if each.passes:
-            self._count(side, each, -1)
-            alike = self._equal[side][each.row]
-            del alike[each]
-            if not alike:
-                del self._equal[side][each.row]
-                del self._lengths[side][each.row]
-
-    def of(self, side: int, each: Arrival) -> Iterator[Row]:
-        """The pairs of a tuple with the noted tuples of the other window."""
-        partners = self._partners(side, each) if each.passes else {}
-        mine = self.pairing.read(side, each.arguments) if partners else None
-        for other, values in partners.items():
-            if side == 0:
-                found = self.pairing.pair(mine, values)
-                tuples = (each, other)
-            else:
-                found = self.pairing.pair(values, mine)
-                tuples = (other, each)
-            if found is not None:
-                yield Row(tuples, *found)
-
-    def all(self, held: Sequence[Iterable[Arrival]]) -> Iterator[Row]:
-        """All pairs."""
-        return (row for each in held[0] for row in self.of(0, each))
+        for side, several in enumerate(held):
+            for each in several:
+                if each.passes:
+                    yield self._row(side, each)

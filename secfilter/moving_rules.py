@@ -2,69 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from catalog.changing_parts import ChangingParts
 from catalog.checked_plan import CheckedNode
 from catalog.expression import type_of
-from catalog.pair_expressions import PairExpressions
-from catalog.plan import Aggregate, Change, Moving, MovingJoin
+from catalog.pair_expressions import RowExpressions
+from catalog.plan import Aggregate, Change, Moving
 from catalog.schema import Schema
 from secfilter.moving_aggregates import Computed, GroupRow
 from secfilter.moving_groups import Groups
+from secfilter.moving_joins import Held, JoinRows, Making
 from secfilter.moving_relation import MovingRelation
-from secfilter.moving_rows import PairRows, Rows, SingleRows
-from secfilter.moving_window import HeldLimits, Window, WindowContent
-from secfilter.pair_values import PairValues
+from secfilter.moving_rows import SingleRows
+from secfilter.moving_window import HeldLimits, Window, WindowContent, Words
+from secfilter.pair_values import RowValues
 
 
 @dataclass(frozen=True, slots=True)
 class RelationRules:
     """The windows of a relation, and what it makes of their tuples.
 
-    `pairs` is what a join of two windows computes, `summary` what groups compute. Each is None if
-    the relation has no such thing.
+    `reaches` has all labels that the tuples of each window can carry. `join` is what a join
+    computes, `summary` what groups compute. Each is None if the relation has no such thing. The
+    windows `witnesses` are those that only decide in a semi join.
     """
 
     windows: tuple[Window, ...]
+    reaches: tuple[Words, ...]
     change: Change
-    pairs: PairValues | None
+    join: RowValues | None
+    witnesses: frozenset[int]
     summary: GroupRow | None
     limits: HeldLimits
 
     def empty(self) -> MovingRelation:
         """The relation before any tuple has come."""
-        rows: Rows = SingleRows()
-        if self.pairs is not None:
-            most = HeldLimits(self.limits.tuples, self.limits.characters // self.pairs.copies)
-            # A constant counts like a part of each value, so as often as values do.
-            constants = self.pairs.constants // self.pairs.copies
-            rows = PairRows(self.pairs.pairing(), most, constants)
         return MovingRelation(
             [WindowContent(window) for window in self.windows],
             self.change,
-            rows,
-            None if self.summary is None else Groups(self.summary),
+            SingleRows(len(self.windows)) if self.join is None else self._joined(self.join),
+            None if self.summary is None else self._groups(self.summary),
             self.limits,
         )
 
+    def _joined(self, join: RowValues) -> JoinRows:
+        most = HeldLimits(self.limits.tuples, self.limits.characters // join.copies)
+        # A constant counts like a part of each value, so as often as values do.
+        constants = join.constants // join.copies
+        texts = join.computing()
+        making = Making(join.schema, texts, Held(most), self.reaches, constants)
+        return JoinRows(making.join(join.rules, last=True), texts, self.witnesses)
 
-def rules_of(parts: ChangingParts, change: Change, limits: HeldLimits) -> RelationRules:
+    def _groups(self, summary: GroupRow) -> Groups:
+        return Groups(summary, by_subject=bool(self.witnesses) and not summary.distinct)
+
+
+def rules_of(
+    parts: ChangingParts, change: Change, limits: HeldLimits, reaches: Sequence[Words]
+) -> RelationRules:
     """The rules of a relation whose parts are checked."""
-    windows = tuple(_window(moving) for moving, _ in parts.windows())
-    aggregate, pairs, schema = parts.aggregate, None, parts.schema
-    if isinstance(parts.base.node, MovingJoin):
-        made = PairExpressions(parts)
-        pairs = PairValues(made.sides.schema(), made.conditions, made.shown, made.arguments)
+    aggregate, join, witnesses = parts.aggregate, None, frozenset[int]()
+    if parts.join is not None:
+        made = RowExpressions(parts, parts.join)
+        values = (made.values.schema(), made.rules, made.shown, made.arguments)
+        join = RowValues(len(parts.windows()), *values)
+        witnesses = made.rules.witnesses
     summary = None
     if aggregate is not None:
         places = [key.name for key in aggregate.keys] + [a.name for a in aggregate.aggregations]
         summary = GroupRow(
             len(aggregate.keys),
-            _computed(aggregate, schema),
+            _computed(aggregate, parts.schema),
             tuple(places.index(name) for name in parts.shown),
         )
-    return RelationRules(windows, change, pairs, summary, limits)
+    elif witnesses:
+        # A row for each left row and label, however many witnesses there are.
+        count = len(parts.shown)
+        summary = GroupRow(count, (), tuple(range(count)), distinct=False)
+    windows = tuple(_window(each.moving) for each in parts.windows())
+    return RelationRules(windows, tuple(reaches), change, join, witnesses, summary, limits)
 
 
 def _window(moving: CheckedNode) -> Window:

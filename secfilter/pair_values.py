@@ -1,7 +1,7 @@
-"""Values of the pairs of a join of moving windows, computed in Python from texts.
+"""Values of the rows of a join of moving windows, computed in Python from texts.
 
 The rules are those of `secfilter.expressions`, for the functions that `catalog.pair_expressions`
-allows over both sides. No result is an error: where there is none, it is NULL, here None.
+allows over several windows. No result is an error: where there is none, it is NULL, here None.
 """
 
 from __future__ import annotations
@@ -14,77 +14,77 @@ from typing import Any
 
 from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of, type_of
 from catalog.functions import MAX_TEXT_BYTES
+from catalog.pair_expressions import JoinRules, window_of
 from catalog.schema import Schema, Type
-from secfilter.lab import SEPARATOR
+from secfilter.lab import NULL_MARK, SEPARATOR
 from secfilter.moving_values import Value, text_of, value_of
 
 # The texts of a tuple's arguments, and their values.
 Side = tuple[Sequence[str], Sequence[Value | None]]
-# Computes a value from the left and the right tuple.
-Compute = Callable[[Side, Side], Value | None]
-MakeText = Callable[[Side, Side], str]
+# What the tuples of a row have, one of each window. An outer join gives rows without some of them.
+Sides = Sequence[Side | None]
+# Computes a value of a row.
+Compute = Callable[[Sides], Value | None]
+MakeText = Callable[[Sides], str]
 _LARGEST = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class PairValues:
-    """What is computed for each pair. `schema` has the values of both sides, such as `left.0`."""
+class RowValues:
+    """What is computed for each row of a join.
 
+    `schema` has the values of all windows, such as `0.2`. `windows` is their number.
+    """
+
+    windows: int
     schema: Schema
-    conditions: tuple[Expression, ...]
+    rules: JoinRules
     shown: tuple[Expression, ...]
     arguments: tuple[Expression, ...]
 
     @property
     def copies(self) -> int:
-        """How often the text of a pair has a value of its tuples at most."""
+        """How often the text of a row has a value of its tuples at most."""
         return max(1, sum(1 for each in self._every() for _ in attributes_of(each)))
 
     @property
     def constants(self) -> int:
-        """How long the constants in the text of a pair are at most."""
+        """How long the constants in the text of a row are at most."""
         return sum(_constants(each) for each in self._every())
 
     def _every(self) -> tuple[Expression, ...]:
         return (*self.shown, *self.arguments)
 
-    def pairing(self) -> PairTexts:
+    def computing(self) -> RowTexts:
         """The functions that compute it. They cannot be sent to a worker, and are made there."""
-        types = [
-            [a.type for a in self.schema.attributes if a.name.startswith(f"{side}.")]
-            for side in ("left", "right")
-        ]
-        return PairTexts(
+        types: list[list[Type]] = [[] for _ in range(self.windows)]
+        for each in self.schema.attributes:
+            types[window_of(AttributeRef(each.name))[0]].append(each.type)
+        return RowTexts(
             types,
-            [computation(each, self.schema) for each in self.conditions],
             [_text_maker(each, self.schema) for each in self.shown],
             [_text_maker(each, self.schema) for each in self.arguments],
         )
 
 
 @dataclass(frozen=True, slots=True)
-class PairTexts:
-    """Computes the texts of pairs from the texts of their tuples."""
+class RowTexts:
+    """Computes the texts of rows from the texts of their tuples."""
 
     types: Sequence[Sequence[Type]]
-    conditions: Sequence[Compute]
     shown: Sequence[MakeText]
     arguments: Sequence[MakeText]
 
-    def read(self, side: int, arguments: str) -> Side:
+    def read(self, window: int, arguments: str) -> Side:
         """The values of a tuple's arguments."""
-        kinds = self.types[side]
+        kinds = self.types[window]
         texts = arguments.split(SEPARATOR) if kinds else []
         return texts, [value_of(text, kind) for text, kind in zip(texts, kinds, strict=True)]
 
-    def pair(self, left: Side, right: Side) -> tuple[str, str] | None:
-        """The text and the arguments of a pair, or None if its condition is not true."""
-        for test in self.conditions:
-            if test(left, right) is not True:
-                return None
+    def texts(self, sides: Sides) -> tuple[str, str]:
+        """The text and the arguments of a row."""
         shown, arguments = (
-            SEPARATOR.join([make(left, right) for make in each])
-            for each in (self.shown, self.arguments)
+            SEPARATOR.join([make(sides) for make in each]) for each in (self.shown, self.arguments)
         )
         return shown, arguments
 
@@ -100,34 +100,46 @@ def _constants(expression: Expression) -> int:
 
 
 def _text_maker(expression: Expression, schema: Schema) -> MakeText:
+    """The function that computes the text of an expression over the values of all windows."""
     if isinstance(expression, AttributeRef):
         # The text stays as the engine made it.
-        side, index = _place(expression)
-        return lambda left, right: (right if side else left)[0][index]
+        number, index = _place(expression)
+
+        def text(sides: Sides) -> str:
+            side = sides[number]
+            return NULL_MARK if side is None else side[0][index]
+
+        return text
     compute = computation(expression, schema)
-    return lambda left, right: text_of(compute(left, right))
+    return lambda sides: text_of(compute(sides))
 
 
-def _place(ref: AttributeRef) -> tuple[bool, int]:
-    side, _, index = ref.name.partition(".")
-    return side == "right", int(index)
+def _place(ref: AttributeRef) -> tuple[int, int]:
+    number, index = window_of(ref)
+    return number, int(index)
 
 
-def computation(expression: Expression, schema: Schema) -> Compute:
-    """The function that computes an expression over the values of both sides."""
+def computation(expression: Expression, schema: Schema, first: int = 0) -> Compute:
+    """The function that computes an expression over the values of the windows from `first` on."""
     match expression:
         case AttributeRef():
-            side, index = _place(expression)
-            return lambda left, right: (right if side else left)[1][index]
+            number, index = _place(expression)
+            number -= first
+
+            def value(sides: Sides) -> Value | None:
+                side = sides[number]
+                return None if side is None else side[1][index]
+
+            return value
         case Literal(constant):
-            return lambda left, right: constant
+            return lambda sides: constant
         case Call(function, arguments):
-            parts = [computation(argument, schema) for argument in arguments]
+            parts = [computation(argument, schema, first) for argument in arguments]
             wide = any(type_of(argument, schema) is Type.DOUBLE for argument in arguments)
             apply = _RULES[function]
 
-            def compute(left: Side, right: Side) -> Value | None:
-                values = [part(left, right) for part in parts]
+            def compute(sides: Sides) -> Value | None:
+                values = [part(sides) for part in parts]
                 return _in_range(apply(*map(_widened, values) if wide else values))
 
             return compute

@@ -76,7 +76,7 @@ def messages(minute: int) -> list[Message]:
 
 
 def clock(minute: int) -> Message:
-    """A message at the end of a minute. Nobody counts it."""
+    """A message at the end of a minute, behind which its windows are complete."""
     at = _BEGIN + timedelta(minutes=minute, seconds=50)
     return Message(at, "Company1", _CLOCK, "Company1", "CompanyA", "none")
 

@@ -132,13 +132,14 @@ class Cloud(Cast):
         for message in [*new, clock(minute)]:
             self.produce(message.by, LOG, [message.record()])
         self.sent += [*new, clock(minute)]
-        own = [message for message in self.sent if not message.is_clock]
+        clocks = self._clocks()
         for reader, output in self.listeners:
             level = self.levels[reader]
             if output == EVERYTHING:
                 self.expected[reader, output] |= set(all_messages(new, level))
             elif dominated(AT[output], level):
-                self.expected[reader, output] |= set(counts(own, AT[output]))
+                rows = counts(self.sent, AT[output])
+                self.expected[reader, output] |= {row for row in rows if row[0] not in clocks}
         for each in self.listeners:
             for _ in patiently(f"the results came to {each[0]}"):
                 if self.rows(each) >= self.expected[each]:
@@ -147,9 +148,12 @@ class Cloud(Cast):
 
     def rows(self, reader: tuple[str, str]) -> set[Row]:
         """What has come to a reader, without what the clock's messages give."""
-        clocks = {each.at for each in self.sent if each.is_clock}
+        clocks = self._clocks()
         found = {_row(reader[1], each) for each in tuple(self.listeners[reader].deliveries)}
         return {row for row in found if row[0] not in clocks}
+
+    def _clocks(self) -> set[object]:
+        return {each.at for each in self.sent if each.is_clock}
 
     def _add(self, name: str, text: str) -> None:
         self.people["trusted"].run("query", "add", name, "-", "--language", "sql", text=text)

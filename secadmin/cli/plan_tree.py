@@ -14,6 +14,7 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
+    JoinKind,
     Moving,
     MovingJoin,
     MovingWindow,
@@ -72,7 +73,10 @@ def _node(node: Node) -> Text:
         case Join():
             return _label("join", _join(node))
         case MovingJoin():
-            return _label("join of moving windows", f"{_equal(node)}{_condition(node)}")
+            kind = "" if node.kind is JoinKind.INNER else f"{node.kind} "
+            nulls = ", NULL equal to NULL" if node.nulls_equal else ""
+            words = f"{_equal(node)}{_condition(node)}{nulls}"
+            return _label(f"{kind}join of moving windows", words)
         case Moving(_, window):
             return _label("moving window", _moving(window))
         case ToStream(_, change):

@@ -139,5 +139,5 @@ def _expressions(node: Node) -> list[Expression]:
         case Aggregate(_, keys, aggregations):
             arguments = (each.argument for each in aggregations)
             return [*(key.expression for key in keys), *(a for a in arguments if a is not None)]
-        case Join(_, _, equal, condition=condition) | MovingJoin(_, _, equal, condition):
+        case Join(_, _, equal, condition=condition) | MovingJoin(_, _, equal, condition=condition):
             return [*(ref for pair in equal for ref in pair), *([condition] if condition else [])]

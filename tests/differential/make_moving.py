@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 from catalog.analysis import analyse_node
@@ -16,6 +17,7 @@ from catalog.plan import (
     Change,
     Column,
     Filter,
+    JoinKind,
     Moving,
     MovingJoin,
     MovingWindow,
@@ -23,6 +25,7 @@ from catalog.plan import (
     Project,
     Source,
     ToStream,
+    Union,
 )
 from catalog.relation import RelationKind
 from catalog.schema import Schema, Type
@@ -46,7 +49,7 @@ def goes_under_a_window(node: Node) -> bool:
     )
 
 
-def moving(random: Random, node: Node) -> Node:
+def moving(random: Random, node: Node) -> Moving:
     """A random moving window over a node."""
     names = analyse_node(node).schema.names
     parts = tuple(AttributeRef(n) for n in random.sample(names, min(random.randint(0, 2), 1)))
@@ -63,27 +66,41 @@ def moving(random: Random, node: Node) -> Node:
     return Moving(node, window)
 
 
-def joined(random: Random, left: Node, right: Node, make: MakeExpression) -> Node | None:
-    """A random join of two relations, or None if they have nothing to compare."""
-    schemas = [analyse_node(side).schema for side in (left, right)]
-    sides = [
-        Project(side, tuple(Column(f"{alias}.{n}", AttributeRef(n)) for n in schema.names))
-        for alias, side, schema in zip("lr", (left, right), schemas, strict=True)
-    ]
+def united(random: Random, window: Moving) -> Node:
+    """A union of a window with another one over the same tuples."""
+    return Union((window, moving(random, window.input)))
+
+
+def joined(random: Random, windows: Sequence[Node], make: MakeExpression) -> Node | None:
+    """A random join of two or more relations, or None if they have nothing to compare."""
+    found: Node | None = None
+    for alias, window in zip("lrc", windows, strict=False):
+        names = analyse_node(window).schema.names
+        columns = (Column(f"{alias}.{name}", AttributeRef(name)) for name in names)
+        side = Project(window, tuple(columns))
+        found = side if found is None else _joined(random, found, side, make)
+        if found is None:
+            return None
+    return found
+
+
+def _joined(random: Random, left: Node, right: Node, make: MakeExpression) -> Node | None:
+    mine, other = (analyse_node(side).schema for side in (left, right))
     pairs = [
-        (AttributeRef(f"l.{a.name}"), AttributeRef(f"r.{b.name}"))
-        for a in schemas[0].attributes
-        for b in schemas[1].attributes
+        (AttributeRef(a.name), AttributeRef(b.name))
+        for a in mine.attributes
+        for b in other.attributes
         if a.type is b.type
     ]
     if not pairs:
         return None
     equal = tuple(random.sample(pairs, 1 if random.random() < 0.8 else min(2, len(pairs))))
-    plain = MovingJoin(sides[0], sides[1], equal)
-    both = analyse_node(plain).schema
+    kind = JoinKind.INNER if random.random() < 0.4 else random.choice(list(JoinKind))
+    plain = MovingJoin(left, right, equal, None, kind, random.random() < 0.3)
+    both = Schema((*mine.attributes, *other.attributes))
 
     def with_condition() -> Node:
-        return MovingJoin(sides[0], sides[1], equal, make(Type.BOOLEAN, both))
+        return replace(plain, condition=make(Type.BOOLEAN, both))
 
     return _first_right(with_condition, plain) if random.random() < 0.5 else plain
 

@@ -15,6 +15,7 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
+    Moving,
     Node,
     Project,
     Source,
@@ -66,7 +67,7 @@ class Plans:
                 return self._join(first, self.make(nodes // 2, stateful=False))
 
     def make_moving(self, nodes: int) -> Node:
-        """A plan of about `nodes` nodes and a moving window, or a join of two."""
+        """A plan of about `nodes` nodes and a moving window, or a union or a join of several."""
         if nodes > 3:
             above = self._filter if self.random.random() < 0.5 else self.project
             return above(self.make_moving(nodes - 1))
@@ -75,8 +76,8 @@ class Plans:
         return self._moving()
 
     def _moving(self) -> Node:
-        windows: list[Node] = []
-        while len(windows) < 2:
+        windows: list[Moving] = []
+        while len(windows) < 3:
             below = self.make(self.random.choice([1, 1, 2, 3]), stateful=False)
             if make_moving.goes_under_a_window(below):
                 windows.append(make_moving.moving(self.random, below))
@@ -85,8 +86,12 @@ class Plans:
             return self.expressions.make(kind, schema, 2)
 
         relation = None
-        if self.random.random() < 0.6:
-            relation = make_moving.joined(self.random, windows[0], windows[1], make)
+        shape = self.random.random()
+        if shape < 0.6:
+            several = windows[: 3 if shape < 0.2 else 2]
+            relation = make_moving.joined(self.random, several, make)
+        elif shape < 0.75:
+            relation = make_moving.united(self.random, windows[0])
         stream = make_moving.stream(self.random, relation or windows[0], make)
         # Nothing is computed from aggregates of doubles.
         self.inexact |= {"g0", "g1"}

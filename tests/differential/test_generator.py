@@ -92,8 +92,12 @@ def _of_plan(plan: Plan) -> Iterator[str]:
             yield "hopping window"
         if isinstance(node, Join) and node.condition is not None:
             yield "condition of a join"
-        if isinstance(node, MovingJoin) and node.condition is not None:
-            yield "condition of a join of moving windows"
+        if isinstance(node, MovingJoin):
+            yield f"{node.kind} join of moving windows"
+            if node.condition is not None:
+                yield "condition of a join of moving windows"
+            if any(isinstance(below, MovingJoin) for below in walk(node.left)):
+                yield "join of three moving windows"
         if isinstance(node, ToStream):
             yield node.change.value
             if isinstance(node.input, Aggregate):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain, product
 
@@ -12,18 +12,21 @@ from catalog.plan import (
     Aggregate,
     Change,
     Filter,
+    JoinKind,
     Moving,
     MovingJoin,
     MovingWindow,
     Node,
     Project,
     ToStream,
+    Union,
 )
 from tests.oracle.labels import united
 from tests.oracle.values import EPOCH, Tuple, Value
 
-# The key of a group, and the label of its rows if that tells groups apart.
-_Key = tuple[tuple[Value, ...], Label | None]
+# The key of a group. If these tell groups apart: the label of its rows, and the members that they
+# have without the witnesses of a semi join.
+_Key = tuple[tuple[Value, ...], Label | None, tuple["_Member", ...]]
 _TICK = timedelta(microseconds=1)
 
 
@@ -43,7 +46,7 @@ class Rules:
     """The rules of single tuples and of groups, which the relation's nodes share with others.
 
     `passes` applies a Filter, `made` a Project, `pair` a MovingJoin. `keys` gives the key of a
-    group, `row` its row.
+    group, `row` its row. `width` is the number of a node's attributes.
     """
 
     passes: Callable[[Filter, Tuple], bool]
@@ -53,22 +56,31 @@ class Rules:
     row: Callable[[Aggregate, tuple[Value, ...], list[Tuple]], tuple[Value, ...]]
     time: Callable[[Node, Tuple], datetime | None]
     partition: Callable[[Moving, Tuple], tuple[Value, ...]]
+    width: Callable[[Node], int]
 
 
 @dataclass(frozen=True)
 class _Row:
     """A row of the relation at an instant: its values, and the members from which it is derived.
 
-    `group` is the key of its group, or None if it is the row of one tuple.
+    `group` is the key of its group, or None if it is the row of no group. `absent` is what the row
+    tells by absence. `witnesses` are the members that only decide.
     """
 
     values: tuple[Value, ...]
     members: tuple[_Member, ...]
     group: _Key | None = None
+    absent: Label = field(default_factory=Label)
+    witnesses: tuple[_Member, ...] = ()
+
+    @property
+    def subject(self) -> tuple[_Member, ...]:
+        """The members without the witnesses. Rows of one subject are one row in an aggregate."""
+        return tuple(each for each in self.members if each not in self.witnesses)
 
 
-def _label(row: _Row) -> Label | None:
-    return united(each.tuple.label for each in row.members)
+def _label(row: _Row) -> Label:
+    return united([*(each.tuple.label for each in row.members), row.absent])
 
 
 def movings_of(node: Node) -> list[Moving]:
@@ -80,14 +92,23 @@ def movings_of(node: Node) -> list[Moving]:
             return [*movings_of(left), *movings_of(right)]
         case Filter(below) | Project(below) | Aggregate(below) | ToStream(below):
             return movings_of(below)
+        case Union(several):
+            return [moving for below in several for moving in movings_of(below)]
         case _:
             raise AssertionError("no node of a relation")
 
 
 def changes(
-    node: ToStream, given: Sequence[Sequence[Tuple]], rules: Rules, watermark: datetime | None
+    node: ToStream,
+    given: Sequence[Sequence[Tuple]],
+    reaches: Sequence[Label],
+    rules: Rules,
+    watermark: datetime | None,
 ) -> list[Tuple]:
-    """The stream of a relation over the tuples below each of its windows, up to the watermark."""
+    """The stream of a relation over the tuples below each of its windows, up to the watermark.
+
+    `reaches` has all that the tuples of each window can carry.
+    """
     movings = movings_of(node)
     members = [
         _members(side, moving, tuples, rules)
@@ -102,7 +123,8 @@ def changes(
                 [_content(*each, at) for each in zip(windows, members, strict=True)]
                 for at in (instant - _TICK, instant)
             )
-            found += _step(node, rules, instant, members, before, now)
+            relations = [_top(node.input, rules, held, reaches) for held in (before, now)]
+            found += _step(node, instant, members, (before, now), relations)
     return found
 
 
@@ -146,59 +168,133 @@ def _content(window: MovingWindow, members: Sequence[_Member], at: datetime) -> 
     return sorted((each for part in newest for each in part), key=lambda each: each.number)
 
 
-def _relation(node: Node, rules: Rules, contents: Sequence[Sequence[_Member]]) -> list[_Row]:
+def _top(
+    node: Node,
+    rules: Rules,
+    contents: Sequence[Sequence[_Member]],
+    reaches: Sequence[Label],
+) -> list[_Row]:
+    """The rows of a whole relation. Those of a semi join are one for each subject and label."""
+    groups: dict[_Key, list[_Row]] = {}
+    found = []
+    for row in _relation(node, rules, contents, reaches):
+        if row.witnesses and row.group is None:
+            groups.setdefault((row.values, _label(row), row.subject), []).append(row)
+        else:
+            found.append(row)
+    return found + [
+        _Row(key[0], _members_of(rows), key, _absent_of(rows)) for key, rows in groups.items()
+    ]
+
+
+def _members_of(rows: Sequence[_Row]) -> tuple[_Member, ...]:
+    return tuple(member for row in rows for member in row.members)
+
+
+def _absent_of(rows: Sequence[_Row]) -> Label:
+    return united(row.absent for row in rows)
+
+
+def _relation(
+    node: Node,
+    rules: Rules,
+    contents: Sequence[Sequence[_Member]],
+    reaches: Sequence[Label],
+) -> list[_Row]:
     """The rows of a relation whose windows hold these members."""
     match node:
         case Moving():
             return [_Row(each.tuple.values, (each,)) for each in contents[0]]
-        case MovingJoin(left, right):
-            sides = (_relation(left, rules, contents[:1]), _relation(right, rules, contents[1:]))
-            return [pair for rows in product(*sides) if (pair := _pair(node, rules, *rows))]
+        case MovingJoin():
+            return _joined(node, rules, contents, reaches)
+        case Union(several):
+            rows = []
+            for below in several:
+                count = len(movings_of(below))
+                rows += _relation(below, rules, contents[:count], reaches[:count])
+                contents, reaches = contents[count:], reaches[count:]
+            return rows
         case Filter(below):
-            rows = _relation(below, rules, contents)
+            rows = _relation(below, rules, contents, reaches)
             return [row for row in rows if rules.passes(node, Tuple(row.values, Label()))]
         case Project(below):
-            rows = _relation(below, rules, contents)
+            rows = _relation(below, rules, contents, reaches)
             return [
-                _Row(rules.made(node, Tuple(row.values, Label())).values, row.members, row.group)
+                replace(row, values=rules.made(node, Tuple(row.values, Label())).values)
                 for row in rows
             ]
         case Aggregate(below):
             groups: dict[_Key, list[_Row]] = {}
-            for row in _relation(below, rules, contents):
+            for row in _relation(below, rules, contents, reaches):
                 keys = rules.keys(node, Tuple(row.values, Label()))
                 # DISTINCT is by value and label.
                 label = None if node.aggregations else _label(row)
-                groups.setdefault((keys, label), []).append(row)
-            return [
-                _Row(
-                    rules.row(node, key[0], [Tuple(row.values, Label()) for row in rows]),
-                    tuple(member for row in rows for member in row.members),
-                    key,
-                )
-                for key, rows in groups.items()
-            ]
+                groups.setdefault((keys, label, ()), []).append(row)
+            return [_group(node, rules, key, rows) for key, rows in groups.items()]
         case _:
             raise AssertionError("no node of a relation")
 
 
-def _pair(node: MovingJoin, rules: Rules, left: _Row, right: _Row) -> _Row | None:
-    found = rules.pair(node, Tuple(left.values, Label()), Tuple(right.values, Label()))
-    return None if found is None else _Row(found.values, (*left.members, *right.members))
+def _group(node: Aggregate, rules: Rules, key: _Key, rows: Sequence[_Row]) -> _Row:
+    # A row counts once, however many witnesses it has.
+    once = {row.subject: Tuple(row.values, Label()) for row in rows}
+    values = rules.row(node, key[0], [*once.values()])
+    return _Row(values, _members_of(rows), key, _absent_of(rows))
+
+
+def _joined(
+    node: MovingJoin,
+    rules: Rules,
+    contents: Sequence[Sequence[_Member]],
+    reaches: Sequence[Label],
+) -> list[_Row]:
+    count = len(movings_of(node.left))
+    left, right = (
+        _relation(node.left, rules, contents[:count], reaches[:count]),
+        _relation(node.right, rules, contents[count:], reaches[count:]),
+    )
+    found: list[_Row] = []
+    partners: set[_Row] = set()
+    for mine, other in product(left, right):
+        pair = rules.pair(node, Tuple(mine.values, Label()), Tuple(other.values, Label()))
+        if pair is None:
+            continue
+        partners |= {mine, other}
+        semi = node.kind is JoinKind.SEMI
+        found.append(
+            _Row(
+                mine.values if semi else pair.values,
+                (*mine.members, *other.members),
+                absent=united([mine.absent, other.absent]),
+                witnesses=(*mine.witnesses, *(other.members if semi else other.witnesses)),
+            )
+        )
+    if node.kind is JoinKind.ANTI:
+        found = []
+    # A row without a partner tells of the absence of all that the other side could hold.
+    if node.kind in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI):
+        nothing = () if node.kind is JoinKind.ANTI else (None,) * rules.width(node.right)
+        for row in (each for each in left if each not in partners):
+            absent = united([row.absent, *reaches[count:]])
+            found.append(replace(row, values=(*row.values, *nothing), absent=absent))
+    if node.kind in (JoinKind.RIGHT, JoinKind.FULL):
+        for row in (each for each in right if each not in partners):
+            absent = united([row.absent, *reaches[:count]])
+            values = (*(None,) * rules.width(node.left), *row.values)
+            found.append(replace(row, values=values, absent=absent))
+    return found
 
 
 def _step(
     node: ToStream,
-    rules: Rules,
     instant: datetime,
     members: Sequence[Sequence[_Member]],
-    contents_before: Sequence[Sequence[_Member]],
-    contents_now: Sequence[Sequence[_Member]],
+    contents: Sequence[Sequence[Sequence[_Member]]],
+    relations: Sequence[list[_Row]],
 ) -> list[Tuple]:
-    old, new = (
-        _relation(node.input, rules, contents) for contents in (contents_before, contents_now)
-    )
-    before, now = ([*chain(*contents)] for contents in (contents_before, contents_now))
+    """What an instant gives: `contents` and `relations` are those just before it, and now."""
+    old, new = relations
+    before, now = ([*chain(*each)] for each in contents)
     windows = [moving.window for moving in movings_of(node)]
     # One that newer ones push out at once has come too. With SLIDE, a tuple comes at the next move.
     came = [
@@ -210,11 +306,11 @@ def _step(
     left = [each for each in before if each not in now]
     if node.change is Change.RSTREAM:
         label = united(each.tuple.label for each in (*now, *came, *left))
-        return [Tuple((instant, *row.values), label) for row in new]
+        return [Tuple((instant, *row.values), united([label, row.absent])) for row in new]
     # Rows of the same members are not touched by this instant.
-    untouched = {row.members for row in old} & {row.members for row in new}
-    gone = [row for row in old if row.members not in untouched]
-    there = [row for row in new if row.members not in untouched]
+    untouched = {_derived(row) for row in old} & {_derived(row) for row in new}
+    gone = [row for row in old if _derived(row) not in untouched]
+    there = [row for row in new if _derived(row) not in untouched]
     by_rows = [window.rows is not None for window in windows]
 
     def around(members: Iterable[_Member]) -> list[Label | None]:
@@ -226,7 +322,7 @@ def _step(
         return [each for row in rows for each in row.members]
 
     def added(row: _Row) -> Label:
-        own = [each.tuple.label for each in row.members]
+        own = [each.tuple.label for each in row.members] + [row.absent]
         if row.group is None:
             # It is there because one of its tuples came, and the other one had stayed.
             return united([*own, *around(each for each in row.members if each.time < instant)])
@@ -236,11 +332,17 @@ def _step(
         # A group's old row goes because of what its new row has, or has not.
         new_rows = [r for r in there if row.group is not None and r.group == row.group]
         own = [each.tuple.label for r in (row, *new_rows) for each in r.members]
+        own += [each.absent for each in (row, *new_rows)]
         return united([*own, *around(of([row, *new_rows]))])
 
     gives = [(row.values, added(row)) for row in there], [(row.values, taken(row)) for row in gone]
     mine, others = gives if node.change is Change.ISTREAM else gives[::-1]
     return _uncancelled(instant, mine, others)
+
+
+def _derived(row: _Row) -> tuple[object, ...]:
+    """From what a row is derived. Without a partner it is another row than with one."""
+    return row.group, row.members, row.absent
 
 
 def _uncancelled(

@@ -24,6 +24,7 @@ from catalog.plan import (
     Windowed,
 )
 from catalog.relation import Relation
+from catalog.schema import Schema
 from tests.oracle.aggregates import aggregate
 from tests.oracle.expressions import evaluate
 from tests.oracle.labels import declared_aggregate, is_visible, lowered, united
@@ -77,7 +78,8 @@ def run(
                 run(moving.input, tables, reach_of, watermark, newest)
                 for moving in movings_of(node)
             ]
-            return changes(node, streams, _RULES, watermark)
+            reaches = [_reach(moving, reach_of) for moving in movings_of(node)]
+            return changes(node, streams, reaches, _RULES, watermark)
         case Join():
             pairs = (_pair(node, left, right) for left, right in product(*given))
             return [pair for pair in pairs if pair is not None]
@@ -120,6 +122,13 @@ def windows(window: Window, time: datetime) -> list[tuple[datetime, datetime]]:
     return [(start, start + size) for start in starts if start <= time < start + size]
 
 
+def _reach(node: Node, reach_of: ReachOf) -> Label:
+    """All categories that the tuples of a node without a declared aggregate can carry."""
+    if isinstance(node, Source):
+        return reach_of(node.relation)
+    return united(_reach(below, reach_of) for below in _inputs(node))
+
+
 def _row(node: Node, each: Tuple) -> Row:
     return Row(schema_of(node), each.values)
 
@@ -148,12 +157,14 @@ def _pair(join: Join, left: Tuple, right: Tuple) -> Tuple | None:
 def _matching(join: Join | MovingJoin, left: Tuple, right: Tuple) -> Tuple | None:
     """The pair of two tuples with equal attributes, if the further condition is true."""
     mine, other = _row(join.left, left), _row(join.right, right)
+    nulls_equal = isinstance(join, MovingJoin) and join.nulls_equal
     equal = [(mine[a.name], other[b.name]) for a, b in join.equal]
-    if any(a is None or a != b for a, b in equal):
+    if any(a != b or (a is None and not nulls_equal) for a, b in equal):
         return None
     pair = Tuple((*left.values, *right.values), united([left.label, right.label]))
-    true = join.condition is None or evaluate(join.condition, _row(join, pair)) is True
-    return pair if true else None
+    schema = Schema((*schema_of(join.left).attributes, *schema_of(join.right).attributes))
+    row = Row(schema, pair.values)
+    return pair if join.condition is None or evaluate(join.condition, row) is True else None
 
 
 def _aggregate(node: Aggregate, given: list[Tuple], watermark: datetime | None) -> list[Tuple]:
@@ -222,6 +233,7 @@ _RULES = Rules(
     pair=_matching,
     keys=lambda node, each: _evaluated(node.keys, node.input, each).values,
     row=_group_row,
+    width=lambda node: len(schema_of(node).names),
     time=_time,
     partition=lambda node, each: tuple(
         evaluate(key, _row(node.input, each)) for key in node.window.partition

@@ -9,6 +9,7 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
+    JoinKind,
     Moving,
     MovingJoin,
     Node,
@@ -36,6 +37,8 @@ def schema_of(node: Node) -> Schema:
             return schema_of(several[0])
         case Project(below, columns):
             return _schema([_column(column, schema_of(below)) for column in columns])
+        case MovingJoin(left, kind=JoinKind.SEMI | JoinKind.ANTI):
+            return schema_of(left)
         case Join(left, right) | MovingJoin(left, right):
             return Schema((*schema_of(left).attributes, *schema_of(right).attributes))
         case Aggregate(below, keys, aggregations):

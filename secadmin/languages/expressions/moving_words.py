@@ -117,6 +117,9 @@ def _follow(clauses: list[str], now: str) -> None:
         clauses.pop()
     elif now in _CLAUSES:
         clauses[-1] = now
+    elif now == "JOIN":
+        # Behind the ON of another join.
+        clauses[-1] = "FROM"
 
 
 def _named_before(tokens: list[Token], index: int) -> Token | None:

@@ -220,8 +220,9 @@ def _distinct_from(same: bool) -> Callable[[Reader, exp.Expr], Typed]:
 def _in(reader: Reader, node: exp.Expr) -> Typed:
     if node.args.get("query") is not None:
         raise InvalidInput(
-            "IN (SELECT ...) is a semi join, an operator that does not exist yet; write an "
-            "interval JOIN, which gives a result for each partner",
+            "IN (SELECT ...) is a semi join: a condition of its own in WHERE, behind AND, over "
+            "moving windows: FROM trades [NOW] WHERE symbol IN (SELECT symbol FROM quotes [ROWS "
+            "100])",
             reader.environment.at(node.args["query"]),
         )
     reader.environment.only(node, "this", "expressions")

@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 _ONLY_ALL = "because every tuple would have to be kept for ever"
 _ONLY_INNER = "only inner joins: write JOIN ... ON"
 _MISSING = "an operator that does not exist yet"
+_WINDOW = "give both sides a moving window, such as [RANGE 1 HOUR]"
 Tokens = Sequence[Token]
 
 PLAIN = {
@@ -20,16 +21,14 @@ PLAIN = {
     TokenType.LIMIT: "LIMIT is not possible: the query runs on; stop it instead",
     TokenType.OFFSET: 'OFFSET is not possible on a stream (a name is written "offset")',
     TokenType.FETCH: "FETCH is not possible: the query runs on; stop it instead",
-    TokenType.EXCEPT: f"EXCEPT is not possible on a stream, {_ONLY_ALL}; only a window would bound "
-    f"it, and EXCEPT over windows is {_MISSING}",
-    TokenType.INTERSECT: f"INTERSECT is not possible on a stream, {_ONLY_ALL}; write an interval "
-    "JOIN, which bounds the time",
+    TokenType.EXCEPT: f"EXCEPT is not possible on a stream, {_ONLY_ALL}; {_WINDOW}",
+    TokenType.INTERSECT: f"INTERSECT is not possible on a stream, {_ONLY_ALL}; {_WINDOW}",
     TokenType.HINT: "hints are not part of this language",
     TokenType.TABLE_SAMPLE: "TABLESAMPLE is not part of this language",
     TokenType.QUALIFY: "QUALIFY is not part of this language",
     TokenType.LATERAL: "LATERAL is not part of this language",
-    TokenType.EXISTS: f"EXISTS is a semi join, {_MISSING}; write an interval JOIN, which gives a "
-    "result for each partner",
+    TokenType.EXISTS: "EXISTS is a semi join, and goes over moving windows, which bound it: write "
+    "FROM trades [NOW] AS t WHERE EXISTS (SELECT 1 FROM quotes [RANGE 1 HOUR] AS q WHERE ...)",
     TokenType.NATURAL: f'{_ONLY_INNER} (a name is written "natural")',
     TokenType.ASOF: f'{_ONLY_INNER} (a name is written "asof")',
     TokenType.VALUES: "VALUES is not part of this language; a query reads streams and outputs",

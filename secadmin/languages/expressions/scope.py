@@ -50,24 +50,31 @@ class Scope:
     """The tables of one FROM clause.
 
     `same` has pairs of inner names that a join compares. Their values are equal, so the plain name
-    of both means the first.
+    of both means the first. A query inside WHERE also names what is in the scope around it,
+    `outer`.
     """
 
     tables: tuple[Table, ...]
     same: frozenset[tuple[str, str]] = frozenset()
+    outer: Scope | None = None
 
     def resolve(self, name: str, alias: str | None, position: Position) -> Typed:
         """The attribute of a name, which may be qualified.
 
         Raises InvalidInput if there is no such attribute, or more than one.
         """
+        if self.outer is not None and not self._names(name, alias):
+            return self.outer.resolve(name, alias, position)
         tables = self.tables if alias is None else (self.table(alias, position),)
         every = [(t, f) for t in tables for f in t.fields]
         found = [(t, f) for t, f in every if f.name == name]
         # SQL writes names in any case, where this is not ambiguous.
         found = found or [(t, f) for t, f in every if f.name.lower() == name.lower()]
-        if len(found) == 2 and (found[0][1].inner, found[1][1].inner) in self.same:
-            del found[1]
+        found = [
+            (table, field)
+            for number, (table, field) in enumerate(found)
+            if not any((other.inner, field.inner) in self.same for _, other in found[:number])
+        ]
         if not found:
             known = ", ".join(dict.fromkeys(f.name for table in tables for f in table.fields))
             near = get_close_matches(name[:80], known.split(", "), n=1)
@@ -84,6 +91,13 @@ class Scope:
             choices = " or ".join(f"{table.alias}.{name}" for table, _ in found)
             raise InvalidInput(f"{name!r} is ambiguous; write {choices}", position)
         return attribute(found[0][1].inner, found[0][1].type, position)
+
+    def _names(self, name: str, alias: str | None) -> bool:
+        """Whether the name is one of this scope itself."""
+        if alias is not None:
+            return any(table.alias == alias for table in self.tables)
+        names = {field.name.lower() for table in self.tables for field in table.fields}
+        return name.lower() in names
 
     def table(self, alias: str, position: Position) -> Table:
         """The table of that alias. Raises InvalidInput."""

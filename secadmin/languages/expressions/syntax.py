@@ -120,6 +120,15 @@ def chain(node: exp.Expr, *allowed: str, place: Place) -> list[exp.Expr]:
     return operands
 
 
+def conditions(node: exp.Expr, place: Place) -> list[exp.Expr]:
+    """The conditions that AND connects, without parentheses around them. Raises InvalidInput."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if not isinstance(node, exp.And):
+        return [node]
+    return [inner for part in chain(node, place=place) for inner in conditions(part, place)]
+
+
 def _word(node: exp.Expr) -> str:
     return _NODE_WORDS.get(node.key, node.key.upper())
 

@@ -33,6 +33,8 @@ _CLOSERS = {closer: opener for opener, closer in _OPENERS.items()}
 # A comma separates two things, so it must not be next to these.
 _NO_COMMA_AFTER = {TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.GROUP_BY}
 _NO_COMMA_BEFORE = {TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM}
+# Words over relations alone. Over streams the state would not be bounded.
+_OF_RELATIONS = {TokenType.EXISTS, TokenType.EXCEPT, TokenType.INTERSECT}
 # The tokens after which an item of a list begins.
 _BEFORE_ITEMS = {TokenType.SELECT, TokenType.L_PAREN, TokenType.COMMA}
 _NO_SOURCE: set[TokenType | None] = {TokenType.FROM, TokenType.FOR, TokenType.R_PAREN}
@@ -52,24 +54,31 @@ _NOTHING: dict[TokenType, set[TokenType | None]] = {
 def check_tokens(tokens: list[Token], place: Place, *, moving: bool = False) -> None:
     """Raise InvalidInput, with its position, for words that no query may have.
 
-    `moving` says that the query has moving windows. Their relations are bounded, so DISTINCT has a
-    meaning over them.
+    `moving` says that the query has moving windows. Their relations are bounded, so some words have
+    a meaning over them only.
     """
     if not tokens:
         raise InvalidInput("there is no query here", place(0))
     for index, token in enumerate(tokens):
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         before = tokens[index - 1].token_type if index else None
-        distinct = token.token_type == TokenType.DISTINCT and word(tokens, index - 1) == "SELECT"
         fault = (
-            (None if moving and distinct else refusal(tokens, index))
+            (None if moving and _over_relations(tokens, index) else refusal(tokens, index))
             or _unknown(token)
             or _misplaced(token, before)
         )
-        fault = fault or _fault(token, following)
+        fault = fault or _fault(token, following, moving=moving)
         if fault is not None:
             raise InvalidInput(fault, place(token.start))
     _check_nesting(tokens, place)
+
+
+def _over_relations(tokens: list[Token], index: int) -> bool:
+    """Whether the word has a meaning over the relations of moving windows."""
+    distinct = tokens[index].token_type == TokenType.DISTINCT
+    return tokens[index].token_type in _OF_RELATIONS or (
+        distinct and word(tokens, index - 1) == "SELECT"
+    )
 
 
 def _unknown(token: Token) -> str | None:
@@ -82,15 +91,16 @@ def _unknown(token: Token) -> str | None:
     return None if known else f"{token.text[:20]!r} is not part of this language"
 
 
-def _fault(token: Token, following: Token | None) -> str | None:
+def _fault(token: Token, following: Token | None, *, moving: bool) -> str | None:
     kind = token.token_type
     after = following.token_type if following else None
     if kind == TokenType.SEMICOLON and following:
         return "one statement only"
-    if kind == TokenType.UNION and after != TokenType.ALL:
+    if kind == TokenType.UNION and after != TokenType.ALL and not moving:
         return (
             "UNION removes duplicates, which is not possible, because every tuple would have to be "
-            "kept for ever; write UNION ALL"
+            "kept for ever; write UNION ALL, or give both sides a moving window such as [RANGE 1 "
+            "HOUR]"
         )
     if kind == TokenType.VAR and not _NAME.fullmatch(token.text):
         return f"cannot read {token.text[:20]!r}"

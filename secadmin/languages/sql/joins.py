@@ -10,10 +10,9 @@ from catalog.plan import Join
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import NoCalls
 from secadmin.languages.expressions.environment import Environment
-from secadmin.languages.expressions.places import Place
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope
-from secadmin.languages.expressions.syntax import chain
+from secadmin.languages.expressions.syntax import conditions as connected
 from secadmin.languages.expressions.windows import interval
 from secadmin.languages.join_sides import qualified, split_equal
 from secadmin.languages.sql.from_clause import Item
@@ -68,7 +67,8 @@ def require_inner(node: exp.Expr, environment: Environment) -> None:
 
 def _missing_join(kind: str) -> str:
     return (
-        f"only inner joins: write JOIN ... ON ({kind} JOIN is an operator that does not exist yet)"
+        f"only inner joins: write JOIN ... ON; a {kind} JOIN goes over moving windows, which bound "
+        "it: FROM a [RANGE 5 MINUTES] ..., b [RANGE 5 MINUTES]"
     )
 
 
@@ -95,22 +95,13 @@ def _written(left: Item, right: Item, times: list[str]) -> tuple[frozenset[str],
 def _read_on(on: exp.Expr, sides: Sides, reader: Reader) -> tuple[list[Bound], list[Expression]]:
     found: list[Bound] = []
     conditions: list[Expression] = []
-    for part in _parts(on, reader.environment.place):
+    for part in connected(on, reader.environment.place):
         own = bounds(part, sides)
         found += own
         equal_times = isinstance(part, exp.EQ) and bool(own) and not part.find(exp.Interval)
         if not own or equal_times or is_condition_too(part):
             conditions += conjuncts(reader.read(part).expression)
     return found, conditions
-
-
-def _parts(node: exp.Expr, place: Place) -> list[exp.Expr]:
-    """The conditions that AND connects, without parentheses around them."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if not isinstance(node, exp.And):
-        return [node]
-    return [inner for part in chain(node, place=place) for inner in _parts(part, place)]
 
 
 def _interval(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression
-from catalog.plan import Aggregate, Aggregation, Change, Column, Filter, ToStream, Window
+from catalog.plan import Aggregate, Aggregation, Change, Column, ToStream, Window
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import Aggregates, NoCalls
 from secadmin.languages.expressions.environment import Environment
@@ -24,6 +25,17 @@ ReadItem = Callable[[exp.Expr, Reader], tuple[str, Typed]]
 Projected = Callable[[Built, tuple[Column, ...]], Built]
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a SELECT gives. Over moving windows this is a relation.
+
+    `having` is then a condition on the stream of its changes, or None.
+    """
+
+    relation: Built
+    having: Expression | None = None
+
+
 def read_moving(
     node: exp.Select,
     source: Built,
@@ -31,8 +43,8 @@ def read_moving(
     environment: Environment,
     read_item: ReadItem,
     project: Projected,
-) -> Built | None:
-    """The stream of a SELECT with aggregates over a moving window, or None if it has none."""
+) -> Selection | None:
+    """The relation of a SELECT with aggregates over moving windows, or None if it has none."""
     group, having = node.args.get("group"), node.args.get("having")
     keys: tuple[Expression, ...] = ()
     if group is not None:
@@ -63,11 +75,10 @@ def read_moving(
     )
     built = build(aggregate, (source,), place)
     columns = tuple(Column(name, names.rewrite(item.expression)) for name, item in items)
-    stream = to_stream(project(built, columns), environment, node)
+    relation = project(built, columns)
     if condition is None:
-        return stream
-    wanted = _over_results(names.rewrite(condition.expression), columns)
-    return build(Filter(stream.node, wanted), (stream,), condition.position)
+        return Selection(relation)
+    return Selection(relation, _over_results(names.rewrite(condition.expression), columns))
 
 
 def _refuse_windows(group: exp.Expr, environment: Environment) -> None:

@@ -3,90 +3,176 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import Call, Expression, attributes_of, conjuncts
-from catalog.plan import Filter, MovingJoin
+from catalog.plan import Filter, JoinKind, MovingJoin
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import NoCalls
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope
+from secadmin.languages.expressions.syntax import conditions
 from secadmin.languages.join_sides import qualified, split_equal
-from secadmin.languages.sql.from_clause import Item
-from secadmin.languages.sql.joins import check_aliases, require_inner
+from secadmin.languages.sql.from_clause import Item, ReadQuery
+from secadmin.languages.sql.joins import check_aliases
+from secadmin.languages.sql.semi_joins import is_semi, semi_join
+
+_KINDS = {
+    **dict.fromkeys(("", "INNER", "CROSS"), JoinKind.INNER),
+    **dict.fromkeys(("LEFT", "LEFT OUTER"), JoinKind.LEFT),
+    **dict.fromkeys(("RIGHT", "RIGHT OUTER"), JoinKind.RIGHT),
+    **dict.fromkeys(("FULL", "FULL OUTER"), JoinKind.FULL),
+    **dict.fromkeys(("SEMI", "LEFT SEMI"), JoinKind.SEMI),
+    **dict.fromkeys(("ANTI", "LEFT ANTI"), JoinKind.ANTI),
+}
+# The kinds of which a condition on one side alone may filter that side below the join.
+_FILTERED = {
+    JoinKind.INNER: (True, True),
+    JoinKind.LEFT: (False, True),
+    JoinKind.RIGHT: (True, False),
+    JoinKind.FULL: (False, False),
+    JoinKind.SEMI: (True, True),
+    JoinKind.ANTI: (False, True),
+}
 
 
-def moving_join(
-    left: Item,
-    right: Item,
-    node: exp.Select,
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """An item that is joined to those before it. `on` is its condition, or None."""
+
+    item: Item
+    kind: JoinKind
+    on: exp.Expr | None
+
+
+def kind_of(joined: exp.Expr, environment: Environment) -> JoinKind:
+    """Which rows a JOIN gives. Raises InvalidInput for a kind that there is not."""
+    words = [str(joined.args.get(part) or "").upper() for part in ("method", "side", "kind")]
+    kind = " ".join(word for word in words if word)
+    if kind not in _KINDS:
+        raise InvalidInput(
+            f"there is no {kind} JOIN of moving windows: write JOIN, LEFT JOIN, RIGHT JOIN, FULL "
+            "JOIN, LEFT SEMI JOIN or LEFT ANTI JOIN, each with ON",
+            environment.at(joined),
+        )
+    return _KINDS[kind]
+
+
+def moving_from(
+    first: Item,
+    joins: Sequence[Joining],
+    where: exp.Expr | None,
     environment: Environment,
-    within: exp.Expr | None,
+    read_query: ReadQuery,
 ) -> tuple[Built, Scope]:
-    """The join of two changing relations, and the scope of a SELECT over it.
+    """The relation of FROM and WHERE over moving windows, and the scope of a SELECT over it.
 
-    Its conditions are those of ON and WHERE. Raises InvalidInput.
+    Raises InvalidInput.
     """
-    joined = node.args["joins"][0]
-    require_inner(joined, environment)
-    for other in (within, *(node.args.get("windows") or ()), left.window and left.node):
-        if other is not None:
-            raise InvalidInput(
-                "a join of moving windows has no other window", environment.at(other)
-            )
-    environment.only(joined, "this", "on", "kind")
-    clauses = (("ON", joined.args.get("on")), ("WHERE", node.args.get("where")))
-    conditions = [
-        (name, clause.this if name == "WHERE" else clause)
-        for name, clause in clauses
-        if isinstance(clause, exp.Expr)
-    ]
-    return _joined(left, right, conditions, environment)
+    parts = [] if where is None else conditions(where, environment.place)
+    plain = [part for part in parts if not is_semi(part)]
+    for item in (first, *(each.item for each in joins)):
+        _require_moving(item, environment)
+    if joins:
+        built, scope = _joined(first, joins, plain, environment)
+    else:
+        built, scope = first.built, first.scope
+        reader = Reader(environment, scope, NoCalls("WHERE"))
+        whole = [where] if where is not None and len(plain) == len(parts) else plain
+        built = _filter(built, [reader.read(part).expression for part in whole])
+    for part in parts:
+        if is_semi(part):
+            built = semi_join(built, scope, part, environment, read_query)
+    return built, scope
+
+
+def _require_moving(item: Item, environment: Environment) -> None:
+    if item.window is not None:
+        raise InvalidInput(
+            "a join of moving windows has no other window", environment.at(item.node)
+        )
+    if not item.built.checked.is_changing:
+        raise InvalidInput(
+            f"{item.alias} is joined with a moving window, so give it one too, such as "
+            f"{item.alias} [NOW], [RANGE 5 MINUTES] or [ROWS 100]",
+            environment.at(item.node),
+        )
 
 
 def _joined(
-    left: Item, right: Item, conditions: Sequence[tuple[str, exp.Expr]], environment: Environment
+    first: Item, joins: Sequence[Joining], where: Sequence[exp.Expr], environment: Environment
 ) -> tuple[Built, Scope]:
-    """The join with these conditions, each with the name of its clause.
+    """The joins with the conditions of ON and WHERE.
 
-    A condition on one side alone filters that side below the join.
+    If all joins are inner ones, a condition of WHERE is one of the first join that has all its
+    attributes. Otherwise WHERE goes over the rows of all joins.
     """
-    check_aliases(left, right, environment)
-    place = environment.at(right.node)
-    for item in (left, right):
-        if not item.built.checked.is_changing:
-            raise InvalidInput(
-                f"{item.alias} is joined with a moving window, so give it one too, such as "
-                f"{item.alias} [NOW], [RANGE 5 MINUTES] or [ROWS 100]",
-                environment.at(item.node),
-            )
-    sides = [qualified(item.built, item.alias, environment.at(item.node)) for item in (left, right)]
-    tables = (each.table(f"{each.alias}.") for each in (left, right))
-    scope = Scope(tuple(tables))
-    parts = [
-        part
-        for clause, node in conditions
-        for part in conjuncts(Reader(environment, scope, NoCalls(clause)).read(node).expression)
+    _check_names([first, *(each.item for each in joins)], environment)
+    built = qualified(first.built, first.alias, environment.at(first.node))
+    scope = Scope((first.table(f"{first.alias}."),))
+    whole = Scope(
+        (
+            first.table(f"{first.alias}."),
+            *(each.item.table(f"{each.item.alias}.") for each in joins if each.kind.shows_right),
+        )
+    )
+    rest = [
+        inner
+        for part in where
+        for inner in conjuncts(Reader(environment, whole, NoCalls("WHERE")).read(part).expression)
     ]
-    sides, rest = _filtered(sides, parts)
+    early = all(each.kind is JoinKind.INNER for each in joins)
+    for each in joins:
+        known = Scope((*scope.tables, each.item.table(f"{each.item.alias}.")), scope.same)
+        reader = Reader(environment, known, NoCalls("ON"))
+        own = [] if each.on is None else list(conjuncts(reader.read(each.on).expression))
+        right = qualified(each.item.built, each.item.alias, environment.at(each.item.node))
+        if early:
+            names = {*built.schema.names, *right.schema.names}
+            mine = [part for part in rest if {r.name for r in attributes_of(part)} <= names]
+            own, rest = own + mine, [part for part in rest if part not in mine]
+        built, same = _join(built, right, each, own, environment)
+        scope = replace(known, same=scope.same | same) if each.kind.shows_right else scope
+    return _filter(built, rest), scope
+
+
+def _check_names(items: Sequence[Item], environment: Environment) -> None:
+    for number, item in enumerate(items):
+        for other in items[:number]:
+            check_aliases(other, item, environment)
+
+
+def _join(
+    left: Built,
+    right: Built,
+    joining: Joining,
+    parts: Sequence[Expression],
+    environment: Environment,
+) -> tuple[Built, frozenset[tuple[str, str]]]:
+    """The join with these conditions, and the pairs of names whose plain name means the first."""
+    place, kind = environment.at(joining.item.node), joining.kind
+    sides, rest = _filtered([left, right], parts, _FILTERED[kind])
     equal, condition = split_equal(rest, *sides)
     if not equal:
+        clause = "WHERE" if kind is JoinKind.INNER and joining.on is None else "ON"
+        one = left.schema.names[0].partition(".")[0]
         raise InvalidInput(
             "a join of moving windows compares at least one attribute of both sides with =: add "
-            f"WHERE {left.alias}.symbol = {right.alias}.symbol, with your own attributes",
+            f"{clause} {one}.symbol = {joining.item.alias}.symbol, with your own attributes",
             place,
         )
-    node = MovingJoin(sides[0].node, sides[1].node, equal, condition)
-    same = frozenset((mine.name, other.name) for mine, other in equal)
-    return build(node, (sides[0], sides[1]), place), replace(scope, same=same)
+    node = MovingJoin(sides[0].node, sides[1].node, equal, condition, kind)
+    named = kind in (JoinKind.INNER, JoinKind.LEFT)
+    same = frozenset((mine.name, other.name) for mine, other in equal if named)
+    return build(node, (sides[0], sides[1]), place), same
 
 
 def _filtered(
-    sides: list[Built], parts: Sequence[Expression]
+    sides: list[Built], parts: Sequence[Expression], may: tuple[bool, bool]
 ) -> tuple[list[Built], list[Expression]]:
     """The sides with the conditions that read one of them alone, and the other conditions."""
     own: tuple[list[Expression], list[Expression]] = [], []
@@ -94,7 +180,7 @@ def _filtered(
     for part in parts:
         names = {ref.name for ref in attributes_of(part)}
         reads = [n for n, side in enumerate(sides) if names & {*side.schema.names}]
-        (own[reads[0]] if len(reads) == 1 else rest).append(part)
+        (own[reads[0]] if len(reads) == 1 and may[reads[0]] else rest).append(part)
     return [_filter(side, mine) for side, mine in zip(sides, own, strict=True)], rest
 
 

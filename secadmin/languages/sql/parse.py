@@ -16,7 +16,9 @@ from secadmin.languages.expressions.moving_words import MovingWords
 from secadmin.languages.expressions.statement import Emit
 from secadmin.languages.expressions.syntax import chain, parse_query, statement_of
 from secadmin.languages.resolver import Resolver
-from secadmin.languages.sql.select import read_select
+from secadmin.languages.sql.moving import to_stream
+from secadmin.languages.sql.select import read_relation, read_select
+from secadmin.languages.sql.set_operators import is_set_operator, read_set
 from secadmin.languages.text import check_text, placed
 
 MAX_BYTES = 64 * 1024
@@ -101,6 +103,8 @@ def _read_query(node: exp.Expr, environment: Environment) -> Built:
     match node:
         case exp.Select():
             return read_select(node, environment, _read_query)
+        case exp.SetOperation() if is_set_operator(node):
+            return _read_set(node, environment)
         case exp.Union():
             return _read_union(node, environment)
         case exp.Subquery():
@@ -121,6 +125,17 @@ def _read_with(clause: exp.Expr, environment: Environment) -> Environment:
             raise InvalidInput(f"{name!r} is defined twice", environment.at(alias))
         environment = environment.naming(name, _read_query(part.this, environment.within()))
     return environment
+
+
+def _read_set(node: exp.SetOperation, environment: Environment) -> Built:
+    """The stream of the changes of UNION, EXCEPT or INTERSECT."""
+
+    def read(side: exp.Expr) -> Built:
+        if not isinstance(side, exp.Select):
+            raise environment.refused(side)
+        return read_relation(side, environment.within(), _read_query)
+
+    return to_stream(read_set(node, environment, read), environment, node)
 
 
 def _read_union(node: exp.Union, environment: Environment) -> Built:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from sqlglot import exp
 
 from catalog.conflict_class import LEVEL
-from catalog.errors import InvalidInput, Position
+from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,
-    Aggregate,
     Column,
     Filter,
-    MovingJoin,
+    JoinKind,
     Project,
     Source,
     walk,
@@ -34,8 +33,9 @@ from secadmin.languages.sql.grouping import (
     read_grouping,
 )
 from secadmin.languages.sql.joins import join, require_inner
-from secadmin.languages.sql.moving import read_moving, to_stream
-from secadmin.languages.sql.moving_joins import moving_join
+from secadmin.languages.sql.moving import Selection, read_moving, to_stream
+from secadmin.languages.sql.moving_joins import Joining, kind_of, moving_from
+from secadmin.languages.sql.set_operators import distinct
 from secadmin.languages.sql.stars import is_star, star_columns
 from secadmin.languages.typed import Typed, known
 
@@ -43,7 +43,39 @@ _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "window
 
 
 def read_select(node: exp.Select, environment: Environment, read_query: ReadQuery) -> Built:
-    """The plan of one SELECT. Raises InvalidInput, with its position."""
+    """The plan of one SELECT. Raises InvalidInput, with its position.
+
+    Over moving windows it is the stream of the changes of `read_relation`.
+    """
+    built = _read(node, environment, read_query)
+    if not built.relation.checked.is_changing:
+        return built.relation
+    stream = to_stream(built.relation, environment, node)
+    if built.having is None:
+        return stream
+    return build(Filter(stream.node, built.having), (stream,), built.having.position)
+
+
+def read_relation(node: exp.Select, environment: Environment, read_query: ReadQuery) -> Built:
+    """The relation of one SELECT over moving windows, each row as often as it is there.
+
+    Raises InvalidInput.
+    """
+    # A set operator gives each row once, so DISTINCT says nothing new.
+    node.set("distinct", None)
+    built = _read(node, environment, read_query)
+    if not built.relation.checked.is_changing:
+        raise InvalidInput(
+            "a set operator other than UNION ALL goes over moving windows, which bound it: write "
+            "FROM trades [RANGE 1 HOUR], or [ROWS 100]",
+            environment.at(node),
+        )
+    if built.having is not None:
+        raise InvalidInput("HAVING does not go below a set operator", environment.at(node))
+    return built.relation
+
+
+def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> Selection:
     environment.only(node, *_CLAUSES, "distinct")
     if not node.expressions:
         raise InvalidInput("SELECT names no results; write * for all", environment.at(node))
@@ -52,7 +84,7 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
         environment.only(where, "this")
     source, scope, outside = _from(node, environment, read_query)
     _require_own_levels(node, source, environment)
-    if where is not None and not isinstance(source.node, MovingJoin):
+    if where is not None and not source.checked.is_changing:
         condition = Reader(environment, scope, NoCalls("WHERE")).read(where.this)
         source = build(Filter(source.node, condition.expression), (source,), condition.position)
     if source.checked.is_changing:
@@ -76,7 +108,7 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
         )
     else:
         columns = _plain(node, scope, environment)
-    return _project(source, columns, environment, node)
+    return Selection(_project(source, columns, environment, node))
 
 
 def _has_join(node: exp.Select) -> bool:
@@ -85,8 +117,8 @@ def _has_join(node: exp.Select) -> bool:
 
 def _over_relation(
     node: exp.Select, source: Built, scope: Scope, environment: Environment
-) -> Built:
-    """A SELECT over a moving window, as the stream of its relation's changes."""
+) -> Selection:
+    """The relation of a SELECT over moving windows."""
 
     def project(built: Built, columns: tuple[Column, ...]) -> Built:
         return _project(built, columns, environment, node)
@@ -102,15 +134,7 @@ def _over_relation(
             )
         return summed
     shown = project(source, _plain(node, scope, environment))
-    return to_stream(
-        _distinct(shown, environment.at(node)) if is_distinct else shown, environment, node
-    )
-
-
-def _distinct(shown: Built, place: Position) -> Built:
-    """Each different row once: groups that compute nothing."""
-    keys = tuple(Column(name, AttributeRef(name)) for name in shown.schema.names)
-    return build(Aggregate(shown.node, keys, ()), (shown,), place)
+    return Selection(distinct(shown, environment.at(node)) if is_distinct else shown)
 
 
 def _from(
@@ -123,12 +147,22 @@ def _from(
     environment.only(clause, "this")
     left = read_item(clause.this, environment, read_query)
     joins = node.args.get("joins") or []
+    where = node.args.get("where")
+    asked = None if where is None else where.this
+    if not joins and left.built.checked.is_changing and left.window is None:
+        outside = _outside(node, left, environment)
+        return *moving_from(left, (), asked, environment, read_query), outside
     if not joins:
         return left.built, left.scope, _outside(node, left, environment)
-    if len(joins) > 1 and environment.moving.windows:
-        raise InvalidInput(
-            "a query joins two moving windows, and no more", environment.at(joins[1])
-        )
+    if environment.moving.windows:
+        items = [read_item(joined.this, environment, read_query) for joined in joins]
+        if any(item.built.checked.is_changing for item in (left, *items)):
+            _refuse_other_windows(node, environment)
+            joinings = [
+                _joining(joined, item, environment)
+                for joined, item in zip(joins, items, strict=True)
+            ]
+            return *moving_from(left, joinings, asked, environment, read_query), None
     if len(joins) > 1:
         raise InvalidInput(
             "a query has one join between a source and its output; add this part as a query "
@@ -137,8 +171,6 @@ def _from(
         )
     within = joins[0].this.args.pop("within", None)
     right = read_item(joins[0].this, environment, read_query)
-    if left.built.checked.is_changing or right.built.checked.is_changing:
-        return *moving_join(left, right, node, environment, within), None
     on = _on(joins[0], environment)
     for item in (left, right):
         if item.window is not None:
@@ -154,6 +186,28 @@ def _from(
             environment.at(node.args["windows"][0]),
         )
     return *join(left, right, on, environment, within), None
+
+
+def _joining(joined: exp.Expr, item: Item, environment: Environment) -> Joining:
+    environment.only(joined, "this", "on", "kind", "side", "method")
+    on = joined.args.get("on")
+    kind = kind_of(joined, environment)
+    if kind is not JoinKind.INNER and on is None:
+        raise InvalidInput(
+            f"a {kind.upper()} JOIN says behind ON what is equal: ON a.symbol = b.symbol",
+            environment.at(joined),
+        )
+    return Joining(item, kind, on if isinstance(on, exp.Expr) else None)
+
+
+def _refuse_other_windows(node: exp.Select, environment: Environment) -> None:
+    joins = node.args.get("joins") or []
+    withins = [joined.this.args.pop("within", None) for joined in joins]
+    for other in (*withins, *(node.args.get("windows") or ())):
+        if other is not None:
+            raise InvalidInput(
+                "a join of moving windows has no other window", environment.at(other)
+            )
 
 
 def _outside(node: exp.Select, item: Item, environment: Environment) -> Outside | None:

@@ -19,9 +19,6 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
-    Moving,
-    MovingJoin,
-    MovingWindow,
     Node,
     Plan,
     Project,
@@ -33,6 +30,8 @@ from catalog.plan import (
 )
 from secadmin.languages.sql.parse import MAX_BYTES, parse_sql
 from secadmin.languages.writing.expression_text import Names, expression_text, name_text
+from secadmin.languages.writing.intervals import interval_text
+from secadmin.languages.writing.moving_text import MovingText
 from secadmin.languages.writing.step_names import step_name
 from secadmin.languages.writing.unsayable import PlannedRelations, Unsayable
 
@@ -61,9 +60,6 @@ def sql_text(plan: Plan) -> str:
     raise Unsayable(f"this plan cannot be written in SQL: {reason}")
 
 
-_UNITS = (("HOUR", 3_600_000), ("MINUTE", 60_000), ("SECOND", 1_000), ("MILLISECOND", 1))
-
-
 @dataclass
 class _Writer:
     """Writes one plan. Each step that is not the last becomes a query of WITH."""
@@ -75,6 +71,7 @@ class _Writer:
 
     def __post_init__(self) -> None:
         self._taken = {relation.name for relation in sources(self.plan)}
+        self._relations = MovingText(self._item, _columns)
         self._times = {id(each.node): each.event_time for each in analyse(self.plan).root.walk()}
 
     def text(self) -> str:
@@ -134,7 +131,7 @@ class _Writer:
         parts = lengths if kind == "HOP" else lengths[1:]
         if window.offset_ms:
             parts.append(window.offset_ms)
-        intervals = ", ".join(map(_interval, parts))
+        intervals = ", ".join(map(interval_text, parts))
         time = name_text(self._times[id(below)] or "")
         keys = [expression_text(key.expression) for key in node.keys]
         names = _names_of_groups(node, kind)
@@ -148,6 +145,9 @@ class _Writer:
         below: Node = node.input
         columns: Iterable[Column] | None = None
         select = "SELECT"
+        united = self._relations.set_operator(below) if isinstance(below, Aggregate) else None
+        if united is not None:
+            return self._changes(node, united)
         if isinstance(below, Aggregate) and not below.aggregations:
             select, below = "SELECT DISTINCT", below.input
         if isinstance(below, Project):
@@ -161,44 +161,20 @@ class _Writer:
             keys = ", ".join(expression_text(key.expression) for key in below.keys)
             groups = f"\nGROUP BY {keys}" if keys else ""
             below = below.input
-        source = self._moving_source(below)
+        source = self._relations.source(below)
         if having is not None:
             groups += f"\nHAVING {expression_text(having, _over(columns, names))}"
         results = "*" if columns is None else _columns(columns, names)
-        text = f"{select} {results}\nFROM {source}{groups}"
+        return self._changes(node, f"{select} {results}\nFROM {source}{groups}")
+
+    def _changes(self, node: ToStream, text: str) -> str:
+        """What is sent of the changes of a relation with this text."""
         whole = self.plan.root
         if node is whole or (isinstance(whole, Filter) and node is whole.input):
             return f"{node.change.upper()}({text})"
         if node.change is not Change.ISTREAM:
             raise Unsayable("DSTREAM and RSTREAM go around a whole query")
         return text
-
-    def _moving_source(self, node: Node) -> str:
-        """FROM and WHERE over a moving window, or over a join of two."""
-        conditions: list[str] = []
-        if isinstance(node, Filter):
-            conditions.append(expression_text(node.condition))
-            node = node.input
-        if isinstance(node, MovingJoin):
-            if conditions:
-                raise Unsayable("a join of moving windows has its conditions in itself")
-            sides = [_filtered_side(side) for side in (node.left, node.right)]
-            source = ", ".join(
-                f"{self._window_of(below)} AS {name_text(alias)}" for alias, below, _ in sides
-            )
-            equal = [f"{name_text(a.name)} = {name_text(b.name)}" for a, b in node.equal]
-            rest = () if node.condition is None else conjuncts(node.condition)
-            parts = [part for _, _, several in sides for part in several]
-            conditions = [*(f"({expression_text(part)})" for part in (*parts, *rest)), *equal]
-        else:
-            source = self._window_of(node)
-        where = "\n  AND ".join(conditions)
-        return f"{source}\nWHERE {where}" if conditions else source
-
-    def _window_of(self, node: Node) -> str:
-        if not isinstance(node, Moving):
-            raise Unsayable("a changing relation has one moving window, or a join of two")
-        return f"{self._item(node.input)} {_moving_window(node.window)}"
 
     def _join(self, node: Join) -> str:
         left, right = _side(node.left), _side(node.right)
@@ -221,38 +197,9 @@ def _side(node: Node) -> tuple[str, Node]:
     return node.columns[0].name.partition(".")[0], node.input
 
 
-def _filtered_side(node: Node) -> tuple[str, Node, tuple[Expression, ...]]:
-    """The alias of a side of a join of moving windows, its node, and its own conditions."""
-    conditions: tuple[Expression, ...] = ()
-    if isinstance(node, Filter):
-        conditions, node = conjuncts(node.condition), node.input
-    return *_side(node), conditions
-
-
 def _moved(time: str, by_ms: int) -> str:
     sign = "-" if by_ms < 0 else "+"
-    return f"{time} {sign} {_interval(abs(by_ms))}"
-
-
-def _interval(length_ms: int) -> str:
-    unit, factor = next(
-        (unit, factor) for unit, factor in _UNITS if length_ms % factor == 0 or factor == 1
-    )
-    return f"INTERVAL '{length_ms // factor}' {unit}"
-
-
-def _moving_window(window: MovingWindow) -> str:
-    if window.rows is None and window.range_ms is None:
-        return "[UNBOUNDED]"
-    if window.rows is None:
-        slide = f" SLIDE {_length(window.slide_ms)}" if window.slide_ms else ""
-        return f"[RANGE {_length(window.range_ms)}{slide}]" if window.range_ms else "[NOW]"
-    keys = ", ".join(name_text(key.name) for key in window.partition)
-    return f"[PARTITION BY {keys} ROWS {window.rows}]" if keys else f"[ROWS {window.rows}]"
-
-
-def _length(length_ms: int) -> str:
-    return _interval(length_ms).removeprefix("INTERVAL ").replace("'", "")
+    return f"{time} {sign} {interval_text(abs(by_ms))}"
 
 
 def _over(columns: Iterable[Column] | None, names: Names | None) -> Names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from catalog.analysis import analyse, analyse_node
@@ -9,7 +11,7 @@ from catalog.changing_parts import ChangingParts
 from catalog.checked_plan import StateKind
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression
-from catalog.pair_expressions import MAX_PAIR_PARTS, PairExpressions
+from catalog.pair_expressions import MAX_PAIR_PARTS, RowExpressions
 from catalog.plan import (
     Aggregate,
     Aggregation,
@@ -17,6 +19,7 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
+    JoinKind,
     Moving,
     MovingJoin,
     MovingWindow,
@@ -64,6 +67,21 @@ EQUAL = ((ref("a.symbol"), ref("b.town")),)
 PAIRS = MovingJoin(LEFT, RIGHT, EQUAL)
 
 
+def qualified(alias: str) -> Node:
+    """A stream with the attributes of `side`."""
+    names = SOURCE.relation.schema.names
+    return Project(SOURCE, tuple(Column(f"{alias}.{name}", ref(name)) for name in names))
+
+
+def chain_of(windows: int) -> Node:
+    """A join of so many windows."""
+    joined: Node = side("w0", SOURCE)
+    for number in range(1, windows):
+        equal = ((ref("w0.size"), ref(f"w{number}.size")),)
+        joined = MovingJoin(joined, side(f"w{number}", EU), equal)
+    return joined
+
+
 def stream(node: Node) -> ToStream:
     return ToStream(node, Change.ISTREAM)
 
@@ -85,7 +103,6 @@ WRONG: dict[str, tuple[Node, str]] = {
     "a join of a stream and a relation": (MovingJoin(OTHER, RIGHT, EQUAL), "left side.*a stream"),
     "a join of two streams": (MovingJoin(SOURCE, OTHER, EQUAL), "goes over a moving window"),
     "an interval join of relations": (Join(LEFT, RIGHT, EQUAL, 0, 1), "a relation, which is no"),
-    "a union of relations": (Union((LEFT, LEFT)), "a relation, which is no stream"),
     "a join that compares nothing": (MovingJoin(LEFT, RIGHT, ()), "at least one attribute"),
     "a join of two types": (
         MovingJoin(LEFT, RIGHT, ((ref("a.symbol"), ref("b.size")),)),
@@ -96,10 +113,33 @@ WRONG: dict[str, tuple[Node, str]] = {
         MovingJoin(LEFT, RIGHT, EQUAL, ref("a.size")),
         "true or false",
     ),
-    "a join of three": (
-        MovingJoin(PAIRS, side("c", EU), ((ref("a.size"), ref("c.size")),)),
-        "joins two moving windows",
+    "a join of nine": (chain_of(9), "at most 8 moving windows"),
+    "a join that compares what two windows make together": (
+        stream(
+            MovingJoin(
+                Project(PAIRS, (Column("both", call("+", ref("a.size"), ref("b.size"))),)),
+                side("c", EU),
+                ((ref("both"), ref("c.size")),),
+            )
+        ),
+        "compares values of single windows: 'both'",
     ),
+    "a text of a side that may be absent in upper case": (
+        stream(
+            Project(
+                replace(PAIRS, kind=JoinKind.LEFT), (Column("x", call("upper", ref("b.town"))),)
+            )
+        ),
+        "UPPER takes attributes of a side that is always there only",
+    ),
+    "the right side of a semi join": (
+        stream(Project(replace(PAIRS, kind=JoinKind.SEMI), (Column("x", ref("b.town")),))),
+        "unknown attribute 'b.town'",
+    ),
+    "a union of a relation and a stream": (Union((LEFT, qualified("a"))), "one side.*is a stream"),
+    "a union of joins": (Union((PAIRS, PAIRS)), "over single moving windows"),
+    "a join of a union": (MovingJoin(Union((LEFT, LEFT)), RIGHT, EQUAL), "joined with nothing"),
+    "a union of a union": (Union((Union((LEFT, LEFT)), LEFT)), "in no other UNION"),
     "a join of groups": (
         MovingJoin(Aggregate(LEFT, (column("a.symbol"),), (COUNT,)), RIGHT, EQUAL),
         "keys and aggregates only",
@@ -169,14 +209,34 @@ def test_what_reads_one_side_is_computed_below_the_join() -> None:
     long = call("length", ref("a.symbol"))
     condition = call(">", call("+", long, ref("b.size")), ONE)
     root = Project(Filter(PAIRS, condition), (Column("x", call("-", long, ref("b.size"))),))
-    found = PairExpressions(ChangingParts.of(analyse_node(root)))
-    assert found.sides.values("left") == (long,)
-    assert found.sides.values("right") == (ref("b.size"),)
-    left, right = AttributeRef("left.0"), AttributeRef("right.0")
-    assert found.conditions == (call(">", call("+", left, right), ONE),)
+    parts = ChangingParts.of(analyse_node(root))
+    assert parts.join is not None
+    found = RowExpressions(parts, parts.join)
+    assert found.values.values(0) == (long,)
+    assert found.values.values(1) == (ref("b.size"),)
+    left, right = AttributeRef("0.0"), AttributeRef("1.0")
+    assert found.rules.filters == (call(">", call("+", left, right), ONE),)
     assert found.shown == (call("-", left, right),)
-    assert found.sides.schema() == schema_of_sides()
+    assert found.values.schema() == schema_of_sides()
 
 
 def schema_of_sides() -> Schema:
-    return Schema(schema(**{"left.0": N, "right.0": N}).attributes)
+    return Schema(schema(**{"0.0": N, "1.0": N}).attributes)
+
+
+def test_a_side_that_may_be_absent_requires_no_attribute() -> None:
+    required = {
+        kind: {
+            a.name for a in analyse_node(replace(PAIRS, kind=kind)).schema.attributes if a.required
+        }
+        for kind in JoinKind
+    }
+    both, left, right = {"a.at", "b.at"}, {"a.at"}, {"b.at"}
+    assert required[JoinKind.INNER] == both
+    assert required[JoinKind.LEFT] == required[JoinKind.SEMI] == required[JoinKind.ANTI] == left
+    assert required[JoinKind.RIGHT] == right
+    assert required[JoinKind.FULL] == set()
+
+
+def test_eight_windows_are_joined() -> None:
+    assert len(ChangingParts.of(analyse_node(chain_of(8))).windows()) == 8

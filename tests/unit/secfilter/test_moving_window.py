@@ -10,16 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.analysis import analyse_node
-from catalog.changing_parts import ChangingParts
+from catalog.changing_parts import ChangingParts, WindowPart
 from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.label import Label
-from catalog.pair_expressions import PairExpressions
+from catalog.pair_expressions import RowExpressions
 from catalog.plan import (
     Aggregate,
     Aggregation,
     Change,
     Column,
     Filter,
+    JoinKind,
     Moving,
     MovingJoin,
     MovingWindow,
@@ -27,6 +28,7 @@ from catalog.plan import (
     Project,
     Source,
     ToStream,
+    Union,
 )
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
@@ -49,14 +51,17 @@ SCHEMA = Schema(
 )
 STREAMS = {
     name: Relation(number + 1, name, RelationKind.STREAM, SCHEMA, "at", 0)
-    for number, name in enumerate("ab")
+    for number, name in enumerate("abc")
 }
 KEY, PRICE = AttributeRef("key"), AttributeRef("price")
 EXPENSIVE = Call(">", (PRICE, Literal(1, Type.BIGINT)))
 LEFT, RIGHT = AttributeRef("a.price"), AttributeRef("b.price")
 MORE = Call("-", (LEFT, RIGHT))
+# The streams have no category in common, so that one does not stand for another.
+REACH = {"a": Label.of(*range(6)), "b": Label.of(*range(6, 12)), "c": Label.of(*range(12, 18))}
 # A tuple: time (ms), key, price, the category of its label.
 Given = tuple[int, int | None, int, int]
+EXAMPLES = 250
 GIVENS = st.lists(
     st.tuples(
         st.integers(0, 12), st.none() | st.integers(0, 2), st.integers(0, 3), st.integers(0, 5)
@@ -99,72 +104,140 @@ def single(draw: st.DrawFn) -> Node:
     return shown(Aggregate(passing, keys, aggregations(PRICE)), *names)
 
 
+def side(draw: st.DrawFn, alias: str, stream: str) -> Node:
+    """A window with attributes of its own names, perhaps behind a condition."""
+    made: Node = Moving(Source(STREAMS[stream]), draw(WINDOWS))
+    if draw(st.booleans()):
+        made = Filter(made, EXPENSIVE)
+    return Project(made, tuple(Column(f"{alias}.{n}", AttributeRef(n)) for n in NAMES))
+
+
+def join(draw: st.DrawFn, left: Node, right: Node, kinds: Sequence[JoinKind], alias: str) -> Node:
+    """A join of two relations on `key`; the right one has this alias."""
+    equal = ((AttributeRef("a.key"), AttributeRef(f"{alias}.key")),)
+    more = Call("<=", (LEFT, AttributeRef(f"{alias}.price")))
+    condition = draw(st.none() | st.just(more))
+    kind, nulls_equal = draw(st.sampled_from(kinds)), draw(st.booleans())
+    return MovingJoin(left, right, equal, condition, kind, nulls_equal)
+
+
+def over_join(draw: st.DrawFn, joined: Node, key: Expression, more: Expression) -> Node:
+    """A relation over a join: its rows, different values, or groups."""
+    if draw(st.booleans()):
+        joined = Filter(joined, Call("<", (more, Literal(2, Type.BIGINT))))
+    shape = draw(st.sampled_from(["rows", "distinct", "groups"]))
+    if shape == "groups":
+        summed = Aggregate(joined, (Column("key", key),), aggregations(more))
+        return shown(summed, *draw(st.sampled_from([("key", "n", "low"), ("total", "kinds")])))
+    columns = (Column("key", key), Column("more", more))[draw(st.integers(0, 1)) :]
+    rows = Project(joined, columns)
+    if shape == "rows":
+        return rows
+    return Aggregate(rows, tuple(Column(c.name, AttributeRef(c.name)) for c in columns), ())
+
+
 @st.composite
 def pairs(draw: st.DrawFn) -> Node:
     """A relation of two windows, of the streams `a` and `b`, or of `a` twice."""
-    sides: list[Node] = []
-    for alias, stream in zip("ab", draw(st.sampled_from(["ab", "aa"])), strict=True):
-        side: Node = Moving(Source(STREAMS[stream]), draw(WINDOWS))
+    streams = draw(st.sampled_from(["ab", "aa"]))
+    sides = [side(draw, alias, stream) for alias, stream in zip("ab", streams, strict=True)]
+    joined = join(draw, sides[0], sides[1], [*JoinKind], "b")
+    assert isinstance(joined, MovingJoin)
+    if not joined.kind.shows_right:
+        more: Expression = Call("-", (LEFT, Literal(1, Type.BIGINT)))
+        return over_join(draw, joined, AttributeRef("a.key"), more)
+    keys: list[Expression] = [AttributeRef("b.key"), Call("+", (LEFT, RIGHT))]
+    return over_join(draw, joined, draw(st.sampled_from(keys)), MORE)
+
+
+@st.composite
+def several(draw: st.DrawFn) -> Node:
+    """A relation of three windows."""
+    names = draw(st.sampled_from(["abc", "aab", "aba"]))
+    first, second, third = (
+        side(draw, alias, name) for alias, name in zip("abc", names, strict=True)
+    )
+    low = join(draw, first, second, [*JoinKind], "b")
+    assert isinstance(low, MovingJoin)
+    if low.kind.shows_right and draw(st.booleans()):
+        known = Call("is_null", (AttributeRef("b.price"),))
+        low_rows: Node = Filter(low, known if draw(st.booleans()) else Call("not", (known,)))
+    else:
+        low_rows = low
+    high = join(draw, low_rows, third, [*JoinKind], "c")
+    assert isinstance(high, MovingJoin)
+    other = AttributeRef("c.price") if high.kind.shows_right else Literal(2, Type.BIGINT)
+    return over_join(draw, high, AttributeRef("a.key"), Call("-", (LEFT, other)))
+
+
+@st.composite
+def united(draw: st.DrawFn) -> Node:
+    """A union of two windows."""
+    branches = []
+    for stream in draw(st.sampled_from(["ab", "aa"])):
+        branch: Node = Moving(Source(STREAMS[stream]), draw(WINDOWS))
         if draw(st.booleans()):
-            side = Filter(side, EXPENSIVE)
-        sides.append(Project(side, tuple(Column(f"{alias}.{n}", AttributeRef(n)) for n in NAMES)))
-    equal = ((AttributeRef("a.key"), AttributeRef("b.key")),)
-    condition = draw(st.none() | st.just(Call("<=", (LEFT, RIGHT))))
-    joined: Node = MovingJoin(sides[0], sides[1], equal, condition)
-    if draw(st.booleans()):
-        joined = Filter(joined, Call("<", (MORE, Literal(2, Type.BIGINT))))
-    if draw(st.booleans()):
-        more = (Column("key", AttributeRef("b.key")), Column("more", MORE))
-        return Project(joined, more[draw(st.integers(0, 1)) :])
-    key: Expression = Call("+", (LEFT, RIGHT)) if draw(st.booleans()) else AttributeRef("a.key")
-    summed = Aggregate(joined, (Column("key", key),), aggregations(MORE))
-    return shown(summed, *draw(st.sampled_from([("key", "n", "low"), ("total", "kinds")])))
+            branch = Filter(branch, EXPENSIVE)
+        branches.append(shown(branch, "key", "price"))
+    rows: Node = Union(tuple(branches))
+    shape = draw(st.sampled_from(["rows", "distinct", "groups"]))
+    if shape == "groups":
+        return shown(Aggregate(rows, (Column("key", KEY),), aggregations(PRICE)), "key", "n", "low")
+    if shape == "distinct":
+        return Aggregate(rows, (Column("key", KEY),), ())
+    return Filter(rows, EXPENSIVE)
 
 
 def engine(
     root: Node, change: Change, limit: int = 999, characters: int = 100_000
 ) -> MovingRelation:
-    limits = HeldLimits(limit, characters)
-    return rules_of(ChangingParts.of(analyse_node(root)), change, limits).empty()
+    limits, parts = HeldLimits(limit, characters), ChangingParts.of(analyse_node(root))
+    reaches = [(REACH[window_name(window)].bits,) for window in parts.windows()]
+    return rules_of(parts, change, limits, reaches).empty()
+
+
+def window_name(window: WindowPart) -> str:
+    """The name of the stream below a window."""
+    moving = window.moving.node
+    assert isinstance(moving, Moving)
+    assert isinstance(moving.input, Source)
+    return moving.input.relation.name
 
 
 def arrivals(root: Node, tables: dict[str, list[Tuple]]) -> list[tuple[int, Arrival]]:
     """The number of its window, and what Spark computes for it, of each tuple."""
     parts = ChangingParts.of(analyse_node(root))
     made = []
-    for side, (moving, steps) in enumerate(parts.windows()):
-        assert isinstance(moving.node, Moving)
-        source = moving.node.input
-        assert isinstance(source, Source)
-        for number, each in enumerate(tables[source.relation.name]):
+    for window in parts.windows():
+        moving = window.moving.node
+        assert isinstance(moving, Moving)
+        for number, each in enumerate(tables[window_name(window)]):
             row, passes = Row(SCHEMA, each.values), True
-            part = texts(moving.node.window.partition, row)
-            for step in steps if len(parts.windows()) > 1 else parts.steps:
+            part = texts(moving.window.partition, row)
+            for step in window.steps:
                 if isinstance(step.node, Filter):
                     passes = passes and evaluate(step.node.condition, row) is True
                 elif isinstance(step.node, Project):
                     values = tuple(evaluate(c.expression, row) for c in step.node.columns)
                     row = Row(step.schema, values)
-            keys, arguments = read_by_rows(parts, side)
-            if isinstance(parts.base.node, MovingJoin):
-                passes = passes and all(evaluate(key, row) is not None for key in keys)
+            keys, arguments = read_by_rows(parts, window.number)
             time, words = microseconds(each.values[0]), (each.label.bits,)  # type: ignore[union-attr, arg-type]
             arrival = Arrival(
                 *(time, f"{number:05}", words, part, passes),
                 *(texts(keys, row), texts(arguments, row)),
             )
-            made.append((side, arrival))
+            made.append((window.number, arrival))
     return made
 
 
 def read_by_rows(
-    parts: ChangingParts, side: int
+    parts: ChangingParts, number: int
 ) -> tuple[Sequence[Expression], Sequence[Expression]]:
     """What a window's tuples give as their row, and as their arguments."""
-    node, aggregate = parts.base.node, parts.aggregate
-    if isinstance(node, MovingJoin):
-        keys = [pair[side] for pair in node.equal]
-        return keys, PairExpressions(parts).sides.values(("left", "right")[side])
+    aggregate = parts.aggregate
+    if parts.join is not None:
+        made = RowExpressions(parts, parts.join)
+        return made.compared[number], made.values.values(number)
     if aggregate is None:
         return [AttributeRef(name) for name in parts.schema.names], ()
     arguments = [a.argument for a in aggregate.aggregations if a.argument is not None]
@@ -179,9 +252,9 @@ def text(value: Value) -> str:
     return text_of(microseconds(value) if hasattr(value, "tzinfo") else value)  # type: ignore[arg-type]
 
 
-def table(rows: Sequence[Given]) -> list[Tuple]:
+def table(rows: Sequence[Given], lowest: int) -> list[Tuple]:
     return [
-        Tuple((timestamp(time * 1_000), key, price), Label.of(category))
+        Tuple((timestamp(time * 1_000), key, price), Label.of(lowest + category))
         for time, key, price, category in rows
     ]
 
@@ -189,7 +262,7 @@ def table(rows: Sequence[Given]) -> list[Tuple]:
 def expected(
     tables: dict[str, list[Tuple]], root: Node, change: Change
 ) -> Counter[tuple[object, ...]]:
-    found = run(ToStream(root, change), tables, lambda _relation: Label.of(*range(6)))
+    found = run(ToStream(root, change), tables, lambda relation: REACH[relation.name])
     return Counter((*map(text, each.values), each.label) for each in found)
 
 
@@ -200,17 +273,24 @@ def seen(results: Sequence[Result]) -> Counter[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("change", Change)
-@pytest.mark.parametrize("roots", [single(), pairs()], ids=["single", "pairs"])
-@settings(max_examples=250, deadline=None)
-@given(rows=st.tuples(GIVENS, GIVENS), data=st.data())
+@pytest.mark.parametrize(
+    "roots",
+    [single(), pairs(), several(), united()],
+    ids=["single", "pairs", "several", "united"],
+)
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(rows=st.tuples(GIVENS, GIVENS, GIVENS), data=st.data())
 def test_an_engine_gives_what_each_instant_from_scratch_gives(
     change: Change,
     roots: st.SearchStrategy[Node],
-    rows: tuple[list[Given], list[Given]],
+    rows: tuple[list[Given], list[Given], list[Given]],
     data: st.DataObject,
 ) -> None:
     root = data.draw(roots)
-    tables = {name: table(several) for name, several in zip("ab", rows, strict=True)}
+    tables = {
+        name: table(several, 6 * number)
+        for number, (name, several) in enumerate(zip("abc", rows, strict=True))
+    }
     moving = engine(root, change)
     # Batches in any order within a lateness of two milliseconds; the state goes through its text.
     order = sorted(
@@ -265,7 +345,7 @@ def test_pairs_beyond_the_limit_are_withheld_with_the_tuple_that_would_make_them
     joined = MovingJoin(sides[0], sides[1], ((AttributeRef("a.key"), AttributeRef("b.key")),))
     root = Project(joined, (Column("one", Literal(1, Type.BIGINT)),))
     moving = engine(root, Change.ISTREAM, 8)
-    moving.rows.limits = HeldLimits(2, 100)  # type: ignore[attr-defined]
+    moving.rows.root.held.limits = HeldLimits(2, 100)  # type: ignore[attr-defined]
     moving.take([plain(1, "x"), plain(2, "x")], 0)
     moving.take([plain(3, "x"), plain(4, "x"), plain(4, "y")], 1)
     assert [each.instant for each in moving.until(5)] == [3, 3]
@@ -300,7 +380,7 @@ def test_long_pairs_are_withheld() -> None:
     text = Literal("12345678", Type.STRING)
     root = Project(joined, (Column("x", AttributeRef("a.price")), Column("y", text)))
     moving = engine(root, Change.ISTREAM)
-    moving.rows.limits = HeldLimits(9, 24)  # type: ignore[attr-defined]
+    moving.rows.root.held.limits = HeldLimits(9, 24)  # type: ignore[attr-defined]
     moving.take([Arrival(n, str(n), (1,), "", True, "x", "123") for n in (1, 2)], 0)
     moving.take([plain(n, "x") for n in (3, 4)], 1)
     # Two pairs have 22 characters with the constant, and four would have 44.

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-import pytest
-
 from catalog.expression import AttributeRef, Call, Expression
-from catalog.pair_expressions import PAIR_FUNCTIONS
+from catalog.pair_expressions import PAIR_FUNCTIONS, JoinRules
+from catalog.plan import JoinKind
 from catalog.schema import Attribute, Schema, Type
-from secfilter.lab import SEPARATOR
+from secfilter.lab import NULL_MARK, SEPARATOR
 from secfilter.moving_values import text_of
-from secfilter.pair_values import PairValues
+from secfilter.pair_values import RowValues
 from tests.differential.make_expression import EXTREME, Expressions
 from tests.oracle.expressions import evaluate
 from tests.oracle.values import Row, Value, microseconds
 
 SCHEMA = Schema(
     tuple(
-        Attribute(f"{side}.{index}", kind)
-        for side in ("left", "right")
-        for index, kind in enumerate(Type)
+        Attribute(f"{window}.{index}", kind) for window in (0, 1) for index, kind in enumerate(Type)
     )
 )
 EXPRESSIONS = 4_000
@@ -38,13 +35,17 @@ def text(value: Value) -> str:
     return text_of(microseconds(value) if hasattr(value, "tzinfo") else value)  # type: ignore[arg-type]
 
 
-def computed(expression: Expression, values: list[Value]) -> tuple[str, str] | None:
-    """The text of an expression as a row and as an argument, with itself as a condition."""
-    pairing = PairValues(SCHEMA, (), (expression,), (expression,)).pairing()
+KEYS = ((AttributeRef("0.0"),), (AttributeRef("1.0"),))
+RULES = JoinRules(JoinKind.LEFT, False, (0, 1), KEYS, (), ())
+
+
+def computed(expression: Expression, values: list[Value]) -> tuple[str, str]:
+    """The text of an expression as a row and as an argument."""
+    texts_of = RowValues(2, SCHEMA, RULES, (expression,), (expression,)).computing()
     texts = [text(value) for value in values]
     half = len(texts) // 2
     sides = (SEPARATOR.join(texts[:half]), SEPARATOR.join(texts[half:]))
-    return pairing.pair(pairing.read(0, sides[0]), pairing.read(1, sides[1]))
+    return texts_of.texts([texts_of.read(number, side) for number, side in enumerate(sides)])
 
 
 def test_values_are_those_of_the_oracle() -> None:
@@ -65,13 +66,12 @@ def test_values_are_those_of_the_oracle() -> None:
     assert seen == PAIR_FUNCTIONS
 
 
-@pytest.mark.parametrize(("value", "passes"), [(True, True), (False, False), (None, False)])
-def test_a_pair_passes_if_its_conditions_are_true(value: bool | None, passes: bool) -> None:
-    schema = Schema((Attribute("left.0", Type.BOOLEAN),))
-    ref = AttributeRef("left.0")
-    pairing = PairValues(schema, (ref, ref), (), (ref,)).pairing()
-    found = pairing.pair(pairing.read(0, text_of(value)), pairing.read(1, ""))
-    assert found == (("", "true") if passes else None)
+def test_the_attributes_of_a_window_without_a_tuple_are_null() -> None:
+    ref = AttributeRef("1.1")
+    known = Call("is_null", (ref,))
+    texts_of = RowValues(2, SCHEMA, RULES, (ref, known), ()).computing()
+    left = texts_of.read(0, SEPARATOR.join(NULL_MARK for _ in Type))
+    assert texts_of.texts([left, None]) == (f"{NULL_MARK}{SEPARATOR}true", "")
 
 
 def test_zero_has_no_sign() -> None:

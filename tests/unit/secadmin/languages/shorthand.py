@@ -8,6 +8,7 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
+    JoinKind,
     Moving,
     MovingJoin,
     Node,
@@ -45,10 +46,12 @@ def _node(node: Node, name: str) -> str:
             length += f"/{window.slide_ms}" if window.slide_ms else ""
             parts = "".join(f" {each.name}" for each in window.partition)
             return f"moving({_node(below, name)}, {length}{parts})"
-        case MovingJoin(left, right, equal, condition):
+        case MovingJoin(left, right, equal, condition, kind, nulls_equal):
             pairs = " ".join(f"{mine.name}={other.name}" for mine, other in equal)
             rest = "" if condition is None else f", {value(condition)}"
-            return f"pairs({_node(left, name)}, {_node(right, name)}, {pairs}{rest})"
+            rest += ", nulls equal" if nulls_equal else ""
+            what = "pairs" if kind is JoinKind.INNER else f"{kind} join"
+            return f"{what}({_node(left, name)}, {_node(right, name)}, {pairs}{rest})"
         case ToStream(below, change):
             return f"{change.value}({_node(below, name)})"
         case Aggregate(below, keys, aggregations):

@@ -1,0 +1,190 @@
+"""FROM, WHERE and set operators over moving windows, as SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from catalog.expression import Expression, conjuncts
+from catalog.plan import (
+    Aggregate,
+    Column,
+    Filter,
+    JoinKind,
+    Moving,
+    MovingJoin,
+    MovingWindow,
+    Node,
+    Project,
+    Union,
+)
+from secadmin.languages.writing.expression_text import Names, expression_text, name_text
+from secadmin.languages.writing.intervals import interval_text
+from secadmin.languages.writing.unsayable import Unsayable
+
+# Gives the name by which FROM reads a stream.
+Item = Callable[[Node], str]
+# Gives the results of SELECT.
+Results = Callable[[Iterable[Column]], str]
+_OUTER = "outer_row"
+
+
+@dataclass(frozen=True, slots=True)
+class MovingText:
+    """Writes relations of moving windows. What it cannot write is Unsayable."""
+
+    item: Item
+    results: Results
+
+    def source(self, node: Node) -> str:
+        """What stands behind FROM, with its WHERE."""
+        asked: list[tuple[MovingJoin, Node]] = []
+        while isinstance(node, MovingJoin) and _is_asked(node):
+            asked.append((node, node.right))
+            node = node.left
+        conditions: list[str] = []
+        if isinstance(node, Filter):
+            conditions = [f"({expression_text(part)})" for part in conjuncts(node.condition)]
+            node = node.input
+        if isinstance(node, MovingJoin):
+            text, more = self._joins(node)
+            conditions += more
+            names: Names = name_text
+        else:
+            alias = f" AS {_OUTER}" if asked else ""
+            text = f"{self._window(node)}{alias}"
+            names = _outside
+        conditions += [self._exists(join, right, names) for join, right in reversed(asked)]
+        where = "\n  AND ".join(conditions)
+        return f"{text}\nWHERE {where}" if conditions else text
+
+    def _window(self, node: Node) -> str:
+        if not isinstance(node, Moving):
+            raise Unsayable("a changing relation has moving windows, or joins of them")
+        return f"{self.item(node.input)} {moving_window_text(node.window)}"
+
+    def _joins(self, node: MovingJoin) -> tuple[str, list[str]]:
+        """The joins behind FROM, and the conditions of WHERE that belong to them."""
+        joins = [node]
+        while isinstance(joins[0].left, MovingJoin):
+            joins.insert(0, joins[0].left)
+        first = _Side.of(joins[0].left)
+        own = [_Side.of(join.right) for join in joins]
+        inner = all(join.kind is JoinKind.INNER for join in joins)
+        texts = [f"{self._window(side.below)} AS {name_text(side.alias)}" for side in (first, *own)]
+        conditions = [
+            _on(join, (first, side) if join is joins[0] else (side,))
+            for join, side in zip(joins, own, strict=True)
+        ]
+        if any(join.nulls_equal for join in joins):
+            raise Unsayable("EXCEPT and INTERSECT alone compare NULL with NULL")
+        if inner:
+            return ", ".join(texts), [part for several in conditions for part in several]
+        text = texts[0]
+        for join, side, parts in zip(joins, texts[1:], conditions, strict=True):
+            text += f"\n{_words(join.kind)}JOIN {side}\n  ON " + "\n AND ".join(parts)
+        return text, []
+
+    def _exists(self, join: MovingJoin, node: Node, names: Names) -> str:
+        side = _Side.of(node)
+        prefix = f"{side.alias}."
+
+        def name(attribute: str) -> str:
+            return name_text(attribute) if attribute.startswith(prefix) else names(attribute)
+
+        equal = [f"{name(mine.name)} = {name(other.name)}" for mine, other in join.equal]
+        rest = () if join.condition is None else conjuncts(join.condition)
+        several = [f"({expression_text(part, name)})" for part in (*side.conditions, *rest)]
+        window = f"{self._window(side.below)} AS {name_text(side.alias)}"
+        denied = "NOT " if join.kind is JoinKind.ANTI else ""
+        where = " AND ".join([*several, *equal])
+        query = f"1 FROM {window} WHERE {where}"
+        return f"{denied}EXISTS (SELECT {query})"
+
+    def set_operator(self, node: Aggregate) -> str | None:
+        """The text of UNION, EXCEPT or INTERSECT, or None for another relation."""
+        return None if node.aggregations else self._set(node.input)
+
+    def _set(self, node: Node) -> str | None:
+        match node:
+            case Union(several):
+                return "\nUNION\n".join(map(self._select, several))
+            case MovingJoin(left, Project(right), kind=JoinKind.ANTI, nulls_equal=True):
+                return self._two(left, "EXCEPT", right)
+            case Project(MovingJoin(left, Project(right), kind=JoinKind.INNER, nulls_equal=True)):
+                return self._two(left, "INTERSECT", right)
+            case _:
+                return None
+
+    def _two(self, left: Node, word: str, right: Node) -> str:
+        # The names of the left side are those of both.
+        if isinstance(right, Project) and isinstance(right.input, Project):
+            right = right.input
+        sides = []
+        for side in (left, right):
+            found = self._set(side)
+            sides.append(self._select(side) if found is None else f"({found})")
+        return f"\n{word}\n".join(sides)
+
+    def _select(self, node: Node) -> str:
+        if isinstance(node, Project):
+            if isinstance(node.input, Project):
+                node = node.input
+            return f"SELECT {self.results(node.columns)}\nFROM {self.source(node.input)}"
+        return f"SELECT *\nFROM {self.source(node)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A side of a join: its alias, the node that has it, and its own conditions."""
+
+    alias: str
+    below: Node
+    conditions: tuple[Expression, ...]
+
+    @classmethod
+    def of(cls, node: Node) -> _Side:
+        conditions: tuple[Expression, ...] = ()
+        if isinstance(node, Filter):
+            conditions, node = conjuncts(node.condition), node.input
+        if not isinstance(node, Project):
+            raise Unsayable("a side of a join has an alias")
+        return cls(node.columns[0].name.partition(".")[0], node.input, conditions)
+
+
+def _is_asked(node: MovingJoin) -> bool:
+    """Whether a join is a condition of WHERE: EXISTS, or IN."""
+    right = node.right.input if isinstance(node.right, Filter) else node.right
+    named = isinstance(right, Project) and right.columns[0].name.startswith("in")
+    return named and not node.kind.shows_right and not node.nulls_equal
+
+
+def _outside(attribute: str) -> str:
+    return name_text(f"{_OUTER}.{attribute}")
+
+
+def _on(join: MovingJoin, sides: tuple[_Side, ...]) -> list[str]:
+    rest = () if join.condition is None else conjuncts(join.condition)
+    parts = [part for side in sides for part in side.conditions]
+    equal = [f"{name_text(a.name)} = {name_text(b.name)}" for a, b in join.equal]
+    return [*(f"({expression_text(part)})" for part in (*parts, *rest)), *equal]
+
+
+def _words(kind: JoinKind) -> str:
+    words = {JoinKind.INNER: "", JoinKind.SEMI: "LEFT SEMI ", JoinKind.ANTI: "LEFT ANTI "}
+    return words.get(kind, f"{kind.upper()} ")
+
+
+def moving_window_text(window: MovingWindow) -> str:
+    """A moving window in brackets."""
+    if window.rows is None and window.range_ms is None:
+        return "[UNBOUNDED]"
+    if window.rows is None:
+        slide = f" SLIDE {_length(window.slide_ms)}" if window.slide_ms else ""
+        return f"[RANGE {_length(window.range_ms)}{slide}]" if window.range_ms else "[NOW]"
+    keys = ", ".join(name_text(key.name) for key in window.partition)
+    return f"[PARTITION BY {keys} ROWS {window.rows}]" if keys else f"[ROWS {window.rows}]"
+
+
+def _length(length_ms: int) -> str:
+    return interval_text(length_ms).removeprefix("INTERVAL ").replace("'", "")
