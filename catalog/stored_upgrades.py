@@ -81,6 +81,11 @@ def joined_moving_windows(value: Any) -> Any:
     return value
 
 
+def patterns(value: Any) -> Any:
+    """7 to 8: form 7 had no event patterns. Older programs must not read them."""
+    return value
+
+
 UPGRADES: tuple[Callable[[Any], Any], ...] = (
     windows_and_emission,
     no_reaches,
@@ -88,5 +93,6 @@ UPGRADES: tuple[Callable[[Any], Any], ...] = (
     time_by_data,
     moving_windows,
     joined_moving_windows,
+    patterns,
 )
 """The step at index n makes form n + 2 of form n + 1."""

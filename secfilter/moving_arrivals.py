@@ -49,11 +49,15 @@ def arrivals(parts: ChangingParts, compile_: Compile, words: Sequence[int]) -> D
     joins = isinstance(parts.base.node, MovingJoin)
     sides = _sides(parts, parts.base.node) if joins else [_single(parts)]
     made = reduce(DataFrame.unionByName, [_arrivals(each, compile_, words) for each in sides])
+    rest = [fn.col(name) for name in made.columns if name != CLOCK]
+    return made.select(*rest, place_column(), fn.lit(0).alias(BUCKET))
+
+
+def place_column() -> Column:
+    """The event time as Spark's operators need it."""
     # Spark leaves out what is older than the watermark, by the column with this metadata. It cannot
     # send times after 2262 to a worker, and the clock is there. So the column is a number.
-    place = fn.unix_micros(fn.col(CLOCK)).alias(PLACE, metadata=IS_EVENT_TIME)
-    rest = [fn.col(name) for name in made.columns if name != CLOCK]
-    return made.select(*rest, place, fn.lit(0).alias(BUCKET))
+    return fn.unix_micros(fn.col(CLOCK)).alias(PLACE, metadata=IS_EVENT_TIME)
 
 
 def _sides(parts: ChangingParts, join: Node) -> list[_Side]:
@@ -65,9 +69,9 @@ def _sides(parts: ChangingParts, join: Node) -> list[_Side]:
     for number, (moving, steps) in enumerate(parts.windows()):
         schema = parts.base.inputs[number].schema
         keys = tuple(pair[number] for pair in join.equal)
-        row = _texts([_text(key, schema) for key in keys])
+        row = value_texts([value_text(key, schema) for key in keys])
         own = values.values("right" if number else "left")
-        arguments = _texts([_text(value, schema) for value in own])
+        arguments = value_texts([value_text(value, schema) for value in own])
         found.append(_Side(number, moving, steps, row, arguments, keys))
     return found
 
@@ -80,7 +84,10 @@ def _single(parts: ChangingParts) -> _Side:
     if aggregate is not None:
         shown = [key.expression for key in aggregate.keys]
         arguments = [a.argument for a in aggregate.aggregations if a.argument is not None]
-    texts = [_texts([_text(each, schema) for each in several]) for several in (shown, arguments)]
+    texts = [
+        value_texts([value_text(each, schema) for each in several])
+        for several in (shown, arguments)
+    ]
     return _Side(0, parts.base, parts.steps, texts[0], texts[1])
 
 
@@ -93,7 +100,9 @@ def _arrivals(side: _Side, compile_: Compile, words: Sequence[int]) -> DataFrame
         *(fn.col(label_column(index)) for index in words),
         *(fn.col(ID), fn.col(CLOCK), fn.col(TIME), fn.col(PARTITION)),
     ]
-    partition = _texts([_text(key, moving.schema) for key in moving.node.window.partition])
+    partition = value_texts(
+        [value_text(key, moving.schema) for key in moving.node.window.partition]
+    )
     made = compile_(moving.inputs[0]).withColumns(
         {
             TIME: fn.unix_micros(attribute(moving.event_time or "")),
@@ -122,11 +131,12 @@ def _arrivals(side: _Side, compile_: Compile, words: Sequence[int]) -> DataFrame
     ).where(fn.col(TIME).isNotNull())
 
 
-def _texts(texts: Sequence[Column]) -> Column:
+def value_texts(texts: Sequence[Column]) -> Column:
+    """The texts of several values as one."""
     return joined(texts) if texts else fn.lit("")
 
 
-def _text(expression: Expression, schema: Schema) -> Column:
+def value_text(expression: Expression, schema: Schema) -> Column:
     """The text of a value. Zero and negative zero are one value, so they have one text."""
     kind = type_of(expression, schema)
     value = to_column(expression, schema)

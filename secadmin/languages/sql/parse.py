@@ -44,14 +44,17 @@ def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> Checked
         PlatformError: The resolver raised it.
     """
     lines = check_text(text, MAX_BYTES)
-    tree, statement, moving = parse_query(text, lines.position)
+    parsed = parse_query(text, lines.position)
+    tree, statement = parsed.tree, parsed.statement
     if name is not None and statement.name not in (None, name):
         raise InvalidInput(
             f"the text creates {statement.name!r}, and the output is called {name!r}: "
             "use one name for both, or write the SELECT alone",
             lines.position(statement.name_offset),
         )
-    environment = Environment(lines.position, resolver, moving=moving)
+    environment = Environment(
+        lines.position, resolver, moving=parsed.moving, matches=parsed.matches
+    )
     try:
         built = _read_query(tree, environment)
         emission = Emission.CLOSED

@@ -26,6 +26,7 @@ _SIGNS = {"micros_between": "-"}
 _CASTS = {"cast_bigint": "BIGINT", "cast_double": "DOUBLE", "cast_string": "STRING"}
 # The other functions, by the name in a plan. (A text is read again, so no other meaning is given.)
 _CALLS = {**{name: name for name in SCALAR.keys() - _INFIX}, "position": "strpos"}
+_UNITS = (("HOUR", 3_600_000), ("MINUTE", 60_000), ("SECOND", 1_000), ("MILLISECOND", 1))
 _START_OF = "start_of_"
 # The text for the name of an attribute.
 Names = Callable[[str], str]
@@ -65,6 +66,18 @@ def _is_plain(name: str) -> bool:
     except TokenError:
         return False
     return [token.token_type for token in tokens] == [TokenType.VAR] and name.isidentifier()
+
+
+def interval_text(length_ms: int) -> str:
+    """A length as SQL.
+
+    >>> interval_text(300_000)
+    "INTERVAL '5' MINUTE"
+    """
+    unit, factor = next(
+        (unit, factor) for unit, factor in _UNITS if length_ms % factor == 0 or factor == 1
+    )
+    return f"INTERVAL '{length_ms // factor}' {unit}"
 
 
 def _call(function: str, arguments: tuple[Expression, ...], names: Names) -> str:

@@ -18,6 +18,7 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
+    Match,
     Moving,
     MovingJoin,
     MovingWindow,
@@ -31,7 +32,13 @@ from catalog.plan import (
     sources,
 )
 from secadmin.languages.sql.parse import MAX_BYTES, parse_sql
-from secadmin.languages.writing.expression_text import Names, expression_text, name_text
+from secadmin.languages.writing.expression_text import (
+    Names,
+    expression_text,
+    interval_text,
+    name_text,
+)
+from secadmin.languages.writing.match_text import match_text
 from secadmin.languages.writing.step_names import step_name
 from secadmin.languages.writing.unsayable import PlannedRelations, Unsayable
 
@@ -58,9 +65,6 @@ def sql_text(plan: Plan) -> str:
         except InvalidInput as error:
             reason = error.detail.removeprefix(f"{error.position}: ")
     raise Unsayable(f"this plan cannot be written in SQL: {reason}")
-
-
-_UNITS = (("HOUR", 3_600_000), ("MINUTE", 60_000), ("SECOND", 1_000), ("MILLISECOND", 1))
 
 
 @dataclass
@@ -98,6 +102,8 @@ class _Writer:
                 return self._select(below, _columns(columns), node)
             case ToStream():
                 return self._moving(node)
+            case Match():
+                return self._matches(node)
             case Filter(ToStream(Project(Aggregate()) | Aggregate()) as stream, condition):
                 return self._moving(stream, condition)
             case Union(several):
@@ -130,7 +136,7 @@ class _Writer:
         parts = lengths if kind == "HOP" else lengths[1:]
         if window.offset_ms:
             parts.append(window.offset_ms)
-        intervals = ", ".join(map(_interval, parts))
+        intervals = ", ".join(map(interval_text, parts))
         time = name_text(self._times[id(below)] or "")
         keys = [expression_text(key.expression) for key in node.keys]
         names = _names_of_groups(node, kind)
@@ -196,6 +202,10 @@ class _Writer:
             raise Unsayable("a changing relation has one moving window, or a join of two")
         return f"{self._item(node.input)} {_moving_window(node.window)}"
 
+    def _matches(self, node: Match) -> str:
+        time = self._times[id(node.input)] or ""
+        return f"SELECT *\nFROM {self._item(node.input)} {match_text(node, time)}"
+
     def _join(self, node: Join) -> str:
         left, right = _side(node.left), _side(node.right)
         times = [name_text(f"{side}.{self._times[id(below)]}") for side, below in (left, right)]
@@ -227,14 +237,7 @@ def _filtered_side(node: Node) -> tuple[str, Node, tuple[Expression, ...]]:
 
 def _moved(time: str, by_ms: int) -> str:
     sign = "-" if by_ms < 0 else "+"
-    return f"{time} {sign} {_interval(abs(by_ms))}"
-
-
-def _interval(length_ms: int) -> str:
-    unit, factor = next(
-        (unit, factor) for unit, factor in _UNITS if length_ms % factor == 0 or factor == 1
-    )
-    return f"INTERVAL '{length_ms // factor}' {unit}"
+    return f"{time} {sign} {interval_text(abs(by_ms))}"
 
 
 def _moving_window(window: MovingWindow) -> str:
@@ -248,7 +251,7 @@ def _moving_window(window: MovingWindow) -> str:
 
 
 def _length(length_ms: int) -> str:
-    return _interval(length_ms).removeprefix("INTERVAL ").replace("'", "")
+    return interval_text(length_ms).removeprefix("INTERVAL ").replace("'", "")
 
 
 def _over(columns: Iterable[Column] | None, names: Names | None) -> Names:
