@@ -48,6 +48,8 @@ class ViewedStream:
         node: Node = Source(stream)
         if view.rows is not None:
             node = Filter(node, view.rows)
+        if view.visible_when is not None:
+            node = Filter(node, view.visible_when)
         if view.attributes is None:
             return node
         return Project(node, tuple(self._column(name) for name in self.relation.schema.names))

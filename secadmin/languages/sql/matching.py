@@ -45,6 +45,7 @@ def read_match(clause: MatchClause, source: Built, environment: Environment) -> 
     """The matches of a pattern over a relation. Raises InvalidInput, with its position."""
     scope = Scope((Table.of("", source.schema),))
     variables = tuple(dict.fromkeys(variables_of(clause.pattern)))
+    _check_names(clause, source.schema, environment)
     _check_order(clause, source, scope)
     partition = tuple(_attribute(name, at, scope) for name, at in clause.partition)
     rows = _Rows(environment, scope, source.schema, variables)
@@ -73,6 +74,24 @@ def read_match(clause: MatchClause, source: Built, environment: Environment) -> 
     kept = (MATCH_TIME, *(each.name for each in partition))
     plain = tuple(Column(name, AttributeRef(name)) for name in kept)
     return build(Project(built.node, (*plain, *columns)), (built,), clause.position)
+
+
+def _check_names(clause: MatchClause, schema: Schema, environment: Environment) -> None:
+    """Refuse all attributes without a right together, as a list (003, algorithm 1)."""
+    known = {name.lower() for name in schema.names}
+    named = [*clause.partition, clause.order]
+    for _, tree, _ in (*clause.measures, *clause.definitions):
+        named += [
+            (str(node.this.this), environment.at(node))
+            for node in tree.find_all(exp.Column, bfs=False)
+            if isinstance(node.this, exp.Identifier)
+        ]
+    unknown = {name: at for name, at in reversed(named) if name.lower() not in known}
+    if len(unknown) > 1:
+        names = ", ".join(repr(name[:80]) for name in reversed(unknown))
+        there = ", ".join(schema.names)
+        first = next(at for name, at in named if name in unknown)
+        raise InvalidInput(f"unknown attributes {names}; there are: {there}", first)
 
 
 def _check_order(clause: MatchClause, source: Built, scope: Scope) -> None:
