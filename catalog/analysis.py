@@ -60,7 +60,7 @@ def _check_updates(root: CheckedNode) -> None:
     """
     require_windows(root)
     for each in root.walk():
-        if each.state in (StateKind.PAIRS, StateKind.MOVING):
+        if each.state in (StateKind.PAIRS, StateKind.MOVING, StateKind.MATCHES):
             raise InvalidInput(MIXED)
         if counts_distinct(each.node):
             raise InvalidInput("EMIT UPDATES does not go with COUNT(DISTINCT ...); leave one out")
@@ -81,6 +81,6 @@ def require_windows(root: CheckedNode) -> None:
 
 
 MIXED = (
-    "EMIT UPDATES goes for all windows of a query, and for no join and no moving window; "
+    "EMIT UPDATES goes for all windows of a query, and for no join, moving window or pattern; "
     "add the other part as a query of its own"
 )

@@ -15,13 +15,14 @@ class StateKind(StrEnum):
     """The state that a node keeps.
 
     GROUPS: one value for each open window and keys. PAIRS: the tuples that can still find a
-    partner. MOVING: the tuples of a moving window.
+    partner. MOVING: the tuples of a moving window. MATCHES: the rows that a match may still need.
     """
 
     NONE = "none"
     GROUPS = "groups"
     PAIRS = "pairs"
     MOVING = "moving"
+    MATCHES = "matches"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from catalog.conflict_class import LEVEL
 from catalog.expression import AttributeRef, Expression
+from catalog.pattern import PAST_LAST_ROW, Definition, Pattern, Reading, Skip
 from catalog.relation import Relation
 from catalog.schema import Attribute, Schema, Type
 
@@ -237,9 +238,43 @@ class Join:
     condition: Expression | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One tuple for each match of a pattern in a partition (SQL: MATCH_RECOGNIZE; 003 §3).
+
+    The rows of a partition are in the order of their event times. A match is rows that follow each
+    other directly, fulfil the pattern, and lie within `within_ms`. `definitions` has the conditions
+    of variables; a variable without one fits every row. They use `readings`. The result's
+    attributes are `match_time`, the partition's attributes, and `measures`. `match_time` is the
+    event time of the match's last row. `absent` names the streams of which the pattern says that
+    they have no tuple between others (SEQ with NOT).
+    """
+
+    input: Node
+    partition: tuple[AttributeRef, ...]
+    measures: tuple[Reading, ...]
+    pattern: Pattern
+    within_ms: int
+    definitions: tuple[Definition, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    skip: Skip = PAST_LAST_ROW
+    absent: tuple[str, ...] = ()
+
+
 Node = (
-    Source | Filter | Project | Union | Windowed | Aggregate | Join | Moving | MovingJoin | ToStream
+    Source
+    | Filter
+    | Project
+    | Union
+    | Windowed
+    | Aggregate
+    | Join
+    | Moving
+    | MovingJoin
+    | ToStream
+    | Match
 )
+MATCH_TIME = "match_time"
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 INSTANT = "instant"
 
@@ -272,7 +307,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return ()
         case Filter(below) | Project(below) | Windowed(below) | Aggregate(below):
             return (below,)
-        case Moving(below) | ToStream(below):
+        case Moving(below) | ToStream(below) | Match(below):
             return (below,)
         case Union(several):
             return several
@@ -318,7 +353,7 @@ def _rewritten(node: Node, rewrite: Callable[[Source], Node]) -> Node:
             return rewrite(node)
         case Filter(below) | Project(below) | Windowed(below) | Aggregate(below):
             return replace(node, input=_rewritten(below, rewrite))
-        case Moving(below) | ToStream(below):
+        case Moving(below) | ToStream(below) | Match(below):
             return replace(node, input=_rewritten(below, rewrite))
         case Union(several):
             return Union(tuple(_rewritten(below, rewrite) for below in several))
@@ -328,4 +363,4 @@ def _rewritten(node: Node, rewrite: Callable[[Source], Node]) -> Node:
 
 def is_stateful(plan: Plan) -> bool:
     """Whether the plan keeps state. It then runs in micro-batches, otherwise in real-time mode."""
-    return any(isinstance(node, Aggregate | Join | Moving) for node in walk(plan.root))
+    return any(isinstance(node, Aggregate | Join | Moving | Match) for node in walk(plan.root))

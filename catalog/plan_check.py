@@ -9,9 +9,11 @@ from catalog.checked_plan import CheckedNode, StateKind
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, type_of
 from catalog.functions import ALL_AGGREGATE_FUNCTIONS, COUNT_DISTINCT
+from catalog.match_check import match_schema
 from catalog.moving_check import check_forms, moving_schema, pairs_schema, stream_schema
 from catalog.plan import (
     INSTANT,
+    MATCH_TIME,
     WINDOW_END,
     WINDOW_START,
     Aggregate,
@@ -19,6 +21,7 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
+    Match,
     Moving,
     MovingJoin,
     Node,
@@ -111,6 +114,8 @@ def _schema(node: Node, given: _Inputs) -> Schema:
             return pairs_schema(node, *given)
         case ToStream():
             return stream_schema(given[0])
+        case Match():
+            return match_schema(node, given[0])
 
 
 def _state(node: Node, given: _Inputs) -> StateKind:
@@ -121,6 +126,8 @@ def _state(node: Node, given: _Inputs) -> StateKind:
             return StateKind.PAIRS
         case Moving():
             return StateKind.MOVING
+        case Match():
+            return StateKind.MATCHES
         case _:
             return StateKind.NONE
 
@@ -144,6 +151,8 @@ def _event_time(node: Node, given: _Inputs) -> str | None:
             return names.pop() if len(names) == 1 else None
         case ToStream():
             return INSTANT
+        case Match():
+            return MATCH_TIME
         case Aggregate():
             return None if given[0].is_changing else WINDOW_END
         case _:
@@ -161,8 +170,11 @@ def _late_ms(node: Node, given: _Inputs) -> int:
 def _spread_ms(node: Node) -> int:
     """The largest distance in event time between the results of one tuple (ms).
 
-    One right tuple can complete left tuples that are up to the join's interval apart.
+    One right tuple can complete left tuples that are up to the join's interval apart. A match may
+    wait for all rows that could make it longer.
     """
+    if isinstance(node, Match):
+        return node.within_ms
     return node.upper_ms - node.lower_ms if isinstance(node, Join) else 0
 
 
@@ -171,7 +183,7 @@ def _copies(node: Node) -> int:
     if isinstance(node, Aggregate) and isinstance(node.input, Windowed):
         copies = node.input.window.size_ms // node.input.window.slide_ms
         return 2 * copies if counts_distinct(node) else copies
-    return 1 if isinstance(node, Moving) else 0
+    return 1 if isinstance(node, Moving | Match) else 0
 
 
 def _names(expression: Expression, name: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from catalog import expression, plan
+from catalog import expression, pattern, plan
 from catalog.errors import Position
 from catalog.label import Label
 from catalog.label_layout import LabelLayout
@@ -26,6 +26,9 @@ _CLASSES: dict[str, type] = {
     for cls in (
         *(plan.Source, plan.Filter, plan.Project, plan.Union, plan.Aggregate, plan.Join),
         *(plan.Moving, plan.MovingWindow, plan.MovingJoin, plan.ToStream),
+        *(plan.Match, pattern.Reading, pattern.Definition, pattern.Skip),
+        *(pattern.PatternVariable, pattern.PatternSequence),
+        *(pattern.PatternChoice, pattern.PatternRepeat),
         *(plan.Plan, plan.Windowed, plan.Column, plan.Window, plan.Aggregation),
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat, LabelLayout),

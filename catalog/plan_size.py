@@ -14,11 +14,13 @@ from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.functions import SCALAR_FUNCTIONS
 from catalog.plan import (
     INSTANT,
+    MATCH_TIME,
     WINDOW_END,
     WINDOW_START,
     Aggregate,
     Filter,
     Join,
+    Match,
     Moving,
     MovingJoin,
     Node,
@@ -77,6 +79,8 @@ class _Counter:
                 return (
                     given[0] if isinstance(node, MovingJoin) and not node.kind.shows_right else both
                 )
+            case Match():
+                return self._match(node, given[0])
             case Aggregate():
                 return self._aggregate(node, given[0])
 
@@ -89,6 +93,17 @@ class _Counter:
         results = dict.fromkeys((a.name for a in node.aggregations), 1)
         edges = (WINDOW_START, WINDOW_END) if isinstance(node.input, Windowed) else ()
         return {**dict.fromkeys(edges, 1), **keys, **results}
+
+    def _match(self, node: Match, given: Sizes) -> Sizes:
+        """The size of a pattern. The values of rows are state, so they have no expression."""
+        rows = {**given, **dict.fromkeys((each.name for each in node.readings), 1)}
+        for definition in node.definitions:
+            self._count(definition.condition, rows)
+        for reading in (*node.readings, *node.measures):
+            if reading.argument is not None:
+                self._count(reading.argument, given)
+        names = (*(key.name for key in node.partition), *(each.name for each in node.measures))
+        return dict.fromkeys((MATCH_TIME, *names), 1)
 
     def _count(self, expression: Expression, given: Sizes) -> int:
         size = size_of(expression, given)

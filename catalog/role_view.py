@@ -70,6 +70,21 @@ class RoleView:
         return next((right for right in self.attributes if right.name == name), None)
 
     @property
+    def visible_when(self) -> Expression | None:
+        """The condition under which a tuple has any visible attribute, or None if it always has.
+
+        A tuple whose last visible attribute is gone is not passed at all (003, figure 3).
+        """
+        if self.attributes is None:
+            return None
+        known = [right.when for right in self.attributes if right.when is not None]
+        if len(known) < len(self.attributes):
+            return None
+        if not known:
+            return Literal(False, Type.BOOLEAN)
+        return known[0] if len(known) == 1 else Call("or", tuple(known))
+
+    @property
     def restricts(self) -> bool:
         """Whether the view shows less than the whole stream."""
         whole = (self.rows, self.attributes, self.window) == (None, None, None)

@@ -81,8 +81,8 @@ def joined_moving_windows(value: Any) -> Any:
     return value
 
 
-def levels_and_kinds_of_joins(value: Any) -> Any:
-    """7 to 8: form 7 had no levels, and each join of moving windows was an inner one."""
+def levels_patterns_and_joins(value: Any) -> Any:
+    """7 to 8: form 7 had no levels and no event patterns, and inner joins of moving windows."""
     new: dict[str, dict[str, Any]] = {
         "Relation": {"conflict_classes": []},
         "Source": {"shows_level": False},
@@ -102,6 +102,6 @@ UPGRADES: tuple[Callable[[Any], Any], ...] = (
     time_by_data,
     moving_windows,
     joined_moving_windows,
-    levels_and_kinds_of_joins,
+    levels_patterns_and_joins,
 )
 """The step at index n makes form n + 2 of form n + 1."""

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from catalog.analysis import analyse_node
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of
+from catalog.pattern import COUNT, Reading, SkipTo
 from catalog.plan import (
+    MATCH_TIME,
     WINDOW_END,
     WINDOW_START,
     Aggregate,
@@ -20,6 +23,7 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
+    Match,
     Moving,
     MovingJoin,
     Node,
@@ -140,6 +144,11 @@ class _Rewriting:
                     )
                 return replace(node, input=inner), restricted
 
+            case Match(below):
+                inner, restricted = self.node(below)
+                time = analyse_node(below).event_time
+                return _matches(replace(node, input=inner), restricted, time or "")
+
     def _join(self, node: Join | MovingJoin) -> tuple[Node, _Restricted]:
         left, mine = self.node(node.left)
         right, other = self.node(node.right)
@@ -172,6 +181,58 @@ class _Rewriting:
         if below.minimum == 1:
             return node, _FREE
         return _of_enough(node, counted, below.minimum), _FREE
+
+
+def _matches(node: Match, below: _Restricted, event_time: str) -> tuple[Node, _Restricted]:
+    """A pattern: restricted attributes are only in aggregates of MEASURES.
+
+    A condition over one would tell of single tuples. So would the difference of two groups that
+    overlap: matches that do, or a variable and the whole match.
+    """
+    if below.tuples_hidden:
+        raise InvalidInput(
+            "your roles' policies allow no pattern over this stream; use TUMBLE or HOP"
+        )
+    for key in node.partition:
+        _refuse(key, below)
+    for definition in node.definitions:
+        _refuse(definition.condition, below)
+    for reading in node.readings:
+        if reading.argument is not None:
+            _refuse(reading.argument, below)
+    used = [each for each in node.measures if _takes_restricted(each, below)]
+    # The time of a match is that of its last tuple.
+    hidden = {MATCH_TIME: frozenset[str]()} if event_time in below.functions else {}
+    above = _Restricted(hidden)
+    if not used:
+        return node, above
+    if node.skip.to is not SkipTo.PAST_LAST_ROW or len({each.variable for each in used}) > 1:
+        raise InvalidInput(
+            "your roles' policies allow aggregates over groups that do not overlap: write AFTER "
+            "MATCH SKIP PAST LAST ROW, and use the attributes of one variable"
+        )
+    return _matches_of_enough(node, used, below.minimum), above
+
+
+def _takes_restricted(reading: Reading, below: _Restricted) -> bool:
+    if reading.argument is None:
+        return False
+    as_aggregation = Aggregation(reading.name, reading.function, reading.argument)
+    return bool(_restricted_argument(as_aggregation, below))
+
+
+def _matches_of_enough(node: Match, used: list[Reading], minimum: int) -> Node:
+    """The matches that have at least `minimum` values of each restricted attribute."""
+    if minimum == 1:
+        return node
+    names = [MATCH_TIME, *(key.name for key in node.partition), *(m.name for m in node.measures)]
+    counted = {each.argument: each.variable for each in used}
+    added = tuple(
+        Reading(_unused(f"values_{number}", names), COUNT, variable, argument)
+        for number, (argument, variable) in enumerate(counted.items(), start=1)
+    )
+    counting = replace(node, measures=(*node.measures, *added))
+    return _with_enough(counting, [each.name for each in added], minimum, names)
 
 
 def _of_source(view: RoleView | None, names: tuple[str, ...]) -> _Restricted:
@@ -261,15 +322,16 @@ def _of_enough(node: Aggregate, counted: list[str], minimum: int) -> Node:
         Aggregation(_unused(f"values_{number}", names), "count", argument)
         for number, argument in enumerate(arguments or [None], start=1)
     )
-    enough = tuple(
-        Call(">=", (AttributeRef(each.name), Literal(minimum, Type.BIGINT))) for each in added
-    )
-    condition = enough[0] if len(enough) == 1 else Call("and", enough)
     counting = replace(node, aggregations=(*node.aggregations, *added))
-    kept = (WINDOW_START, WINDOW_END, *names)
-    return Project(
-        Filter(counting, condition), tuple(Column(name, AttributeRef(name)) for name in kept)
-    )
+    kept = [WINDOW_START, WINDOW_END, *names]
+    return _with_enough(counting, [each.name for each in added], minimum, kept)
+
+
+def _with_enough(node: Node, counts: list[str], minimum: int, kept: list[str]) -> Node:
+    """The results whose `counts` are at least the minimum, and of them the attributes `kept`."""
+    enough = tuple(Call(">=", (AttributeRef(n), Literal(minimum, Type.BIGINT))) for n in counts)
+    condition = enough[0] if len(enough) == 1 else Call("and", enough)
+    return Project(Filter(node, condition), tuple(Column(n, AttributeRef(n)) for n in kept))
 
 
 def _unused(name: str, names: list[str]) -> str:

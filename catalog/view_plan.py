@@ -48,6 +48,8 @@ class ViewedStream:
         node: Node = replace(source, relation=stream)
         if view.rows is not None:
             node = Filter(node, view.rows)
+        if view.visible_when is not None:
+            node = Filter(node, view.visible_when)
         if view.attributes is None:
             return node
         # The level is the platform's, so no view hides it.

@@ -38,8 +38,9 @@ class Sight:
 
 def sight_of(view: RoleView, schema: Schema, record: Values) -> Sight:
     """What the view shows of a record of the stream. An attribute that is absent is NULL."""
-    if view.rows is not None and _value(view.rows, record) is not True:
-        return Sight(False, {}, {})
+    for condition in (view.rows, view.visible_when):
+        if condition is not None and _value(condition, record) is not True:
+            return Sight(False, {}, {})
     values: dict[str, Value] = {}
     aggregated: dict[str, tuple[str, ...]] = {}
     for name in schema.names:

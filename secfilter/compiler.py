@@ -14,12 +14,13 @@ from pyspark.sql import functions as fn
 
 from catalog.checked_plan import CheckedNode, CheckedPlan
 from catalog.conflict_class import LEVEL, ConflictClass
-from catalog.label import PUBLIC, Label
+from catalog.label import PUBLIC, Label, combine
 from catalog.label_layout import LabelLayout
 from catalog.plan import (
     Aggregate,
     Filter,
     Join,
+    Match,
     Moving,
     MovingJoin,
     Node,
@@ -42,6 +43,7 @@ from secfilter.expressions import to_column
 from secfilter.join import Side, compile_join
 from secfilter.label_words import packed_words, with_floor, words
 from secfilter.levels import level_of
+from secfilter.match import compile_match
 from secfilter.moving import compile_moving
 from secfilter.timeline import CLOCK, moved_by_ticks, no_clock, to_clock
 
@@ -102,7 +104,7 @@ class _Compiler:
     checked: CheckedPlan
     classes: Mapping[int, ConflictClass]
     narrow: bool
-    # Whether the compiled node is below a join or a moving window.
+    # Whether the compiled node is below a join, a moving window or a pattern.
     pairing: bool = False
     # Whether the compiled node is below a declared aggregate, which counts senders.
     counting: bool = False
@@ -130,6 +132,9 @@ class _Compiler:
             case ToStream():
                 below = replace(self, pairing=True)
                 return compile_moving(each, below.compile, words(self.layout), self._reach_words)
+            case Match():
+                rows = replace(self, pairing=True).compile(each.inputs[0])
+                return compile_match(each, rows, words(self.layout), self._absent(each.node))
             case Moving() | MovingJoin():
                 raise TypeError("a moving window is compiled with the stream of its relation")
 
@@ -166,6 +171,12 @@ class _Compiler:
         counted = replace(grouping, independent=self.numbers_of(stream))
         given = replace(self, counting=True).compile(windows)
         return compile_aggregate(counted, given, self.layout)
+
+    def _absent(self, node: Match) -> Label:
+        """All that can be in the streams of which a match says that they have no tuple."""
+        streams = (each.relation for each in walk(node) if isinstance(each, Source))
+        named = (self.reach_of(stream) for stream in streams if stream.name in node.absent)
+        return self.layout.packed(combine(named))
 
     def _by_ticks(self, relation: Relation) -> bool:
         return self.checked.keeps_state and relation.by_ticks

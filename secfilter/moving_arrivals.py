@@ -41,11 +41,15 @@ def arrivals(parts: ChangingParts, compile_: Compile, words: Sequence[int]) -> D
     """
     sides = _alone(parts) if parts.join is None else _joined(parts, parts.join)
     made = reduce(DataFrame.unionByName, [_arrivals(each, compile_, words) for each in sides])
+    rest = [fn.col(name) for name in made.columns if name != CLOCK]
+    return made.select(*rest, place_column(), fn.lit(0).alias(BUCKET))
+
+
+def place_column() -> Column:
+    """The event time as Spark's operators need it."""
     # Spark leaves out what is older than the watermark, by the column with this metadata. It cannot
     # send times after 2262 to a worker, and the clock is there. So the column is a number.
-    place = fn.unix_micros(fn.col(CLOCK)).alias(PLACE, metadata=IS_EVENT_TIME)
-    rest = [fn.col(name) for name in made.columns if name != CLOCK]
-    return made.select(*rest, place, fn.lit(0).alias(BUCKET))
+    return fn.unix_micros(fn.col(CLOCK)).alias(PLACE, metadata=IS_EVENT_TIME)
 
 
 def _joined(parts: ChangingParts, join: JoinPart) -> list[_Side]:
@@ -54,7 +58,7 @@ def _joined(parts: ChangingParts, join: JoinPart) -> list[_Side]:
     found = []
     for window in parts.windows():
         several = (made.compared[window.number], made.values.values(window.number))
-        texts = [_texts([_text(each, window.schema) for each in own]) for own in several]
+        texts = [value_texts([value_text(each, window.schema) for each in own]) for own in several]
         found.append(_Side(window, *texts))
     return found
 
@@ -69,7 +73,10 @@ def _alone(parts: ChangingParts) -> list[_Side]:
     if aggregate is not None:
         shown = [key.expression for key in aggregate.keys]
         arguments = [a.argument for a in aggregate.aggregations if a.argument is not None]
-    texts = [_texts([_text(each, schema) for each in several]) for several in (shown, arguments)]
+    texts = [
+        value_texts([value_text(each, schema) for each in several])
+        for several in (shown, arguments)
+    ]
     return [_Side(window, *texts) for window in parts.windows()]
 
 
@@ -82,7 +89,9 @@ def _arrivals(side: _Side, compile_: Compile, words: Sequence[int]) -> DataFrame
         *(fn.col(label_column(index)) for index in words),
         *(fn.col(ID), fn.col(CLOCK), fn.col(TIME), fn.col(PARTITION)),
     ]
-    partition = _texts([_text(key, moving.schema) for key in moving.node.window.partition])
+    partition = value_texts(
+        [value_text(key, moving.schema) for key in moving.node.window.partition]
+    )
     made = compile_(moving.inputs[0]).withColumns(
         {
             TIME: fn.unix_micros(attribute(moving.event_time or "")),
@@ -108,11 +117,12 @@ def _arrivals(side: _Side, compile_: Compile, words: Sequence[int]) -> DataFrame
     ).where(fn.col(TIME).isNotNull())
 
 
-def _texts(texts: Sequence[Column]) -> Column:
+def value_texts(texts: Sequence[Column]) -> Column:
+    """The texts of several values as one."""
     return joined(texts) if texts else fn.lit("")
 
 
-def _text(expression: Expression, schema: Schema) -> Column:
+def value_text(expression: Expression, schema: Schema) -> Column:
     """The text of a value. Zero and negative zero are one value, so they have one text."""
     kind = type_of(expression, schema)
     value = to_column(expression, schema)

@@ -38,6 +38,19 @@ class Arrival:
         """How long its texts are together."""
         return len(self.partition) + len(self.row) + len(self.arguments)
 
+    def as_list(self) -> list[object]:
+        """The tuple in JSON's types."""
+        return [
+            *(self.time, self.lineage, list(self.label), self.partition),
+            *(self.passes, self.row, self.arguments),
+        ]
+
+    @classmethod
+    def from_list(cls, values: Sequence[Any]) -> Arrival:
+        """The tuple that `as_list` gave."""
+        time, lineage, label, *others = values
+        return cls(time, lineage, tuple(label), *others)
+
 
 @dataclass(frozen=True, slots=True)
 class HeldLimits:
@@ -190,25 +203,13 @@ class WindowContent:
         """The content in JSON's types."""
         waiting = [item[3] for item in sorted(self._waiting, key=lambda item: item[:3])]
         return {
-            "waiting": [_as_list(each) for each in waiting],
-            "held": [_as_list(each) for each in self.held()],
+            "waiting": [each.as_list() for each in waiting],
+            "held": [each.as_list() for each in self.held()],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on with a content that `state` gave."""
         for values in state["waiting"]:
-            self.wait(_from_list(values))
+            self.wait(Arrival.from_list(values))
         for values in state["held"]:
-            self.hold(_from_list(values))
-
-
-def _as_list(each: Arrival) -> list[object]:
-    return [
-        *(each.time, each.lineage, list(each.label), each.partition),
-        *(each.passes, each.row, each.arguments),
-    ]
-
-
-def _from_list(values: Sequence[Any]) -> Arrival:
-    time, lineage, label, *others = values
-    return Arrival(time, lineage, tuple(label), *others)
+            self.hold(Arrival.from_list(values))

@@ -11,12 +11,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from catalog.run_counts import LARGE, LATE, NO_ROOM, UNLABELLED
+from catalog.run_counts import LARGE, LATE, NO_ROOM, PATTERN_FULL, UNLABELLED
+from secfilter import match, moving
 from secfilter.fanout import TOO_LARGE
 from secfilter.kafka_options import Offsets
 from secfilter.leftovers import Leftovers
 from secfilter.lock import FileLock
-from secfilter.moving import FULL
 
 # The name under which ingest's query counts the records that it refused.
 REFUSED = "refused"
@@ -139,8 +139,10 @@ class RunningQuery:
 
 def _kind(observation: str) -> str:
     """The kind of the tuples that an observation counts."""
-    if observation.startswith(FULL):
+    if observation.startswith(moving.FULL):
         return NO_ROOM
+    if observation.startswith(match.FULL):
+        return PATTERN_FULL
     return LARGE if observation == TOO_LARGE else UNLABELLED
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
+from catalog.expression import AttributeRef, Call, Expression
+from catalog.pattern import Reading, pattern_text
 from catalog.plan import (
     Aggregate,
     Column,
@@ -15,6 +17,7 @@ from catalog.plan import (
     Filter,
     Join,
     JoinKind,
+    Match,
     Moving,
     MovingJoin,
     MovingWindow,
@@ -81,6 +84,8 @@ def _node(node: Node) -> Text:
             return _label("moving window", _moving(window))
         case ToStream(_, change):
             return _label("to stream", change.value)
+        case Match():
+            return _label("pattern", _match(node))
 
 
 def _label(name: str, rest: str) -> Text:
@@ -119,6 +124,40 @@ def _aggregate(node: Aggregate) -> str:
     )
     keys = f" by {_columns(node.keys)}" if node.keys else ""
     return f"{results}{keys}"
+
+
+def _match(node: Match) -> str:
+    named = {each.name: _reading(each) for each in node.readings}
+    parts = [
+        f"{pattern_text(node.pattern)} within {duration_words(node.within_ms)}",
+        *([f"for each {', '.join(key.name for key in node.partition)}"] if node.partition else []),
+        *(
+            f"{each.variable} AS {expression_words(_with_names(each.condition, named))}"
+            for each in node.definitions
+        ),
+        *(_named(each.name, _reading(each)) for each in node.measures),
+        f"skip {node.skip.to}" + (f" {node.skip.variable}" if node.skip.variable else ""),
+        *(f"no tuple of {name} between" for name in node.absent),
+    ]
+    return ", ".join(parts)
+
+
+def _reading(reading: Reading) -> str:
+    argument = "*" if reading.argument is None else expression_words(reading.argument)
+    variable = f"{reading.variable}: " if reading.variable else ""
+    back = f", {reading.back}" if reading.back > 1 else ""
+    return f"{reading.function}({variable}{argument}{back})"
+
+
+def _with_names(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """The expression with readings written in full."""
+    match expression:
+        case AttributeRef(name):
+            return AttributeRef(names.get(name, name))
+        case Call(function, arguments):
+            return Call(function, tuple(_with_names(each, names) for each in arguments))
+        case _:
+            return expression
 
 
 def _join(node: Join) -> str:

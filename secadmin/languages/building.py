@@ -20,6 +20,7 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
+    Match,
     Moving,
     MovingJoin,
     Node,
@@ -132,6 +133,10 @@ def _expressions(node: Node) -> list[Expression]:
             return []
         case Moving(_, window):
             return list(window.partition)
+        case Match(_, partition, measures):
+            read = (each.argument for each in (*measures, *node.readings))
+            conditions = (each.condition for each in node.definitions)
+            return [*partition, *conditions, *(each for each in read if each is not None)]
         case Filter(_, condition):
             return [condition]
         case Project(_, columns):

@@ -13,21 +13,25 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
+    Match,
     Moving,
     MovingJoin,
     Node,
+    Plan,
     Project,
     Source,
     ToStream,
     Union,
     Window,
     Windowed,
+    source_nodes,
 )
 from catalog.relation import Relation
 from catalog.schema import Schema
 from tests.oracle.aggregates import aggregate
 from tests.oracle.expressions import evaluate
 from tests.oracle.labels import declared_aggregate, is_visible, lowered, united
+from tests.oracle.matching import matches, partitions
 from tests.oracle.moving import Rules, changes, movings_of
 from tests.oracle.schemas import schema_of, time_of
 from tests.oracle.values import EPOCH, Row, Tuple, Value
@@ -80,6 +84,16 @@ def run(
             ]
             reaches = [_reach(moving, reach_of) for moving in movings_of(node)]
             return changes(node, streams, reaches, _RULES, watermark)
+        case Match(below):
+            named = (each.relation for each in source_nodes(Plan(below)))
+            absent = united(reach_of(each) for each in named if each.name in node.absent)
+            rows = partitions(
+                given[0],
+                schema_of(below),
+                lambda each: _time(below, each),
+                lambda each: tuple(evaluate(key, _row(below, each)) for key in node.partition),
+            )
+            return [*matches(node, rows, absent, watermark)]
         case Join():
             pairs = (_pair(node, left, right) for left, right in product(*given))
             return [pair for pair in pairs if pair is not None]

@@ -10,6 +10,7 @@ from catalog.plan import (
     Filter,
     Join,
     JoinKind,
+    Match,
     Moving,
     MovingJoin,
     Node,
@@ -20,6 +21,7 @@ from catalog.plan import (
     Windowed,
 )
 from catalog.schema import Attribute, Schema, Type
+from tests.oracle.matching import reading_type
 from tests.oracle.types import type_of
 
 
@@ -33,6 +35,11 @@ def schema_of(node: Node) -> Schema:
             return schema_of(below)
         case ToStream(below):
             return Schema((Attribute("instant", Type.TIMESTAMP), *schema_of(below).attributes))
+        case Match(below, partition, measures):
+            given = schema_of(below)
+            keys = ((each.name, type_of(each, given)) for each in partition)
+            read = ((each.name, reading_type(each, given)) for each in measures)
+            return _schema([("match_time", Type.TIMESTAMP), *keys, *read])
         case Union(several):
             return schema_of(several[0])
         case Project(below, columns):
@@ -62,6 +69,8 @@ def time_of(node: Node) -> str | None:
             return time_of(below)
         case ToStream():
             return "instant"
+        case Match():
+            return "match_time"
         case Join(left) | MovingJoin(left):
             return time_of(left)
         case Aggregate():

@@ -35,7 +35,8 @@ VALUES = {
     f"catalog.{name}"
     for name in (
         *("analysis", "audit_head", "audit_key", "balance", "category_kind", "changing_parts"),
-        *("checked_plan", "moving_check", "pair_expressions", "plan_rules"),
+        *("checked_plan", "match_check", "match_expressions", "moving_check"),
+        *("pair_expressions", "pattern", "plan_rules"),
         *("clearance", "clock", "decision", "delivery", "engines", "errors", "expression"),
         *(
             "functions",

@@ -11,6 +11,7 @@ from catalog.errors import InvalidInput, Position
 from catalog.relation import Relation
 from catalog.schema import check_attribute_name
 from secadmin.languages.building import Built
+from secadmin.languages.expressions.match_clause import MatchClause
 from secadmin.languages.expressions.moving_words import MovingWords
 from secadmin.languages.expressions.places import Place, offset
 from secadmin.languages.expressions.syntax import only, refused
@@ -31,6 +32,8 @@ class Environment:
     named: Mapping[str, Built] = field(default_factory=dict)
     moving: MovingWords = field(default_factory=MovingWords)
     names_level: bool = False
+    # Each MATCH_RECOGNIZE by the position of the relation's name.
+    matches: Mapping[Position, MatchClause] = field(default_factory=dict)
 
     def at(self, node: exp.Expr) -> Position:
         """The position of a node."""

@@ -7,16 +7,19 @@ each node and each argument.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from sqlglot import exp
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from catalog.errors import InvalidInput
+from catalog.errors import InvalidInput, Position
 from secadmin.languages.expressions.absent import REGULAR_EXPRESSIONS
 from secadmin.languages.expressions.dialect import MAX_SYNTAX_NODES, Misread, Sql
 from secadmin.languages.expressions.level_words import plain_levels
+from secadmin.languages.expressions.match_clause import MatchClause
+from secadmin.languages.expressions.match_words import MatchWords, Named, take_matches
 from secadmin.languages.expressions.moving_words import MovingWords, take_moving
 from secadmin.languages.expressions.places import Place, offset, own_offset
 from secadmin.languages.expressions.statement import Statement, take_statement
@@ -50,19 +53,53 @@ _REFUSED_NODES: dict[type[exp.Expr], str] = {
 }
 
 
-def parse_query(text: str, place: Place) -> tuple[exp.Expr, Statement, MovingWords]:
-    """The syntax tree of the query in a statement, the words around it, and the words of CQL in it.
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """The syntax tree of a query, and what was taken out of its text before.
 
-    Raises InvalidInput.
+    `statement` has the words around it, `moving` the words of CQL. `matches` has each
+    MATCH_RECOGNIZE by the position of the relation's name.
     """
+
+    tree: exp.Expr
+    statement: Statement
+    moving: MovingWords
+    matches: Mapping[Position, MatchClause]
+
+
+def parse_query(text: str, place: Place) -> ParsedQuery:
+    """The syntax tree of the query in a statement. Raises InvalidInput."""
     tokens = _tokens(text, place)
     statement = take_statement(tokens, place)
+    matches = {
+        place(start): _match_clause(words, text, place)
+        for start, words in take_matches(tokens, place).items()
+    }
     plain_windows(tokens)
     plain_levels(tokens, place)
     moving = take_moving(tokens, place)
     _check_end(tokens, text, place)
     check_tokens(tokens, place, moving=bool(moving.windows))
-    return _parse(tokens, place, lambda parser: parser.parse(tokens, text)), statement, moving
+    tree = _parse(tokens, place, lambda parser: parser.parse(tokens, text))
+    return ParsedQuery(tree, statement, moving, matches)
+
+
+def _match_clause(words: MatchWords, text: str, place: Place) -> MatchClause:
+    def parsed(each: Named) -> tuple[str, exp.Expr, Position]:
+        check_tokens(each.words, place)
+        tree = _parse(each.words, place, lambda p: p.parse_condition(each.words, text))
+        return each.name.text, tree, place(each.name.start)
+
+    return MatchClause(
+        place(words.word.start),
+        words.pattern,
+        words.within_ms,
+        (words.order.text, place(words.order.start)),
+        words.skip,
+        tuple((each.text, place(each.start)) for each in words.partition),
+        tuple(map(parsed, words.measures)),
+        tuple(map(parsed, words.definitions)),
+    )
 
 
 def statement_of(text: str, place: Place) -> Statement:

@@ -14,6 +14,7 @@ from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.expressions.windows import WINDOW_FUNCTIONS, window_over
+from secadmin.languages.sql.matching import read_match
 
 # Reads a whole query. It is a parameter because queries and FROM clauses nest in each other.
 ReadQuery = Callable[[exp.Expr, Environment], Built]
@@ -70,6 +71,9 @@ def _relation(node: exp.Table, environment: Environment) -> Item:
         has_level = bool(relation.conflict_classes) and relation.schema.get(LEVEL) is None
         source = Source(relation, shows_level=has_level and environment.names_level)
         built = build(source, (), place)
+    clause = environment.matches.get(place)
+    if clause is not None:
+        built = read_match(clause, built, environment)
     window = environment.moving.windows.get(place)
     if window is not None:
         built = build(Moving(built.node, window), (built,), place)

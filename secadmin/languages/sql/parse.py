@@ -12,9 +12,13 @@ from catalog.expression import AttributeRef
 from catalog.plan import Column, Emission, Project, Union
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
-from secadmin.languages.expressions.moving_words import MovingWords
 from secadmin.languages.expressions.statement import Emit
-from secadmin.languages.expressions.syntax import chain, parse_query, statement_of
+from secadmin.languages.expressions.syntax import (
+    ParsedQuery,
+    chain,
+    parse_query,
+    statement_of,
+)
 from secadmin.languages.resolver import Resolver
 from secadmin.languages.sql.moving import to_stream
 from secadmin.languages.sql.select import read_relation, read_select
@@ -59,7 +63,8 @@ def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> Checked
         PlatformError: The resolver raised it.
     """
     lines = check_text(text, MAX_BYTES)
-    tree, statement, moving = parse_query(text, lines.position)
+    parsed = parse_query(text, lines.position)
+    tree, statement = parsed.tree, parsed.statement
     if name is not None and statement.name not in (None, name):
         raise InvalidInput(
             f"the text creates {statement.name!r}, and the output is called {name!r}: "
@@ -67,7 +72,10 @@ def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> Checked
             lines.position(statement.name_offset),
         )
     environment = Environment(
-        lines.position, resolver, moving=moving, names_level=_names_level(tree, moving)
+        *(lines.position, resolver),
+        moving=parsed.moving,
+        matches=parsed.matches,
+        names_level=_names_level(parsed),
     )
     try:
         built = _read_query(tree, environment)
@@ -86,12 +94,20 @@ def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> Checked
         raise InvalidInput("the query is nested too deeply; split it in two") from None
 
 
-def _names_level(tree: exp.Expr, moving: MovingWords) -> bool:
-    parts = (ref for window in moving.windows.values() for ref in window.partition)
-    return any(ref.name == LEVEL for ref in parts) or any(
-        isinstance(node.this, exp.Identifier) and str(node.this.this).lower() == LEVEL
+def _names_level(parsed: ParsedQuery) -> bool:
+    """Whether the text names the level of tuples anywhere."""
+    names = {ref.name for window in parsed.moving.windows.values() for ref in window.partition}
+    trees = [parsed.tree]
+    for match in parsed.matches.values():
+        names |= {name for name, _ in match.partition}
+        trees += [tree for _, tree, _ in (*match.measures, *match.definitions)]
+    names |= {
+        str(node.this.this).lower()
+        for tree in trees
         for node in tree.find_all(exp.Column)
-    )
+        if isinstance(node.this, exp.Identifier)
+    }
+    return LEVEL in names
 
 
 def _read_query(node: exp.Expr, environment: Environment) -> Built:

@@ -19,6 +19,7 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
+    Match,
     Node,
     Plan,
     Project,
@@ -31,6 +32,7 @@ from catalog.plan import (
 from secadmin.languages.sql.parse import MAX_BYTES, parse_sql
 from secadmin.languages.writing.expression_text import Names, expression_text, name_text
 from secadmin.languages.writing.intervals import interval_text
+from secadmin.languages.writing.match_text import match_text
 from secadmin.languages.writing.moving_text import MovingText
 from secadmin.languages.writing.step_names import step_name
 from secadmin.languages.writing.unsayable import PlannedRelations, Unsayable
@@ -96,6 +98,8 @@ class _Writer:
                 return self._select(below, _columns(columns), node)
             case ToStream():
                 return self._moving(node)
+            case Match():
+                return self._matches(node)
             case Filter(ToStream(Project(Aggregate()) | Aggregate()) as stream, condition):
                 return self._moving(stream, condition)
             case Union(several):
@@ -175,6 +179,10 @@ class _Writer:
         if node.change is not Change.ISTREAM:
             raise Unsayable("DSTREAM and RSTREAM go around a whole query")
         return text
+
+    def _matches(self, node: Match) -> str:
+        time = self._times[id(node.input)] or ""
+        return f"SELECT *\nFROM {self._item(node.input)} {match_text(node, time)}"
 
     def _join(self, node: Join) -> str:
         left, right = _side(node.left), _side(node.right)

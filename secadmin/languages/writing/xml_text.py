@@ -15,6 +15,7 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
+    Match,
     Node,
     Plan,
     Project,
@@ -134,6 +135,8 @@ class _Writer:
                 return _Box("aggregate", inputs, self._windows(node, windows))
             case ToStream():
                 raise Unsayable("Borealis has no moving windows of CQL; ask for SQL")
+            case Match():
+                raise Unsayable("Borealis has no event patterns; ask for SQL")
             case _:
                 raise Unsayable("a join box gives its out-fields, and nothing comes between them")
 

@@ -6,12 +6,16 @@ import pytest
 
 from catalog.analysis import analyse
 from catalog.errors import InvalidInput, NotFound
-from catalog.plan import Aggregate, Filter, Plan, Project, Source, walk
+from catalog.expression import AttributeRef, Call, Literal
+from catalog.plan import Aggregate, Filter, Match, Plan, Project, Source, walk
 from catalog.relation import Relation
 from catalog.role_view import RoleView, SmallestWindow, checked_view
+from catalog.schema import Type
 from catalog.view_plan import ViewedStream, through_views
+from catalog.view_trial import sight_of
 from secadmin.languages import parse_sql
 from tests.unit.catalog.views import STREAM, view
+from tests.unit.secadmin.languages.shorthand import show
 
 
 def read(text: str, seen: RoleView) -> Plan:
@@ -66,7 +70,18 @@ ON a.price = b.price AND b.ts BETWEEN a.ts AND a.ts"""
 AGGREGATES = view(None, "symbol", "price: avg, count", "volume: sum")
 WINDOWS = view(None, "price: avg, max", window=(120, 60))
 
+
+def pattern(measures: str, skip: str = "PAST LAST ROW", define: str = "") -> str:
+    """A query with a pattern, which gives what `measures` says as m."""
+    return f"""SELECT m FROM trades MATCH_RECOGNIZE (
+    PARTITION BY symbol ORDER BY ts MEASURES {measures} AS m AFTER MATCH SKIP {skip}
+    PATTERN (A B+) WITHIN INTERVAL '5' MINUTE {define})"""
+
+
 ALLOWED = [
+    (AGGREGATES, pattern("avg(B.price)")),
+    (AGGREGATES, pattern("avg(B.price) + sum(B.volume)")),
+    (AGGREGATES, pattern("LAST(symbol)", "TO NEXT ROW", "DEFINE B AS symbol = 'A'")),
     (AGGREGATES, grouped("avg(price) AS p, sum(volume) AS v")),
     (AGGREGATES, grouped("symbol, avg(price) AS p", key=", symbol")),
     (AGGREGATES, "SELECT symbol FROM trades WHERE symbol = 'A'"),
@@ -77,6 +92,24 @@ ALLOWED = [
     (WINDOWS, grouped("max(price) AS p", 180, 180)),
 ]
 REFUSED = [
+    (AGGREGATES, pattern("max(B.price)"), "'price' only as avg(price), count(price)"),
+    (AGGREGATES, pattern("LAST(price)"), "'price' only as avg(price), count(price)"),
+    (AGGREGATES, pattern("avg(B.price + 1)"), "'price' only as avg(price), count(price)"),
+    (AGGREGATES, pattern("avg(B.price)", "TO NEXT ROW"), "groups that do not overlap"),
+    (AGGREGATES, pattern("avg(price) - avg(B.price)"), "groups that do not overlap"),
+    (AGGREGATES, pattern("1", define="DEFINE B AS price > 5"), "'price' only as avg(price)"),
+    (AGGREGATES, pattern("1", define="DEFINE B AS avg(B.price) > 5"), "'price' only as avg(price)"),
+    (AGGREGATES, pattern("LAST(ts)"), "'ts' only as the time of windows; leave it out"),
+    (
+        AGGREGATES,
+        pattern("1").replace("SELECT m", "SELECT match_time"),
+        "'match_time' only as the time of windows; leave it out",
+    ),
+    (
+        WINDOWS,
+        pattern("avg(price)").replace("PARTITION BY symbol", ""),
+        "allow no pattern over this stream",
+    ),
     (AGGREGATES, "SELECT price FROM trades", "'price' only as avg(price), count(price)"),
     (AGGREGATES, "SELECT price + 1 AS p FROM trades", "'price' only as avg(price)"),
     (AGGREGATES, "SELECT symbol FROM trades WHERE price > 5", "'price' only as avg(price)"),
@@ -146,3 +179,74 @@ def test_who_must_tumble_may_not_hop() -> None:
     read(grouped("avg(price) AS p", 60, 60), seen)
     with pytest.raises(InvalidInput, match="only aggregates over tumbling windows of event time"):
         read(grouped("avg(price) AS p", 60, 30), seen)
+
+
+def test_matches_with_few_values_are_left_out() -> None:
+    seen = view(None, "symbol", "price: avg", minimum=3)
+    plan = read(pattern("avg(B.price)"), seen)
+    (match,) = [n for n in walk(plan.root) if isinstance(n, Match)]
+    added = match.measures[-1]
+    assert (added.function, added.variable, added.argument) == ("count", "B", AttributeRef("price"))
+    (left_out,) = [n for n in walk(plan.root) if isinstance(n, Filter) and n.input is match]
+    assert left_out.condition == Call(">=", (AttributeRef(added.name), Literal(3, Type.BIGINT)))
+    assert analyse(plan).schema.names == ("m",)
+
+
+def test_a_pattern_that_names_attributes_without_a_right_is_refused_with_their_list() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read(pattern("LAST(A.volume)", define="DEFINE B AS price > 5"), view(None, "ts", "symbol"))
+    assert "unknown attributes 'volume', 'price'; there are: ts, symbol" in refused.value.detail
+
+
+# Figure 3 of paper 003: what the role may see, and what a pattern reads of the stream.
+TREES = {
+    "a, all attributes": (view(), "trades"),
+    "c, one attribute is denied": (
+        view(None, "ts", "symbol", "volume"),
+        "project(trades, ts=ts, symbol=symbol, volume=volume)",
+    ),
+    "d, between two values": (
+        view("price > 1 AND price < 9"),
+        "filter(trades, (and (> price 1) (< price 9)))",
+    ),
+    "e, single values": (
+        view("symbol = 'A' AND volume <> 2"),
+        "filter(trades, (and (= symbol 'A') (<> volume 2)))",
+    ),
+    "f, statistics": (
+        view(None, "symbol", "price: avg"),
+        "project(trades, ts=ts, symbol=symbol, price=price)",
+    ),
+}
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_a_pattern_reads_what_the_detecting_tree_passes(tree: str) -> None:
+    seen, passed = TREES[tree]
+    text = pattern("LAST(symbol)")
+    plan = read(text, seen) if seen.restricts else parse_sql(text, Whole()).plan
+    (match,) = [n for n in walk(plan.root) if isinstance(n, Match)]
+    assert show(match.input) == passed
+
+
+class Whole:
+    """A resolver for a role without a policy."""
+
+    def relation(self, _name: str) -> Relation:
+        """The stream."""
+        return STREAM
+
+
+def test_a_detecting_tree_without_attributes_passes_nothing() -> None:
+    """Figure 3 (b): all attributes are denied."""
+    with pytest.raises(InvalidInput):
+        read(pattern("LAST(symbol)"), RoleView(attributes=()))
+
+
+def test_a_tuple_whose_last_visible_attribute_is_gone_is_not_passed() -> None:
+    seen = view(None, "symbol when price > 5", "volume when price < 1")
+    plan = read("SELECT symbol FROM trades", seen)
+    cut = [n for n in walk(plan.root) if isinstance(n, Filter)]
+    assert [show(each) for each in cut] == ["filter(trades, (or (> price 5) (< price 1)))"]
+    assert not sight_of(seen, STREAM.schema, {"symbol": "A", "price": 3.0}).seen
+    assert sight_of(seen, STREAM.schema, {"symbol": "A", "price": 6.0}).seen

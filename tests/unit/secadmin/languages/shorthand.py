@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from catalog.expression import AttributeRef, Call, Expression, Literal
+from catalog.pattern import (
+    Pattern,
+    PatternChoice,
+    PatternRepeat,
+    PatternSequence,
+    PatternVariable,
+    Reading,
+)
 from catalog.plan import (
     Aggregate,
     Emission,
     Filter,
     Join,
     JoinKind,
+    Match,
     Moving,
     MovingJoin,
     Node,
@@ -54,6 +63,20 @@ def _node(node: Node, name: str) -> str:
             return f"{what}({_node(left, name)}, {_node(right, name)}, {pairs}{rest})"
         case ToStream(below, change):
             return f"{change.value}({_node(below, name)})"
+        case Match(below, partition, measures):
+            parts = "".join(f" {each.name}" for each in partition)
+            skip = f"{node.skip.to} {node.skip.variable}" if node.skip.variable else node.skip.to
+            lists = (
+                [f"{r.name}={_reading(r)}" for r in measures],
+                [f"{d.variable}: {value(d.condition)}" for d in node.definitions],
+                [f"{r.name}={_reading(r)}" for r in node.readings],
+                [f"no {name}" for name in node.absent],
+            )
+            rest = "".join(f", [{', '.join(each)}]" for each in lists)
+            return (
+                f"match({_node(below, name)}{parts}, {pattern(node.pattern)}, {node.within_ms} ms, "
+                f"{skip}{rest})"
+            )
         case Aggregate(below, keys, aggregations):
             results = ", ".join(
                 f"{a.name}={a.function}({'*' if a.argument is None else value(a.argument)})"
@@ -66,6 +89,25 @@ def _node(node: Node, name: str) -> str:
             return (
                 f"join({_node(left, name)}, {_node(right, name)}, {pairs}, {lower}..{upper}{rest})"
             )
+
+
+def pattern(part: Pattern) -> str:
+    """A pattern with all parentheses."""
+    match part:
+        case PatternVariable(name):
+            return name
+        case PatternSequence(parts):
+            return f"({' '.join(map(pattern, parts))})"
+        case PatternChoice(parts):
+            return f"({'|'.join(map(pattern, parts))})"
+        case PatternRepeat(inner, least, most, greedy):
+            times = f"{least},{'' if most is None else most}"
+            return f"{pattern(inner)}{{{times}}}{'' if greedy else '?'}"
+
+
+def _reading(reading: Reading) -> str:
+    argument = "*" if reading.argument is None else value(reading.argument)
+    return f"{reading.function} {reading.variable or '-'} {argument} {reading.back}"
 
 
 def _columns(columns: object) -> str:

@@ -1,0 +1,134 @@
+"""Checks the node of event patterns: its pattern, its conditions, and what it goes over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from catalog.checked_plan import CheckedNode
+from catalog.errors import InvalidInput
+from catalog.expression import type_of
+from catalog.match_expressions import MatchExpressions, reading_type
+from catalog.pattern import (
+    FIRST,
+    LAST,
+    PATTERN_AGGREGATES,
+    PREV,
+    Pattern,
+    PatternChoice,
+    PatternRepeat,
+    PatternSequence,
+    Reading,
+    SkipTo,
+    depth_of,
+    length_of,
+    may_be_empty,
+    variables_of,
+)
+from catalog.plan import MATCH_TIME, Match, Source
+from catalog.plan_rules import MAX_WINDOW_MS, OWN_QUERY, require_condition, require_event_time
+from catalog.relation import RelationKind
+from catalog.schema import Attribute, Schema, Type
+
+MAX_LENGTH = 100
+MAX_PATTERN_DEPTH = 30
+MAX_BACK = 100
+MAX_READINGS = 100
+
+
+def match_schema(node: Match, given: CheckedNode) -> Schema:
+    """The attributes of the matches. Raises InvalidInput for a wrong pattern."""
+    _check_input(node, given)
+    _check_pattern(node.pattern)
+    _check_skip(node)
+    if not 1 <= node.within_ms <= MAX_WINDOW_MS:
+        raise InvalidInput("WITHIN is 1 ms to 400 days")
+    schema = given.schema
+    variables = {*variables_of(node.pattern)}
+    for reading in (*node.readings, *node.measures):
+        _check_reading(reading, schema, variables)
+    if any(each.function == PREV for each in node.measures):
+        raise InvalidInput("PREV is for DEFINE; MEASURES take FIRST, LAST and aggregates")
+    _check_definitions(node, schema, variables)
+    MatchExpressions(node, schema)
+    keys = tuple(Attribute(each.name, type_of(each, schema)) for each in node.partition)
+    measures = tuple(Attribute(each.name, reading_type(each, schema)) for each in node.measures)
+    return Schema((Attribute(MATCH_TIME, Type.TIMESTAMP, required=True), *keys, *measures))
+
+
+def _check_input(node: Match, given: CheckedNode) -> None:
+    require_event_time(given, "a pattern")
+    if given.keeps_state:
+        raise InvalidInput("a pattern goes over streams; " + OWN_QUERY)
+    relations = [each.node.relation for each in given.walk() if isinstance(each.node, Source)]
+    for relation in relations:
+        if relation.kind is not RelationKind.STREAM:
+            raise InvalidInput(
+                f"a pattern reads streams, and {relation.name} is an output; read the streams "
+                "themselves"
+            )
+    if not {*node.absent} <= {relation.name for relation in relations}:
+        raise InvalidInput("a pattern names only streams that it reads with NOT")
+
+
+def _check_pattern(pattern: Pattern) -> None:
+    if depth_of(pattern) > MAX_PATTERN_DEPTH:
+        raise InvalidInput(f"a pattern is nested at most {MAX_PATTERN_DEPTH} deep")
+    if length_of(pattern) > MAX_LENGTH:
+        raise InvalidInput(
+            f"a pattern has at most {MAX_LENGTH} variables, a part in {{n}} counted n times"
+        )
+    if may_be_empty(pattern):
+        raise InvalidInput("a match has at least one row; use + in place of *")
+    for part in _parts(pattern):
+        if isinstance(part, PatternRepeat):
+            if may_be_empty(part.part):
+                raise InvalidInput("a part that may be empty has no quantifier of its own")
+            if not 0 <= part.least <= (part.least if part.most is None else part.most):
+                raise InvalidInput("in {n,m} of a pattern, n is from 0 to m")
+            if part.most == 0:
+                raise InvalidInput("a part that is there zero times is left out")
+        elif isinstance(part, PatternSequence | PatternChoice) and not part.parts:
+            raise InvalidInput("a pattern has at least one variable")
+
+
+def _parts(pattern: Pattern) -> Iterator[Pattern]:
+    yield pattern
+    match pattern:
+        case PatternSequence(parts) | PatternChoice(parts):
+            for part in parts:
+                yield from _parts(part)
+        case PatternRepeat(part):
+            yield from _parts(part)
+
+
+def _check_skip(node: Match) -> None:
+    named = node.skip.to in (SkipTo.FIRST, SkipTo.LAST)
+    if named != (node.skip.variable is not None):
+        raise InvalidInput("AFTER MATCH SKIP TO FIRST and TO LAST name a variable")
+    if named and node.skip.variable not in {*variables_of(node.pattern)}:
+        raise InvalidInput(f"AFTER MATCH names {node.skip.variable!r}, and PATTERN does not")
+
+
+def _check_reading(reading: Reading, schema: Schema, variables: set[str]) -> None:
+    if reading.function not in {FIRST, LAST, PREV, *PATTERN_AGGREGATES}:
+        known = ", ".join((FIRST, LAST, PREV, *PATTERN_AGGREGATES))
+        raise InvalidInput(f"a pattern has no function {reading.function!r}; there are: {known}")
+    if reading.variable is not None and reading.variable not in variables:
+        raise InvalidInput(f"PATTERN has no variable {reading.variable!r}")
+    if reading.function == PREV and not (1 <= reading.back <= MAX_BACK and not reading.variable):
+        raise InvalidInput(f"PREV goes 1 to {MAX_BACK} rows back")
+    reading_type(reading, schema)
+
+
+def _check_definitions(node: Match, schema: Schema, variables: set[str]) -> None:
+    if len(node.readings) + len(node.measures) > MAX_READINGS:
+        raise InvalidInput(f"a pattern reads at most {MAX_READINGS} values of its rows")
+    names = [each.variable for each in node.definitions]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput(f"DEFINE has {name!r} twice")
+        if name not in variables:
+            raise InvalidInput(f"DEFINE has {name!r}, and PATTERN does not")
+    readings = tuple(Attribute(r.name, reading_type(r, schema)) for r in node.readings)
+    for each in node.definitions:
+        require_condition(each.condition, Schema((*schema.attributes, *readings)))

@@ -1,0 +1,27 @@
+"""MATCH_RECOGNIZE with the syntax trees of its expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from catalog.errors import Position
+from catalog.pattern import Pattern, Skip
+
+# A name in the text, and where it stands.
+PlacedName = tuple[str, Position]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchClause:
+    """One MATCH_RECOGNIZE of a query. `position` is that of the word."""
+
+    position: Position
+    pattern: Pattern
+    within_ms: int
+    order: PlacedName
+    skip: Skip
+    partition: tuple[PlacedName, ...]
+    measures: tuple[tuple[str, exp.Expr, Position], ...]
+    definitions: tuple[tuple[str, exp.Expr, Position], ...]

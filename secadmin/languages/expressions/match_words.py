@@ -1,0 +1,244 @@
+"""MATCH_RECOGNIZE behind a relation's name: its clauses, as words.
+
+It is taken out of the tokens before the text is parsed, because sqlglot keeps PATTERN as a text and
+knows no WITHIN. A clause is found again by the position of the relation's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from catalog.errors import InvalidInput, Position
+from catalog.pattern import NEXT_ROW, PAST_LAST_ROW, Pattern, Skip, SkipTo
+from secadmin.languages.duration import interval_ms
+from secadmin.languages.expressions.pattern_text import read_pattern
+from secadmin.languages.expressions.places import Place
+from secadmin.languages.expressions.refusals import word
+
+_WORD = "MATCH_RECOGNIZE"
+_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+_BEFORE_NAMES = {"FROM", ",", "JOIN"}
+# How each clause begins, in the order of SQL.
+_HEADS: dict[str, tuple[str, ...]] = {
+    "partition": ("PARTITION BY",),
+    "order": ("ORDER BY",),
+    "measures": ("MEASURES",),
+    "one": ("ONE", "ROW", "PER", "MATCH"),
+    "all": ("ALL", "ROWS", "PER", "MATCH"),
+    "after": ("AFTER", "MATCH", "SKIP"),
+    "pattern": ("PATTERN", "("),
+    "within": ("WITHIN",),
+    "subset": ("SUBSET",),
+    "define": ("DEFINE",),
+}
+_FORM = (
+    "write MATCH_RECOGNIZE (PARTITION BY ... ORDER BY ... MEASURES ... ONE ROW PER MATCH AFTER "
+    "MATCH SKIP PAST LAST ROW PATTERN (...) WITHIN INTERVAL '5' MINUTE DEFINE ...)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Words with a name: `LAST(A.price) AS price`, or `A AS price > 5`."""
+
+    name: Token
+    words: list[Token]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchWords:
+    """The clauses of one MATCH_RECOGNIZE. `word` is the word itself."""
+
+    word: Token
+    pattern: Pattern
+    within_ms: int
+    order: Token
+    skip: Skip = PAST_LAST_ROW
+    partition: list[Token] = field(default_factory=list)
+    measures: list[Named] = field(default_factory=list)
+    definitions: list[Named] = field(default_factory=list)
+
+
+def take_matches(tokens: list[Token], place: Place) -> dict[int, MatchWords]:
+    """Remove each MATCH_RECOGNIZE from the tokens of a query. Raises InvalidInput.
+
+    The result has them by the offset of the relation's name.
+    """
+    found: dict[int, MatchWords] = {}
+    index = 0
+    while index < len(tokens):
+        if word(tokens, index) == _WORD and word(tokens, index + 1) == "(":
+            named = tokens[index - 1]
+            if named.token_type not in _NAMES or word(tokens, index - 2) not in _BEFORE_NAMES:
+                raise InvalidInput(
+                    f"{_WORD} is written behind the name of a stream in FROM; give a query a name "
+                    "with WITH",
+                    place(tokens[index].start),
+                )
+            end = _closing(tokens, index + 1, place)
+            found[named.start] = _read(tokens[index : end + 1], place)
+            del tokens[index : end + 1]
+            continue
+        index += 1
+    return found
+
+
+def _closing(tokens: list[Token], opening: int, place: Place) -> int:
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(word(tokens, index), 0)
+        if depth == 0:
+            return index
+    raise InvalidInput("'(' is never closed", place(tokens[opening].start))
+
+
+def _read(tokens: list[Token], place: Place) -> MatchWords:
+    """The clauses between the parentheses of these tokens."""
+    start, end = tokens[0], tokens[-1]
+    parts = _clauses(tokens[2:-1], place)
+    for name, reason in _REFUSED.items():
+        if name in parts:
+            raise InvalidInput(reason, place(parts[name][0].start))
+    for name, missing in _NEEDED.items():
+        if name not in parts:
+            raise InvalidInput(f"{_WORD} lacks {missing}: {_FORM}", place(end.start))
+    pattern = parts["pattern"]
+    if word(pattern, len(pattern) - 1) != ")" or _closing(pattern, 1, place) != len(pattern) - 1:
+        raise InvalidInput(
+            f"one pair of parentheses is around PATTERN: {_FORM}", _at(pattern, place)
+        )
+    return MatchWords(
+        start,
+        read_pattern(pattern[2:-1], place, pattern[-1].start),
+        _within(parts["within"], place),
+        _single(parts["order"][1:], place, end),
+        _skip(parts["after"], place) if "after" in parts else PAST_LAST_ROW,
+        [*_names(parts["partition"][1:], place, end)] if "partition" in parts else [],
+        [*_named(parts["measures"][1:], place, end)] if "measures" in parts else [],
+        [*_defined(parts["define"][1:], place, end)] if "define" in parts else [],
+    )
+
+
+_REFUSED = {
+    "all": "ALL ROWS PER MATCH is not part of this language: write ONE ROW PER MATCH",
+    "subset": "SUBSET is not part of this language: name the variables one by one",
+}
+_NEEDED = {
+    "order": "ORDER BY with the event time",
+    "pattern": "PATTERN (...)",
+    "within": "WITHIN, which bounds how long a match may take",
+}
+
+
+def _clauses(tokens: list[Token], place: Place) -> dict[str, list[Token]]:
+    """The words of each clause, with those that begin it."""
+    found: dict[str, list[Token]] = {}
+    depth, current = 0, ""
+    for index, token in enumerate(tokens):
+        now = word(tokens, index)
+        head = _head(tokens, index) if depth == 0 else None
+        if head is not None:
+            order = list(_HEADS)
+            if current and order.index(head) <= order.index(current):
+                raise InvalidInput(f"{now} is not here: {_FORM}", place(token.start))
+            current = head
+        if not current:
+            raise InvalidInput(f"cannot read {token.text[:20]!r} here: {_FORM}", place(token.start))
+        found.setdefault(current, []).append(token)
+        depth += {"(": 1, ")": -1}.get(now, 0)
+    return found
+
+
+def _head(tokens: list[Token], index: int) -> str | None:
+    """The clause that begins at an index, or None."""
+    if word(tokens, index - 1) in {".", "AS"} and index:
+        return None
+    for name, words in _HEADS.items():
+        if all(word(tokens, index + n) == each for n, each in enumerate(words)):
+            return name
+    return None
+
+
+def _at(tokens: list[Token], place: Place) -> Position:
+    return place(tokens[0].start)
+
+
+def _within(tokens: list[Token], place: Place) -> int:
+    rest = [token.text for token in tokens[1:] if token.token_type != TokenType.INTERVAL]
+    if len(rest) == 1:
+        rest = rest[0].split()
+    if len(rest) != 2:
+        raise InvalidInput("WITHIN takes a length: WITHIN INTERVAL '5' MINUTE", _at(tokens, place))
+    return interval_ms(rest[0], rest[1], _at(tokens, place))
+
+
+def _skip(tokens: list[Token], place: Place) -> Skip:
+    words = [word(tokens, index) for index in range(3, len(tokens))]
+    match words:
+        case ["TO", "NEXT", "ROW"]:
+            return NEXT_ROW
+        case ["PAST", "LAST", "ROW"]:
+            return PAST_LAST_ROW
+        case ["TO", "FIRST", _]:
+            return Skip(SkipTo.FIRST, tokens[-1].text)
+        case ["TO", "LAST", _] | ["TO", _]:
+            return Skip(SkipTo.LAST, tokens[-1].text)
+    raise InvalidInput(
+        "write AFTER MATCH SKIP PAST LAST ROW, TO NEXT ROW, TO FIRST a or TO LAST a",
+        _at(tokens, place),
+    )
+
+
+def _single(tokens: list[Token], place: Place, end: Token) -> Token:
+    names = [*_names(tokens[:-1] if word(tokens, len(tokens) - 1) == "ASC" else tokens, place, end)]
+    if len(names) != 1:
+        raise InvalidInput("ORDER BY names the event time alone", place(names[1].start))
+    return names[0]
+
+
+def _names(tokens: list[Token], place: Place, end: Token) -> Iterator[Token]:
+    for part in _listed(tokens):
+        if len(part) != 1 or part[0].token_type not in _NAMES:
+            wrong = part[0] if part else end
+            raise InvalidInput("names of attributes belong here", place(wrong.start))
+        yield part[0]
+
+
+def _named(tokens: list[Token], place: Place, end: Token) -> Iterator[Named]:
+    """MEASURES: `LAST(A.price) AS price, ...`."""
+    for part in _listed(tokens):
+        if len(part) < 3 or word(part, len(part) - 2) != "AS" or part[-1].token_type not in _NAMES:
+            wrong = part[0] if part else end
+            raise InvalidInput(
+                "each of MEASURES has a name: LAST(A.price) AS price", place(wrong.start)
+            )
+        yield Named(part[-1], part[:-2])
+
+
+def _defined(tokens: list[Token], place: Place, end: Token) -> Iterator[Named]:
+    """DEFINE: `A AS price > 5, ...`."""
+    for part in _listed(tokens):
+        if len(part) < 3 or word(part, 1) != "AS" or part[0].token_type not in _NAMES:
+            wrong = part[0] if part else end
+            raise InvalidInput(
+                "DEFINE has a condition for each variable: A AS price > 5", place(wrong.start)
+            )
+        yield Named(part[0], part[2:])
+
+
+def _listed(tokens: list[Token]) -> Iterator[list[Token]]:
+    """The parts of a list with commas."""
+    part: list[Token] = []
+    depth = 0
+    for index, token in enumerate(tokens):
+        now = word(tokens, index)
+        depth += {"(": 1, ")": -1}.get(now, 0)
+        if now == "," and depth == 0:
+            yield part
+            part = []
+        else:
+            part.append(token)
+    yield part

@@ -1,0 +1,295 @@
+"""MATCH_RECOGNIZE over a relation of FROM: a pattern, and what its matches give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from catalog.errors import InvalidInput, Position
+from catalog.expression import AttributeRef, Call, Expression
+from catalog.match_expressions import reading_type
+from catalog.pattern import (
+    COUNT,
+    FIRST,
+    LAST,
+    PATTERN_AGGREGATES,
+    PREV,
+    Definition,
+    Reading,
+    variables_of,
+)
+from catalog.plan import MATCH_TIME, Column, Match, Project
+from catalog.schema import Schema
+from secadmin.languages.building import Built, build
+from secadmin.languages.expressions.aggregates import AGGREGATES, NoCalls
+from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.match_clause import MatchClause
+from secadmin.languages.expressions.reader import Reader
+from secadmin.languages.expressions.scope import Scope, Table
+from secadmin.languages.typed import Typed, attribute
+
+_REFUSED = {
+    "next": "NEXT looks at rows that have not come; write the pattern so that PREV or a variable "
+    "behind it compares them",
+    "match_number": "MATCH_NUMBER() is not part of this language",
+    "classifier": "CLASSIFIER() is not part of this language; use one result for each variable, "
+    "such as COUNT(A.*)",
+    "running": "RUNNING is not part of this language: MEASURES are about the whole match",
+    "final": "FINAL is not part of this language: MEASURES are about the whole match anyway",
+}
+
+
+def read_match(clause: MatchClause, source: Built, environment: Environment) -> Built:
+    """The matches of a pattern over a relation. Raises InvalidInput, with its position."""
+    scope = Scope((Table.of("", source.schema),))
+    variables = tuple(dict.fromkeys(variables_of(clause.pattern)))
+    _check_names(clause, source.schema, environment)
+    _check_order(clause, source, scope)
+    partition = tuple(_attribute(name, at, scope) for name, at in clause.partition)
+    rows = _Rows(environment, scope, source.schema, variables)
+    readings: list[Reading] = []
+    definitions = []
+    for name, tree, at in clause.definitions:
+        variable = rows.variable(name, at)
+        calls = RowCalls(rows, variable, readings)
+        definitions.append(
+            Definition(variable, Reader(environment, scope, calls).read(tree).expression)
+        )
+    measures, columns = _measures(clause, rows)
+    node = Match(
+        source.node,
+        partition,
+        measures,
+        clause.pattern,
+        clause.within_ms,
+        tuple(definitions),
+        tuple(readings),
+        clause.skip,
+    )
+    built = build(node, (source,), clause.position)
+    if columns is None:
+        return built
+    kept = (MATCH_TIME, *(each.name for each in partition))
+    plain = tuple(Column(name, AttributeRef(name)) for name in kept)
+    return build(Project(built.node, (*plain, *columns)), (built,), clause.position)
+
+
+def _check_names(clause: MatchClause, schema: Schema, environment: Environment) -> None:
+    """Refuse all attributes without a right together, as a list (003, algorithm 1)."""
+    known = {name.lower() for name in schema.names}
+    named = [*clause.partition, clause.order]
+    for _, tree, _ in (*clause.measures, *clause.definitions):
+        named += [
+            (str(node.this.this), environment.at(node))
+            for node in tree.find_all(exp.Column, bfs=False)
+            if isinstance(node.this, exp.Identifier)
+        ]
+    unknown = {name: at for name, at in reversed(named) if name.lower() not in known}
+    if len(unknown) > 1:
+        names = ", ".join(repr(name[:80]) for name in reversed(unknown))
+        there = ", ".join(schema.names)
+        first = next(at for name, at in named if name in unknown)
+        raise InvalidInput(f"unknown attributes {names}; there are: {there}", first)
+
+
+def _check_order(clause: MatchClause, source: Built, scope: Scope) -> None:
+    name, at = clause.order
+    if _attribute(name, at, scope).name != source.event_time:
+        told = source.event_time or "and this relation has none"
+        raise InvalidInput(f"ORDER BY names the event time, {told}", at)
+
+
+def _attribute(name: str, at: Position, scope: Scope) -> AttributeRef:
+    found = scope.resolve(name, None, at).expression
+    if not isinstance(found, AttributeRef):
+        raise InvalidInput("an attribute belongs here", at)
+    return found
+
+
+def _measures(
+    clause: MatchClause, rows: _Rows
+) -> tuple[tuple[Reading, ...], tuple[Column, ...] | None]:
+    """The readings of MEASURES, and what is computed of them, or None if nothing is."""
+    taken = {name for name, _, _ in clause.measures}
+    readings: list[Reading] = []
+    columns: list[Column] = []
+    for name, tree, _ in clause.measures:
+        found: list[Reading] = []
+        calls = RowCalls(rows, None, found)
+        value = Reader(rows.environment, rows.scope, calls).read(tree).expression
+        is_plain = isinstance(value, AttributeRef)
+        names = {each.name: name if is_plain else _unused(name, taken) for each in found}
+        readings += [
+            Reading(names[each.name], each.function, each.variable, each.argument, each.back)
+            for each in found
+        ]
+        columns.append(Column(name, _renamed(value, names)))
+    computed = any(column.expression != AttributeRef(column.name) for column in columns)
+    return tuple(readings), tuple(columns) if computed else None
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    number = 1
+    while (made := f"{name}_{number}") in taken:
+        number += 1
+    taken.add(made)
+    return made
+
+
+def _renamed(expression: Expression, names: dict[str, str]) -> Expression:
+    match expression:
+        case AttributeRef(name, position):
+            return AttributeRef(names[name], position)
+        case Call(function, arguments, position):
+            return Call(function, tuple(_renamed(a, names) for a in arguments), position)
+        case _:
+            return expression
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows that a pattern is about."""
+
+    environment: Environment
+    scope: Scope
+    schema: Schema
+    variables: Sequence[str]
+
+    def variable(self, name: str, at: Position) -> str:
+        """The variable of that name, in any case where this is not ambiguous."""
+        if name in self.variables:
+            return name
+        alike = [each for each in self.variables if each.lower() == name.lower()]
+        if len(alike) != 1:
+            known = ", ".join(self.variables)
+            raise InvalidInput(f"PATTERN has no variable {name[:80]!r}; there are: {known}", at)
+        return alike[0]
+
+
+@dataclass(frozen=True, slots=True)
+class RowCalls:
+    """Reads the values of rows, and collects them. Each becomes the attribute `row.<n>`.
+
+    `own` is the variable that is defined, or None in MEASURES. A user's name never has a digit
+    after a dot, so these names are always new.
+    """
+
+    rows: _Rows
+    own: str | None
+    found: list[Reading]
+
+    def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
+        """The value of FIRST, LAST, PREV or an aggregate, or None for a scalar function."""
+        place = reader.environment.at(node)
+        if name in _REFUSED:
+            raise InvalidInput(_REFUSED[name], place)
+        if name in (FIRST, LAST, PREV):
+            return self._navigated(node, name, place)
+        if name not in AGGREGATES:
+            return None
+        function = AGGREGATES[name]
+        if function not in PATTERN_AGGREGATES or name == "count_if":
+            known = ", ".join(PATTERN_AGGREGATES).upper()
+            raise InvalidInput(
+                f"a pattern has the aggregates {known}, and no {name.upper()}", place
+            )
+        return self._aggregated(node, function, place)
+
+    def column(self, name: str, alias: str | None, position: Position) -> Typed | None:
+        """The value in the current row, or in the last row of a variable."""
+        variable = None if alias is None else self.rows.variable(alias, position)
+        if self.own is not None and variable in (None, self.own):
+            return self.rows.scope.resolve(name, None, position)
+        argument = self.rows.scope.resolve(name, None, position).expression
+        return self._add(LAST, variable, argument, position)
+
+    def _navigated(self, node: exp.Expr, name: str, place: Position) -> Typed:
+        self.rows.environment.only(node, "this", "expressions")
+        back = 0
+        arguments = list(node.expressions)
+        if name == PREV:
+            back = self._back(arguments.pop(), place) if len(arguments) == 2 else 1
+        if len(arguments) != 1:
+            takes = "a value, and perhaps how many rows" if name == PREV else "one value"
+            raise InvalidInput(f"{name.upper()} takes {takes}", place)
+        variable, argument = self._argument(arguments[0])
+        if name == PREV:
+            if self.own is None:
+                raise InvalidInput(
+                    "PREV is for DEFINE; MEASURES take FIRST, LAST and aggregates", place
+                )
+            if variable not in (None, self.own):
+                raise InvalidInput("PREV goes back from the current row; leave A. out", place)
+            variable = None
+        return self._add(name, variable, argument, place, back)
+
+    def _back(self, node: exp.Expr, place: Position) -> int:
+        number = node.this if isinstance(node, exp.Literal) and not node.is_string else ""
+        if not (number.isdecimal() and len(number) < 4 and int(number)):
+            raise InvalidInput("PREV goes back a number of rows: PREV(price, 2)", place)
+        return int(number)
+
+    def _aggregated(self, node: exp.Expr, function: str, place: Position) -> Typed:
+        self.rows.environment.only(node, "this", "expressions")
+        if len(node.expressions) != 1:
+            raise InvalidInput(f"{function.upper()} takes one argument", place)
+        (given,) = node.expressions
+        if function == COUNT and isinstance(given, exp.Star):
+            return self._add(COUNT, None, None, place)
+        if function == COUNT and isinstance(given, exp.Column) and isinstance(given.this, exp.Star):
+            name = self.rows.environment.identifier(given.args.get("table"))
+            return self._add(COUNT, self.rows.variable(name, place), None, place)
+        variable, argument = self._argument(given)
+        return self._add(function, variable, argument, place)
+
+    def _argument(self, node: exp.Expr) -> tuple[str | None, Expression]:
+        """The expression over one row, and the variable whose rows are meant (None: all)."""
+        calls = _OneRow(self.rows)
+        value = Reader(self.rows.environment, self.rows.scope, calls).read(node)
+        if len(calls.named) > 1:
+            raise InvalidInput("a value inside of these is of one variable", value.position)
+        return next(iter(calls.named), None), value.expression
+
+    def _add(
+        self,
+        function: str,
+        variable: str | None,
+        argument: Expression | None,
+        place: Position,
+        back: int = 0,
+    ) -> Typed:
+        made = Reading(f"row.{len(self.found)}", function, variable, argument, back)
+        for each in self.found:
+            if (each.function, each.variable, each.argument, each.back) == (
+                *(function, variable, argument, back),
+            ):
+                made = each
+        if made not in self.found:
+            self.found.append(made)
+        return attribute(made.name, reading_type(made, self.rows.schema), place)
+
+
+@dataclass(frozen=True, slots=True)
+class _OneRow:
+    """The inside of FIRST, LAST, PREV and aggregates: one row. `named` has its variables."""
+
+    rows: _Rows
+    named: set[str] = field(default_factory=set)
+
+    def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
+        """None for a scalar function. Raises InvalidInput for the others."""
+        if name in (FIRST, LAST, PREV, *_REFUSED):
+            place = reader.environment.at(node)
+            raise InvalidInput(f"{name.upper()} cannot be used in {_INSIDE}", place)
+        return NoCalls(_INSIDE).special(node, name, reader)
+
+    def column(self, name: str, alias: str | None, position: Position) -> Typed | None:
+        """The attribute of the row."""
+        if alias is not None:
+            self.named.add(self.rows.variable(alias, position))
+        return self.rows.scope.resolve(name, None, position)
+
+
+_INSIDE = "another function of rows"

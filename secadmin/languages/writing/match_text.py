@@ -1,0 +1,57 @@
+"""The text of MATCH_RECOGNIZE for a plan's Match."""
+
+from __future__ import annotations
+
+from catalog.expression import Expression
+from catalog.pattern import COUNT, PREV, Definition, Reading, pattern_text
+from catalog.plan import Match
+from secadmin.languages.writing.expression_text import (
+    Names,
+    expression_text,
+    name_text,
+)
+from secadmin.languages.writing.intervals import interval_text
+from secadmin.languages.writing.unsayable import Unsayable
+
+
+def match_text(node: Match, event_time: str) -> str:
+    """MATCH_RECOGNIZE (...) with exactly this pattern. Raises Unsayable if there is none."""
+    if node.absent:
+        raise Unsayable("MATCH_RECOGNIZE says nothing about streams that have no tuple")
+    keys = ", ".join(name_text(key.name) for key in node.partition)
+    measures = ", ".join(f"{_reading(r)} AS {name_text(r.name)}" for r in node.measures)
+    skip = node.skip.to.upper()
+    if node.skip.variable is not None:
+        skip = f"{skip} {name_text(node.skip.variable)}"
+    conditions = ",\n    ".join(_definition(each, node) for each in node.definitions)
+    lines = [
+        *([f"PARTITION BY {keys}"] if keys else []),
+        f"ORDER BY {name_text(event_time)}",
+        *([f"MEASURES {measures}"] if measures else []),
+        "ONE ROW PER MATCH",
+        f"AFTER MATCH SKIP {skip}",
+        f"PATTERN ({pattern_text(node.pattern, name_text)}) WITHIN {interval_text(node.within_ms)}",
+        *([f"DEFINE {conditions}"] if conditions else []),
+    ]
+    return "MATCH_RECOGNIZE (\n  " + "\n  ".join(lines) + "\n)"
+
+
+def _definition(each: Definition, node: Match) -> str:
+    known = {reading.name: _reading(reading) for reading in node.readings}
+    names: Names = lambda name: known.get(name) or name_text(name)  # noqa: E731
+    return f"{name_text(each.variable)} AS {expression_text(each.condition, names)}"
+
+
+def _reading(reading: Reading) -> str:
+    function = reading.function.upper()
+    qualifier = "" if reading.variable is None else f"{name_text(reading.variable)}."
+    if reading.argument is None:
+        return f"{COUNT.upper()}({qualifier}*)"
+    argument = _qualified(reading.argument, qualifier)
+    if reading.function == PREV and reading.back > 1:
+        return f"{function}({argument}, {reading.back})"
+    return f"{function}({argument})"
+
+
+def _qualified(expression: Expression, qualifier: str) -> str:
+    return expression_text(expression, lambda name: f"{qualifier}{name_text(name)}")

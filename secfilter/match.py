@@ -1,0 +1,175 @@
+"""Event patterns in Spark: one operator that runs `secfilter.matching` over micro-batches.
+
+Spark computes the values of rows below the operator, and decodes its results above it. The operator
+itself sees texts, times and label words only. The partitions of a pattern are spread over buckets,
+and the state of each bucket is one text. So a batch reads and writes only the buckets that change.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from catalog.checked_plan import CheckedNode
+from catalog.label import Label
+from catalog.match_expressions import MatchExpressions
+from catalog.plan import MATCH_TIME, Match
+from catalog.schema import Schema
+from secfilter.columns import ID, attribute, label_column
+from secfilter.lab import decode_value
+from secfilter.match_rules import MatchRules, match_rules
+from secfilter.matching import Matching, MatchResult
+from secfilter.moving_arrivals import (
+    ARGUMENTS,
+    BUCKET,
+    PARTITION,
+    ROW,
+    TIME,
+    place_column,
+    value_text,
+    value_texts,
+)
+from secfilter.moving_window import Arrival, HeldLimits
+from secfilter.timeline import SHIFT_MS
+
+# So much the rows of a bucket are at most, with those whose time has not come. Their texts are in
+# memory while a batch runs.
+MAX_HELD = HeldLimits(tuples=50_000, characters=32 * 1024 * 1024)
+# So many ways to read the rows of one partition are open at most. Each row costs so many steps.
+MAX_WAYS = 1_000
+# Another number would give a partition another bucket, and so lose its state.
+_BUCKETS = 16
+# How the names of the observations begin that count what is beyond these limits.
+FULL = "pattern_full"
+_LINEAGE, _WITHHELD = "__lineage", "__withheld"
+_STATE = "state string"
+_END = 2**62
+_FRAME = 10_000
+
+
+def compile_match(
+    each: CheckedNode, given: DataFrame, words: Sequence[int], absent: Label
+) -> DataFrame:
+    """The matches over the rows that are `given`.
+
+    `absent` has the categories of all that must not be there, in the bits of the layout.
+    """
+    node, schema = each.node, each.inputs[0].schema
+    if not isinstance(node, Match):
+        raise TypeError("no pattern")
+    labels = tuple(map(label_column, words))
+    rows = _rows(node, each.inputs[0], given, labels)
+    never = tuple(map(absent.word, words)) if absent.bits else ()
+    rules = match_rules(node, schema, never, MAX_HELD, MAX_WAYS)
+    columns = ", ".join(f"{name} bigint" for name in labels)
+    output = f"{TIME} bigint, {_LINEAGE} string, {ROW} string, {columns}, {_WITHHELD} bigint"
+    made = _run(_Operator(rules, labels), rows, output)
+    # A query may have several of these, and no two observations have one name.
+    withheld = fn.coalesce(fn.sum(_WITHHELD), fn.lit(0)).alias("withheld")
+    counted = made.observe(f"{FULL}_{uuid.uuid4().hex}", withheld)
+    results = counted.where(fn.col(_WITHHELD) == fn.lit(0))
+    shown = Schema(each.schema.attributes[1:])
+    values = decode_value(fn.col(ROW), shown) if shown.attributes else []
+    return results.select(
+        fn.timestamp_micros(fn.col(TIME)).alias(MATCH_TIME),
+        *values,
+        *(fn.col(name) for name in labels),
+        fn.concat(fn.lit("match:"), fn.col(_LINEAGE)).alias(ID),
+    )
+
+
+def _rows(node: Match, below: CheckedNode, given: DataFrame, labels: Sequence[str]) -> DataFrame:
+    """For each row what the operator reads, and its place on the clock."""
+    values = MatchExpressions(node, below.schema).values
+    partition = value_texts([value_text(key, below.schema) for key in node.partition])
+    rows = given.select(
+        fn.unix_micros(attribute(below.event_time or "")).alias(TIME),
+        fn.col(ID),
+        partition.alias(PARTITION),
+        value_texts([value_text(value, below.schema) for value in values]).alias(ARGUMENTS),
+        *(fn.col(name) for name in labels),
+        place_column(),
+    )
+    bucket = fn.pmod(fn.crc32(fn.col(PARTITION)), fn.lit(_BUCKETS)).cast("int")
+    return rows.where(fn.col(TIME).isNotNull()).withColumn(BUCKET, bucket)
+
+
+def _run(operator: _Operator, given: DataFrame, output: str) -> DataFrame:
+    buckets = given.groupBy(BUCKET)
+    if not given.isStreaming:
+
+        def at_once(frame: pd.DataFrame) -> pd.DataFrame:
+            # Spark counts the parameters, also the one of a method that is bound already.
+            return operator.at_once(frame)
+
+        return buckets.applyInPandas(at_once, output)
+    timeout = GroupStateTimeout.EventTimeTimeout
+    return buckets.applyInPandasWithState(operator, output, _STATE, "append", timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    """What Spark calls for each bucket that has rows, or in which a time is over."""
+
+    rules: MatchRules
+    # The names of the columns with the label words.
+    words: tuple[str, ...]
+
+    def __call__(
+        self, _key: tuple[Any, ...], frames: Iterable[Any], state: GroupState
+    ) -> Iterator[Any]:
+        matching = self.rules.empty()
+        if state.exists:
+            (text,) = state.get
+            matching.restore(text)
+        for frame in frames:
+            matching.take(self._arrivals(frame))
+        watermark_ms = state.getCurrentWatermarkMs()
+        yield from self._frames(matching, (watermark_ms - SHIFT_MS) * 1_000)
+        following = matching.next_time()
+        # The state stays also when nothing waits: it says which rows are too late.
+        state.update((matching.to_text(),))
+        if following is not None:
+            # A timeout comes when the watermark is later than its time.
+            place_ms = following // 1_000 + SHIFT_MS
+            state.setTimeoutTimestamp(max(place_ms, watermark_ms + 1))
+
+    def at_once(self, frame: Any) -> Any:
+        """The matches of rows after which no others come."""
+        matching = self.rules.empty()
+        matching.take(self._arrivals(frame))
+        frames = [*self._frames(matching, _END)]
+        return pd.concat(frames) if frames else self._frame([])
+
+    def _arrivals(self, frame: Any) -> Iterator[Arrival]:
+        labels = zip(*(frame[name] for name in self.words), strict=True)
+        rows = zip(*(frame[name] for name in (TIME, ID, PARTITION, ARGUMENTS)), strict=True)
+        for label, (time, lineage, partition, arguments) in zip(labels, rows, strict=True):
+            words = tuple(map(int, label))
+            yield Arrival(int(time), lineage, words, partition, True, "", arguments)
+
+    def _frames(self, matching: Matching, until: int) -> Iterator[Any]:
+        """The matches up to a time, and how many rows and attempts were left out."""
+        chunk: list[MatchResult] = []
+        for result in matching.until(until):
+            chunk.append(result)
+            if len(chunk) >= _FRAME:
+                yield self._frame(chunk)
+                chunk = []
+        if chunk:
+            yield self._frame(chunk)
+        if matching.withheld:
+            yield self._frame([], matching.withheld)
+
+    def _frame(self, results: Sequence[MatchResult], withheld: int = 0) -> Any:
+        rows = [(each.time, each.lineage, each.row, *each.label, 0) for each in results]
+        if withheld:
+            rows.append((0, "", "", *(0 for _ in self.words), withheld))
+        return pd.DataFrame(rows, columns=[TIME, _LINEAGE, ROW, *self.words, _WITHHELD])

@@ -1,0 +1,255 @@
+"""The matches of one partition: its rows, the attempts to begin a match, and which matches count.
+
+An attempt begins at every row. Which matches count when rows are skipped behind a match is decided
+afterwards, in the order of the first rows. So it is known on which earlier rows a match depends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from catalog.pattern import Skip, SkipTo
+from secfilter.match_attempt import Attempt, Conditions, Values, variables_of
+from secfilter.moving_window import Arrival, Words, united
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PatternRow:
+    """A row, and the values that the engine computed for it: their texts, and what they mean."""
+
+    arrival: Arrival
+    texts: Sequence[str]
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A match that counts: its rows, the variable of each, and its label."""
+
+    rows: Sequence[PatternRow]
+    variables: Sequence[int]
+    label: Words
+
+
+@dataclass(frozen=True, slots=True)
+class PatternRules:
+    """What all partitions share. `back` is how far PREV goes, and `ways` how many ways are open."""
+
+    conditions: Conditions
+    within_us: int
+    skip: Skip
+    back: int
+    ways: int
+
+    @property
+    def skips(self) -> bool:
+        """Whether a match decides where the next one may begin."""
+        return self.skip.to is not SkipTo.NEXT_ROW
+
+
+@dataclass(slots=True)
+class Partition:
+    """The rows of a partition that a match may still need, and the attempts over them.
+
+    Rows are numbered, and `base` is the number of the first row that is kept. `ended` has attempts
+    that are not made again after a restart: the number of the first row, and that of the last row
+    which they looked at. `next_start` is where a match may begin. `around` has the labels on which
+    the next match depends, and `reached` is the last row of which it has the label. `given_up`
+    counts the attempts that had too many ways, and `characters` those of the rows' texts.
+    """
+
+    rules: PatternRules
+    rows: list[PatternRow] = field(default_factory=list)
+    base: int = 0
+    ended: dict[int, int] = field(default_factory=dict)
+    next_start: int = 0
+    around: Words = ()
+    reached: int = -1
+    given_up: int = 0
+    characters: int = 0
+    # The attempts that are open, the oldest first.
+    _open: list[Attempt] = field(default_factory=list)
+    # If matches decide where others may begin: all attempts since the first open one.
+    _waiting: deque[Attempt] = field(default_factory=deque)
+    # Where to begin again after a restart, or None if the attempts are known.
+    _asleep: int | None = None
+    _deadline: int | None = None
+
+    @property
+    def deadline(self) -> int | None:
+        """The time (µs) that changes something if no row comes before, or None."""
+        if self._asleep is not None:
+            return self._deadline
+        if self._open:
+            return self._open[0].deadline
+        # Rows that only PREV may read.
+        return self.rows[-1].arrival.time + self.rules.within_us + 1 if self.rows else None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept."""
+        return not self.rows
+
+    def add(self, row: PatternRow) -> list[Found]:
+        """Take the next row, in the order of time. Gives the matches that are certain now."""
+        found = self.pass_time(row.arrival.time - 1)
+        self.rows.append(row)
+        self.characters += row.arrival.characters
+        self._look(self.base + len(self.rows) - 1)
+        found += self._decided()
+        return found
+
+    def pass_time(self, until: int) -> list[Found]:
+        """No row up to this time comes any more. Gives the matches that are certain now."""
+        self._wake()
+        self._end(until)
+        found = self._decided()
+        self._forget(until)
+        return found
+
+    def _end(self, until: int) -> None:
+        """End the attempts to which no row can come in time."""
+        for attempt in self._open:
+            if attempt.deadline > until:
+                break
+            attempt.end()
+
+    def _look(self, number: int) -> None:
+        """Let all open attempts look at a row, the oldest first, and begin one there."""
+        row, rules = self._row(number), self.rules
+
+        def before(back: int) -> Values | None:
+            earlier = self._row(number - back) if number - back >= self.base else None
+            if earlier is None or row.arrival.time - earlier.arrival.time > rules.within_us:
+                return None
+            return earlier.values
+
+        ways = 0
+        for attempt in (*self._open, self._begun(number)):
+            attempt.look(number, row.values, rules.conditions, before)
+            if ways + len(attempt.ways) > rules.ways:
+                attempt.give_up()
+                self.given_up += 1
+                self.ended[attempt.start] = number
+            ways += len(attempt.ways)
+            if attempt.start == number and (attempt.is_open or attempt.found):
+                # One that fails at its first row tells nothing that others do not tell.
+                self._open.append(attempt)
+                if rules.skips:
+                    self._waiting.append(attempt)
+
+    def _begun(self, number: int) -> Attempt:
+        """The attempt that begins at a row. After a restart it may be over."""
+        ways = [] if number in self.ended else [self.rules.conditions.start()]
+        deadline = self._row(number).arrival.time + self.rules.within_us
+        return Attempt(number, deadline, ways)
+
+    def _row(self, number: int) -> PatternRow:
+        return self.rows[number - self.base]
+
+    def _decided(self) -> list[Found]:
+        over = [each for each in self._open if not each.is_open]
+        if not over:
+            return []
+        self._open = [each for each in self._open if each.is_open]
+        return self._in_order() if self.rules.skips else self._each_by_itself(over)
+
+    def _each_by_itself(self, over: Sequence[Attempt]) -> list[Found]:
+        """The matches of the attempts that are over. No attempt depends on another."""
+        for attempt in over:
+            self.ended[attempt.start] = attempt.looked
+        return [self._found(each, self._label(each)) for each in over if each.found]
+
+    def _in_order(self) -> list[Found]:
+        """The matches of attempts that are over, until an open one comes."""
+        found = []
+        while self._waiting and not self._waiting[0].is_open:
+            attempt = self._waiting.popleft()
+            own = self._label(attempt)
+            # If no earlier attempt looked at its first row, none could have taken the row.
+            depends = attempt.start <= self.reached
+            self.around = united((self.around, own)) if depends else own
+            self.reached = max(self.reached, attempt.looked)
+            if attempt.found and attempt.start >= self.next_start:
+                found.append(self._found(attempt, self.around))
+                self.next_start = self._behind(attempt, found[-1])
+        return found
+
+    def _label(self, attempt: Attempt) -> Words:
+        """The labels of all rows that the attempt looked at, and of those that PREV may read."""
+        first = max(self.base, attempt.start - self.rules.back)
+        earliest = self._row(attempt.start).arrival.time - self.rules.within_us
+        rows = self.rows[first - self.base : attempt.looked - self.base + 1]
+        return united(each.arrival.label for each in rows if each.arrival.time >= earliest)
+
+    def _found(self, attempt: Attempt, label: Words) -> Found:
+        start = attempt.start - self.base
+        rows = self.rows[start : start + attempt.length]
+        return Found(rows, variables_of(attempt.found), label)
+
+    def _behind(self, attempt: Attempt, found: Found) -> int:
+        """The row at which the next match may begin."""
+        skip = self.rules.skip
+        if skip.to is SkipTo.PAST_LAST_ROW:
+            return attempt.start + attempt.length
+        wanted = self.rules.conditions.automaton.variables.index(skip.variable or "")
+        rows = [n for n, variable in enumerate(found.variables) if variable == wanted]
+        offset = (rows[0] if skip.to is SkipTo.FIRST else rows[-1]) if rows else 0
+        # A match that begins at the same row again would be found for ever.
+        return attempt.start + max(1, offset)
+
+    def _first_needed(self) -> int:
+        """The number of the first row that an attempt needs."""
+        needed = self._waiting if self.rules.skips else self._open
+        return needed[0].start if needed else self.base + len(self.rows)
+
+    def _forget(self, until: int) -> None:
+        """Let go of the rows that no attempt needs."""
+        needed = self._first_needed()
+        first = max(self.base, needed - self.rules.back)
+        now = self._row(needed).arrival.time if needed < self.base + len(self.rows) else until
+        while first < needed and self._row(first).arrival.time < now - self.rules.within_us:
+            first += 1
+        if first > self.base:
+            gone = self.rows[: first - self.base]
+            self.characters -= sum(row.arrival.characters for row in gone)
+            del self.rows[: first - self.base]
+            self.base = first
+            self.ended = {start: last for start, last in self.ended.items() if start >= first}
+
+    def state(self) -> list[Any]:
+        """What is kept, in JSON's types. Rows are numbered from 0."""
+        start = self._first_needed() if self._asleep is None else self._asleep
+        return [
+            start - self.base,
+            sorted([each - self.base, last - self.base] for each, last in self.ended.items()),
+            max(0, self.next_start - self.base),
+            *(list(self.around), max(-1, self.reached - self.base), self.deadline),
+        ]
+
+    def restore(self, rows: list[PatternRow], state: list[Any]) -> None:
+        """Go on with what `state` gave. The attempts are made again when they are needed."""
+        self.rows = rows
+        self.characters = sum(row.arrival.characters for row in rows)
+        self._asleep, ended, self.next_start, around, self.reached, self._deadline = state
+        self.ended = dict(ended)
+        self.around = tuple(around)
+
+    def _wake(self) -> None:
+        """Make the attempts again that were open, over the same rows."""
+        start, self._asleep = self._asleep, None
+        if start is None:
+            return
+        for number in range(start, self.base + len(self.rows)):
+            if number in self.ended and self.rules.skips:
+                self._waiting.append(self._over(number))
+            self._end(self._row(number).arrival.time - 1)
+            self._open = [each for each in self._open if each.is_open]
+            self._look(number)
+
+    def _over(self, number: int) -> Attempt:
+        """An attempt that was given up. Others depend on what it looked at."""
+        return Attempt(number, 0, [], looked=self.ended[number])

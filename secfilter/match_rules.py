@@ -1,0 +1,84 @@
+"""The rules of one event pattern, as they are sent to a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from catalog.expression import Expression
+from catalog.match_expressions import MatchExpressions, ReadValue
+from catalog.pattern import Pattern, Skip
+from catalog.plan import Match
+from catalog.schema import Schema, Type
+from secfilter.match_attempt import Conditions
+from secfilter.match_automaton import Automaton
+from secfilter.match_partition import PatternRules
+from secfilter.match_results import MatchTexts
+from secfilter.match_values import is_counted
+from secfilter.matching import Matching
+from secfilter.moving_window import HeldLimits, Words
+from secfilter.pair_values import computation
+
+
+@dataclass(frozen=True, slots=True)
+class MatchRules:
+    """What the operator of a pattern needs.
+
+    `schema` has the types of all that the conditions read, and `types` those of a row's values.
+    `ways` is how many ways to read the rows of a partition are open at once.
+    """
+
+    pattern: Pattern
+    conditions: Mapping[str, Expression]
+    readings: tuple[ReadValue, ...]
+    measures: tuple[ReadValue, ...]
+    schema: Schema
+    types: tuple[Type, ...]
+    within_us: int
+    skip: Skip
+    is_partitioned: bool
+    absent: Words
+    limits: HeldLimits
+    ways: int
+
+    def empty(self) -> Matching:
+        """The operator before any row."""
+        automaton = Automaton.of(self.pattern)
+        made = {
+            name: computation(condition, self.schema) for name, condition in self.conditions.items()
+        }
+        conditions = Conditions(
+            automaton,
+            [made.get(name) for name in automaton.variables],
+            self.readings,
+            [self._is_whole(each) for each in self.readings],
+            [number for number, each in enumerate(self.readings) if is_counted(each)],
+        )
+        back = max((each.back for each in self.readings), default=0)
+        rules = PatternRules(conditions, self.within_us, self.skip, back, self.ways)
+        texts = MatchTexts(self.types, automaton.variables, self.measures, self.is_partitioned)
+        return Matching(rules, texts, self.absent, self.limits)
+
+    def _is_whole(self, each: ReadValue) -> bool:
+        return each.argument is not None and self.types[each.argument] is Type.BIGINT
+
+
+def match_rules(
+    node: Match, schema: Schema, absent: Words, limits: HeldLimits, ways: int
+) -> MatchRules:
+    """The rules of a pattern that is checked, over rows of the schema."""
+    expressions = MatchExpressions(node, schema)
+    return MatchRules(
+        node.pattern,
+        expressions.conditions,
+        expressions.readings,
+        expressions.measures,
+        expressions.schema(),
+        expressions.types,
+        node.within_ms * 1_000,
+        node.skip,
+        bool(node.partition),
+        absent,
+        limits,
+        ways,
+    )

@@ -1,0 +1,139 @@
+"""Event patterns on Spark, batch by batch: from records of a stream to its matches."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as fn
+
+from catalog.expression import AttributeRef, Call
+from catalog.label import Label
+from catalog.pattern import (
+    NEXT_ROW,
+    Definition,
+    PatternRepeat,
+    PatternSequence,
+    PatternVariable,
+    Reading,
+)
+from catalog.plan import MATCH_TIME, Match, Node, Source
+from catalog.relation import Relation, RelationKind
+from catalog.schema import Attribute, Schema, Type
+from catalog.time_source import TimeSource
+from secfilter.columns import ID, label_column
+from secfilter.compiler import compile_plan
+from tests.plans import checked
+from tests.unit.secfilter.collected import collected
+
+SCHEMA = Schema(
+    (
+        Attribute("at", Type.TIMESTAMP, required=True),
+        Attribute("key", Type.STRING),
+        Attribute("price", Type.DOUBLE),
+    )
+)
+STREAM = Relation(1, "a", RelationKind.STREAM, SCHEMA, "at", 2_000, time=TimeSource.DATA)
+# A tuple: second since 1970, key, price, the categories of its label.
+Given = Sequence[tuple[int, str | None, float | None, int]]
+Gives = Callable[..., list[Row]]
+KEY, PRICE = AttributeRef("key"), AttributeRef("price")
+S = 1_000_000
+RISING = Call(">", (PRICE, AttributeRef("row.0")))
+RISES = Match(
+    Source(STREAM),
+    (KEY,),
+    (
+        Reading("low", "first", "low", PRICE),
+        Reading("high", "last", "up", PRICE),
+        Reading("n", "count", "up", None),
+    ),
+    PatternSequence((PatternVariable("low"), PatternRepeat(PatternVariable("up"), 1, None))),
+    10_000,
+    (Definition("up", RISING),),
+    (Reading("row.0", "prev", None, PRICE, 1),),
+)
+
+
+@pytest.fixture
+def gives(spark: SparkSession, tmp_path: Path) -> Gives:
+    """All results of a plan over batches of tuples."""
+
+    def run(root: Node, *batches: Given) -> list[Row]:
+        folder = tmp_path / "a"
+        folder.mkdir()
+        for number, batch in enumerate(batches):
+            file = folder / f"{number}.json"
+            rows = (
+                {
+                    "at": at,
+                    "key": key,
+                    "price": price,
+                    label_column(0): label,
+                    ID: f"{number}.{n:03}",
+                }
+                for n, (at, key, price, label) in enumerate(batch)
+            )
+            file.write_text("\n".join(map(json.dumps, rows)))
+            os.utime(file, (1_000_000 + number, 1_000_000 + number))
+
+        def source(relation: Relation) -> DataFrame:
+            columns = f"at bigint, key string, price double, {label_column(0)} bigint, {ID} string"
+            reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
+            return reader.json(str(folder)).withColumn("at", fn.timestamp_seconds("at"))
+
+        reach = Label.of(*range(8))
+        frame = compile_plan(checked(root), source, lambda _relation: reach).frame
+        timed = frame.withColumn(MATCH_TIME, fn.unix_micros(MATCH_TIME))
+        return collected(timed, "append", tmp_path / "checkpoint")[0]
+
+    return run
+
+
+def rows(found: Sequence[Row], *names: str) -> list[tuple[object, ...]]:
+    return sorted(
+        (row[MATCH_TIME], *(row[name] for name in names), row[label_column(0)]) for row in found
+    )
+
+
+END = [(1_000, "end", 0.0, 128)]
+
+
+def test_matches_over_batches_with_tuples_out_of_order(gives: Gives) -> None:
+    found = gives(
+        RISES,
+        [(3, "a", 3.0, 4), (1, "a", 1.0, 1), (1, "b", 5.0, 16)],
+        # The second tuple of `a` comes late, but in time.
+        [(2, "a", 2.0, 2), (4, "a", 2.5, 8)],
+        [(5, "b", 6.0, 32)],
+        END,
+    )
+    assert rows(found, "key", "low", "high", "n") == [
+        # The tuple that falls ends the match, so it is in the label.
+        (3 * S, "a", 1.0, 3.0, 2, 1 | 2 | 4 | 8),
+        (5 * S, "b", 5.0, 6.0, 1, 16 | 32),
+    ]
+
+
+def test_a_match_that_waits_ends_when_its_time_has_passed(gives: Gives) -> None:
+    found = gives(
+        RISES,
+        [(1, None, 1.0, 1), (2, None, 2.0, 2)],
+        # Ten seconds after the first row the match is over, and this row begins another one.
+        [(12, None, 3.0, 4), (13, None, 4.0, 8)],
+        END,
+    )
+    assert rows(found, "key", "low", "high") == [
+        (2 * S, None, 1.0, 2.0, 1 | 2),
+        (13 * S, None, 3.0, 4.0, 4 | 8),
+    ]
+
+
+def test_the_absence_of_a_stream_s_tuples_is_in_the_label(gives: Gives) -> None:
+    one = Match(Source(STREAM), (), (), PatternVariable("a"), 1_000, skip=NEXT_ROW, absent=("a",))
+    found = gives(one, [(1, "a", 1.0, 1)], END)
+    assert rows(found) == [(1 * S, 255)]

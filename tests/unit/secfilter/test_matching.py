@@ -1,0 +1,248 @@
+"""Matches of event patterns, against an oracle that tries all ways one after the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from catalog.analysis import analyse_node
+from catalog.errors import InvalidInput
+from catalog.expression import AttributeRef, Call, Expression, Literal
+from catalog.label import Label
+from catalog.match_expressions import MatchExpressions
+from catalog.pattern import (
+    NEXT_ROW,
+    PAST_LAST_ROW,
+    Definition,
+    Pattern,
+    PatternChoice,
+    PatternRepeat,
+    PatternSequence,
+    PatternVariable,
+    Reading,
+    Skip,
+    SkipTo,
+    may_be_empty,
+)
+from catalog.plan import Match, Source
+from catalog.relation import Relation, RelationKind
+from catalog.schema import Attribute, Schema, Type
+from secfilter.lab import SEPARATOR
+from secfilter.match_rules import match_rules
+from secfilter.matching import Matching, MatchResult
+from secfilter.moving_values import text_of
+from secfilter.moving_window import Arrival, HeldLimits
+from tests.oracle.expressions import evaluate
+from tests.oracle.plans import run
+from tests.oracle.values import Row, Tuple, Value, microseconds, timestamp
+
+SCHEMA = Schema(
+    (
+        Attribute("at", Type.TIMESTAMP, required=True),
+        Attribute("key", Type.BIGINT),
+        Attribute("price", Type.BIGINT),
+        Attribute("rate", Type.DOUBLE),
+    )
+)
+STREAM = Relation(1, "a", RelationKind.STREAM, SCHEMA, "at", 0)
+SOURCE = Source(STREAM)
+KEY, PRICE, RATE = map(AttributeRef, ("key", "price", "rate"))
+A, B, C = map(PatternVariable, "abc")
+# A tuple: time (ms), key, price, the category of its label.
+Given = tuple[int, int | None, int | None, int]
+GIVENS = st.lists(
+    st.tuples(
+        st.integers(0, 12),
+        st.sampled_from([0, 0, 0, 1, None]),
+        st.integers(0, 3) | st.none(),
+        st.integers(0, 7),
+    ),
+    min_size=3,
+    max_size=14,
+)
+WAYS = 10_000
+
+
+def number(value: int) -> Literal:
+    return Literal(value, Type.BIGINT)
+
+
+READINGS = (
+    Reading("row.0", "prev", None, PRICE, 1),
+    Reading("row.1", "prev", None, PRICE, 2),
+    Reading("row.2", "last", "a", PRICE),
+    Reading("row.3", "first", "b", PRICE),
+    Reading("row.4", "sum", "b", PRICE),
+    Reading("row.5", "count", None, None),
+    Reading("row.6", "avg", "a", RATE),
+    Reading("row.7", "max", None, PRICE),
+    Reading("row.8", "sum", "c", RATE),
+    Reading("row.9", "count", "a", PRICE),
+)
+MEASURES = (
+    Reading("first_price", "first", None, PRICE),
+    Reading("last_b", "last", "b", RATE),
+    Reading("n", "count", None, None),
+    Reading("total", "sum", "a", PRICE),
+    Reading("mean", "avg", "b", RATE),
+    Reading("low", "min", None, RATE),
+    Reading("until", "last", "c", AttributeRef("at")),
+)
+OPERANDS: st.SearchStrategy[Expression] = st.sampled_from(
+    [*(AttributeRef(each.name) for each in READINGS), PRICE, number(1), number(2)]
+)
+CONDITIONS = st.one_of(
+    st.builds(Call, st.sampled_from(["<", ">", "=", "<>"]), st.tuples(OPERANDS, OPERANDS)),
+    st.builds(lambda a: Call(">", (PRICE, a)), st.sampled_from([number(0), number(1)])),
+    st.builds(lambda a: Call("is_null", (a,)), OPERANDS),
+)
+
+
+EASY = st.builds(
+    lambda function, a: Call(function, (PRICE, a)),
+    st.sampled_from(["<", ">", "=", "<>"]),
+    st.sampled_from([number(1), number(2)]),
+)
+
+
+def repeated(part: Pattern, least: int, more: int | None, greedy: bool) -> PatternRepeat:
+    most = None if more is None else max(1, least + more)
+    return PatternRepeat(part, least, most, greedy)
+
+
+PATTERNS: st.SearchStrategy[Pattern] = st.recursive(
+    st.sampled_from([A, B, C]),
+    lambda inner: st.one_of(
+        st.builds(PatternSequence, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+        st.builds(PatternChoice, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+        st.builds(repeated, inner, st.integers(0, 2), st.none() | st.integers(0, 2), st.booleans()),
+    ),
+    max_leaves=5,
+)
+SKIPS = st.sampled_from(
+    [NEXT_ROW, PAST_LAST_ROW, *(Skip(to, v) for to in (SkipTo.FIRST, SkipTo.LAST) for v in "ab")]
+)
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> Match:
+    definitions = tuple(
+        Definition(name, condition)
+        for name in "abc"
+        if (condition := draw(st.none() | EASY | CONDITIONS)) is not None
+    )
+    return Match(
+        SOURCE,
+        draw(st.sampled_from([(), (KEY,)])),
+        MEASURES,
+        draw(PATTERNS.filter(lambda each: not may_be_empty(each))),
+        draw(st.integers(1, 6)),
+        definitions,
+        READINGS,
+        draw(SKIPS),
+        draw(st.sampled_from([(), ("a",)])),
+    )
+
+
+def is_right(node: Match) -> bool:
+    try:
+        analyse_node(node)
+    except InvalidInput:
+        return False
+    return True
+
+
+def all_variables(node: Match) -> Match:
+    """The pattern with each variable somewhere, so that readings may name it."""
+    never = PatternRepeat(PatternSequence((A, B, C, C, C, C, C, C)), 1, 1)
+    return replace(node, pattern=PatternChoice((node.pattern, never)))
+
+
+def engine(node: Match, ways: int = WAYS, limits: HeldLimits | None = None) -> Matching:
+    absent = (255,) if node.absent else ()
+    held = limits or HeldLimits(999, 100_000)
+    return match_rules(node, SCHEMA, absent, held, ways).empty()
+
+
+def table(rows: Sequence[Given]) -> list[Tuple]:
+    return [
+        Tuple(
+            (timestamp(time * 1_000), key, price, None if price is None else price / 4),
+            Label.of(category),
+        )
+        for time, key, price, category in rows
+    ]
+
+
+def arrivals(node: Match, tuples: Sequence[Tuple]) -> list[Arrival]:
+    """What Spark computes of each tuple."""
+    values = MatchExpressions(node, SCHEMA).values
+    found = []
+    for place, each in enumerate(tuples):
+        row = Row(SCHEMA, each.values)
+        time, label = row["at"], each.label
+        assert not isinstance(time, str | int | float | None)
+        assert label is not None
+        texts = (
+            SEPARATOR.join(text(evaluate(v, row)) for v in several)
+            for several in (node.partition, values)
+        )
+        part, arguments = texts
+        found.append(
+            Arrival(microseconds(time), f"{place:05}", (label.bits,), part, True, "", arguments)
+        )
+    return found
+
+
+def text(value: Value) -> str:
+    return text_of(microseconds(value) if hasattr(value, "tzinfo") else value)  # type: ignore[arg-type]
+
+
+def expected(node: Match, tuples: list[Tuple]) -> Counter[tuple[object, ...]]:
+    found = run(node, {"a": tuples}, lambda _relation: Label.of(*range(8)))
+    return Counter((*map(text, each.values), each.label) for each in found)
+
+
+def seen(node: Match, results: Sequence[MatchResult]) -> Counter[tuple[object, ...]]:
+    return Counter(
+        (str(each.time), *each.row.split(SEPARATOR), Label(each.label[0])) for each in results
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(node=nodes().map(all_variables), rows=GIVENS, data=st.data())
+def test_an_engine_finds_what_trying_all_ways_finds(
+    node: Match, rows: list[Given], data: st.DataObject
+) -> None:
+    assume(is_right(node))
+    tuples = table(rows)
+    matching = engine(node)
+    # Batches in any order within a lateness of two milliseconds; the state goes through its text.
+    order = sorted(
+        arrivals(node, tuples), key=lambda each: each.time + data.draw(st.integers(0, 2)) * 1_000
+    )
+    results: list[MatchResult] = []
+    newest = -(10**9)
+    while order:
+        size = data.draw(st.integers(1, len(order)))
+        batch, order = order[:size], order[size:]
+        matching.take(batch)
+        newest = max(newest, *(each.time for each in batch))
+        results += matching.until(newest - 2_000 - 1)
+        stored = matching.to_text()
+        matching = engine(node)
+        matching.restore(stored)
+        assert matching.to_text() == stored
+    results += matching.until(10**9)
+    assert matching.withheld == 0
+    assert seen(node, results) == expected(node, tuples)
+    assert len({each.lineage for each in results}) == len(results)
+    assert matching.to_text() == empty_text(matching)
+
+
+def empty_text(matching: Matching) -> str:
+    return f'{{"form":1,"done":{10**9},"waiting":[],"partitions":[]}}'
