@@ -151,6 +151,11 @@ SETTLEMENT = {
     f"{_OF_MEMBERS} == OUTPUT, {_BY_ROLE} -> {_OF_MEMBERS} <= OUTPUT, {_BY_ROLE}": (
         "of the kinds of access, output has the first name"
     ),
+    "empty = own.bits == 0 and not output.relation.public -> "
+    "empty = own.bits <= 0 and not output.relation.public": _NEVER_NEGATIVE,
+    "if obj.kind == ObjectKind.STREAM: -> if obj.kind >= ObjectKind.STREAM:": (
+        "an access is to an output or to a stream, and stream has the later name"
+    ),
     "elif access.kind == SEND: -> elif access.kind >= SEND:": _LAST_ACCESS,
     "elif access.kind == QUARANTINE: -> elif access.kind >= QUARANTINE:": _LAST_ACCESS,
     "for access, subject in zip(accesses, subjects, strict=True): -> "
