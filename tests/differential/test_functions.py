@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from random import Random
@@ -74,22 +76,27 @@ def _arguments(kinds: tuple[Type, ...]) -> list[tuple[Value, ...]]:
     return every if len(every) <= _MOST else Random(len(every)).sample(every, _MOST)
 
 
-def _call_case(name: str, kinds: tuple[Type, ...], index: int) -> Case:
+def _call_case(names: Sequence[str], kinds: tuple[Type, ...], index: int) -> Case:
+    """Each of the functions in a column of its own (or several, see `_calls`)."""
     relation = _relation(f"f{index}", kinds)
     references = tuple(AttributeRef(f"a{i}") for i in range(len(kinds)))
     shown = [Column(each.name, each) for each in references]
-    results = [Call(name, references)]
-    if SCALAR_FUNCTIONS[name].constant:
-        last = kinds[-1]
-        texts = _PATTERNS if SCALAR_FUNCTIONS[name].check is None else (None, *REGULAR)
-        pool: tuple[int | str | None, ...] = texts if last is Type.STRING else _DIGITS
-        results = [Call(name, (references[0], Literal(each, last))) for each in pool]
-    made = (Column(f"result{i}", result) for i, result in enumerate(results))
+    calls = [call for name in names for call in _calls(name, references, kinds[-1])]
+    made = (Column(f"result{i}", call) for i, call in enumerate(calls))
     plan = Project(Source(relation), (*shown, *made))
     records = [Record((EPOCH, *values), "1") for values in _arguments(kinds)]
-    return Case(
-        f"{name}{tuple(map(str, kinds))}", whole(plan), {relation.name: records}, _REACHES, _CLASSES
-    )
+    title = f"{', '.join(names)} of {', '.join(kinds)}"
+    return Case(title, whole(plan), {relation.name: records}, _REACHES, _CLASSES)
+
+
+def _calls(name: str, references: tuple[AttributeRef, ...], last: Type) -> list[Call]:
+    """The function over the attributes, or with each constant where the last must be one."""
+    function = SCALAR_FUNCTIONS[name]
+    if not function.constant:
+        return [Call(name, references)]
+    texts = _PATTERNS if function.check is None else (None, *REGULAR)
+    pool: tuple[int | str | None, ...] = texts if last is Type.STRING else _DIGITS
+    return [Call(name, (references[0], Literal(each, last))) for each in pool]
 
 
 def _signatures() -> list[tuple[str, tuple[Type, ...]]]:
@@ -106,8 +113,13 @@ def _fits(name: str, kinds: tuple[Type, ...]) -> bool:
 def test_every_function(interpreted: SparkSession) -> None:
     signatures = _signatures()
     assert {name for name, _ in signatures} == set(SCALAR_FUNCTIONS)
-    cases = [_call_case(name, kinds, i) for i, (name, kinds) in enumerate(signatures)]
-    check_all(interpreted, cases)
+    # To plan a case takes longer than to compute a column: functions of equal arguments share one.
+    # One with a constant has many columns already.
+    together: dict[tuple[tuple[Type, ...], str], list[str]] = defaultdict(list)
+    for name, kinds in signatures:
+        together[kinds, name if SCALAR_FUNCTIONS[name].constant else ""].append(name)
+    groups = enumerate(together.items())
+    check_all(interpreted, [_call_case(names, kinds, i) for i, ((kinds, _), names) in groups])
 
 
 @pytest.mark.parametrize(
@@ -115,7 +127,7 @@ def test_every_function(interpreted: SparkSession) -> None:
     [("cast_double", text) for text in ("1d", "1f", "2.5D", "0x1p3")] + [("cast_bigint", "\x7f7")],
 )
 def test_texts_that_are_no_numbers(interpreted: SparkSession, function: str, text: str) -> None:
-    case = _call_case(function, (Type.STRING,), 0)
+    case = _call_case([function], (Type.STRING,), 0)
     records = {name: [Record((EPOCH, text), "1")] for name in case.records}
     check_all(interpreted, [replace(case, records=records)])
 

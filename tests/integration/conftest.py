@@ -10,8 +10,11 @@ from tests.integration.brokers import CONTAINER, EMBEDDED, HEAP_MB, Broker
 from tests.integration.container_broker import ContainerBroker, require_image
 from tests.lanes import is_long
 
-# What Kafka itself decides. In the sample lane only these tests run in the container too.
-_OF_KAFKA = ("kafka/", "test_broker.py", "test_container_broker.py", "service/test_revocation.py")
+# Who gets what, as Kafka itself decides it. In the sample lane only these run in the container too.
+_OF_KAFKA = (
+    *("kafka/test_fence", "kafka/test_rights.py", "kafka/test_engine_rights.py"),
+    *("test_broker.py", "test_container_broker.py", "service/test_revocation.py"),
+)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

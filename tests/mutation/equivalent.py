@@ -151,6 +151,11 @@ SETTLEMENT = {
     f"{_OF_MEMBERS} == OUTPUT, {_BY_ROLE} -> {_OF_MEMBERS} <= OUTPUT, {_BY_ROLE}": (
         "of the kinds of access, output has the first name"
     ),
+    "empty = own.bits == 0 and not output.relation.public -> "
+    "empty = own.bits <= 0 and not output.relation.public": _NEVER_NEGATIVE,
+    "if obj.kind == ObjectKind.STREAM: -> if obj.kind >= ObjectKind.STREAM:": (
+        "an access is to an output or to a stream, and stream has the later name"
+    ),
     "elif access.kind == SEND: -> elif access.kind >= SEND:": _LAST_ACCESS,
     "elif access.kind == QUARANTINE: -> elif access.kind >= QUARANTINE:": _LAST_ACCESS,
     "for access, subject in zip(accesses, subjects, strict=True): -> "
@@ -167,6 +172,37 @@ SETTLEMENT = {
     ),
 }
 
+_NOT_GRANTED = "nobody is granted a clause, so it is not among the rights"
+_LEFT_RIGHTS = "return Clearance((rights.bits & ~self._all_roles.bits)"
+ROLE_CLAUSES = {
+    f"{_LEFT_RIGHTS} | held.bits) -> {_LEFT_RIGHTS} + held.bits)": _NOT_GRANTED,
+    f"{_LEFT_RIGHTS} | held.bits) -> {_LEFT_RIGHTS} ^ held.bits)": _NOT_GRANTED,
+    "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
+    "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=False, slots=True)": (
+        "nothing changes such a value, and nothing looks one up by it"
+    ),
+}
+
+_ONE_PART = "a text of one word is its own first part, and one with more parts is NULL in both ways"
+_ALL_PARTS = "with each limit that is not positive, Spark splits everywhere and keeps all parts"
+_TWICE = "what is combined with itself stays the same"
+_PUBLIC = "plain_public = relation.public and relation.kind"
+_SPLIT = 'parts = fn.split(text, ",",'
+LAB = {
+    "if count == 1: -> if count == 0:": _ONE_PART,
+    "if count == 1: -> if count < 1:": _ONE_PART,
+    "if count == 1: -> if count <= 1:": "there is one word at least",
+    f"{_SPLIT} -1) -> {_SPLIT} - 2)": _ALL_PARTS,
+    f"{_SPLIT} -1) -> {_SPLIT} - 0)": _ALL_PARTS,
+    f"{_SPLIT} -1) -> {_SPLIT} ~1)": _ALL_PARTS,
+    f"{_PUBLIC} is RelationKind.STREAM -> {_PUBLIC} == RelationKind.STREAM": _ONE_EACH,
+    f"{_PUBLIC} is RelationKind.STREAM -> {_PUBLIC} >= RelationKind.STREAM": (
+        "of the kinds of relations, stream has the last name"
+    ),
+    "for index in range(1, len(words)): -> for index in range( 0, len(words)):": _TWICE,
+    "for condition in conditions[1:]: -> for condition in conditions[ 0:]:": _TWICE,
+}
+
 EQUIVALENT = {
     "catalog/label.py": LABEL,
     "catalog/clearance.py": CLEARANCE,
@@ -176,4 +212,6 @@ EQUIVALENT = {
     "catalog/delivery_classes.py": DELIVERY_CLASSES,
     "secadmin/control/held_topics.py": HELD_TOPICS,
     "secadmin/control/settlement.py": SETTLEMENT,
+    "catalog/role_clauses.py": ROLE_CLAUSES,
+    "secfilter/lab.py": LAB,
 }

@@ -120,7 +120,7 @@ def test_a_deleted_topic_holds_up_its_stream_alone(
     assert lab_of(plane, one, len(left)) == left, "it goes on once the topic is there again"
 
 
-@pytest.mark.parametrize("kind", ["in", "lab"])
+@pytest.mark.parametrize("kind", ["in", pytest.param("lab", marks=pytest.mark.long)])
 def test_partitions_that_were_added_hold_up_their_stream_alone(
     plane: Plane, notes: Notes, until: Until, kind: str
 ) -> None:
@@ -139,7 +139,7 @@ def test_partitions_that_were_added_hold_up_their_stream_alone(
     assert lab_of(plane, other, sent) == everything, "none lost, none repeated"
 
 
-@pytest.mark.parametrize("kind", ["in", "lab"])
+@pytest.mark.parametrize("kind", [pytest.param("in", marks=pytest.mark.long), "lab"])
 def test_a_stream_follows_its_partitions_and_queries_that_run_do_too(
     plane: Plane, notes: Notes, until: Until, kind: str
 ) -> None:

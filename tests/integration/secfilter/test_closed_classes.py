@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 
 from catalog.clearance import Clearance
@@ -55,6 +56,9 @@ def let_subscribe(deployment: Deployment, topic: str) -> None:
         change.audit("subscribe", "test")
 
 
+# The service's part is in service/test_open_classes.py, how a run changes in test_side_run.py.
+@pytest.mark.long
+@pytest.mark.slow
 def test_a_closed_class_leaves_the_run_and_its_topic_goes(
     deployment: Deployment, until: Until
 ) -> None:

@@ -89,8 +89,14 @@ def test_updates_are_delivered_at_once_as_long_as_they_may_be_seen(plane: Plane)
     assert [v["total"] for v in values(plane.read(run.classes[0].topic, 2))] == [1, 3]
 
 
-@pytest.mark.parametrize("updates", [False, True])
-@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize(
+    ("updates", "labelled"),
+    [
+        (False, False),
+        (True, True),
+        *(pytest.param(*both, marks=pytest.mark.long) for both in ((False, True), (True, False))),
+    ],
+)
 def test_the_first_class_of_a_query_finds_its_state(
     plane: Plane, until: Until, *, updates: bool, labelled: bool
 ) -> None:

@@ -95,6 +95,8 @@ def test_new_classes_and_readers_get_all_from_when_they_are_told_to_be_fed(
     assert all(more.items() <= ids[0].items() for more in ids[1:]), "the same ids everywhere"
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_a_run_that_is_to_stand_still_has_no_side_run(
     plane: Plane, notes: Notes, until: Until
 ) -> None:

@@ -20,7 +20,7 @@ from secadmin.control.open_classes import close_idle, delete_closed
 from secadmin.control.platform import Platform
 from secadmin.kafka.principals import Credentials
 from secadmin.service.app import create_app
-from tests.integration.kafka.clients import parked_reader
+from tests.integration.kafka.clients import reader
 from tests.integration.service.conftest import (
     Api,
     NewUser,
@@ -82,9 +82,10 @@ def test_an_idle_class_is_closed_and_its_topic_goes(scene: Scene) -> None:
     third = scene.subscribe()
     newest = str(scene.topic(third.username))
     assert newest != topic and fed(scene.platform, newest)
-    with parked_reader(scene.settings.kafka, third, newest, 1) as reader:
+    with reader(scene.settings.kafka, third) as bob:
+        bob.consumer.subscribe([newest])
         scene.write(newest, "shown")
-        reader.read_until(lambda: reader.values == ["shown"], "what comes to the new class")
+        bob.read_until(lambda: bob.values == ["shown"], "what comes to the new class")
 
 
 def test_the_topic_stays_while_a_run_writes_it(scene: Scene) -> None:
