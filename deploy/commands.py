@@ -20,6 +20,7 @@ from deploy.console import console_command
 from deploy.environment import ROOT, find_java
 from deploy.errors import DeployError
 from deploy.files import private_folder
+from deploy.fraud import demo as fraud
 from deploy.hints import down_command, up_command
 from deploy.papers import shared_queries
 from deploy.runtime import ensure_runtime
@@ -156,7 +157,7 @@ def _console(options: argparse.Namespace) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    stories = {"004": demo.main, "000": shared_queries.main, "002": weather.main}
+    stories = {"004": demo.main, "000": shared_queries.main, "002": weather.main, "003": fraud.main}
     return _on_fresh_stack(stories[options.paper], batch_ms=BATCH_MS)
 
 
