@@ -27,7 +27,7 @@ COMMANDS = {
 }
 # In MB; `deploy.broker_memory` says how many connections of users it bears.
 BROKER_HEAP = 1536
-PAPERS = ("004", "000", "001", "002")
+PAPERS = ("004", "000", "001", "002", "003")
 PASS_THROUGH = ("test", "bench", "console")
 BROKER_PORT = 19092
 SECADMIN_PORT = 18443
@@ -56,7 +56,8 @@ def parser() -> argparse.ArgumentParser:
                 choices=PAPERS,
                 default=PAPERS[0],
                 help="whose story: 004, two markets; 000, patients and one query for all; "
-                "001, competitors and a wall; 002, weather that is shared in part (default: 004)",
+                "001, competitors and a wall; 002, weather that is shared in part; "
+                "003, event patterns of a bank (default: 004)",
             )
         if name == "console":
             command.add_argument("folder", metavar="DIR", type=Path, help="the access's folder")

@@ -20,6 +20,7 @@ from deploy.console import console_command
 from deploy.environment import ROOT, find_java
 from deploy.errors import DeployError
 from deploy.files import private_folder
+from deploy.fraud import demo as fraud
 from deploy.hints import down_command, up_command
 from deploy.papers import chinese_wall, shared_queries
 from deploy.runtime import ensure_runtime
@@ -161,6 +162,7 @@ def _demo(options: argparse.Namespace) -> int:
         "000": shared_queries.main,
         "001": chinese_wall.main,
         "002": weather.main,
+        "003": fraud.main,
     }
     return _on_fresh_stack(stories[options.paper], batch_ms=BATCH_MS)
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from catalog.errors import Position
 from catalog.pattern import Pattern, Skip
+from secadmin.languages.expressions.event_words import EventWords
 
 # A name in the text, and where it stands.
 PlacedName = tuple[str, Position]
@@ -15,13 +16,14 @@ PlacedName = tuple[str, Position]
 
 @dataclass(frozen=True, slots=True)
 class MatchClause:
-    """One MATCH_RECOGNIZE of a query. `position` is that of the word."""
+    """One MATCH_RECOGNIZE of a query, or PATTERN SEQ. `position` is that of the word."""
 
     position: Position
-    pattern: Pattern
     within_ms: int
-    order: PlacedName
+    pattern: Pattern | None
+    order: PlacedName | None
     skip: Skip
     partition: tuple[PlacedName, ...]
     measures: tuple[tuple[str, exp.Expr, Position], ...]
     definitions: tuple[tuple[str, exp.Expr, Position], ...]
+    events: EventWords | None

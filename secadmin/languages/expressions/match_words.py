@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import InvalidInput, Position
 from catalog.pattern import NEXT_ROW, PAST_LAST_ROW, Pattern, Skip, SkipTo
 from secadmin.languages.duration import interval_ms
+from secadmin.languages.expressions.event_words import EventWords, events_at
 from secadmin.languages.expressions.pattern_text import read_pattern
 from secadmin.languages.expressions.places import Place
 from secadmin.languages.expressions.refusals import word
@@ -50,16 +52,20 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class MatchWords:
-    """The clauses of one MATCH_RECOGNIZE. `word` is the word itself."""
+    """The clauses of one MATCH_RECOGNIZE. `word` is the word itself.
+
+    It has a pattern and an order, or `events` (PATTERN SEQ).
+    """
 
     word: Token
-    pattern: Pattern
     within_ms: int
-    order: Token
+    pattern: Pattern | None
+    order: Token | None
     skip: Skip = PAST_LAST_ROW
     partition: list[Token] = field(default_factory=list)
     measures: list[Named] = field(default_factory=list)
     definitions: list[Named] = field(default_factory=list)
+    events: EventWords | None = None
 
 
 def take_matches(tokens: list[Token], place: Place) -> dict[int, MatchWords]:
@@ -70,6 +76,12 @@ def take_matches(tokens: list[Token], place: Place) -> dict[int, MatchWords]:
     found: dict[int, MatchWords] = {}
     index = 0
     while index < len(tokens):
+        events = events_at(tokens, index, place)
+        if events is not None:
+            name = events.events[0].stream
+            found[name.start], end = _over_events(tokens, index, events, place)
+            tokens[index:end] = [name]
+            continue
         if word(tokens, index) == _WORD and word(tokens, index + 1) == "(":
             named = tokens[index - 1]
             if named.token_type not in _NAMES or word(tokens, index - 2) not in _BEFORE_NAMES:
@@ -84,6 +96,69 @@ def take_matches(tokens: list[Token], place: Place) -> dict[int, MatchWords]:
             continue
         index += 1
     return found
+
+
+def _over_events(
+    tokens: list[Token], start: int, events: EventWords, place: Place
+) -> tuple[MatchWords, int]:
+    """The clauses around events, and the index behind them."""
+    at = events.end + 1
+    behind = at
+    while behind < len(tokens) and word(tokens, behind - 1) not in _AFTER_LENGTH:
+        behind += 1
+    if word(tokens, at) != "WITHIN":
+        raise InvalidInput(
+            f"PATTERN {events.kind} lacks {_NEEDED['within']}", place(tokens[events.end].start)
+        )
+    within_ms = _within(tokens[at:behind], place)
+    parts: dict[str, list[Token]] = {}
+    end = tokens[behind - 1]
+    if word(tokens, behind) == _WORD and word(tokens, behind + 1) == "(":
+        closing = _closing(tokens, behind + 1, place)
+        end = tokens[closing]
+        parts = _clauses(tokens[behind + 2 : closing], place)
+        behind = closing + 1
+    for name, each in parts.items():
+        if name not in _WITH_EVENTS:
+            raise InvalidInput(
+                f"with PATTERN {events.kind}, MATCH_RECOGNIZE has PARTITION BY, MEASURES, AFTER "
+                "MATCH and DEFINE only",
+                place(each[0].start),
+            )
+    words = MatchWords(
+        tokens[start],
+        within_ms,
+        None,
+        None,
+        **_others(parts, NEXT_ROW, place, end),
+        events=events,
+    )
+    return words, behind
+
+
+_WITH_EVENTS = {"partition", "measures", "one", "after", "define"}
+_AFTER_LENGTH = {
+    f"{unit}{plural}"
+    for unit in ("MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")
+    for plural in ("", "S")
+}
+
+
+class _Others(TypedDict):
+    skip: Skip
+    partition: list[Token]
+    measures: list[Named]
+    definitions: list[Named]
+
+
+def _others(parts: dict[str, list[Token]], skip: Skip, place: Place, end: Token) -> _Others:
+    """The clauses that may be left out."""
+    return {
+        "skip": _skip(parts["after"], place) if "after" in parts else skip,
+        "partition": [*_names(parts["partition"][1:], place, end)] if "partition" in parts else [],
+        "measures": [*_named(parts["measures"][1:], place, end)] if "measures" in parts else [],
+        "definitions": [*_defined(parts["define"][1:], place, end)] if "define" in parts else [],
+    }
 
 
 def _closing(tokens: list[Token], opening: int, place: Place) -> int:
@@ -112,13 +187,10 @@ def _read(tokens: list[Token], place: Place) -> MatchWords:
         )
     return MatchWords(
         start,
-        read_pattern(pattern[2:-1], place, pattern[-1].start),
         _within(parts["within"], place),
+        read_pattern(pattern[2:-1], place, pattern[-1].start),
         _single(parts["order"][1:], place, end),
-        _skip(parts["after"], place) if "after" in parts else PAST_LAST_ROW,
-        [*_names(parts["partition"][1:], place, end)] if "partition" in parts else [],
-        [*_named(parts["measures"][1:], place, end)] if "measures" in parts else [],
-        [*_defined(parts["define"][1:], place, end)] if "define" in parts else [],
+        **_others(parts, PAST_LAST_ROW, place, end),
     )
 
 

@@ -92,13 +92,14 @@ def _match_clause(words: MatchWords, text: str, place: Place) -> MatchClause:
 
     return MatchClause(
         place(words.word.start),
-        words.pattern,
         words.within_ms,
-        (words.order.text, place(words.order.start)),
+        words.pattern,
+        None if words.order is None else (words.order.text, place(words.order.start)),
         words.skip,
         tuple((each.text, place(each.start)) for each in words.partition),
         tuple(map(parsed, words.measures)),
         tuple(map(parsed, words.definitions)),
+        words.events,
     )
 
 

@@ -14,7 +14,7 @@ from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.expressions.windows import WINDOW_FUNCTIONS, window_over
-from secadmin.languages.sql.matching import read_match
+from secadmin.languages.sql.matching import read_events, read_match
 
 # Reads a whole query. It is a parameter because queries and FROM clauses nest in each other.
 ReadQuery = Callable[[exp.Expr, Environment], Built]
@@ -64,6 +64,9 @@ def _relation(node: exp.Table, environment: Environment) -> Item:
     name = environment.identifier(node.this)
     place = environment.at(node.this)
     alias = _alias(node, environment) or name
+    clause = environment.matches.get(place)
+    if clause is not None and clause.events is not None:
+        return Item(alias, read_events(clause, clause.events, environment), node)
     if name in environment.named:
         built = environment.named[name]
     else:
@@ -71,7 +74,6 @@ def _relation(node: exp.Table, environment: Environment) -> Item:
         has_level = bool(relation.conflict_classes) and relation.schema.get(LEVEL) is None
         source = Source(relation, shows_level=has_level and environment.names_level)
         built = build(source, (), place)
-    clause = environment.matches.get(place)
     if clause is not None:
         built = read_match(clause, built, environment)
     window = environment.moving.windows.get(place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -17,6 +17,7 @@ from catalog.pattern import (
     PATTERN_AGGREGATES,
     PREV,
     Definition,
+    Pattern,
     Reading,
     variables_of,
 )
@@ -25,9 +26,11 @@ from catalog.schema import Schema
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import AGGREGATES, NoCalls
 from secadmin.languages.expressions.environment import Environment
-from secadmin.languages.expressions.match_clause import MatchClause
+from secadmin.languages.expressions.event_words import EventWords
+from secadmin.languages.expressions.match_clause import MatchClause, PlacedName
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope, Table
+from secadmin.languages.sql.events import between, is_none_of, is_of, pattern_of, streams_of
 from secadmin.languages.typed import Typed, attribute
 
 _REFUSED = {
@@ -44,29 +47,74 @@ _REFUSED = {
 def read_match(clause: MatchClause, source: Built, environment: Environment) -> Built:
     """The matches of a pattern over a relation. Raises InvalidInput, with its position."""
     scope = Scope((Table.of("", source.schema),))
+    if clause.pattern is None or clause.order is None:
+        raise TypeError("a pattern of events has no relation of its own")
     variables = tuple(dict.fromkeys(variables_of(clause.pattern)))
-    _check_names(clause, source.schema, environment)
-    _check_order(clause, source, scope)
-    partition = tuple(_attribute(name, at, scope) for name, at in clause.partition)
+    _check_names(clause, clause.order, source.schema, environment)
+    _check_order(clause.order, source, scope)
     rows = _Rows(environment, scope, source.schema, variables)
     readings: list[Reading] = []
-    definitions = []
+    definitions = tuple(
+        Definition(variable, condition)
+        for variable, condition in _conditions(clause, rows, readings)
+    )
+    return _built(clause, clause.pattern, rows, (definitions, tuple(readings)), source)
+
+
+def read_events(clause: MatchClause, words: EventWords, environment: Environment) -> Built:
+    """The matches of PATTERN SEQ, AND or OR. Raises InvalidInput, with its position."""
+    source, schemas = streams_of(words, environment, clause.position)
+    scopes = {name: Scope((Table.of("", schema),)) for name, schema in schemas.items()}
+    scope = Scope((Table.of("", source.schema),))
+    rows = _Rows(environment, scope, source.schema, tuple(schemas), scopes)
+    readings: list[Reading] = []
+    conditions = dict(_conditions(clause, rows, readings))
+    definitions: list[Definition] = []
+    behind, absent = "", list[Expression]()
+    for event in words.events:
+        own = is_of(event, conditions.get(event.variable.text))
+        if event.absent:
+            absent.append(own)
+            continue
+        if absent:
+            definitions.append(Definition(between(behind), is_none_of(absent)))
+        definitions.append(Definition(event.variable.text, own))
+        behind, absent = event.variable.text, []
+    missing = {each.variable.text for each in words.events if each.absent}
+    for reading in readings:
+        if reading.variable in missing:
+            raise InvalidInput(
+                f"{reading.variable!r} is not there, so nothing can be read of it", clause.position
+            )
+    never = tuple(dict.fromkeys(each.stream.text for each in words.events if each.absent))
+    parts = (tuple(definitions), tuple(readings))
+    return _built(clause, pattern_of(words), rows, parts, source, never)
+
+
+def _conditions(
+    clause: MatchClause, rows: _Rows, readings: list[Reading]
+) -> Iterator[tuple[str, Expression]]:
+    """The condition of each variable, whose readings are collected."""
     for name, tree, at in clause.definitions:
         variable = rows.variable(name, at)
         calls = RowCalls(rows, variable, readings)
-        definitions.append(
-            Definition(variable, Reader(environment, scope, calls).read(tree).expression)
-        )
+        reader = Reader(rows.environment, rows.scope_of(variable), calls)
+        yield variable, reader.read(tree).expression
+
+
+def _built(
+    clause: MatchClause,
+    pattern: Pattern,
+    rows: _Rows,
+    parts: tuple[tuple[Definition, ...], tuple[Reading, ...]],
+    source: Built,
+    absent: tuple[str, ...] = (),
+) -> Built:
+    """The Match, and a Project of what MEASURES compute."""
+    partition = tuple(_attribute(name, at, rows.scope) for name, at in clause.partition)
     measures, columns = _measures(clause, rows)
     node = Match(
-        source.node,
-        partition,
-        measures,
-        clause.pattern,
-        clause.within_ms,
-        tuple(definitions),
-        tuple(readings),
-        clause.skip,
+        source.node, partition, measures, pattern, clause.within_ms, *parts, clause.skip, absent
     )
     built = build(node, (source,), clause.position)
     if columns is None:
@@ -76,10 +124,12 @@ def read_match(clause: MatchClause, source: Built, environment: Environment) -> 
     return build(Project(built.node, (*plain, *columns)), (built,), clause.position)
 
 
-def _check_names(clause: MatchClause, schema: Schema, environment: Environment) -> None:
+def _check_names(
+    clause: MatchClause, order: PlacedName, schema: Schema, environment: Environment
+) -> None:
     """Refuse all attributes without a right together, as a list (003, algorithm 1)."""
     known = {name.lower() for name in schema.names}
-    named = [*clause.partition, clause.order]
+    named = [*clause.partition, order]
     for _, tree, _ in (*clause.measures, *clause.definitions):
         named += [
             (str(node.this.this), environment.at(node))
@@ -94,8 +144,8 @@ def _check_names(clause: MatchClause, schema: Schema, environment: Environment) 
         raise InvalidInput(f"unknown attributes {names}; there are: {there}", first)
 
 
-def _check_order(clause: MatchClause, source: Built, scope: Scope) -> None:
-    name, at = clause.order
+def _check_order(order: PlacedName, source: Built, scope: Scope) -> None:
+    name, at = order
     if _attribute(name, at, scope).name != source.event_time:
         told = source.event_time or "and this relation has none"
         raise InvalidInput(f"ORDER BY names the event time, {told}", at)
@@ -156,6 +206,12 @@ class _Rows:
     scope: Scope
     schema: Schema
     variables: Sequence[str]
+    # If the rows are of several streams: what each variable's stream has.
+    scopes: Mapping[str, Scope] = field(default_factory=dict)
+
+    def scope_of(self, variable: str | None) -> Scope:
+        """The attributes of a variable's rows."""
+        return self.scopes.get(variable or "", self.scope)
 
     def variable(self, name: str, at: Position) -> str:
         """The variable of that name, in any case where this is not ambiguous."""
@@ -201,8 +257,8 @@ class RowCalls:
         """The value in the current row, or in the last row of a variable."""
         variable = None if alias is None else self.rows.variable(alias, position)
         if self.own is not None and variable in (None, self.own):
-            return self.rows.scope.resolve(name, None, position)
-        argument = self.rows.scope.resolve(name, None, position).expression
+            return self.rows.scope_of(self.own).resolve(name, None, position)
+        argument = self.rows.scope_of(variable).resolve(name, None, position).expression
         return self._add(LAST, variable, argument, position)
 
     def _navigated(self, node: exp.Expr, name: str, place: Position) -> Typed:
@@ -287,9 +343,10 @@ class _OneRow:
 
     def column(self, name: str, alias: str | None, position: Position) -> Typed | None:
         """The attribute of the row."""
-        if alias is not None:
-            self.named.add(self.rows.variable(alias, position))
-        return self.rows.scope.resolve(name, None, position)
+        variable = None if alias is None else self.rows.variable(alias, position)
+        if variable is not None:
+            self.named.add(variable)
+        return self.rows.scope_of(variable).resolve(name, None, position)
 
 
 _INSIDE = "another function of rows"

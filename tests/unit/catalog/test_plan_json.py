@@ -12,6 +12,17 @@ from catalog.errors import Position
 from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
 from catalog.label import Label
+from catalog.pattern import (
+    Definition,
+    Pattern,
+    PatternChoice,
+    PatternRepeat,
+    PatternSequence,
+    PatternVariable,
+    Reading,
+    Skip,
+    SkipTo,
+)
 from catalog.plan import (
     Aggregate,
     Aggregation,
@@ -20,6 +31,7 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
+    Match,
     Moving,
     MovingJoin,
     MovingWindow,
@@ -88,6 +100,21 @@ aggregation = st.builds(
     Aggregation, names, st.sampled_from(sorted(AGGREGATE_FUNCTIONS)), st.none() | expressions
 )
 aggregations = st.lists(aggregation, max_size=2).map(tuple)
+readings = st.lists(
+    st.builds(Reading, names, names, st.none() | names, st.none() | expressions, st.integers(0, 9)),
+    max_size=2,
+).map(tuple)
+patterns: st.SearchStrategy[Pattern] = st.recursive(
+    st.builds(PatternVariable, names),
+    lambda inner: st.one_of(
+        st.builds(PatternSequence, st.lists(inner, max_size=2).map(tuple)),
+        st.builds(PatternChoice, st.lists(inner, max_size=2).map(tuple)),
+        st.builds(
+            PatternRepeat, inner, st.integers(0, 9), st.none() | st.integers(0, 9), st.booleans()
+        ),
+    ),
+    max_leaves=3,
+)
 
 
 def _nodes(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
@@ -103,6 +130,15 @@ def _nodes(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
         st.builds(Join, inner, inner, equal, times, times, st.none() | expressions),
         st.builds(Moving, inner, moving_windows),
         st.builds(MovingJoin, inner, inner, equal, st.none() | expressions),
+        st.builds(
+            Match,
+            *(inner, st.lists(references, max_size=2).map(tuple), readings, patterns),
+            st.integers(1, 10_000),
+            st.lists(st.builds(Definition, names, expressions), max_size=2).map(tuple),
+            readings,
+            st.builds(Skip, st.sampled_from(SkipTo), st.none() | names),
+            texts,
+        ),
         st.builds(ToStream, inner, st.sampled_from(Change)),
     )
 

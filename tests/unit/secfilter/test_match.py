@@ -123,13 +123,14 @@ def test_a_match_that_waits_ends_when_its_time_has_passed(gives: Gives) -> None:
     found = gives(
         RISES,
         [(1, None, 1.0, 1), (2, None, 2.0, 2)],
-        # Ten seconds after the first row the match is over, and this row begins another one.
+        # Ten seconds after the first row the match is over, and this row begins another one. It
+        # could have ended a match that begins at the second one, so it depends on that one.
         [(12, None, 3.0, 4), (13, None, 4.0, 8)],
         END,
     )
     assert rows(found, "key", "low", "high") == [
         (2 * S, None, 1.0, 2.0, 1 | 2),
-        (13 * S, None, 3.0, 4.0, 4 | 8),
+        (13 * S, None, 3.0, 4.0, 1 | 2 | 4 | 8),
     ]
 
 

@@ -9,6 +9,15 @@ import httpx
 import pytest
 
 from catalog.expression import AttributeRef, Call, Literal
+from catalog.pattern import (
+    Definition,
+    PatternRepeat,
+    PatternSequence,
+    PatternVariable,
+    Reading,
+    Skip,
+    SkipTo,
+)
 from catalog.plan import (
     Aggregation,
     Change,
@@ -16,6 +25,7 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
+    Match,
     Moving,
     MovingJoin,
     MovingWindow,
@@ -187,6 +197,34 @@ def test_a_plan_of_moving_windows_is_a_tree(
         "            └── moving window of all tuples",
         "                └── stream in1, event time ts, lateness 5s",
     ]
+
+
+def test_a_pattern_is_shown_in_the_words_of_its_author(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    schema = Schema((Attribute("ts", Type.TIMESTAMP), Attribute("price", Type.DOUBLE)))
+    source = Source(Relation(1, "in1", RelationKind.STREAM, schema, "ts", 5000))
+    price = AttributeRef("price")
+    few = PatternRepeat(PatternVariable("b"), 1, None, greedy=False)
+    root = Match(
+        source,
+        (price,),
+        (Reading("low", "last", "a", price), Reading("n", "count", None, None)),
+        PatternSequence((PatternVariable("a"), few)),
+        60_000,
+        (Definition("b", Call(">", (price, AttributeRef("row.0")))),),
+        (Reading("row.0", "prev", None, price, 2),),
+        Skip(SkipTo.LAST, "b"),
+        ("in1",),
+    )
+    answer = {"outputs": [{"name": "o", "plan": to_stored(Plan(root)), "attributes": []}]}
+    lines = server(tmp_path, answer).ok("query", "plan", "q").splitlines()
+    assert " ".join(line.strip(" └─│") for line in lines[1:]) == (
+        "pattern a b+? within 1m, for each price, b AS price > prev(price, 2), last(a: price) AS "
+        "low, count(*) AS n, skip to last b, no tuple of in1 between "
+        "stream in1, event time ts, lateness 5s"
+    )
 
 
 @pytest.mark.parametrize(("option", "language"), [("--sql", "sql"), ("--xml", "borealis")])

@@ -29,7 +29,8 @@ _HERE = Path(__file__).parent
 _SQL = {case["id"]: case["text"] for case in json.loads((_HERE / "sql_plans.json").read_text())}
 _DIAGRAMS = {file.stem: file.read_text() for file in sorted((_HERE / "diagrams").iterdir())}
 # A key has the name of a window's edge, which SQL would have to qualify.
-_NOT_IN_SQL = {"key-named-as-edge"}
+# A pattern over several streams is written as a Match over their union, which has names of its own.
+_NOT_IN_SQL = {"key-named-as-edge", "pattern-seq", "pattern-or"}
 # A right tuple is at least a second later, and a buffer has no negative size.
 _NOT_AS_DIAGRAM = {"join_of_one_buffer"}
 
@@ -38,6 +39,17 @@ _NOT_AS_DIAGRAM = {"join_of_one_buffer"}
 def test_sql_as_sql(name: str) -> None:
     plan = parse_sql(_SQL[name], Streams()).plan
     assert parse_sql(sql_text(plan), Streams()).plan == plan
+
+
+@pytest.mark.parametrize("name", ["pattern-seq", "pattern-or"])
+def test_a_pattern_over_several_streams_is_not_said_in_another_way(name: str) -> None:
+    with pytest.raises(Unsayable):
+        sql_text(parse_sql(_SQL[name], Streams()).plan)
+
+
+def test_borealis_has_no_patterns() -> None:
+    with pytest.raises(Unsayable, match="no event patterns"):
+        xml_text({"result": parse_sql(_SQL["match-of-with"], Streams()).plan})
 
 
 @pytest.mark.parametrize("name", _DIAGRAMS)
