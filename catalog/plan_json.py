@@ -25,6 +25,7 @@ _CLASSES: dict[str, type] = {
     for cls in (
         *(plan.Source, plan.Filter, plan.Project, plan.Union, plan.Aggregate, plan.Join),
         *(plan.Moving, plan.MovingWindow, plan.MovingJoin, plan.ToStream),
+        *(plan.Ranked, plan.OrderKey, plan.Neighbour),
         *(plan.Plan, plan.Windowed, plan.Column, plan.Window, plan.Aggregation),
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat, LabelLayout),

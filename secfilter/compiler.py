@@ -23,6 +23,7 @@ from catalog.plan import (
     Node,
     Plan,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -121,7 +122,7 @@ class _Compiler:
             case ToStream():
                 below = replace(self, pairing=True)
                 return compile_moving(each, below.compile, words(self.layout), self._reach_words)
-            case Moving() | MovingJoin():
+            case Moving() | MovingJoin() | Ranked():
                 raise TypeError("a moving window is compiled with the stream of its relation")
 
     def _source(self, relation: Relation) -> DataFrame:

@@ -24,6 +24,7 @@ from catalog.plan import (
     MovingJoin,
     Node,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -132,6 +133,9 @@ def _expressions(node: Node) -> list[Expression]:
             return []
         case Moving(_, window):
             return list(window.partition)
+        case Ranked(_, partition, order, _, _, neighbours):
+            others = (*(key.attribute for key in order), *(each.attribute for each in neighbours))
+            return [*partition, *others]
         case Filter(_, condition):
             return [condition]
         case Project(_, columns):
