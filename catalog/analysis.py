@@ -5,7 +5,7 @@ from __future__ import annotations
 from catalog.checked_plan import CheckedNode, CheckedPlan, StateKind
 from catalog.errors import InvalidInput
 from catalog.moving_check import RELATION
-from catalog.plan import Emission, Node, Plan, Source, Windowed, inputs
+from catalog.plan import Emission, Node, Plan, Ranked, Source, Windowed, inputs
 from catalog.plan_check import check_node, counts_distinct
 from catalog.relation import RelationKind
 from catalog.schema import check_definition
@@ -46,6 +46,12 @@ def complete(root: CheckedNode, emission: Emission) -> CheckedPlan:
         raise InvalidInput("only an aggregate reads windows")
     if root.is_changing:
         raise InvalidInput(RELATION)
+    for each in root.walk():
+        if isinstance(each.node, Ranked) and each.node.number and each.node.limit is None:
+            raise InvalidInput(
+                "ROW_NUMBER needs a limit, because each row that comes may change all others: "
+                f"keep the first ones with WHERE {each.node.number} <= 10 around the query"
+            )
     if emission is Emission.UPDATES:
         _check_updates(root)
     check_definition(root.schema)

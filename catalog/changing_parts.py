@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from catalog.checked_plan import CheckedNode
 from catalog.expression import AttributeRef, Call, Expression, Literal
-from catalog.plan import Aggregate, Column, Filter, Moving, MovingJoin, Project, Union
+from catalog.plan import (
+    Aggregate,
+    Column,
+    Filter,
+    Moving,
+    MovingJoin,
+    Project,
+    Ranked,
+    Union,
+)
 from catalog.schema import Schema
 
 Steps = tuple[CheckedNode, ...]
@@ -53,28 +62,44 @@ class ChangingParts:
     """The parts of a changing relation.
 
     `branches` are those of its Union. If it has none, there is one. `schema` is that of the rows
-    below the aggregate. `shown` has the names of the results: over an aggregate they are its own
-    names, otherwise those of `schema`.
+    below `top`, which is the aggregate, or what orders the rows. `shown` has the names of the
+    results: those of the top, or of `schema` if there is no top.
     """
 
     branches: tuple[Part, ...]
     schema: Schema
-    aggregate: Aggregate | None
+    top: Aggregate | Ranked | None
     shown: tuple[str, ...]
 
     @classmethod
     def of(cls, relation: CheckedNode) -> ChangingParts:
         """The parts of the relation that a ToStream reads."""
-        shown, below, aggregate = relation.schema.names, relation, None
-        if any(isinstance(inner.node, Aggregate) for inner in relation.walk() if inner.is_changing):
+        shown, below = relation.schema.names, relation
+        top: Aggregate | Ranked | None = None
+        tops = (each for each in relation.walk() if isinstance(each.node, Aggregate | Ranked))
+        if any(each.is_changing for each in tops):
             while isinstance(below.node, Project):
-                # Over an aggregate a Project gives other names and another order, nothing else.
+                # Over the top a Project gives other names and another order, nothing else.
                 shown = tuple(_inner_name(below.node.columns, name) for name in shown)
                 below = below.inputs[0]
-            if not isinstance(below.node, Aggregate):
+            if not isinstance(below.node, Aggregate | Ranked):
                 raise TypeError("a computed column over an aggregate of a moving window")
-            aggregate, below = below.node, below.inputs[0]
-        return cls(_branches(below), below.schema, aggregate, shown)
+            top, below = below.node, below.inputs[0]
+        return cls(_branches(below), below.schema, top, shown)
+
+    def read(self) -> tuple[list[Expression], list[Expression]]:
+        """What of a row below the top is shown, or is the key of a group; and what else is read."""
+        match self.top:
+            case None:
+                return [AttributeRef(name) for name in self.schema.names], []
+            case Aggregate(_, keys, aggregations):
+                arguments = (each.argument for each in aggregations)
+                return [key.expression for key in keys], [a for a in arguments if a is not None]
+            case Ranked(_, partition, order, _, _, neighbours):
+                shown = [name for name in self.schema.names if name in self.shown]
+                others = [each.attribute for each in neighbours]
+                read = [*partition, *(key.attribute for key in order), *others]
+                return [AttributeRef(name) for name in shown], [*read]
 
     @property
     def join(self) -> JoinPart | None:

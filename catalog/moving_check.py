@@ -12,11 +12,13 @@ from catalog.plan import (
     INSTANT,
     Aggregate,
     Filter,
+    JoinKind,
     Moving,
     MovingJoin,
     MovingWindow,
     Node,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -27,6 +29,8 @@ from catalog.schema import Attribute, Schema, Type
 
 # Each new tuple costs as many steps as the window has rows.
 MAX_ROWS = 10_000
+# A row that comes changes so many others.
+MAX_OFFSET = 100
 # Each window of a join may multiply the rows of the others.
 MAX_WINDOWS = 8
 RELATION = (
@@ -47,15 +51,15 @@ def check_forms(node: Node, given: _Inputs) -> None:
     if isinstance(node, MovingJoin) and changing == [True, False]:
         raise InvalidInput(f"the right side of this join is a stream; {_BOTH}")
     if not any(changing):
-        if isinstance(node, ToStream | MovingJoin):
-            what = node.change.upper() if isinstance(node, ToStream) else "this join"
+        if isinstance(node, ToStream | MovingJoin | Ranked):
+            what = node.change.upper() if isinstance(node, ToStream) else _WORDS[type(node)]
             raise InvalidInput(
                 f"{what} goes over a moving window, such as [ROWS 100]; over a stream, leave it out"
             )
         return
     if isinstance(node, Union) and not all(changing):
         raise InvalidInput(f"one side of this UNION is a stream, and one is not; {_BOTH}")
-    if not isinstance(node, Filter | Project | Union | Aggregate | MovingJoin | ToStream):
+    if not isinstance(node, Filter | Project | Union | Aggregate | MovingJoin | Ranked | ToStream):
         raise InvalidInput(RELATION)
     _check_order(node, given)
 
@@ -63,14 +67,17 @@ def check_forms(node: Node, given: _Inputs) -> None:
 def _check_order(node: Node, given: _Inputs) -> None:
     """Refuse an order of operators over relations that the engine does not have."""
     below = [each.node for one in given for each in one.walk() if each.is_changing]
-    summed = any(isinstance(each, Aggregate) for each in below)
+    summed = any(isinstance(each, Aggregate | Ranked) for each in below)
     plain = isinstance(node, Project) and all(
         isinstance(column.expression, AttributeRef) for column in node.columns
     )
     if summed and not (plain or isinstance(node, ToStream)):
+        ranked = any(isinstance(each, Ranked) for each in below)
+        what = "rows in an order" if ranked else "an aggregate of a moving window"
+        named = "attributes" if ranked else "keys and aggregates"
         raise InvalidInput(
-            "over an aggregate of a moving window, a query names keys and aggregates only; compute "
-            "with them in a query over this one's output"
+            f"over {what}, a query names {named} only; compute with them in a query over this "
+            "one's output"
         )
     united = any(isinstance(each, Union) for each in below)
     if united and isinstance(node, Union | MovingJoin):
@@ -87,6 +94,7 @@ def _check_order(node: Node, given: _Inputs) -> None:
         raise InvalidInput(f"a query has at most {MAX_WINDOWS} moving windows")
 
 
+_WORDS = {MovingJoin: "this join", Ranked: "an order with a limit, or with neighbours,"}
 _BOTH = "give it a moving window too, such as [NOW], [RANGE 5 MINUTES] or [ROWS 100]"
 
 
@@ -135,6 +143,30 @@ def pairs_schema(node: MovingJoin, left: CheckedNode, right: CheckedNode) -> Sch
 def _optional(schema: Schema) -> Schema:
     """The attributes of a side that may be absent, and is NULL then."""
     return Schema(tuple(replace(each, required=False) for each in schema.attributes))
+
+
+def ranked_schema(node: Ranked, given: CheckedNode) -> Schema:
+    """The attributes of ordered rows. Raises InvalidInput."""
+    if not node.order:
+        raise InvalidInput("rows in an order need ORDER BY")
+    if node.limit is not None and not 1 <= node.limit <= MAX_ROWS:
+        raise InvalidInput(f"a query keeps the first 1 to {MAX_ROWS} rows of an order")
+    joins = (each.node for each in given.walk() if isinstance(each.node, MovingJoin))
+    if any(join.kind is JoinKind.SEMI for join in joins):
+        raise InvalidInput(
+            "rows of a semi join have no places in an order, because each is there once for each "
+            "label of its witnesses; order them in a query over this one's output"
+        )
+    for ref in (*node.partition, *(key.attribute for key in node.order)):
+        type_of(ref, given.schema)
+    added = [Attribute(node.number, Type.BIGINT, required=True)] if node.number else []
+    for each in node.neighbours:
+        if not 1 <= abs(each.offset) <= MAX_OFFSET:
+            raise InvalidInput(
+                f"LAG and LEAD go 1 to {MAX_OFFSET} rows back or on", each.attribute.position
+            )
+        added.append(Attribute(each.name, type_of(each.attribute, given.schema)))
+    return Schema((*given.schema.attributes, *added))
 
 
 def stream_schema(given: CheckedNode) -> Schema:

@@ -152,7 +152,8 @@ class JoinRules:
 class RowExpressions:
     """What a join of moving windows computes for its rows, and the values that it reads.
 
-    `shown` are the values of a row, or of a group's key; `arguments` are those of the aggregates.
+    `shown` are the values of a row, or of a group's key; `arguments` are those that aggregates or
+    an order read.
     `compared` has for each window what its join compares. Raises InvalidInput.
     """
 
@@ -161,16 +162,7 @@ class RowExpressions:
         self.values = WindowValues([window.schema for window in windows])
         self.compared: list[tuple[AttributeRef, ...]] = [() for _ in windows]
         self.rules, values, optional = self._join(join)
-        aggregate = parts.aggregate
-        if aggregate is None:
-            shown, arguments = [values[name] for name in parts.schema.names], []
-        else:
-            shown = [inlined(key.expression, values) for key in aggregate.keys]
-            arguments = [
-                inlined(each.argument, values)
-                for each in aggregate.aggregations
-                if each.argument is not None
-            ]
+        shown, arguments = ([inlined(each, values) for each in several] for several in parts.read())
         self.shown = tuple(self.values.over_rows(each, optional) for each in shown)
         self.arguments = tuple(self.values.over_rows(each, optional) for each in arguments)
 

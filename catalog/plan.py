@@ -114,8 +114,8 @@ class MovingWindow:
 class Moving:
     """The changing relation of a stream's moving window: at each instant it holds other tuples.
 
-    Filter, Project, Union, Aggregate and MovingJoin over it give a changing relation. ToStream
-    makes a stream of it.
+    Filter, Project, Union, Aggregate, MovingJoin and Ranked over it give a changing relation.
+    ToStream makes a stream of it.
     """
 
     input: Node
@@ -168,6 +168,50 @@ class MovingJoin:
     condition: Expression | None = None
     kind: JoinKind = JoinKind.INNER
     nulls_equal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """An attribute by which rows are ordered. NULL is before all other values, or last of all if
+    the order is descending.
+    """
+
+    attribute: AttributeRef
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A named value of another row of the partition: the row so many places before (LAG).
+
+    A negative offset is behind (LEAD). The value is NULL if there is no such row.
+    """
+
+    name: str
+    attribute: AttributeRef
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Rows of a changing relation with their places in an order (ROW_NUMBER, LAG, LIMIT).
+
+    The rows of each partition are ordered. With `limit` only the first so many of each are there.
+    The result has the attributes of the input, the number of the row in its partition (from 1) if
+    it has a name, and the neighbours.
+    """
+
+    input: Node
+    partition: tuple[AttributeRef, ...]
+    order: tuple[OrderKey, ...]
+    limit: int | None
+    number: str | None = None
+    neighbours: tuple[Neighbour, ...] = ()
+
+    @property
+    def by_place(self) -> bool:
+        """Whether a row depends on all rows before it, and not on its neighbours alone."""
+        return self.limit is not None or self.number is not None
 
 
 class Change(StrEnum):
@@ -271,6 +315,7 @@ Node = (
     | Join
     | Moving
     | MovingJoin
+    | Ranked
     | ToStream
     | Match
 )
@@ -307,7 +352,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return ()
         case Filter(below) | Project(below) | Windowed(below) | Aggregate(below):
             return (below,)
-        case Moving(below) | ToStream(below) | Match(below):
+        case Moving(below) | Ranked(below) | ToStream(below) | Match(below):
             return (below,)
         case Union(several):
             return several
@@ -353,7 +398,7 @@ def _rewritten(node: Node, rewrite: Callable[[Source], Node]) -> Node:
             return rewrite(node)
         case Filter(below) | Project(below) | Windowed(below) | Aggregate(below):
             return replace(node, input=_rewritten(below, rewrite))
-        case Moving(below) | ToStream(below) | Match(below):
+        case Moving(below) | Ranked(below) | ToStream(below) | Match(below):
             return replace(node, input=_rewritten(below, rewrite))
         case Union(several):
             return Union(tuple(_rewritten(below, rewrite) for below in several))

@@ -10,7 +10,13 @@ from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, type_of
 from catalog.functions import ALL_AGGREGATE_FUNCTIONS, COUNT_DISTINCT
 from catalog.match_check import match_schema
-from catalog.moving_check import check_forms, moving_schema, pairs_schema, stream_schema
+from catalog.moving_check import (
+    check_forms,
+    moving_schema,
+    pairs_schema,
+    ranked_schema,
+    stream_schema,
+)
 from catalog.plan import (
     INSTANT,
     MATCH_TIME,
@@ -26,6 +32,7 @@ from catalog.plan import (
     MovingJoin,
     Node,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -112,6 +119,8 @@ def _schema(node: Node, given: _Inputs) -> Schema:
             return moving_schema(node.window, given[0])
         case MovingJoin():
             return pairs_schema(node, *given)
+        case Ranked():
+            return ranked_schema(node, given[0])
         case ToStream():
             return stream_schema(given[0])
         case Match():

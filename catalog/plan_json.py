@@ -29,6 +29,7 @@ _CLASSES: dict[str, type] = {
         *(plan.Match, pattern.Reading, pattern.Definition, pattern.Skip),
         *(pattern.PatternVariable, pattern.PatternSequence),
         *(pattern.PatternChoice, pattern.PatternRepeat),
+        *(plan.Ranked, plan.OrderKey, plan.Neighbour),
         *(plan.Plan, plan.Windowed, plan.Column, plan.Window, plan.Aggregation),
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat, LabelLayout),

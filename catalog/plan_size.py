@@ -25,6 +25,7 @@ from catalog.plan import (
     MovingJoin,
     Node,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -66,6 +67,12 @@ class _Counter:
                 return {c.name: self._count(c.expression, given[0]) for c in columns}
             case Windowed() | Moving():
                 return given[0]
+            case Ranked():
+                number = () if node.number is None else (node.number,)
+                return {
+                    **given[0],
+                    **dict.fromkeys((*number, *(n.name for n in node.neighbours)), 1),
+                }
             case ToStream():
                 # The engine keeps the rows as state, so they have no expression any more.
                 return {INSTANT: 1, **dict.fromkeys(given[0], 1)}

@@ -29,6 +29,7 @@ from catalog.plan import (
     Node,
     Plan,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -135,7 +136,7 @@ class _Rewriting:
                 return Union(tuple(inner for inner, _ in pairs)), _united([r for _, r in pairs])
             case Join() | MovingJoin():
                 return self._join(node)
-            case Moving(below) | ToStream(below):
+            case Moving(below) | Ranked(below) | ToStream(below):
                 inner, restricted = self.node(below)
                 if restricted.functions or restricted.tuples_hidden:
                     raise InvalidInput(

@@ -26,6 +26,7 @@ from catalog.plan import (
     Node,
     Plan,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -135,7 +136,7 @@ class _Compiler:
             case Match():
                 rows = replace(self, pairing=True).compile(each.inputs[0])
                 return compile_match(each, rows, words(self.layout), self._absent(each.node))
-            case Moving() | MovingJoin():
+            case Moving() | MovingJoin() | Ranked():
                 raise TypeError("a moving window is compiled with the stream of its relation")
 
     def _source(self, node: Source) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as fn
 
 from catalog.changing_parts import ChangingParts, JoinPart, WindowPart
 from catalog.checked_plan import CheckedNode
-from catalog.expression import AttributeRef, Expression, type_of
+from catalog.expression import Expression, type_of
 from catalog.pair_expressions import RowExpressions
 from catalog.plan import Filter, Moving, Project
 from catalog.schema import Schema, Type
@@ -67,15 +67,9 @@ def _alone(parts: ChangingParts) -> list[_Side]:
     """Windows without a join. Each tuple has the text of its row or group's key, and what
     aggregates read.
     """
-    schema, aggregate = parts.schema, parts.aggregate
-    shown: list[Expression] = [AttributeRef(name) for name in schema.names]
-    arguments: list[Expression] = []
-    if aggregate is not None:
-        shown = [key.expression for key in aggregate.keys]
-        arguments = [a.argument for a in aggregate.aggregations if a.argument is not None]
     texts = [
-        value_texts([value_text(each, schema) for each in several])
-        for several in (shown, arguments)
+        value_texts([value_text(each, parts.schema) for each in several])
+        for several in parts.read()
     ]
     return [_Side(window, *texts) for window in parts.windows()]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from secfilter.moving_rows import Row, Tuples
-from secfilter.moving_window import Labels, Words
+from secfilter.moving_window import Labels, Words, united
 
 # The number of a window, and a partition in it.
 Partition = tuple[int, str]
@@ -17,6 +18,36 @@ Partition = tuple[int, str]
 # The text of a group's key. If these tell groups apart: the label of its rows, and the times and
 # lineages of their subject.
 Key = tuple[str, Words, tuple[tuple[int, str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A row of a relation with its label."""
+
+    text: str
+    label: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A row that an instant replaces by another one. Either may be None.
+
+    The rows depend on these partitions of windows.
+    """
+
+    old: Labelled | None
+    new: Labelled | None
+    partitions: AbstractSet[Partition]
+
+
+class Grouping(Protocol):
+    """Makes the rows of a relation from several rows below."""
+
+    def apply(self, left: Collection[Row], came: Collection[Row]) -> Iterator[Replaced]:
+        """Note rows that leave and come. Gives what they change, which must all be read."""
+
+    def rows(self) -> Iterator[Labelled]:
+        """All rows."""
 
 
 class Summary(Protocol):
@@ -59,6 +90,10 @@ class Group:
         for each in partitions_of(row):
             self.partitions[each] += 1
 
+    def labelled(self) -> Labelled:
+        """The group's own row, with the labels of all its rows."""
+        return Labelled(self.text, united(self.labels.counts))
+
     def remove(self, row: Row) -> None:
         """Remove a row that was added."""
         self.rows[row.subject] -= 1
@@ -92,6 +127,25 @@ class Groups:
             return row.text, row.label, ()
         places = ((0, "") if each is None else (each.time, each.lineage) for each in row.subject)
         return row.text, row.label, (*places,)
+
+    def apply(self, left: Collection[Row], came: Collection[Row]) -> Iterator[Replaced]:
+        """Note rows that leave and come. Gives the rows of the groups that they change."""
+        changed: dict[Key, tuple[list[Row], list[Row]]] = {}
+        for place, rows in enumerate((left, came)):
+            for row in rows:
+                changed.setdefault(self.key_of(row), ([], []))[place].append(row)
+        for key, (gone, there) in sorted(changed.items()):
+            group = self.group(key)
+            partitions = {*group.partitions}
+            partitions.update(each for row in (*gone, *there) for each in partitions_of(row))
+            old = group.labelled() if group.values else None
+            self.change(key, gone, there)
+            new = self.found[key].labelled() if key in self.found else None
+            yield Replaced(old, new, partitions)
+
+    def rows(self) -> Iterator[Labelled]:
+        """The rows of all groups."""
+        return (group.labelled() for group in self.found.values())
 
     def group(self, key: Key) -> Group:
         """The group of a key. It may be empty, and is then not kept."""

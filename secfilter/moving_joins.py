@@ -72,6 +72,8 @@ class WindowSide:
     number: int
     read: Callable[[int, str], Side]
     reach: Words
+    _next: Partial | None = None
+    _held: dict[Arrival, Partial] = field(default_factory=dict)
 
     @property
     def windows(self) -> tuple[int, ...]:
@@ -80,14 +82,23 @@ class WindowSide:
 
     def change(self, _side: int, each: Arrival, sign: int) -> Iterable[PartialChange]:
         """The tuple itself, if it passes."""
-        return ((self._partial(each), sign),) if each.passes else ()
+        if not each.passes:
+            return ()
+        if sign < 0:
+            return ((self._held.pop(each), sign),)
+        row = self._held[each] = self._partial(each)
+        return ((row, sign),)
 
     def coming(self, _side: int, each: Arrival) -> Iterable[Partial]:
         """The tuple itself, if it passes."""
         return (self._partial(each),) if each.passes else ()
 
     def _partial(self, each: Arrival) -> Partial:
-        return Partial((each,), (self.read(self.number, each.arguments),), len(each.arguments))
+        """The tuple with its values, which are read once."""
+        if self._next is None or self._next.tuples[0] is not each:
+            side = self.read(self.number, each.arguments)
+            self._next = Partial((each,), (side,), len(each.arguments))
+        return self._next
 
     def growth(self, _side: int, _each: Arrival, _held: Held) -> tuple[int, int]:
         """No pairs."""
@@ -145,7 +156,7 @@ class JoinSide:
         mine, others = self._note(at, key, row, sign), self._alike[1 - at].get(key)
         if not wanted and not self.keeps:
             return
-        found = 0
+        found, keeps = 0, self._keeps[1 - at]
         for other in others.rows.values() if others else ():
             pair = self._pair(at, row, other)
             if pair is None:
@@ -153,7 +164,7 @@ class JoinSide:
             found += 1
             if self.kind is not JoinKind.ANTI and self._passes(pair):
                 yield pair, sign
-            if others is not None and self._keeps[1 - at]:
+            if keeps and others is not None:
                 pairs = others.pairs[other.tuples] + sign
                 others.pairs[other.tuples] = pairs
                 # The first partner comes, or the last one goes.
@@ -196,11 +207,13 @@ class JoinSide:
         for test in self.conditions:
             if test(sides) is not True:
                 return None
-        absent = united([each for each in (left.absent, right.absent) if each])
+        absent: Words = ()
+        if left.absent or right.absent:
+            absent = united([each for each in (left.absent, right.absent) if each])
         return Partial(left.tuples + right.tuples, sides, left.size + right.size, absent)
 
     def _passes(self, row: Partial) -> bool:
-        return all(test(row.sides) is True for test in self.filters)
+        return not self.filters or all(test(row.sides) is True for test in self.filters)
 
     def _lonely(self, at: int, row: Partial, sign: int) -> Iterator[PartialChange]:
         """The row without a partner, which tells that the other side has none."""

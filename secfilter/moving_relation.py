@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catalog.plan import Change
-from secfilter.moving_groups import Groups, Key, Partition, partitions_of
+from secfilter.moving_groups import Grouping, Partition, partitions_of
 from secfilter.moving_rows import Change as RowChange
 from secfilter.moving_rows import Row, Rows, Tuples
 from secfilter.moving_window import Arrival, HeldLimits, WindowContent, Words, united
@@ -62,14 +62,6 @@ class _Changes:
             if there.pop(row.tuples, None) is None:
                 here[row.tuples] = row
 
-    def by_group(self, groups: Groups) -> dict[Key, tuple[list[Row], list[Row]]]:
-        """The rows that left and came, by the key of their group."""
-        found: dict[Key, tuple[list[Row], list[Row]]] = {}
-        for place, rows in enumerate((self.left.values(), self.came.values())):
-            for row in rows:
-                found.setdefault(groups.key_of(row), ([], []))[place].append(row)
-        return found
-
 
 @dataclass
 class MovingRelation:
@@ -83,7 +75,7 @@ class MovingRelation:
     contents: Sequence[WindowContent]
     change: Change
     rows: Rows
-    groups: Groups | None
+    groups: Grouping | None
     limits: HeldLimits
     withheld: int = 0
     _done: int | None = None
@@ -186,23 +178,17 @@ class MovingRelation:
         ]
 
     def _regrouped(
-        self, groups: Groups, changes: _Changes
+        self, groups: Grouping, changes: _Changes
     ) -> tuple[list[Labelled], list[Labelled]]:
-        """The rows of the changed groups, now and before."""
+        """The changed rows, now and before."""
         added, taken = [], []
-        for key, (left, came) in sorted(changes.by_group(groups).items()):
-            group = groups.group(key)
-            partitions = {*group.partitions}
-            partitions.update(each for row in (*left, *came) for each in partitions_of(row))
-            around = [*self._deciding(partitions)]
-            if group.values:
-                changed = (row.label for row in (*left, *came))
-                label = united((*group.labels.counts, *changed, *around))
-                taken.append((group.text, label))
-            groups.change(key, left, came)
-            if key in groups.found:
-                group = groups.found[key]
-                added.append((group.text, united((*group.labels.counts, *around))))
+        for each in groups.apply(changes.left.values(), changes.came.values()):
+            around = [*self._deciding(each.partitions)]
+            new = () if each.new is None else (each.new.label,)
+            if each.old is not None:
+                taken.append((each.old.text, united((each.old.label, *new, *around))))
+            if each.new is not None:
+                added.append((each.new.text, united((*new, *around))))
         return added, taken
 
     def _whole(self, changes: _Changes) -> list[Result]:
@@ -218,11 +204,9 @@ class MovingRelation:
         if self.groups is None:
             rows = [(row.text, row.absent) for row in self.rows.all(held)]
         else:
-            for key, (left, came) in changes.by_group(self.groups).items():
-                self.groups.change(key, left, came)
-            rows = [
-                (group.text, united(group.labels.counts)) for group in self.groups.found.values()
-            ]
+            for _ in self.groups.apply(changes.left.values(), changes.came.values()):
+                pass
+            rows = [(each.text, each.label) for each in self.groups.rows()]
         labelled = [(row, united((label, own)) if own else label) for row, own in sorted(rows)]
         return _numbered(changes.instant, labelled)
 
@@ -263,11 +247,8 @@ class MovingRelation:
             for each in several:
                 self.rows.place(side, each, wanted=False)
         if self.groups is not None:
-            grouped: dict[Key, list[Row]] = defaultdict(list)
-            for row in self.rows.all(held):
-                grouped[self.groups.key_of(row)].append(row)
-            for key, rows in grouped.items():
-                self.groups.change(key, (), rows)
+            for _ in self.groups.apply((), [*self.rows.all(held)]):
+                pass
 
 
 def _by_row(rows: Iterable[Labelled]) -> Mapping[str, list[Words]]:

@@ -9,11 +9,12 @@ from catalog.changing_parts import ChangingParts
 from catalog.checked_plan import CheckedNode
 from catalog.expression import type_of
 from catalog.pair_expressions import RowExpressions
-from catalog.plan import Aggregate, Change, Moving
+from catalog.plan import Aggregate, Change, Moving, Ranked
 from catalog.schema import Schema
 from secfilter.moving_aggregates import Computed, GroupRow
-from secfilter.moving_groups import Groups
+from secfilter.moving_groups import Grouping, Groups
 from secfilter.moving_joins import Held, JoinRows, Making
+from secfilter.moving_ranks import RankRules, Ranks
 from secfilter.moving_relation import MovingRelation
 from secfilter.moving_rows import SingleRows
 from secfilter.moving_window import HeldLimits, Window, WindowContent, Words
@@ -34,7 +35,7 @@ class RelationRules:
     change: Change
     join: RowValues | None
     witnesses: frozenset[int]
-    summary: GroupRow | None
+    summary: GroupRow | RankRules | None
     limits: HeldLimits
 
     def empty(self) -> MovingRelation:
@@ -55,7 +56,9 @@ class RelationRules:
         making = Making(join.schema, texts, Held(most), self.reaches, constants)
         return JoinRows(making.join(join.rules, last=True), texts, self.witnesses)
 
-    def _groups(self, summary: GroupRow) -> Groups:
+    def _groups(self, summary: GroupRow | RankRules) -> Grouping:
+        if isinstance(summary, RankRules):
+            return Ranks(summary)
         return Groups(summary, by_subject=bool(self.witnesses) and not summary.distinct)
 
 
@@ -63,26 +66,46 @@ def rules_of(
     parts: ChangingParts, change: Change, limits: HeldLimits, reaches: Sequence[Words]
 ) -> RelationRules:
     """The rules of a relation whose parts are checked."""
-    aggregate, join, witnesses = parts.aggregate, None, frozenset[int]()
+    join, witnesses = None, frozenset[int]()
     if parts.join is not None:
         made = RowExpressions(parts, parts.join)
         values = (made.values.schema(), made.rules, made.shown, made.arguments)
         join = RowValues(len(parts.windows()), *values)
         witnesses = made.rules.witnesses
-    summary = None
-    if aggregate is not None:
-        places = [key.name for key in aggregate.keys] + [a.name for a in aggregate.aggregations]
-        summary = GroupRow(
-            len(aggregate.keys),
-            _computed(aggregate, parts.schema),
-            tuple(places.index(name) for name in parts.shown),
-        )
-    elif witnesses:
-        # A row for each left row and label, however many witnesses there are.
-        count = len(parts.shown)
-        summary = GroupRow(count, (), tuple(range(count)), distinct=False)
     windows = tuple(_window(each.moving) for each in parts.windows())
+    summary = _summary(parts, witnesses)
     return RelationRules(windows, tuple(reaches), change, join, witnesses, summary, limits)
+
+
+def _summary(parts: ChangingParts, witnesses: frozenset[int]) -> GroupRow | RankRules | None:
+    match parts.top:
+        case Aggregate(_, keys, aggregations) as aggregate:
+            places = [key.name for key in keys] + [a.name for a in aggregations]
+            shown = tuple(places.index(name) for name in parts.shown)
+            return GroupRow(len(keys), _computed(aggregate, parts.schema), shown)
+        case Ranked() as ranked:
+            return _ranks(parts, ranked)
+        case None if witnesses:
+            # A row for each left row and label, however many witnesses there are.
+            count = len(parts.shown)
+            return GroupRow(count, (), tuple(range(count)), distinct=False)
+        case None:
+            return None
+
+
+def _ranks(parts: ChangingParts, ranked: Ranked) -> RankRules:
+    own = [name for name in parts.schema.names if name in parts.shown]
+    order = ((type_of(key.attribute, parts.schema), key.descending) for key in ranked.order)
+    places = [*own, ranked.number or "", *(each.name for each in ranked.neighbours)]
+    return RankRules(
+        len(own),
+        len(ranked.partition),
+        tuple(order),
+        tuple(each.offset for each in ranked.neighbours),
+        ranked.limit,
+        ranked.by_place,
+        tuple(places.index(name) for name in parts.shown),
+    )
 
 
 def _window(moving: CheckedNode) -> Window:

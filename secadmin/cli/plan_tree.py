@@ -24,6 +24,7 @@ from catalog.plan import (
     Node,
     Plan,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -82,10 +83,28 @@ def _node(node: Node) -> Text:
             return _label(f"{kind}join of moving windows", words)
         case Moving(_, window):
             return _label("moving window", _moving(window))
+        case Ranked():
+            return _label("in an order", _ranked(node))
         case ToStream(_, change):
             return _label("to stream", change.value)
         case Match():
             return _label("pattern", _match(node))
+
+
+def _ranked(node: Ranked) -> str:
+    order = ", ".join(
+        f"{key.attribute.name}{' descending' if key.descending else ''}" for key in node.order
+    )
+    each = ", ".join(key.name for key in node.partition)
+    found = [f"by {order}" + (f" for each {each}" if each else "")]
+    if node.limit is not None:
+        found.append(f"the first {node.limit}")
+    if node.number is not None:
+        found.append(f"numbered as {node.number}")
+    for other in node.neighbours:
+        place = f"{abs(other.offset)} {'back' if other.offset > 0 else 'on'}"
+        found.append(f"{other.attribute.name} of the row {place} as {other.name}")
+    return ", ".join(found)
 
 
 def _label(name: str, rest: str) -> Text:

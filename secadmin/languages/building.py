@@ -25,6 +25,7 @@ from catalog.plan import (
     MovingJoin,
     Node,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -137,6 +138,9 @@ def _expressions(node: Node) -> list[Expression]:
             read = (each.argument for each in (*measures, *node.readings))
             conditions = (each.condition for each in node.definitions)
             return [*partition, *conditions, *(each for each in read if each is not None)]
+        case Ranked(_, partition, order, _, _, neighbours):
+            others = (*(key.attribute for key in order), *(each.attribute for each in neighbours))
+            return [*partition, *others]
         case Filter(_, condition):
             return [condition]
         case Project(_, columns):

@@ -21,8 +21,11 @@ from catalog.plan import (
     Moving,
     MovingJoin,
     MovingWindow,
+    Neighbour,
     Node,
+    OrderKey,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -116,7 +119,7 @@ def stream(random: Random, relation: Node, make: MakeExpression) -> Node:
             return Filter(relation, known)
 
         relation = _first_right(filtered, relation)
-    shape = random.choice([_rows, _rows, _distinct, _groups, _groups])
+    shape = random.choice([_rows, _rows, _distinct, _groups, _groups, _ranked])
     return ToStream(shape(random, relation, make), change)
 
 
@@ -136,6 +139,31 @@ def _distinct(random: Random, relation: Node, make: MakeExpression) -> Node:
     rows = _rows(random, relation, make)
     keys = (Column(name, AttributeRef(name)) for name in analyse_node(rows).schema.names)
     return Aggregate(rows, tuple(keys), ())
+
+
+def _ranked(random: Random, relation: Node, make: MakeExpression) -> Node:
+    """The rows of a relation in an order."""
+    schema = analyse_node(relation).schema
+    names = schema.names
+
+    def refs(most: int) -> list[AttributeRef]:
+        return [AttributeRef(random.choice(names)) for _ in range(random.randint(0, most))]
+
+    def ranked() -> Node:
+        limit = random.choice([None, 1, 2, 5])
+        others = enumerate(refs(1 if limit else 2))
+        neighbours = (Neighbour(f"n{at}", ref, random.choice([1, 2, -1])) for at, ref in others)
+        order = [OrderKey(ref, random.random() < 0.5) for ref in refs(2)]
+        order.append(OrderKey(AttributeRef(random.choice(names))))
+        number = "rn" if limit and random.random() < 0.6 else None
+        ranked = Ranked(relation, (*refs(1),), (*order,), limit, number, (*neighbours,))
+        columns = (
+            Column(name.replace(".", "_"), AttributeRef(name))
+            for name in analyse_node(ranked).schema.names
+        )
+        return Project(ranked, tuple(columns))
+
+    return _first_right(ranked, _rows(random, relation, make))
 
 
 def _groups(random: Random, relation: Node, make: MakeExpression) -> Node:

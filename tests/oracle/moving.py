@@ -18,6 +18,7 @@ from catalog.plan import (
     MovingWindow,
     Node,
     Project,
+    Ranked,
     ToStream,
     Union,
 )
@@ -46,7 +47,8 @@ class Rules:
     """The rules of single tuples and of groups, which the relation's nodes share with others.
 
     `passes` applies a Filter, `made` a Project, `pair` a MovingJoin. `keys` gives the key of a
-    group, `row` its row. `width` is the number of a node's attributes.
+    group, `row` its row. `width` is the number of a node's attributes, `value` gives
+    that of an attribute.
     """
 
     passes: Callable[[Filter, Tuple], bool]
@@ -57,6 +59,7 @@ class Rules:
     time: Callable[[Node, Tuple], datetime | None]
     partition: Callable[[Moving, Tuple], tuple[Value, ...]]
     width: Callable[[Node], int]
+    value: Callable[[Node, str, Tuple], Value]
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def movings_of(node: Node) -> list[Moving]:
             return [node]
         case MovingJoin(left, right):
             return [*movings_of(left), *movings_of(right)]
-        case Filter(below) | Project(below) | Aggregate(below) | ToStream(below):
+        case Filter(below) | Project(below) | Aggregate(below) | Ranked(below) | ToStream(below):
             return movings_of(below)
         case Union(several):
             return [moving for below in several for moving in movings_of(below)]
@@ -223,6 +226,8 @@ def _relation(
                 replace(row, values=rules.made(node, Tuple(row.values, Label())).values)
                 for row in rows
             ]
+        case Ranked(below):
+            return _ranked(node, rules, _relation(below, rules, contents, reaches))
         case Aggregate(below):
             groups: dict[_Key, list[_Row]] = {}
             for row in _relation(below, rules, contents, reaches):
@@ -240,6 +245,51 @@ def _group(node: Aggregate, rules: Rules, key: _Key, rows: Sequence[_Row]) -> _R
     once = {row.subject: Tuple(row.values, Label()) for row in rows}
     values = rules.row(node, key[0], [*once.values()])
     return _Row(values, _members_of(rows), key, _absent_of(rows))
+
+
+def _ranked(node: Ranked, rules: Rules, rows: Sequence[_Row]) -> list[_Row]:
+    def value(row: _Row, name: str) -> Value:
+        return rules.value(node.input, name, Tuple(row.values, Label()))
+
+    partitions: dict[tuple[Value, ...], list[_Row]] = {}
+    for row in rows:
+        key = tuple(value(row, each.name) for each in node.partition)
+        partitions.setdefault(key, []).append(row)
+    found = []
+    for key, several in partitions.items():
+        # The last key first: sorting keeps the order of what is equal.
+        ordered = sorted(several, key=_places)
+        for by in reversed(node.order):
+            name = by.attribute.name
+            ordered.sort(key=lambda row: _comparable(value(row, name)), reverse=by.descending)
+        for place, row in enumerate(ordered[: node.limit]):
+            others = [
+                ordered[place - each.offset] if 0 <= place - each.offset < len(ordered) else None
+                for each in node.neighbours
+            ]
+            values = (
+                *row.values,
+                *([] if node.number is None else [place + 1]),
+                *(
+                    None if other is None else value(other, each.attribute.name)
+                    for other, each in zip(others, node.neighbours, strict=True)
+                ),
+            )
+            first = ordered[: place + 1] if node.by_place else [row]
+            from_ = [*first, *(o for o in others if o is not None and o not in first)]
+            group: _Key = (
+                (key, None, row.members) if not node.by_place else ((*key, place), None, ())
+            )
+            found.append(_Row(values, _members_of(from_), group, _absent_of(from_)))
+    return found
+
+
+def _comparable(value: Value) -> tuple[bool, Value]:
+    return (value is not None, 0 if value is None else value)
+
+
+def _places(row: _Row) -> list[tuple[int, datetime, int]]:
+    return sorted((each.side, each.time, each.number) for each in row.members)
 
 
 def _joined(

@@ -19,6 +19,7 @@ from catalog.plan import (
     Node,
     Plan,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -75,7 +76,7 @@ def run(
             changed = _groups(node, run(node.input, newest, reach_of), watermark)
             groups = _groups(node, given[0], watermark)
             return [_result(node, key, groups[key]) for key in groups if key in changed]
-        case Moving() | MovingJoin():
+        case Moving() | MovingJoin() | Ranked():
             raise AssertionError("a relation is no table; ToStream makes one of it")
         case ToStream():
             streams = [
@@ -247,6 +248,7 @@ _RULES = Rules(
     pair=_matching,
     keys=lambda node, each: _evaluated(node.keys, node.input, each).values,
     row=_group_row,
+    value=lambda node, name, each: _row(node, each)[name],
     width=lambda node: len(schema_of(node).names),
     time=_time,
     partition=lambda node, each: tuple(

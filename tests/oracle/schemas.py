@@ -15,6 +15,7 @@ from catalog.plan import (
     MovingJoin,
     Node,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -33,6 +34,11 @@ def schema_of(node: Node) -> Schema:
             return Schema((*relation.schema.attributes, *level))
         case Filter(below) | Windowed(below) | Moving(below):
             return schema_of(below)
+        case Ranked(below, number=number, neighbours=neighbours):
+            given = schema_of(below)
+            numbers = [] if number is None else [(number, Type.BIGINT)]
+            others = [(each.name, type_of(each.attribute, given)) for each in neighbours]
+            return Schema((*given.attributes, *_schema([*numbers, *others]).attributes))
         case ToStream(below):
             return Schema((Attribute("instant", Type.TIMESTAMP), *schema_of(below).attributes))
         case Match(below, partition, measures):
@@ -65,7 +71,7 @@ def time_of(node: Node) -> str | None:
     match node:
         case Source(relation):
             return relation.event_time
-        case Filter(below) | Windowed(below) | Moving(below):
+        case Filter(below) | Windowed(below) | Moving(below) | Ranked(below):
             return time_of(below)
         case ToStream():
             return "instant"

@@ -11,7 +11,7 @@ _NOW = frozenset(
 )
 _AGGREGATES = frozenset(
     {
-        *("approx_count_distinct", "approx_distinct", "array_agg", "collect_list", "collect_set"),
+        *("array_agg", "collect_list", "collect_set"),
         *("string_agg", "listagg", "first", "last", "first_value", "last_value", "median"),
         *("percentile", "percentile_cont", "variance", "var_samp", "var_pop", "stddev_pop"),
         *("earliest_by_offset", "latest_by_offset", "topk", "topkdistinct", "bool_and", "bool_or"),

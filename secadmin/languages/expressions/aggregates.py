@@ -15,12 +15,15 @@ from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.windows import EDGES, EXAMPLE, WINDOW_FUNCTIONS, window
 from secadmin.languages.typed import Typed, attribute, call, known, literal, null
 
-# The names in SQL, and the aggregate for each. COUNT_IF counts where a condition is true.
+# The names in SQL, and the aggregate for each. COUNT_IF counts where a condition is true. What asks
+# for about how many different values there are gets exactly so many.
 AGGREGATES = {
     **{name: name for name in AGGREGATE_FUNCTIONS},
     "mean": "avg",
     "stddev_samp": "stddev",
     "count_if": "count",
+    "approx_count_distinct": COUNT_DISTINCT,
+    "approx_distinct": COUNT_DISTINCT,
 }
 
 _EDGES = {

@@ -37,6 +37,8 @@ PLAIN = {
 DISTINCT = f"DISTINCT is not possible on a stream, {_ONLY_ALL}; group by a window"
 _RELATION_TO_STREAM = {"ISTREAM", "DSTREAM", "RSTREAM"}
 _RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE"}
+# These go over moving windows.
+RANKED = {"ROW_NUMBER", "LAG", "LEAD"}
 _NEIGHBOURS = {"LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"}
 _WINDOWS = {
     "SESSION": f"SESSION windows are {_MISSING}; write TUMBLE or HOP",
@@ -63,6 +65,12 @@ def word(tokens: Tokens, index: int) -> str:
     return tokens[index].text.upper()
 
 
+def ranks(tokens: Tokens, index: int) -> bool:
+    """Whether the word is the OVER of a function that goes over moving windows."""
+    closes = word(tokens, index) == "OVER" and word(tokens, index - 1) == ")"
+    return closes and word(tokens, _opening(tokens, index - 1) - 1) in RANKED
+
+
 def _call(tokens: Tokens, index: int) -> str | None:
     if (word(tokens, index), word(tokens, index + 1)) == ("GRACE", "PERIOD"):
         return "GRACE PERIOD is not part of this language: the stream has a lateness; leave it out"
@@ -83,6 +91,11 @@ def _over(tokens: Tokens, index: int) -> str | None:
     if word(tokens, index - 1) != ")":
         return None
     name = word(tokens, _opening(tokens, index - 1) - 1)
+    if name in RANKED:
+        return (
+            f"{name}(...) OVER goes over a moving window, which bounds it, such as FROM trades "
+            "[RANGE 1 HOUR] or [PARTITION BY symbol ROWS 2]"
+        )
     if name in _RANKS:
         return (
             f"{name}() OVER (top-N, or the latest tuple of each key) is {_MISSING}; "
@@ -130,8 +143,8 @@ def _order(tokens: Tokens, index: int) -> str | None:
             break
         if depth == 0 and tokens[at].token_type in (TokenType.LIMIT, TokenType.FETCH):
             return (
-                f"ORDER BY with LIMIT (top-N) needs ROW_NUMBER or a window, and is {_MISSING}; "
-                "leave both out, and sort what you receive"
+                "ORDER BY with LIMIT (top-N) needs a moving window, which bounds it, such as FROM "
+                "trades [RANGE 1 HOUR]; or leave both out, and sort what you receive"
             )
     return PLAIN[TokenType.ORDER_BY]
 

@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import InvalidInput
 from secadmin.languages.expressions.places import Place
-from secadmin.languages.expressions.refusals import PLAIN, refusal, word
+from secadmin.languages.expressions.refusals import PLAIN, ranks, refusal, word
 
 # Each level takes 20 to 25 of Python's 1,000 frames.
 MAX_NESTING = 30
@@ -34,7 +34,10 @@ _CLOSERS = {closer: opener for opener, closer in _OPENERS.items()}
 _NO_COMMA_AFTER = {TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.GROUP_BY}
 _NO_COMMA_BEFORE = {TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM}
 # Words over relations alone. Over streams the state would not be bounded.
-_OF_RELATIONS = {TokenType.EXISTS, TokenType.EXCEPT, TokenType.INTERSECT}
+_OF_RELATIONS = {
+    *(TokenType.EXISTS, TokenType.EXCEPT, TokenType.INTERSECT),
+    *(TokenType.ORDER_BY, TokenType.LIMIT),
+}
 # The tokens after which an item of a list begins.
 _BEFORE_ITEMS = {TokenType.SELECT, TokenType.L_PAREN, TokenType.COMMA}
 _NO_SOURCE: set[TokenType | None] = {TokenType.FROM, TokenType.FOR, TokenType.R_PAREN}
@@ -76,8 +79,10 @@ def check_tokens(tokens: list[Token], place: Place, *, moving: bool = False) -> 
 def _over_relations(tokens: list[Token], index: int) -> bool:
     """Whether the word has a meaning over the relations of moving windows."""
     distinct = tokens[index].token_type == TokenType.DISTINCT
-    return tokens[index].token_type in _OF_RELATIONS or (
-        distinct and word(tokens, index - 1) == "SELECT"
+    return (
+        tokens[index].token_type in _OF_RELATIONS
+        or ranks(tokens, index)
+        or (distinct and word(tokens, index - 1) == "SELECT")
     )
 
 

@@ -35,11 +35,14 @@ from secadmin.languages.sql.grouping import (
 from secadmin.languages.sql.joins import join, require_inner
 from secadmin.languages.sql.moving import Selection, read_moving, to_stream
 from secadmin.languages.sql.moving_joins import Joining, kind_of, moving_from
+from secadmin.languages.sql.ranks import is_ranked, limited, read_ranked
 from secadmin.languages.sql.set_operators import distinct
 from secadmin.languages.sql.stars import is_star, star_columns
 from secadmin.languages.typed import Typed, known
 
 _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "windows")
+# Clauses over moving windows alone.
+_OF_RELATIONS = ("distinct", "order", "limit")
 
 
 def read_select(node: exp.Select, environment: Environment, read_query: ReadQuery) -> Built:
@@ -76,7 +79,7 @@ def read_relation(node: exp.Select, environment: Environment, read_query: ReadQu
 
 
 def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> Selection:
-    environment.only(node, *_CLAUSES, "distinct")
+    environment.only(node, *_CLAUSES, *_OF_RELATIONS)
     if not node.expressions:
         raise InvalidInput("SELECT names no results; write * for all", environment.at(node))
     where = node.args.get("where")
@@ -86,10 +89,12 @@ def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
     _require_own_levels(node, source, environment)
     if where is not None and not source.checked.is_changing:
         condition = Reader(environment, scope, NoCalls("WHERE")).read(where.this)
+        source = limited(source, condition.expression)
         source = build(Filter(source.node, condition.expression), (source,), condition.position)
     if source.checked.is_changing:
-        environment.only(node.args.get("distinct") or node, *_CLAUSES, "distinct")
+        environment.only(node.args.get("distinct") or node, *_CLAUSES, *_OF_RELATIONS)
         return _over_relation(node, source, scope, environment)
+    environment.only(node, *_CLAUSES, "distinct")
     if node.args.get("distinct") is not None:
         raise InvalidInput(DISTINCT, environment.at(node))
     if environment.moving.change is not None and not _has_join(node):
@@ -123,6 +128,9 @@ def _over_relation(
     def project(built: Built, columns: tuple[Column, ...]) -> Built:
         return _project(built, columns, environment, node)
 
+    if is_ranked(node):
+        ranked, columns = read_ranked(node, source, scope, environment)
+        return Selection(project(ranked, columns))
     is_distinct = node.args.get("distinct") is not None
     summed = read_moving(node, source, scope, environment, _item, project)
     if summed is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from catalog.expression import Expression, conjuncts
+from catalog.expression import AttributeRef, Expression, conjuncts
 from catalog.plan import (
     Aggregate,
     Column,
@@ -16,6 +16,7 @@ from catalog.plan import (
     MovingWindow,
     Node,
     Project,
+    Ranked,
     Union,
 )
 from secadmin.languages.writing.expression_text import Names, expression_text, name_text
@@ -57,6 +58,41 @@ class MovingText:
         conditions += [self._exists(join, right, names) for join, right in reversed(asked)]
         where = "\n  AND ".join(conditions)
         return f"{text}\nWHERE {where}" if conditions else text
+
+    def ranked(self, node: Node, columns: Iterable[Column] | None) -> str | None:
+        """A SELECT over rows in an order, or None for another relation."""
+        if not isinstance(node, Ranked):
+            return None
+        keys = ", ".join(
+            f"{name_text(key.attribute.name)}{' DESC' if key.descending else ''}"
+            for key in node.order
+        )
+        if node.number is None and not node.neighbours:
+            if node.partition or node.limit is None:
+                raise Unsayable("LIMIT goes over all rows")
+            shown = "*" if columns is None else self.results(columns)
+            where = self.source(node.input)
+            return f"SELECT {shown}\nFROM {where}\nORDER BY {keys} LIMIT {node.limit}"
+        each = ", ".join(name_text(key.name) for key in node.partition)
+        parts = f"PARTITION BY {each} " if each else ""
+        over = f"OVER ({parts}ORDER BY {keys})"
+        calls = {node.number or "": f"ROW_NUMBER() {over}"}
+        for other in node.neighbours:
+            name = "LAG" if other.offset > 0 else "LEAD"
+            value = name_text(other.attribute.name)
+            calls[other.name] = f"{name}({value}, {abs(other.offset)}) {over}"
+        if columns is None:
+            made = [f"{calls[name]} AS {name_text(name)}" for name in calls if name]
+            shown = ", ".join(["*", *made])
+        else:
+            shown = ", ".join(self._ranked_result(column, calls) for column in columns)
+        return f"SELECT {shown}\nFROM {self.source(node.input)}"
+
+    def _ranked_result(self, column: Column, calls: Mapping[str, str]) -> str:
+        value = column.expression
+        if isinstance(value, AttributeRef) and value.name in calls:
+            return f"{calls[value.name]} AS {name_text(column.name)}"
+        return self.results([column])
 
     def _window(self, node: Node) -> str:
         if not isinstance(node, Moving):

@@ -28,6 +28,7 @@ from catalog.plan import (
     Union,
     Windowed,
     sources,
+    walk,
 )
 from secadmin.languages.sql.parse import MAX_BYTES, parse_sql
 from secadmin.languages.writing.expression_text import Names, expression_text, name_text
@@ -165,6 +166,9 @@ class _Writer:
             keys = ", ".join(expression_text(key.expression) for key in below.keys)
             groups = f"\nGROUP BY {keys}" if keys else ""
             below = below.input
+        ranked = self._relations.ranked(below, columns)
+        if ranked is not None:
+            return self._changes(node, ranked)
         source = self._relations.source(below)
         if having is not None:
             groups += f"\nHAVING {expression_text(having, _over(columns, names))}"
@@ -174,7 +178,9 @@ class _Writer:
     def _changes(self, node: ToStream, text: str) -> str:
         """What is sent of the changes of a relation with this text."""
         whole = self.plan.root
-        if node is whole or (isinstance(whole, Filter) and node is whole.input):
+        # A condition on the stream of groups is their HAVING. One on other rows is around them.
+        grouped = any(isinstance(each, Aggregate) for each in walk(node))
+        if node is whole or (grouped and isinstance(whole, Filter) and node is whole.input):
             return f"{node.change.upper()}({text})"
         if node.change is not Change.ISTREAM:
             raise Unsayable("DSTREAM and RSTREAM go around a whole query")

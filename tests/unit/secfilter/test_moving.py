@@ -20,11 +20,15 @@ from catalog.plan import (
     Change,
     Column,
     Filter,
+    JoinKind,
     Moving,
     MovingJoin,
     MovingWindow,
+    Neighbour,
     Node,
+    OrderKey,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -274,4 +278,50 @@ def test_different_values_of_a_window_of_time_are_counted_over_batches(gives: Gi
         (10 * S, "a", 2, 4, 4.0, 2.0, 1 | 2 | 4 | 8),
         (10 * S, "b", 1, 2, 0.0, 0.0, 16),
         (20 * S, "a", 1, 1, 1.0, 1.0, 32),
+    ]
+
+
+def aliased(alias: str, window: MovingWindow) -> Node:
+    names = SCHEMA.names
+    columns = (Column(f"{alias}.{name}", AttributeRef(name)) for name in names)
+    return Project(Moving(Source(STREAM), window), tuple(columns))
+
+
+def test_a_row_without_a_partner_carries_all_that_the_other_side_can_carry(gives: Gives) -> None:
+    left, right = (aliased(a, MovingWindow(range_ms=n)) for a, n in (("a", 2_000), ("b", 0)))
+    equal = ((AttributeRef("a.price"), AttributeRef("b.price")),)
+    other = Call(">", (AttributeRef("b.key"), AttributeRef("a.key")))
+    joined = MovingJoin(left, right, equal, other, JoinKind.LEFT)
+    plan = Project(joined, (Column("a", AttributeRef("a.key")), Column("b", AttributeRef("b.key"))))
+    found = gives(
+        ToStream(plan, Change.ISTREAM), [(1, "x", 1.0, 1)], [(2, "y", 1.0, 2)], [(9, "end", 0.0, 8)]
+    )
+    # Both sides are windows of one stream, so its whole reach is in the label.
+    assert rows(found, "a", "b") == [
+        (1 * S, "x", None, 255),
+        (2 * S, "x", "y", 1 | 2),
+        (2 * S, "y", None, 255),
+        (2 * S + 1, "x", None, 255),
+    ]
+
+
+def test_places_in_an_order(gives: Gives) -> None:
+    window = Moving(Source(STREAM), MovingWindow(range_ms=2_000))
+    dear = OrderKey(PRICE, descending=True)
+    node = Ranked(window, (), (dear,), 2, "rn", (Neighbour("next", PRICE, -1),))
+    names = ("key", "rn", "next")
+    plan = Project(node, tuple(Column(name, AttributeRef(name)) for name in names))
+    found = gives(
+        ToStream(plan, Change.ISTREAM),
+        [(1, "a", 9.0, 1)],
+        [(2, "b", 11.0, 2), (2, "c", None, 4)],
+        [(9, "end", 0.0, 8)],
+    )
+    # As texts, 9.0 would come before 11.0.
+    assert rows(found, *names) == [
+        (1 * S, "a", 1, None, 1),
+        (2 * S, "a", 2, None, 1 | 2 | 4),
+        (2 * S, "b", 1, 9.0, 1 | 2),
+        (3 * S + 1, "b", 1, None, 2 | 4),
+        (3 * S + 1, "c", 2, None, 2 | 4),
     ]

@@ -24,8 +24,11 @@ from catalog.plan import (
     Moving,
     MovingJoin,
     MovingWindow,
+    Neighbour,
     Node,
+    OrderKey,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -61,7 +64,7 @@ MORE = Call("-", (LEFT, RIGHT))
 REACH = {"a": Label.of(*range(6)), "b": Label.of(*range(6, 12)), "c": Label.of(*range(12, 18))}
 # A tuple: time (ms), key, price, the category of its label.
 Given = tuple[int, int | None, int, int]
-EXAMPLES = 250
+EXAMPLES = 100
 GIVENS = st.lists(
     st.tuples(
         st.integers(0, 12), st.none() | st.integers(0, 2), st.integers(0, 3), st.integers(0, 5)
@@ -188,6 +191,35 @@ def united(draw: st.DrawFn) -> Node:
     return Filter(rows, EXPENSIVE)
 
 
+@st.composite
+def ranked(draw: st.DrawFn) -> Node:
+    """The rows of a window, of a union or of a join, in an order."""
+    shape = draw(st.sampled_from(["single", "united", "joined"]))
+    rows: Node = Moving(Source(STREAMS["a"]), draw(WINDOWS))
+    if shape == "united":
+        rows = Union((rows, Moving(Source(STREAMS["b"]), draw(WINDOWS))))
+    elif shape == "joined":
+        kinds = [kind for kind in JoinKind if kind is not JoinKind.SEMI]
+        rows = join(draw, side(draw, "a", "a"), side(draw, "b", "b"), kinds, "b")
+        rows = Project(rows, tuple(Column(n, AttributeRef(f"a.{n}")) for n in NAMES))
+    elif draw(st.booleans()):
+        rows = Filter(rows, EXPENSIVE)
+    partition = draw(st.sampled_from([(), (KEY,)]))
+    by = [OrderKey(ref, draw(st.booleans())) for ref in (PRICE, KEY)]
+    offsets = draw(st.lists(st.sampled_from([1, 2, -1]), max_size=2))
+    neighbours = tuple(
+        Neighbour(f"n{number}", draw(st.sampled_from([PRICE, KEY])), offset)
+        for number, offset in enumerate(offsets)
+    )
+    limit = draw(st.none() | st.integers(1, 3))
+    number = draw(st.none() | st.just("rn"))
+    node = Ranked(rows, partition, (*by[: draw(st.integers(1, 2))],), limit, number, neighbours)
+    names = draw(st.sampled_from([("price",), ("key", "price"), ()]))
+    names += ("rn",) if number else ()
+    names += tuple(each.name for each in neighbours)
+    return shown(node, *names) if names else node
+
+
 def engine(
     root: Node, change: Change, limit: int = 999, characters: int = 100_000
 ) -> MovingRelation:
@@ -234,14 +266,10 @@ def read_by_rows(
     parts: ChangingParts, number: int
 ) -> tuple[Sequence[Expression], Sequence[Expression]]:
     """What a window's tuples give as their row, and as their arguments."""
-    aggregate = parts.aggregate
     if parts.join is not None:
         made = RowExpressions(parts, parts.join)
         return made.compared[number], made.values.values(number)
-    if aggregate is None:
-        return [AttributeRef(name) for name in parts.schema.names], ()
-    arguments = [a.argument for a in aggregate.aggregations if a.argument is not None]
-    return [key.expression for key in aggregate.keys], arguments
+    return parts.read()
 
 
 def texts(expressions: Sequence[Expression], row: Row) -> str:
@@ -275,8 +303,8 @@ def seen(results: Sequence[Result]) -> Counter[tuple[object, ...]]:
 @pytest.mark.parametrize("change", Change)
 @pytest.mark.parametrize(
     "roots",
-    [single(), pairs(), several(), united()],
-    ids=["single", "pairs", "several", "united"],
+    [single(), pairs(), several(), united(), ranked()],
+    ids=["single", "pairs", "several", "united", "ranked"],
 )
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(rows=st.tuples(GIVENS, GIVENS, GIVENS), data=st.data())

@@ -25,12 +25,16 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
+    JoinKind,
     Match,
     Moving,
     MovingJoin,
     MovingWindow,
+    Neighbour,
+    OrderKey,
     Plan,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -225,6 +229,27 @@ def test_a_pattern_is_shown_in_the_words_of_its_author(
         "low, count(*) AS n, skip to last b, no tuple of in1 between "
         "stream in1, event time ts, lateness 5s"
     )
+
+
+def test_an_order_and_other_joins_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    schema = Schema((Attribute("ts", Type.TIMESTAMP), Attribute("price", Type.DOUBLE)))
+    relation = Relation(1, "in1", RelationKind.STREAM, schema, "ts", 5000)
+    window, price = Moving(Source(relation), MovingWindow(range_ms=0)), AttributeRef("price")
+    equal = ((price, AttributeRef("p")),)
+    other = Project(window, (Column("p", price),))
+    joined = MovingJoin(window, other, equal, None, JoinKind.ANTI, nulls_equal=True)
+    order = (OrderKey(price, descending=True), OrderKey(AttributeRef("ts")))
+    root = Ranked(joined, (price,), order, 3, "rn", (Neighbour("before", price, 1),))
+    plan = to_stored(Plan(ToStream(root, Change.ISTREAM)))
+    answer = {"outputs": [{"name": "o", "plan": plan, "attributes": []}]}
+    lines = server(tmp_path, answer).ok("query", "plan", "q").splitlines()
+    ordered, below = (line.strip(" └─") for line in lines[2:4])
+    shown = "by price descending, ts for each price, the first 3, numbered as rn"
+    assert ordered == f"in an order {shown}, price of the row 1 back as before"
+    assert below == "anti join of moving windows price = p, NULL equal to NULL"
 
 
 @pytest.mark.parametrize(("option", "language"), [("--sql", "sql"), ("--xml", "borealis")])

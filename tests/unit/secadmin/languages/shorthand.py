@@ -22,6 +22,7 @@ from catalog.plan import (
     MovingJoin,
     Node,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -61,6 +62,15 @@ def _node(node: Node, name: str) -> str:
             rest += ", nulls equal" if nulls_equal else ""
             what = "pairs" if kind is JoinKind.INNER else f"{kind} join"
             return f"{what}({_node(left, name)}, {_node(right, name)}, {pairs}{rest})"
+        case Ranked(below, partition, order, limit, number, neighbours):
+            keys = " ".join(
+                f"{key.attribute.name}{' desc' if key.descending else ''}" for key in order
+            )
+            each = "".join(f" {key.name}" for key in partition)
+            others = "".join(f", {n.name}={n.attribute.name}@{n.offset}" for n in neighbours)
+            named = f", {number}" if number else ""
+            first = "all" if limit is None else f"first {limit}"
+            return f"ranked({_node(below, name)},{each} by {keys}, {first}{named}{others})"
         case ToStream(below, change):
             return f"{change.value}({_node(below, name)})"
         case Match(below, partition, measures):
