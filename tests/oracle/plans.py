@@ -17,7 +17,6 @@ from catalog.plan import (
     Moving,
     MovingJoin,
     Node,
-    Plan,
     Project,
     Ranked,
     Source,
@@ -25,7 +24,6 @@ from catalog.plan import (
     Union,
     Window,
     Windowed,
-    source_nodes,
 )
 from catalog.relation import Relation
 from catalog.schema import Schema
@@ -86,7 +84,7 @@ def run(
             reaches = [_reach(moving, reach_of) for moving in movings_of(node)]
             return changes(node, streams, reaches, _RULES, watermark)
         case Match(below):
-            named = (each.relation for each in source_nodes(Plan(below)))
+            named = _relations(below)
             absent = united(reach_of(each) for each in named if each.name in node.absent)
             rows = partitions(
                 given[0],
@@ -135,6 +133,13 @@ def windows(window: Window, time: datetime) -> list[tuple[datetime, datetime]]:
     last = first + (time - first) // slide * slide
     starts = (last - back * slide for back in range(size // slide))
     return [(start, start + size) for start in starts if start <= time < start + size]
+
+
+def _relations(node: Node) -> list[Relation]:
+    """The relations that a node reads, each as often as it does."""
+    if isinstance(node, Source):
+        return [node.relation]
+    return [found for below in _inputs(node) for found in _relations(below)]
 
 
 def _reach(node: Node, reach_of: ReachOf) -> Label:

@@ -45,7 +45,7 @@ _SHOWN_WITH_THE_SYSTEM = ("/users", "/roles", "/executions")
 NAMING_OBJECTS = tuple(
     o
     for o in NAMING
-    if str(o) not in OWN_AFFAIRS | {"POST /schemas"}
+    if str(o) not in OWN_AFFAIRS | {"POST /schemas", "POST /conflict-classes"}
     and not o.path.startswith(_SHOWN_WITH_THE_SYSTEM)
 )
 
