@@ -108,6 +108,7 @@ def values(tmp_path: Path) -> dict[str, str]:
         "role": "R",
         "senior": "R",
         "execution": "1",
+        "company": "Company1",
         "name": "big",
         "output": "big",
         "stream": "in1",
