@@ -2,7 +2,7 @@
 
 DIFFERENTIAL_CASES sets how many (80, and 2,000 in the long lane), DIFFERENTIAL_MOVING_CASES how
 many more with moving windows (40, and 500), DIFFERENTIAL_MATCHING_CASES how many more with event
-patterns (40, and 500), DIFFERENTIAL_SEED the first one's seed (0). A failure names the seed, or
+patterns (25, and 500), DIFFERENTIAL_SEED the first one's seed (0). A failure names the seed, or
 prints those of its job; `DIFFERENTIAL_CASES=1 DIFFERENTIAL_SEED=<seed>` runs that case alone.
 """
 

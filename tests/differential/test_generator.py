@@ -76,13 +76,13 @@ def test_enough_cases_of_moving_windows_have(moving_counts: Counter[str], trait:
 # The same of the cases of event patterns.
 _LEAST_MATCHING: dict[str, int] = {
     "Match": SAMPLE_MATCHING,
-    "conditions": 13,
-    "conditions that read other rows": 9,
-    "partitions": 10,
-    **dict.fromkeys(map(str, SkipTo), 5),
-    "results": 11,
-    "label of several categories": 8,
-    "a class that gets some results and not others": 4,
+    "conditions": 9,
+    "conditions that read other rows": 6,
+    "partitions": 6,
+    **dict.fromkeys(map(str, SkipTo), 3),
+    "results": 7,
+    "label of several categories": 5,
+    "a class that gets some results and not others": 2,
 }
 
 
