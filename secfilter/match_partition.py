@@ -95,11 +95,14 @@ class Partition:
 
     def add(self, row: PatternRow) -> list[Found]:
         """Take the next row, in the order of time. Gives the matches that are certain now."""
-        found = self.pass_time(row.arrival.time - 1)
+        self._wake()
+        self._end(row.arrival.time - 1)
+        found = self._decided()
         self.rows.append(row)
         self.characters += row.arrival.characters
         self._look(self.base + len(self.rows) - 1)
         found += self._decided()
+        self._forget(row.arrival.time)
         return found
 
     def pass_time(self, until: int) -> list[Found]:

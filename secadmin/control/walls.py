@@ -13,10 +13,14 @@ from sqlalchemy import select
 
 from catalog.conflict_class import NOTHING, TRUSTED, ConflictClass
 from catalog.conflict_classes import conflict_classes, levels_of
+from catalog.engines import INGEST
 from catalog.errors import Conflict, Denied, InvalidInput, NotFound
 from catalog.label import Label
-from catalog.models import Access, Object, User, UserLevel
+from catalog.models import Access, Object, SenderRow, StreamRow, User, UserLevel
 from catalog.permission import Permission
+from catalog.run_names import ingest_run_name
+from catalog.sender_state import SenderState
+from catalog.wanted import is_applied
 from secadmin.control.again import carrying_out_first
 from secadmin.control.conflict_classes import find_class
 from secadmin.control.platform import Platform
@@ -33,20 +37,30 @@ class WallPart:
     by_choice: bool
 
 
-def show_own_wall(platform: Platform, caller: Caller) -> list[WallPart]:
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """The level of a user, class by class. It is `applied` if ingest gives it to all that it reads
+    of what the user sends.
+    """
+
+    levels: tuple[WallPart, ...]
+    applied: bool
+
+
+def show_own_wall(platform: Platform, caller: Caller) -> Wall:
     """The level of the caller."""
     with reading(platform, caller, "show wall", f"user {caller.user_name}") as view:
-        return _parts(view, view.subject.user_id)
+        return _wall(platform, view, view.subject.user_id)
 
 
-def show_wall(platform: Platform, caller: Caller, user: str) -> list[WallPart]:
+def show_wall(platform: Platform, caller: Caller, user: str) -> Wall:
     """The level of a user. Needs CHANGE SYSTEM."""
     with reading(platform, caller, "show wall", f"user {user}") as view:
         view.require_system(Permission.CHANGE_SYSTEM)
-        return _parts(view, view.user(user).id)
+        return _wall(platform, view, view.user(user).id)
 
 
-def _parts(view: Reading, user: int) -> list[WallPart]:
+def _wall(platform: Platform, view: Reading, user: int) -> Wall:
     rows = (
         select(UserLevel, Object.name)
         .join(Object, Object.id == UserLevel.class_id)
@@ -54,13 +68,33 @@ def _parts(view: Reading, user: int) -> list[WallPart]:
         .order_by(Object.id)
     )
     found = view.session.execute(rows).all()
-    return [WallPart(name, row.part, row.by_choice) for row, name in found]
+    parts = tuple(WallPart(name, row.part, row.by_choice) for row, name in found)
+    return Wall(parts, _is_applied(platform, view, user))
+
+
+def _is_applied(platform: Platform, view: Reading, user: int) -> bool:
+    """Whether ingest runs as it is wanted for the streams whose tuples have the user's level."""
+    sent = (
+        select(StreamRow.ingest_group)
+        .join(SenderRow, SenderRow.stream_id == StreamRow.object_id)
+        .where(
+            SenderRow.user_id == user,
+            SenderRow.state == SenderState.ACTIVE,
+            StreamRow.level_rule.is_not(None),
+        )
+    )
+    groups = set(view.session.scalars(sent))
+    alive = INGEST in platform.pulse.living(view.session)
+    return not groups or (
+        alive and all(is_applied(view.session, ingest_run_name(group)) for group in groups)
+    )
 
 
 def set_level(platform: Platform, caller: Caller, name: str, user: str, part: str | None) -> None:
     """Set the level of a user in a conflict class: a company, T, or _. None leaves it to the user.
 
     Needs CHANGE SYSTEM. What the user does not hold any more has ended when the call has returned.
+    What the user sends gets the new level once ingest has started again (`Wall.applied`).
     Raises InvalidInput, and Conflict where the user has chosen: only a reset changes that level.
     """
     with working(platform, caller, "set level", f"user {user}: {name}") as work:

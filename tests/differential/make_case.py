@@ -16,6 +16,7 @@ from tests.differential.make_records import AGGREGATED, CATEGORIES, STARTS, Reco
 # How many cases the sample lane runs: the seeds from 0 on.
 SAMPLE = 80
 SAMPLE_MOVING = 40
+SAMPLE_MATCHING = 25
 
 
 def make_case(seed: int) -> Case:
@@ -34,6 +35,14 @@ def make_moving_case(seed: int) -> Case:
     records = Records(random, MODERATE, random.choice(STARTS))
     plans = Plans(random, Expressions(random, MODERATE), records, f"m{seed}")
     return _case(seed, random, records, plans, plans.make_moving(random.randint(1, 5)))
+
+
+def make_matching_case(seed: int) -> Case:
+    """The case of that seed with an event pattern: always the same one."""
+    random = Random(seed)
+    records = Records(random, MODERATE, random.choice(STARTS))
+    plans = Plans(random, Expressions(random, MODERATE), records, f"e{seed}")
+    return _case(seed, random, records, plans, plans.make_matching(random.randint(1, 3)))
 
 
 def _case(seed: int, random: Random, records: Records, plans: Plans, root: Node) -> Case:

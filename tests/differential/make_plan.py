@@ -24,7 +24,7 @@ from catalog.plan import (
 )
 from catalog.relation import Relation
 from catalog.schema import Schema, Type
-from tests.differential import make_moving
+from tests.differential import make_matching, make_moving
 from tests.differential.make_expression import Expressions
 from tests.differential.make_records import Records
 from tests.plans import grouped
@@ -96,6 +96,21 @@ class Plans:
         # Nothing is computed from aggregates of doubles.
         self.inexact |= {"g0", "g1"}
         return stream
+
+    def make_matching(self, nodes: int) -> Node:
+        """A plan of about `nodes` nodes and an event pattern."""
+        if nodes > 2:
+            above = self._filter if self.random.random() < 0.3 else self.project
+            return above(self.make_matching(nodes - 1))
+        while True:
+            below = self.make(self.random.choice([1, 1, 2, 3]), stateful=False)
+            if make_moving.goes_under_a_window(below):
+                break
+
+        def make(kind: Type, schema: Schema) -> Expression:
+            return self.expressions.make(kind, schema, 2)
+
+        return make_matching.matching(self.random, below, make)
 
     def _source(self) -> Node:
         # The same relation twice is a case of its own.

@@ -7,10 +7,18 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from catalog.plan import Aggregate, Change, Join, MovingJoin, Plan, ToStream, Windowed, walk
+from catalog.pattern import SkipTo
+from catalog.plan import Aggregate, Change, Join, Match, MovingJoin, Plan, ToStream, Windowed, walk
 from tests.differential.case import Case, Outcome
 from tests.differential.expected import expected
-from tests.differential.make_case import SAMPLE, SAMPLE_MOVING, make_case, make_moving_case
+from tests.differential.make_case import (
+    SAMPLE,
+    SAMPLE_MATCHING,
+    SAMPLE_MOVING,
+    make_case,
+    make_matching_case,
+    make_moving_case,
+)
 from tests.differential.make_records import AGGREGATED
 from tests.oracle.delivery import deliver_strong
 from tests.oracle.values import Tuple
@@ -69,6 +77,31 @@ def test_enough_cases_of_moving_windows_have(moving_counts: Counter[str], trait:
     assert moving_counts[trait] >= _LEAST_MOVING[trait], moving_counts
 
 
+# The same of the cases of event patterns.
+_LEAST_MATCHING: dict[str, int] = {
+    "Match": SAMPLE_MATCHING,
+    "conditions": 9,
+    "conditions that read other rows": 6,
+    "partitions": 6,
+    **dict.fromkeys(map(str, SkipTo), 3),
+    "results": 7,
+    "label of several categories": 5,
+    "a class that gets some results and not others": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def matching_counts() -> Counter[str]:
+    """In how many cases of event patterns each trait is found."""
+    seeds = range(SAMPLE_MATCHING)
+    return Counter(trait for seed in seeds for trait in _traits(make_matching_case(seed)))
+
+
+@pytest.mark.parametrize("trait", _LEAST_MATCHING)
+def test_enough_cases_of_patterns_have(matching_counts: Counter[str], trait: str) -> None:
+    assert matching_counts[trait] >= _LEAST_MATCHING[trait], matching_counts
+
+
 @pytest.fixture(scope="module")
 def counts() -> Counter[str]:
     """In how many cases each trait is found."""
@@ -102,6 +135,11 @@ def _of_plan(plan: Plan) -> Iterator[str]:
                 yield "condition of a join of moving windows"
             if any(isinstance(below, MovingJoin) for below in walk(node.left)):
                 yield "join of three moving windows"
+        if isinstance(node, Match):
+            yield str(node.skip.to)
+            yield from ["conditions"] * bool(node.definitions)
+            yield from ["conditions that read other rows"] * bool(node.readings)
+            yield from ["partitions"] * bool(node.partition)
         if isinstance(node, ToStream):
             yield node.change.value
             if isinstance(node.input, Aggregate):

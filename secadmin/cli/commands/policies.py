@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from catalog.errors import InvalidInput
-from secadmin.cli.api import Api
+from secadmin.cli.applied import await_applied
 from secadmin.cli.commands.executions import ids_of
 from secadmin.cli.commands.queries import QueryTextError
 from secadmin.cli.context import Cli, cli_of
@@ -24,7 +23,6 @@ from secadmin.cli.policy_words import (
 )
 
 app = typer.Typer(no_args_is_help=True, help="Policies: what a role sees of a stream.")
-_APPLIED_S, _AGAIN_S = 120.0, 0.5
 PolicyName = Annotated[str, typer.Argument(metavar="NAME")]
 
 
@@ -230,18 +228,10 @@ def sender(
         else:
             answer = api.put("streams", stream, "sender-policy", body={"expression": expression})
             if not no_wait:
-                _await_applied(cli, api, stream)
+                await_applied(
+                    cli, lambda: bool(api.get("streams", stream, "sender-policy")["applied"])
+                )
     if cli.screen.answered(answer):
         return
     told = answer["expression"] or "nobody: you have set no policy"
     cli.screen.line(f"what you send to {stream} is for {told}")
-
-
-def _await_applied(cli: Cli, api: Api, stream: str) -> None:
-    """Wait until ingest uses the policy for all that it reads."""
-    deadline = time.monotonic() + _APPLIED_S
-    while not api.get("streams", stream, "sender-policy")["applied"]:
-        if time.monotonic() > deadline:
-            cli.screen.note("the platform does not use it yet; see: secadmin health")
-            return
-        time.sleep(_AGAIN_S)

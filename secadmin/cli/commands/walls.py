@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from catalog.errors import InvalidInput
+from secadmin.cli.applied import await_applied
 from secadmin.cli.commands.conflict_classes import ClassName
 from secadmin.cli.context import cli_of
 from secadmin.cli.options import UserName
@@ -24,9 +25,8 @@ def show(
     """Show your level, or that of another user, class by class."""
     cli = cli_of(ctx)
     with cli.api() as api:
-        parts = api.get("users", user, "wall") if user else api.get("wall")
-    if cli.screen.json:
-        cli.screen.answer(parts)
+        answer = api.get("users", user, "wall") if user else api.get("wall")
+    if cli.screen.answered(answer):
         return
     rows = [
         {
@@ -34,7 +34,7 @@ def show(
             "level": part["part"] or "not chosen yet",
             "by choice": "yes" if part["by_choice"] else "no",
         }
-        for part in parts
+        for part in answer["levels"]
     ]
     cli.screen.rows(rows, "there is no level in any conflict class")
 
@@ -64,7 +64,8 @@ def set_level(
 ) -> None:
     """Set the level of a user: a company, T for all companies of the class, or _ for none.
 
-    After the command, nothing more arrives that the level does not dominate.
+    After the command, nothing more arrives that the level does not dominate. It waits until what
+    the user sends has the new level, too.
 
     Example: secadmin wall set COI1 ann Company1
     """
@@ -73,6 +74,7 @@ def set_level(
     cli = cli_of(ctx)
     with cli.api() as api:
         api.put("conflict-classes", name, "levels", user, body={"part": level})
+        await_applied(cli, lambda: bool(api.get("users", user, "wall")["applied"]))
     cli.screen.line(f"{user} chooses in {name}" if choice else f"{user} has {level} in {name}")
 
 

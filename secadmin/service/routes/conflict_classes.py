@@ -69,12 +69,12 @@ def choose(platform: OnPlatform, caller: Authenticated, name: str, body: ChoiceB
 
 
 @router.get("/wall")
-def show_own_wall(platform: OnPlatform, caller: Authenticated) -> list[dict[str, Any]]:
+def show_own_wall(platform: OnPlatform, caller: Authenticated) -> dict[str, Any]:
     """The level of the caller, class by class."""
-    return [asdict(part) for part in walls.show_own_wall(platform, caller)]
+    return asdict(walls.show_own_wall(platform, caller))
 
 
 @router.get("/users/{user}/wall")
-def show_wall(platform: OnPlatform, caller: Authenticated, user: str) -> list[dict[str, Any]]:
+def show_wall(platform: OnPlatform, caller: Authenticated, user: str) -> dict[str, Any]:
     """The level of another user, class by class."""
-    return [asdict(part) for part in walls.show_wall(platform, caller, user)]
+    return asdict(walls.show_wall(platform, caller, user))

@@ -53,7 +53,7 @@ class Market:
         self.admin.put(f"/conflict-classes/{self.conflict_class}/levels/{user.user}", part=part)
 
     def choice(self, user: Api) -> str | None:
-        (row,) = user.get("/wall")
+        (row,) = user.get("/wall")["levels"]
         assert row["conflict_class"] == self.conflict_class and row["by_choice"]
         part = row["part"]
         return None if part is None else str(part)
@@ -337,6 +337,6 @@ def test_a_conflict_class_stays_while_a_stream_has_it(market: Market) -> None:
     assert market.admin.get(f"/conflict-classes/{other}")["companies"] == ["1", "2"]
     market.admin.put(f"/conflict-classes/{other}/levels/admin", part="1")
     market.admin.delete(f"/conflict-classes/{other}")
-    assert all(each["conflict_class"] != other for each in market.admin.get("/wall"))
+    assert all(each["conflict_class"] != other for each in market.admin.get("/wall")["levels"])
     kinds = market.admin.get("/catalog", kind=ObjectKind.CONFLICT_CLASS)
     assert other not in {each["name"] for each in kinds}

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ from secfilter.match_rules import match_rules
 from secfilter.matching import Matching, MatchResult
 from secfilter.moving_values import text_of
 from secfilter.moving_window import Arrival, HeldLimits
+from tests.lanes import number_of
 from tests.oracle.expressions import evaluate
 from tests.oracle.plans import run
 from tests.oracle.values import Row, Tuple, Value, microseconds, timestamp
@@ -213,7 +215,7 @@ def seen(node: Match, results: Sequence[MatchResult]) -> Counter[tuple[object, .
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=number_of("PATTERN_EXAMPLES", sample=300, long=5_000), deadline=None)
 @given(node=nodes().map(all_variables), rows=GIVENS, data=st.data())
 def test_an_engine_finds_what_trying_all_ways_finds(
     node: Match, rows: list[Given], data: st.DataObject
@@ -246,3 +248,73 @@ def test_an_engine_finds_what_trying_all_ways_finds(
 
 def empty_text(matching: Matching) -> str:
     return f'{{"form":1,"done":{10**9},"waiting":[],"partitions":[]}}'
+
+
+def simple(pattern: Pattern, skip: Skip = NEXT_ROW, *, within_ms: int = 10) -> Match:
+    return Match(SOURCE, (), MEASURES[2:3], pattern, within_ms, skip=skip)
+
+
+def row(time: int, arguments: str = "") -> Arrival:
+    return Arrival(time * 1_000, f"{time:03}", (1,), "", True, "", arguments)
+
+
+MANY = PatternSequence((PatternRepeat(A, 1, None), PatternRepeat(B, 1, None), C, C, C, C))
+
+
+@pytest.mark.parametrize("skip", [NEXT_ROW, PAST_LAST_ROW])
+def test_an_attempt_with_too_many_ways_is_given_up_and_counted(skip: Skip) -> None:
+    """The oldest attempts go on. What was given up is not tried again after a restart."""
+    node = simple(MANY, skip, within_ms=99)
+    whole, few = engine(node), engine(node, ways=12)
+    for matching in (whole, few):
+        matching.take(row(n) for n in range(8))
+    assert [each.time for each in whole.until(7_000)] == []
+    assert [each.time for each in few.until(7_000)] == []
+    assert (whole.withheld, few.withheld > 0) == (0, True)
+    given_up = few.withheld
+    again = engine(node, ways=12)
+    again.restore(few.to_text())
+    results = [*again.until(10**9)]
+    assert [each.lineage for each in results][:1] == ["000"]
+    assert len(results) <= len([*whole.until(10**9)])
+    assert again.withheld == 0 < given_up
+
+
+def test_rows_beyond_the_limit_are_withheld_and_counted() -> None:
+    matching = engine(simple(A), limits=HeldLimits(2, 100))
+    matching.take(row(n) for n in range(3))
+    assert [each.time for each in matching.until(5_000)] == [0, 1_000]
+    assert matching.withheld == 1
+    # There is room again. A row whose time is over is withheld too.
+    matching.take([row(6), row(5)])
+    assert [each.time for each in matching.until(9_000)] == [6_000]
+    assert matching.withheld == 2
+
+
+def test_long_rows_are_withheld() -> None:
+    matching = engine(simple(A), limits=HeldLimits(9, 4))
+    matching.take([row(1, "abc"), row(2, "de"), row(3, "f")])
+    assert matching.withheld == 1
+
+
+def test_rows_wait_until_their_match_is_certain_and_are_then_let_go() -> None:
+    matching = engine(simple(PatternRepeat(A, 1, 2), PAST_LAST_ROW), limits=HeldLimits(3, 9))
+    matching.take([row(1), row(2)])
+    assert [each.row for each in matching.until(2_000)] == ["2"]
+    # A match could still begin at the second row, so it is kept. The first one is not.
+    matching.take([row(13), row(14)])
+    assert [each.row for each in matching.until(20_000)] == ["2"]
+    assert matching.withheld == 0
+
+
+def test_a_state_of_another_form_is_refused() -> None:
+    with pytest.raises(ValueError, match="another form"):
+        engine(simple(A)).restore('{"form":2}')
+
+
+def test_nested_choices_of_optional_parts_take_no_time() -> None:
+    """Without a memory, this automaton would be made in 2 to the power of 40 steps."""
+    either = PatternChoice((PatternRepeat(A, 0, 1), PatternRepeat(B, 0, 1)))
+    matching = engine(simple(PatternSequence((*[either] * 40, C))))
+    matching.take(row(n) for n in range(3))
+    assert len([*matching.until(10**9)]) == 3
