@@ -13,7 +13,8 @@ from catalog.plan import Aggregate, Change, Moving, Ranked
 from catalog.schema import Schema
 from secfilter.moving_aggregates import Computed, GroupRow
 from secfilter.moving_groups import Grouping, Groups
-from secfilter.moving_joins import Held, JoinRows, Making
+from secfilter.moving_join_rows import JoinRows, Making
+from secfilter.moving_joins import Held
 from secfilter.moving_ranks import RankRules, Ranks
 from secfilter.moving_relation import MovingRelation
 from secfilter.moving_rows import SingleRows

@@ -31,7 +31,8 @@ from tests.oracle.aggregates import aggregate
 from tests.oracle.expressions import evaluate
 from tests.oracle.labels import declared_aggregate, is_visible, lowered, united
 from tests.oracle.matching import matches, partitions
-from tests.oracle.moving import Rules, changes, movings_of
+from tests.oracle.moving import changes
+from tests.oracle.relations import Rules, movings_of
 from tests.oracle.schemas import schema_of, time_of
 from tests.oracle.values import EPOCH, Row, Tuple, Value
 

@@ -49,7 +49,7 @@ class Joining:
     on: exp.Expr | None
 
 
-def kind_of(joined: exp.Expr, environment: Environment) -> JoinKind:
+def _kind_of(joined: exp.Expr, environment: Environment) -> JoinKind:
     """Which rows a JOIN gives. Raises InvalidInput for a kind that there is not."""
     words = [str(joined.args.get(part) or "").upper() for part in ("method", "side", "kind")]
     kind = " ".join(word for word in words if word)
@@ -60,6 +60,30 @@ def kind_of(joined: exp.Expr, environment: Environment) -> JoinKind:
             environment.at(joined),
         )
     return _KINDS[kind]
+
+
+def joining(joined: exp.Expr, item: Item, environment: Environment) -> Joining:
+    """The item of a JOIN, or of one behind a comma. Raises InvalidInput."""
+    environment.only(joined, "this", "on", "kind", "side", "method")
+    on = joined.args.get("on")
+    kind = _kind_of(joined, environment)
+    if kind is not JoinKind.INNER and on is None:
+        raise InvalidInput(
+            f"a {kind.upper()} JOIN says behind ON what is equal: ON a.symbol = b.symbol",
+            environment.at(joined),
+        )
+    return Joining(item, kind, on if isinstance(on, exp.Expr) else None)
+
+
+def refuse_other_windows(node: exp.Select, environment: Environment) -> None:
+    """Refuse windows that stand elsewhere than behind a name. Raises InvalidInput."""
+    joins = node.args.get("joins") or []
+    withins = [joined.this.args.pop("within", None) for joined in joins]
+    for other in (*withins, *(node.args.get("windows") or ())):
+        if other is not None:
+            raise InvalidInput(
+                "a join of moving windows has no other window", environment.at(other)
+            )
 
 
 def moving_from(

@@ -12,7 +12,6 @@ from catalog.plan import (
     WINDOW_START,
     Column,
     Filter,
-    JoinKind,
     Project,
     Source,
     walk,
@@ -34,7 +33,7 @@ from secadmin.languages.sql.grouping import (
 )
 from secadmin.languages.sql.joins import join, require_inner
 from secadmin.languages.sql.moving import Selection, read_moving, to_stream
-from secadmin.languages.sql.moving_joins import Joining, kind_of, moving_from
+from secadmin.languages.sql.moving_joins import joining, moving_from, refuse_other_windows
 from secadmin.languages.sql.ranks import is_ranked, limited, read_ranked
 from secadmin.languages.sql.set_operators import distinct
 from secadmin.languages.sql.stars import is_star, star_columns
@@ -165,12 +164,12 @@ def _from(
     if environment.moving.windows:
         items = [read_item(joined.this, environment, read_query) for joined in joins]
         if any(item.built.checked.is_changing for item in (left, *items)):
-            _refuse_other_windows(node, environment)
-            joinings = [
-                _joining(joined, item, environment)
+            refuse_other_windows(node, environment)
+            rest = [
+                joining(joined, item, environment)
                 for joined, item in zip(joins, items, strict=True)
             ]
-            return *moving_from(left, joinings, asked, environment, read_query), None
+            return *moving_from(left, rest, asked, environment, read_query), None
     if len(joins) > 1:
         raise InvalidInput(
             "a query has one join between a source and its output; add this part as a query "
@@ -194,28 +193,6 @@ def _from(
             environment.at(node.args["windows"][0]),
         )
     return *join(left, right, on, environment, within), None
-
-
-def _joining(joined: exp.Expr, item: Item, environment: Environment) -> Joining:
-    environment.only(joined, "this", "on", "kind", "side", "method")
-    on = joined.args.get("on")
-    kind = kind_of(joined, environment)
-    if kind is not JoinKind.INNER and on is None:
-        raise InvalidInput(
-            f"a {kind.upper()} JOIN says behind ON what is equal: ON a.symbol = b.symbol",
-            environment.at(joined),
-        )
-    return Joining(item, kind, on if isinstance(on, exp.Expr) else None)
-
-
-def _refuse_other_windows(node: exp.Select, environment: Environment) -> None:
-    joins = node.args.get("joins") or []
-    withins = [joined.this.args.pop("within", None) for joined in joins]
-    for other in (*withins, *(node.args.get("windows") or ())):
-        if other is not None:
-            raise InvalidInput(
-                "a join of moving windows has no other window", environment.at(other)
-            )
 
 
 def _outside(node: exp.Select, item: Item, environment: Environment) -> Outside | None:

@@ -1,0 +1,262 @@
+"""The rows of changing relations at one instant, from scratch, straight from catalog/SPEC.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import product
+
+from catalog.label import Label
+from catalog.plan import (
+    Aggregate,
+    Filter,
+    JoinKind,
+    Moving,
+    MovingJoin,
+    Node,
+    Project,
+    Ranked,
+    ToStream,
+    Union,
+)
+from tests.oracle.labels import united
+from tests.oracle.values import Tuple, Value
+
+# The key of a group. If these tell groups apart: the label of its rows, and the members that they
+# have without the witnesses of a semi join.
+Key = tuple[tuple[Value, ...], Label | None, tuple["Member", ...]]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A tuple below a window: the window's number, the tuple's number in the order of time."""
+
+    side: int
+    number: int
+    time: datetime
+    partition: tuple[Value, ...]
+    tuple: Tuple
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of single tuples and of groups, which the relation's nodes share with others.
+
+    `passes` applies a Filter, `made` a Project, `pair` a MovingJoin. `keys` gives the key of a
+    group, `row` its row. `width` is the number of a node's attributes, `value` gives
+    that of an attribute.
+    """
+
+    passes: Callable[[Filter, Tuple], bool]
+    made: Callable[[Project, Tuple], Tuple]
+    pair: Callable[[MovingJoin, Tuple, Tuple], Tuple | None]
+    keys: Callable[[Aggregate, Tuple], tuple[Value, ...]]
+    row: Callable[[Aggregate, tuple[Value, ...], list[Tuple]], tuple[Value, ...]]
+    time: Callable[[Node, Tuple], datetime | None]
+    partition: Callable[[Moving, Tuple], tuple[Value, ...]]
+    width: Callable[[Node], int]
+    value: Callable[[Node, str, Tuple], Value]
+
+
+@dataclass(frozen=True)
+class RelationRow:
+    """A row of the relation at an instant: its values, and the members from which it is derived.
+
+    `group` is the key of its group, or None if it is the row of no group. `absent` is what the row
+    tells by absence. `witnesses` are the members that only decide.
+    """
+
+    values: tuple[Value, ...]
+    members: tuple[Member, ...]
+    group: Key | None = None
+    absent: Label = field(default_factory=Label)
+    witnesses: tuple[Member, ...] = ()
+
+    @property
+    def subject(self) -> tuple[Member, ...]:
+        """The members without the witnesses. Rows of one subject are one row in an aggregate."""
+        return tuple(each for each in self.members if each not in self.witnesses)
+
+
+def label_of(row: RelationRow) -> Label:
+    return united([*(each.tuple.label for each in row.members), row.absent])
+
+
+def movings_of(node: Node) -> list[Moving]:
+    """The moving windows of a relation, the left one first."""
+    match node:
+        case Moving():
+            return [node]
+        case MovingJoin(left, right):
+            return [*movings_of(left), *movings_of(right)]
+        case Filter(below) | Project(below) | Aggregate(below) | Ranked(below) | ToStream(below):
+            return movings_of(below)
+        case Union(several):
+            return [moving for below in several for moving in movings_of(below)]
+        case _:
+            raise AssertionError("no node of a relation")
+
+
+def rows_of(
+    node: Node,
+    rules: Rules,
+    contents: Sequence[Sequence[Member]],
+    reaches: Sequence[Label],
+) -> list[RelationRow]:
+    """The rows of a whole relation. Those of a semi join are one for each subject and label."""
+    groups: dict[Key, list[RelationRow]] = {}
+    found = []
+    for row in _relation(node, rules, contents, reaches):
+        if row.witnesses and row.group is None:
+            groups.setdefault((row.values, label_of(row), row.subject), []).append(row)
+        else:
+            found.append(row)
+    for key, rows in groups.items():
+        found.append(RelationRow(key[0], _members_of(rows), key, _absent_of(rows)))
+    return found
+
+
+def _members_of(rows: Sequence[RelationRow]) -> tuple[Member, ...]:
+    return tuple(member for row in rows for member in row.members)
+
+
+def _absent_of(rows: Sequence[RelationRow]) -> Label:
+    return united(row.absent for row in rows)
+
+
+def _relation(
+    node: Node,
+    rules: Rules,
+    contents: Sequence[Sequence[Member]],
+    reaches: Sequence[Label],
+) -> list[RelationRow]:
+    """The rows of a relation whose windows hold these members."""
+    match node:
+        case Moving():
+            return [RelationRow(each.tuple.values, (each,)) for each in contents[0]]
+        case MovingJoin():
+            return _joined(node, rules, contents, reaches)
+        case Union(several):
+            rows = []
+            for below in several:
+                count = len(movings_of(below))
+                rows += _relation(below, rules, contents[:count], reaches[:count])
+                contents, reaches = contents[count:], reaches[count:]
+            return rows
+        case Filter(below):
+            rows = _relation(below, rules, contents, reaches)
+            return [row for row in rows if rules.passes(node, Tuple(row.values, Label()))]
+        case Project(below):
+            rows = _relation(below, rules, contents, reaches)
+            return [
+                replace(row, values=rules.made(node, Tuple(row.values, Label())).values)
+                for row in rows
+            ]
+        case Ranked(below):
+            return _ranked(node, rules, _relation(below, rules, contents, reaches))
+        case Aggregate(below):
+            groups: dict[Key, list[RelationRow]] = {}
+            for row in _relation(below, rules, contents, reaches):
+                keys = rules.keys(node, Tuple(row.values, Label()))
+                # DISTINCT is by value and label.
+                label = None if node.aggregations else label_of(row)
+                groups.setdefault((keys, label, ()), []).append(row)
+            return [_group(node, rules, key, rows) for key, rows in groups.items()]
+        case _:
+            raise AssertionError("no node of a relation")
+
+
+def _group(node: Aggregate, rules: Rules, key: Key, rows: Sequence[RelationRow]) -> RelationRow:
+    # A row counts once, however many witnesses it has.
+    once = {row.subject: Tuple(row.values, Label()) for row in rows}
+    values = rules.row(node, key[0], [*once.values()])
+    return RelationRow(values, _members_of(rows), key, _absent_of(rows))
+
+
+def _ranked(node: Ranked, rules: Rules, rows: Sequence[RelationRow]) -> list[RelationRow]:
+    def value(row: RelationRow, name: str) -> Value:
+        return rules.value(node.input, name, Tuple(row.values, Label()))
+
+    partitions: dict[tuple[Value, ...], list[RelationRow]] = {}
+    for row in rows:
+        key = tuple(value(row, each.name) for each in node.partition)
+        partitions.setdefault(key, []).append(row)
+    found = []
+    for key, several in partitions.items():
+        # The last key first: sorting keeps the order of what is equal.
+        ordered = sorted(several, key=_places)
+        for by in reversed(node.order):
+            name = by.attribute.name
+            ordered.sort(key=lambda row: _comparable(value(row, name)), reverse=by.descending)
+        for place, row in enumerate(ordered[: node.limit]):
+            others = [
+                ordered[place - each.offset] if 0 <= place - each.offset < len(ordered) else None
+                for each in node.neighbours
+            ]
+            values = (
+                *row.values,
+                *([] if node.number is None else [place + 1]),
+                *(
+                    None if other is None else value(other, each.attribute.name)
+                    for other, each in zip(others, node.neighbours, strict=True)
+                ),
+            )
+            first = ordered[: place + 1] if node.by_place else [row]
+            from_ = [*first, *(o for o in others if o is not None and o not in first)]
+            group: Key = (
+                (key, None, row.members) if not node.by_place else ((*key, place), None, ())
+            )
+            found.append(RelationRow(values, _members_of(from_), group, _absent_of(from_)))
+    return found
+
+
+def _comparable(value: Value) -> tuple[bool, Value]:
+    return (value is not None, 0 if value is None else value)
+
+
+def _places(row: RelationRow) -> list[tuple[int, datetime, int]]:
+    return sorted((each.side, each.time, each.number) for each in row.members)
+
+
+def _joined(
+    node: MovingJoin,
+    rules: Rules,
+    contents: Sequence[Sequence[Member]],
+    reaches: Sequence[Label],
+) -> list[RelationRow]:
+    count = len(movings_of(node.left))
+    left, right = (
+        _relation(node.left, rules, contents[:count], reaches[:count]),
+        _relation(node.right, rules, contents[count:], reaches[count:]),
+    )
+    found: list[RelationRow] = []
+    partners: set[RelationRow] = set()
+    for mine, other in product(left, right):
+        pair = rules.pair(node, Tuple(mine.values, Label()), Tuple(other.values, Label()))
+        if pair is None:
+            continue
+        partners |= {mine, other}
+        semi = node.kind is JoinKind.SEMI
+        found.append(
+            RelationRow(
+                mine.values if semi else pair.values,
+                (*mine.members, *other.members),
+                absent=united([mine.absent, other.absent]),
+                witnesses=(*mine.witnesses, *(other.members if semi else other.witnesses)),
+            )
+        )
+    if node.kind is JoinKind.ANTI:
+        found = []
+    # A row without a partner tells of the absence of all that the other side could hold.
+    if node.kind in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI):
+        nothing = () if node.kind is JoinKind.ANTI else (None,) * rules.width(node.right)
+        for row in (each for each in left if each not in partners):
+            absent = united([row.absent, *reaches[count:]])
+            found.append(replace(row, values=(*row.values, *nothing), absent=absent))
+    if node.kind in (JoinKind.RIGHT, JoinKind.FULL):
+        for row in (each for each in right if each not in partners):
+            absent = united([row.absent, *reaches[:count]])
+            values = (*(None,) * rules.width(node.left), *row.values)
+            found.append(replace(row, values=values, absent=absent))
+    return found
