@@ -22,6 +22,7 @@ from tests.lanes import number_of
 
 # Two starts of Spark and ten of queries, where a trial of each one would take half a minute.
 BACK_S = 90
+KILLS = number_of("ENGINES_KILLED", sample=1, long=2)
 
 
 def command_lines(group: int) -> str:
@@ -79,7 +80,7 @@ def test_the_engines_lives(deployment: Deployment) -> None:
     # Killed at once and started again, under load: lab holds everything once.
     plane.write(plane.producer, quiet, tuple_at(1, "quiet", -1))
     feed = Feed(plane, busy, first=settled)
-    for _ in range(2):
+    for _ in range(KILLS):
         time.sleep(2)
         engines.kill()
         engines = deployment.start(INGEST, FIRST, PROBATION)
