@@ -15,13 +15,14 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.state import GroupState
 
 from catalog.checked_plan import CheckedNode
 from catalog.label import Label
 from catalog.match_expressions import MatchExpressions
 from catalog.plan import MATCH_TIME, Match
 from catalog.schema import Schema
+from secfilter.buckets import complete_until, keep, kept_text, run_in_buckets
 from secfilter.columns import ID, attribute, label_column
 from secfilter.lab import decode_value
 from secfilter.match_rules import MatchRules, match_rules
@@ -37,7 +38,6 @@ from secfilter.moving_arrivals import (
     value_texts,
 )
 from secfilter.moving_window import Arrival, HeldLimits
-from secfilter.timeline import SHIFT_MS
 
 # So much the rows of a bucket are at most, with those whose time has not come. Their texts are in
 # memory while a batch runs.
@@ -49,7 +49,6 @@ _BUCKETS = 16
 # How the names of the observations begin that count what is beyond these limits.
 FULL = "pattern_full"
 _LINEAGE, _WITHHELD = "__lineage", "__withheld"
-_STATE = "state string"
 _END = 2**62
 _FRAME = 10_000
 
@@ -70,7 +69,7 @@ def compile_match(
     rules = match_rules(node, schema, never, MAX_HELD, MAX_WAYS)
     columns = ", ".join(f"{name} bigint" for name in labels)
     output = f"{TIME} bigint, {_LINEAGE} string, {ROW} string, {columns}, {_WITHHELD} bigint"
-    made = _run(_Operator(rules, labels), rows, output)
+    made = run_in_buckets(_Operator(rules, labels), rows, output)
     # A query may have several of these, and no two observations have one name.
     withheld = fn.coalesce(fn.sum(_WITHHELD), fn.lit(0)).alias("withheld")
     counted = made.observe(f"{FULL}_{uuid.uuid4().hex}", withheld)
@@ -101,19 +100,6 @@ def _rows(node: Match, below: CheckedNode, given: DataFrame, labels: Sequence[st
     return rows.where(fn.col(TIME).isNotNull()).withColumn(BUCKET, bucket)
 
 
-def _run(operator: _Operator, given: DataFrame, output: str) -> DataFrame:
-    buckets = given.groupBy(BUCKET)
-    if not given.isStreaming:
-
-        def at_once(frame: pd.DataFrame) -> pd.DataFrame:
-            # Spark counts the parameters, also the one of a method that is bound already.
-            return operator.at_once(frame)
-
-        return buckets.applyInPandas(at_once, output)
-    timeout = GroupStateTimeout.EventTimeTimeout
-    return buckets.applyInPandasWithState(operator, output, _STATE, "append", timeout)
-
-
 @dataclass(frozen=True, slots=True)
 class _Operator:
     """What Spark calls for each bucket that has rows, or in which a time is over."""
@@ -126,20 +112,14 @@ class _Operator:
         self, _key: tuple[Any, ...], frames: Iterable[Any], state: GroupState
     ) -> Iterator[Any]:
         matching = self.rules.empty()
-        if state.exists:
-            (text,) = state.get
+        text = kept_text(state)
+        if text is not None:
             matching.restore(text)
         for frame in frames:
             matching.take(self._arrivals(frame))
-        watermark_ms = state.getCurrentWatermarkMs()
-        yield from self._frames(matching, (watermark_ms - SHIFT_MS) * 1_000)
-        following = matching.next_time()
+        yield from self._frames(matching, complete_until(state))
         # The state stays also when nothing waits: it says which rows are too late.
-        state.update((matching.to_text(),))
-        if following is not None:
-            # A timeout comes when the watermark is later than its time.
-            place_ms = following // 1_000 + SHIFT_MS
-            state.setTimeoutTimestamp(max(place_ms, watermark_ms + 1))
+        keep(state, matching.to_text(), matching.next_time())
 
     def at_once(self, frame: Any) -> Any:
         """The matches of rows after which no others come."""

@@ -14,17 +14,17 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.state import GroupState
 
 from catalog.changing_parts import ChangingParts
 from catalog.checked_plan import CheckedNode
 from catalog.plan import INSTANT, Node, ToStream
 from catalog.schema import Schema
+from secfilter.buckets import complete_until, keep, kept_text, run_in_buckets
 from secfilter.columns import ID, label_column
 from secfilter.lab import decode_value
 from secfilter.moving_arrivals import (
     ARGUMENTS,
-    BUCKET,
     PARTITION,
     PASSES,
     ROW,
@@ -36,7 +36,6 @@ from secfilter.moving_arrivals import (
 from secfilter.moving_relation import MovingRelation, Result
 from secfilter.moving_rules import RelationRules, rules_of
 from secfilter.moving_window import Arrival, HeldLimits, Words
-from secfilter.timeline import SHIFT_MS
 
 # The windows of a relation hold so much together at most, also with the tuples whose time has not
 # come. Their texts are in memory while a batch runs. So much are the pairs of a join at most.
@@ -44,7 +43,6 @@ MAX_HELD = HeldLimits(tuples=200_000, characters=128 * 1024 * 1024)
 # How the names of the observations begin that count the tuples beyond MAX_HELD.
 FULL = "moving_window_full"
 _NUMBER, _WITHHELD = "__number", "__withheld"
-_STATE = "state string"
 _END = 2**62
 # Results are sent to Spark when there are so many, or when their texts are so long.
 _FRAME = HeldLimits(tuples=10_000, characters=16 * 1024 * 1024)
@@ -75,7 +73,7 @@ def compile_moving(
         ),
         tuple(map(label_column, words)),
     )
-    made = _run(operator, given, f"{output}, {_WITHHELD} bigint")
+    made = run_in_buckets(operator, given, f"{output}, {_WITHHELD} bigint")
     # A query may have several of these, and no two observations have one name.
     withheld = fn.coalesce(fn.sum(_WITHHELD), fn.lit(0)).alias("withheld")
     counted = made.observe(f"{FULL}_{uuid.uuid4().hex}", withheld)
@@ -91,19 +89,6 @@ def compile_moving(
     )
 
 
-def _run(operator: _Operator, given: DataFrame, output: str) -> DataFrame:
-    buckets = given.groupBy(BUCKET)
-    if not given.isStreaming:
-
-        def at_once(frame: pd.DataFrame) -> pd.DataFrame:
-            # Spark counts the parameters, also the one of a method that is bound already.
-            return operator.at_once(frame)
-
-        return buckets.applyInPandas(at_once, output)
-    timeout = GroupStateTimeout.EventTimeTimeout
-    return buckets.applyInPandasWithState(operator, output, _STATE, "append", timeout)
-
-
 @dataclass(frozen=True, slots=True)
 class _Operator:
     """What Spark calls for each micro-batch that has tuples, or in which an instant is complete."""
@@ -116,19 +101,13 @@ class _Operator:
         self, _key: tuple[Any, ...], frames: Iterable[Any], state: GroupState
     ) -> Iterator[Any]:
         relation = self.rules.empty()
-        if state.exists:
-            (text,) = state.get
+        text = kept_text(state)
+        if text is not None:
             relation.restore(text)
         for frame in frames:
             self._take(relation, frame)
-        watermark_ms = state.getCurrentWatermarkMs()
-        yield from self._frames(relation, (watermark_ms - SHIFT_MS) * 1_000)
-        state.update((relation.to_text(),))
-        following = relation.next_instant()
-        if following is not None:
-            # A timeout comes when the watermark is later than its time.
-            place_ms = following // 1_000 + SHIFT_MS
-            state.setTimeoutTimestamp(max(place_ms, watermark_ms + 1))
+        yield from self._frames(relation, complete_until(state))
+        keep(state, relation.to_text(), relation.next_instant())
 
     def at_once(self, frame: Any) -> Any:
         """The results of tuples after which no others come. So all instants are complete."""

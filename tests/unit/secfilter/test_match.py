@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as fn
+from pyspark.sql import Row, SparkSession
 
 from catalog.expression import AttributeRef, Call
-from catalog.label import Label
 from catalog.pattern import (
     NEXT_ROW,
     Definition,
@@ -21,26 +17,13 @@ from catalog.pattern import (
     PatternVariable,
     Reading,
 )
-from catalog.plan import MATCH_TIME, Match, Node, Source
+from catalog.plan import MATCH_TIME, Match, Source
 from catalog.relation import Relation, RelationKind
-from catalog.schema import Attribute, Schema, Type
 from catalog.time_source import TimeSource
-from secfilter.columns import ID, label_column
-from secfilter.compiler import compile_plan
-from tests.plans import checked
-from tests.unit.secfilter.collected import collected
+from secfilter.columns import label_column
+from tests.unit.secfilter.batches import SCHEMA, Gives, giving
 
-SCHEMA = Schema(
-    (
-        Attribute("at", Type.TIMESTAMP, required=True),
-        Attribute("key", Type.STRING),
-        Attribute("price", Type.DOUBLE),
-    )
-)
 STREAM = Relation(1, "a", RelationKind.STREAM, SCHEMA, "at", 2_000, time=TimeSource.DATA)
-# A tuple: second since 1970, key, price, the categories of its label.
-Given = Sequence[tuple[int, str | None, float | None, int]]
-Gives = Callable[..., list[Row]]
 KEY, PRICE = AttributeRef("key"), AttributeRef("price")
 S = 1_000_000
 RISING = Call(">", (PRICE, AttributeRef("row.0")))
@@ -62,36 +45,7 @@ RISES = Match(
 @pytest.fixture
 def gives(spark: SparkSession, tmp_path: Path) -> Gives:
     """All results of a plan over batches of tuples."""
-
-    def run(root: Node, *batches: Given) -> list[Row]:
-        folder = tmp_path / "a"
-        folder.mkdir()
-        for number, batch in enumerate(batches):
-            file = folder / f"{number}.json"
-            rows = (
-                {
-                    "at": at,
-                    "key": key,
-                    "price": price,
-                    label_column(0): label,
-                    ID: f"{number}.{n:03}",
-                }
-                for n, (at, key, price, label) in enumerate(batch)
-            )
-            file.write_text("\n".join(map(json.dumps, rows)))
-            os.utime(file, (1_000_000 + number, 1_000_000 + number))
-
-        def source(relation: Relation) -> DataFrame:
-            columns = f"at bigint, key string, price double, {label_column(0)} bigint, {ID} string"
-            reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
-            return reader.json(str(folder)).withColumn("at", fn.timestamp_seconds("at"))
-
-        reach = Label.of(*range(8))
-        frame = compile_plan(checked(root), source, lambda _relation: reach).frame
-        timed = frame.withColumn(MATCH_TIME, fn.unix_micros(MATCH_TIME))
-        return collected(timed, "append", tmp_path / "checkpoint")[0]
-
-    return run
+    return giving(spark, tmp_path, MATCH_TIME)
 
 
 def rows(found: Sequence[Row], *names: str) -> list[tuple[object, ...]]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as fn
+from pyspark.sql import Row, SparkSession
 
 from catalog.expression import AttributeRef, Call, Literal
-from catalog.label import Label
 from catalog.plan import (
     INSTANT,
     Aggregate,
@@ -35,59 +31,19 @@ from catalog.plan import (
     Window,
 )
 from catalog.relation import Relation, RelationKind
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Type
 from catalog.time_source import TimeSource
-from secfilter.columns import ID, label_column
-from secfilter.compiler import compile_plan
-from tests.plans import checked, grouped
-from tests.unit.secfilter.collected import collected
+from secfilter.columns import label_column
+from tests.plans import grouped
+from tests.unit.secfilter.batches import SCHEMA, Given, Gives, giving
 
-SCHEMA = Schema(
-    (
-        Attribute("at", Type.TIMESTAMP, required=True),
-        Attribute("key", Type.STRING),
-        Attribute("price", Type.DOUBLE),
-    )
-)
 STREAM = Relation(1, "a", RelationKind.STREAM, SCHEMA, "at", 0, time=TimeSource.DATA)
-# A tuple: second since 1970, key, price, the categories of its label.
-Given = Sequence[tuple[int, str | None, float | None, int]]
-Gives = Callable[..., list[Row]]
 
 
 @pytest.fixture
 def gives(spark: SparkSession, tmp_path: Path) -> Gives:
     """All results of a plan over batches of tuples."""
-
-    def run(root: Node, *batches: Given) -> list[Row]:
-        folder = tmp_path / "a"
-        folder.mkdir()
-        for number, batch in enumerate(batches):
-            file = folder / f"{number}.json"
-            rows = (
-                {
-                    "at": at,
-                    "key": key,
-                    "price": price,
-                    label_column(0): label,
-                    ID: f"{number}.{n:03}",
-                }
-                for n, (at, key, price, label) in enumerate(batch)
-            )
-            file.write_text("\n".join(map(json.dumps, rows)))
-            os.utime(file, (1_000_000 + number, 1_000_000 + number))
-
-        def source(relation: Relation) -> DataFrame:
-            columns = f"at bigint, key string, price double, {label_column(0)} bigint, {ID} string"
-            reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
-            return reader.json(str(folder)).withColumn("at", fn.timestamp_seconds("at"))
-
-        reach = Label.of(*range(8))
-        frame = compile_plan(checked(root), source, lambda _relation: reach).frame
-        timed = frame.withColumn(INSTANT, fn.unix_micros(INSTANT))
-        return collected(timed, "append", tmp_path / "checkpoint")[0]
-
-    return run
+    return giving(spark, tmp_path, INSTANT)
 
 
 def rows(found: Sequence[Row], *names: str) -> list[tuple[object, ...]]:

@@ -1,0 +1,66 @@
+"""Runs an operator of ours in Spark: once for each bucket of rows, with one text as its state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from secfilter.moving_arrivals import BUCKET
+from secfilter.timeline import SHIFT_MS
+
+_STATE = "state string"
+
+
+class Operator(Protocol):
+    """What Spark calls for each bucket that has rows, or in which a time is over."""
+
+    def __call__(
+        self, key: tuple[Any, ...], frames: Iterable[Any], state: GroupState, /
+    ) -> Iterator[Any]:
+        """The results of a batch in a stream, as frames."""
+        ...
+
+    def at_once(self, frame: Any) -> Any:
+        """The results of rows after which no others come."""
+        ...
+
+
+def run_in_buckets(operator: Operator, given: DataFrame, output: str) -> DataFrame:
+    """The results of an operator over rows with the column `BUCKET`. `output` has their columns."""
+    buckets = given.groupBy(BUCKET)
+    if not given.isStreaming:
+
+        def at_once(frame: pd.DataFrame) -> pd.DataFrame:
+            # Spark counts the parameters, also the one of a method that is bound already.
+            return operator.at_once(frame)
+
+        return buckets.applyInPandas(at_once, output)
+    timeout = GroupStateTimeout.EventTimeTimeout
+    return buckets.applyInPandasWithState(operator, output, _STATE, "append", timeout)
+
+
+def kept_text(state: GroupState) -> str | None:
+    """The text that was kept for the bucket, or None if there is none."""
+    if not state.exists:
+        return None
+    (text,) = state.get
+    return str(text)
+
+
+def complete_until(state: GroupState) -> int:
+    """The time before which all rows have come, in microseconds since 1970."""
+    watermark_ms: int = state.getCurrentWatermarkMs()
+    return (watermark_ms - SHIFT_MS) * 1_000
+
+
+def keep(state: GroupState, text: str, following: int | None) -> None:
+    """Keep the text. The operator is called again when `following` is over (us since 1970)."""
+    state.update((text,))
+    if following is not None:
+        # A timeout comes when the watermark is later than its time.
+        place_ms = following // 1_000 + SHIFT_MS
+        state.setTimeoutTimestamp(max(place_ms, state.getCurrentWatermarkMs() + 1))
