@@ -28,7 +28,7 @@ def test_valid_tuples_reach_the_classes_that_may_see_them(plane: Plane) -> None:
     assert values([first])[0]["price"] == 6 and values([second])[0]["price"] == 7
     assert first.key() is None
     assert [key for key, _ in headers(first)] == ["label", "id"]
-    assert (headers(first)[0][1], headers(second)[0][1]) == ("1,0", "0,64")
+    assert (headers(first)[0][1], headers(second)[0][1]) == ("1", "0,64")
     (refused,) = plane.read(f"quarantine.{one.relation.name}", 1)
     assert refused.value() == b"no JSON"
     lab = plane.read(run.output.topic, 2)
