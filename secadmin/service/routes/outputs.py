@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
-from secadmin.control import accesses, outputs
+from secadmin.control import accesses, outputs, record_explanation
 from secadmin.control.settlement import OUTPUT
 from secadmin.service.answers import access_answer, attributes_of
 from secadmin.service.authentication import Authenticated, OnPlatform
 from secadmin.service.requests import SemanticsBody, SubscriptionBody
 
+# A label has at most 1,024 words.
+LabelText = Annotated[str, Query(min_length=1, max_length=22_000)]
 router = APIRouter(prefix="/outputs", tags=["outputs"])
 
 
@@ -28,6 +31,14 @@ def show_output(platform: OnPlatform, caller: Authenticated, name: str) -> dict[
         "weak": view.weak,
         "retention_ms": view.retention_ms,
     }
+
+
+@router.get("/{name}/explanation")
+def explain_record(
+    platform: OnPlatform, caller: Authenticated, name: str, user: str, label: LabelText
+) -> dict[str, Any]:
+    """Explain why a user gets a record with this label, or does not."""
+    return asdict(record_explanation.explain_record(platform, caller, name, user, label))
 
 
 @router.put("/{name}/semantics", status_code=204)

@@ -74,6 +74,7 @@ class World:
             "choices": {self.names["conflict-class"]: "Company1"},
             "part": None,
             "level": "[_]",
+            "label": "1",
             "expression": self.names["role"],
             "public": False,
             "declared_aggregate": DECLARED,

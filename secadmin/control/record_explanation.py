@@ -1,0 +1,175 @@
+"""Explains why a user gets a record of an output, or does not get it: by the label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlalchemy import select
+from sqlalchemy.orm import aliased
+
+from catalog.authorizer import Authorizer
+from catalog.categories import source_categories
+from catalog.category_kind import CategoryKind
+from catalog.delivery import Delivery
+from catalog.errors import InvalidInput
+from catalog.label import Label, combine
+from catalog.models import (
+    CategoryRow,
+    ClauseRole,
+    Company,
+    ConflictClassRow,
+    Object,
+    OutputRow,
+    QueryRow,
+    Role,
+)
+from catalog.permission import ObjectKind, Permission
+from catalog.reaches import Reaches
+from catalog.relation import Relation
+from catalog.role_views import RoleViews
+from catalog.roles import juniors_of
+from catalog.stored_form import from_stored
+from catalog.subject import Subject, subject_of_user
+from secadmin.control.platform import Platform
+from secadmin.control.work import Caller, Reading, reading
+
+MAX_CATEGORIES = 1_000
+_HIDDEN = "a stream that you may not view"
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryWords:
+    """A category of the label in words, what gives it, and whether the user has it."""
+
+    means: str
+    given_by: str
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecordExplanation:
+    """Whether the user may get a record with this label, if all its roles are active.
+
+    `obstacles` are reasons against it that do not depend on the label.
+    """
+
+    visible: bool
+    weak: bool
+    categories: tuple[CategoryWords, ...]
+    obstacles: tuple[str, ...]
+
+
+def explain_record(
+    platform: Platform, caller: Caller, output: str, user: str, label: str
+) -> RecordExplanation:
+    """Explain who gets a record with this label, which is the header `label` as it was delivered.
+
+    Needs CHANGE SYSTEM, and VIEW OBJECT on the output. A stream that the caller may not view has no
+    name in the answer. Raises InvalidInput for a text that is no label.
+    """
+    target = f"output {output}: {user}"
+    with reading(platform, caller, "explain record", target) as view:
+        view.require_system(Permission.CHANGE_SYSTEM)
+        obj = view.find(ObjectKind.OUTPUT, output)
+        read = Label.from_wire(label)
+        if read is None:
+            raise InvalidInput(
+                "that is no label; give the value of a record's header `label`, such as 2,64"
+            )
+        if len(read.categories()) > MAX_CATEGORIES:
+            raise InvalidInput(f"a label with more than {MAX_CATEGORIES} categories is too large")
+        subject = subject_of_user(view.session, view.user(user))
+        row = view.session.get_one(OutputRow, obj.id)
+        obstacles = tuple(_obstacles(view, subject, obj))
+        return _explained(view, _by_role(view, subject, row), row, read, obstacles)
+
+
+def _by_role(view: Reading, subject: Subject, row: OutputRow) -> Subject:
+    """The subject with the roles that count for the output (000 §4.1)."""
+    role = view.session.get_one(QueryRow, row.query_id).as_role_id
+    if role is None:
+        return subject
+    counted = juniors_of(view.session, [role]).get(role, frozenset())
+    return replace(subject, role_ids=subject.role_ids & counted)
+
+
+def _obstacles(view: Reading, subject: Subject, obj: Object) -> Iterator[str]:
+    if subject.barred is not None:
+        yield subject.barred
+    authorizer = Authorizer(view.session)
+    for permission in (Permission.VIEW_OBJECT, Permission.SUBSCRIBE):
+        if not authorizer.decide(subject, permission, obj).allowed:
+            yield f"no role of the user holds {permission} on the output"
+    if not RoleViews(view.session).cover_output(subject.role_ids, obj.id):
+        yield "policies of the user's roles hide a part of what the output shows"
+
+
+def _explained(
+    view: Reading, subject: Subject, row: OutputRow, label: Label, obstacles: tuple[str, ...]
+) -> RecordExplanation:
+    reaches = Reaches(view.session)
+    reach = reaches.of(from_stored(Relation, row.relation))
+    deciding = reaches.clauses.deciding(reach | label)
+    rights = Authorizer(view.session).clearance_of(subject, deciding)
+    clearance = reaches.clauses.cleared(rights)
+    categories = tuple(
+        CategoryWords(means, given_by, bool(clearance.bits >> bit & 1))
+        for bit in label.categories()
+        for means, given_by in [_words(view, bit)]
+    )
+    sources = combine(source_categories(view.session).values())
+    covered = Delivery(clearance, row.weak).takes(label, sources)
+    return RecordExplanation(covered and not obstacles, row.weak, categories, obstacles)
+
+
+def _words(view: Reading, bit: int) -> tuple[str, str]:
+    """What the category means, and what gives it to a user."""
+    row = view.session.get(CategoryRow, bit)
+    match row.kind if row is not None else None:
+        case CategoryKind.SOURCE:
+            stream = _stream(view, row)
+            return f"tuples of {stream}", f"{Permission.READ_TUPLE} on {stream}"
+        case CategoryKind.AGGREGATED:
+            stream = _stream(view, row)
+            right = f"{Permission.READ_AGGREGATE} on {stream}, without SEND there"
+            return f"the declared aggregate of {stream}", right
+        case CategoryKind.ROLE_CLAUSE:
+            roles = ", ".join(_roles(view, bit)) or "none that there is"
+            return f"a condition of role expressions of {_stream(view, row)}", f"a role: {roles}"
+        case CategoryKind.COMPANY:
+            company, of = _company(view, bit)
+            return f"the company {company} of {of}", f"the level {company} or T in {of}"
+        case CategoryKind.TRUSTED:
+            of = _class(view, bit)
+            return f"several companies of {of}", f"the level T in {of}"
+        case _:
+            return "a category that is in no label", "nothing"
+
+
+def _stream(view: Reading, row: CategoryRow | None) -> str:
+    stream = None if row is None else view.session.get(Object, row.stream_id)
+    if stream is None or not view.may_view(stream):
+        return _HIDDEN
+    return f"stream {stream.name}"
+
+
+def _roles(view: Reading, clause: int) -> list[str]:
+    category = aliased(CategoryRow)
+    named = (
+        select(Role.name)
+        .join(category, category.role_id == Role.id)
+        .join(ClauseRole, ClauseRole.role_bit == category.bit)
+        .where(ClauseRole.clause_bit == clause)
+    )
+    return sorted(view.session.scalars(named))
+
+
+def _company(view: Reading, bit: int) -> tuple[str, str]:
+    company = view.session.get_one(Company, bit)
+    return company.name, view.session.get_one(ConflictClassRow, company.class_id).name
+
+
+def _class(view: Reading, bit: int) -> str:
+    own = select(ConflictClassRow.name).where(ConflictClassRow.trusted_bit == bit)
+    return view.session.scalars(own).one()
