@@ -51,7 +51,7 @@ LOG = Relation(
     conflict_classes=(1, 2),
 )
 NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001
-NUMBER = number_of("LEVEL_CASES", sample=40, long=500)
+NUMBER = number_of("LEVEL_CASES", sample=20, long=500)
 SEED = number_of("LEVEL_SEED", sample=1, long=1)
 # Q1 to Q7, Qi, Qj and Q'j of the paper, at its levels. It gives COUNT no argument, and its last
 # query has a quotation mark too many.

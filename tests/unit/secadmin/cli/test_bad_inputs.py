@@ -109,6 +109,7 @@ def values(tmp_path: Path) -> dict[str, str]:
         "senior": "R",
         "execution": "1",
         "company": "Company1",
+        "label": "1",
         "name": "big",
         "output": "big",
         "stream": "in1",
