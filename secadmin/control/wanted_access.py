@@ -18,6 +18,7 @@ from secadmin.control.settlement import SEND
 class WantedState:
     """`readers`, `writers`: pairs (principal, topic). `principals`: those of live accesses.
 
+    `reading` are those of them that read, also those whose topics are all withdrawn for now.
     Engines use the topics of streams, and those of outputs with their delivery classes, and no
     others.
     """
@@ -25,6 +26,7 @@ class WantedState:
     readers: frozenset[tuple[str, str]]
     writers: frozenset[tuple[str, str]]
     principals: frozenset[str]
+    reading: frozenset[str]
     stream_topics: frozenset[str]
     output_topics: frozenset[str]
 
@@ -33,7 +35,7 @@ def wanted_state(catalog: Catalog) -> WantedState:
     """Read the wanted state of Kafka from the catalog."""
     with catalog.read() as session:
         live = Access.ended_at.is_(None)
-        principals = frozenset(session.scalars(select(Access.principal).where(live)))
+        accesses = session.execute(select(Access.principal, Access.kind).where(live)).all()
         reached = session.execute(
             select(Access.principal, Access.kind, AccessTopic.topic)
             .join(AccessTopic, AccessTopic.access_id == Access.id)
@@ -46,7 +48,8 @@ def wanted_state(catalog: Catalog) -> WantedState:
     return WantedState(
         readers=frozenset((row.principal, row.topic) for row in reached if row.kind != SEND),
         writers=frozenset((row.principal, row.topic) for row in reached if row.kind == SEND),
-        principals=principals,
+        principals=frozenset(row.principal for row in accesses),
+        reading=frozenset(row.principal for row in accesses if row.kind != SEND),
         stream_topics=of_streams,
         output_topics=of_outputs | of_classes,
     )

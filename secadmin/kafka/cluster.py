@@ -12,7 +12,9 @@ from secadmin.kafka.access import Lock, PrincipalsOf, TopicAccess
 from secadmin.kafka.acl import (
     Acl,
     EngineAccounts,
+    GroupAcl,
     TopicAcl,
+    group_prefix,
     read_acls,
     send_acls,
     write_acls,
@@ -24,7 +26,7 @@ from secadmin.kafka.fence_writer import FenceWriter
 from secadmin.kafka.head_topic import HeadTopic
 from secadmin.kafka.principals import Principals
 from secadmin.kafka.quotas import Quotas
-from secadmin.kafka.reconcile import Reconciler, Taking
+from secadmin.kafka.reconcile import Reconciler, Taking, WantedAcl
 from secadmin.kafka.topics import DAY_MS, Topics, TopicSpec
 from secadmin.kafka.wire.connections import BrokerConnections
 
@@ -34,7 +36,13 @@ QUARANTINE_RETENTION_MS = 30 * DAY_MS
 
 
 class WantedAccess(Protocol):
-    """What the catalog lets in: (principal, topic) pairs, and the topics that engines use."""
+    """What the catalog lets in: (principal, topic) pairs, and the topics that engines use.
+
+    `reading` are the principals that may use groups, also those that read no topic for now.
+    """
+
+    @property
+    def reading(self) -> Set[str]: ...
 
     @property
     def readers(self) -> Set[tuple[str, str]]: ...
@@ -182,7 +190,7 @@ class Cluster:
         Each call of `wanted` reads the catalog again. `taking` records the topics to be fenced.
         """
 
-        def acls() -> frozenset[TopicAcl]:
+        def acls() -> frozenset[WantedAcl]:
             now = wanted()
             # Listed after Kafka's ACLs. Else the ACLs of a new topic could look unwanted.
             existing = self._topics.list_names()
@@ -199,7 +207,8 @@ class Cluster:
                 found |= self._engines.stream_acls(ECHO_TOPIC)
             if HEAD_TOPIC in existing:
                 found |= write_acls(self._audit_account, HEAD_TOPIC)
-            return frozenset(acl for acl in found if isinstance(acl, TopicAcl))
+            groups = {GroupAcl(name, group_prefix(name)) for name in now.reading}
+            return frozenset(acl for acl in found if isinstance(acl, TopicAcl)) | groups
 
         self._reconciler.reconcile(acls, taking)
 

@@ -45,6 +45,10 @@ _SENDER = "send"
 _READING = frozenset({"READ", "ALL"})
 
 
+WantedAcl = TopicAcl | GroupAcl
+"""What the catalog lets in: topics, and the groups of every reader."""
+
+
 class Taking(Protocol):
     """What reconciliation needs of the catalog to take something away."""
 
@@ -65,7 +69,7 @@ class Difference:
 
 
 def compare(
-    wanted: Set[TopicAcl], found: Set[Acl], topics: Collection[str], engines: EngineAccounts
+    wanted: Set[WantedAcl], found: Set[Acl], topics: Collection[str], engines: EngineAccounts
 ) -> Difference:
     """Compare what the catalog wants with what Kafka has.
 
@@ -75,13 +79,15 @@ def compare(
     name tells what that is.
 
     Args:
-        wanted: What the catalog lets in; readers' and senders' prefixed ACLs follow from it.
+        wanted: What the catalog lets in. The prefixed ACLs of whoever reads or sends a topic follow
+            from it. A reader that has no topic for now keeps the ACL on its groups, if that is in
+            here: its client goes on, and waits.
         found: All ACLs of the cluster.
         topics: The platform's topics that exist, which ACLs of other forms may reach.
         engines: The accounts of the engines.
     """
     whole = with_prefixed(wanted, engines)
-    known = {acl.topic for acl in wanted if engines.has(acl.principal)}
+    known = {acl.topic for acl in _on_topics(wanted) if engines.has(acl.principal)}
     unknown = (acl for acl in found - whole if not _may_be_engines(acl, known, engines))
     remove = frozenset(acl for acl in unknown if _is_ours(acl, topics, engines))
     fence: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
@@ -91,13 +97,13 @@ def compare(
     return Difference(remove=remove, fence=fence, add=frozenset(whole - found))
 
 
-def with_prefixed(wanted: Set[TopicAcl], engines: EngineAccounts) -> frozenset[Acl]:
+def with_prefixed(wanted: Set[WantedAcl], engines: EngineAccounts) -> frozenset[Acl]:
     """The wanted ACLs, for every reader the one on its groups, for senders that on transactions.
 
     Engines have neither.
     """
     found: set[Acl] = set(wanted)
-    for acl in (acl for acl in wanted if not engines.has(acl.principal)):
+    for acl in (acl for acl in _on_topics(wanted) if not engines.has(acl.principal)):
         if acl.operation is Operation.READ:
             found.add(GroupAcl(acl.principal, group_prefix(acl.principal)))
         elif is_sent_topic(acl.topic):
@@ -116,7 +122,7 @@ class Reconciler:
         self._access = access
         self._engines = engines
 
-    def reconcile(self, wanted: Callable[[], Set[TopicAcl]], taking: Taking) -> None:
+    def reconcile(self, wanted: Callable[[], Set[WantedAcl]], taking: Taking) -> None:
         """Remove what the catalog does not want, then add what is missing.
 
         What was removed is not fenced yet: the caller does that, with what `taking` kept. Were this
@@ -143,7 +149,7 @@ class Reconciler:
         self,
         acls: Set[Acl],
         topics: Collection[str],
-        wanted: Callable[[], Set[TopicAcl]],
+        wanted: Callable[[], Set[WantedAcl]],
         taking: Taking,
     ) -> None:
         """Take away those of the ACLs that are still there and not wanted, under topics' locks.
@@ -160,7 +166,7 @@ class Reconciler:
                 taking.intend(difference.remove, difference.fence)
                 self._acls.revoke(difference.remove)
 
-    def _add(self, missing: Set[Acl], wanted: Callable[[], Set[TopicAcl]]) -> None:
+    def _add(self, missing: Set[Acl], wanted: Callable[[], Set[WantedAcl]]) -> None:
         by_topic: dict[str, set[TopicAcl]] = defaultdict(set)
         for acl in missing:
             if isinstance(acl, TopicAcl):
@@ -246,5 +252,9 @@ def _may_match(acl: ForeignAcl) -> bool:
     return acl.name == "*" or is_platform_topic(acl.name)
 
 
-def _holds(acls: Set[TopicAcl], wanted: Callable[[], Set[TopicAcl]]) -> bool:
+def _on_topics(acls: Set[WantedAcl]) -> Iterator[TopicAcl]:
+    return (acl for acl in acls if isinstance(acl, TopicAcl))
+
+
+def _holds(acls: Set[TopicAcl], wanted: Callable[[], Set[WantedAcl]]) -> bool:
     return acls <= wanted()

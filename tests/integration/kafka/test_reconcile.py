@@ -18,6 +18,7 @@ from secadmin.kafka.acl import (
     Operation,
     TopicAcl,
     TransactionAcl,
+    group_prefix,
     read_acls,
 )
 from secadmin.kafka.principals import new_principal_name
@@ -85,6 +86,17 @@ def test_a_reader_that_is_not_wanted_is_fenced_off(
     assert kept.fence == {topic: {name}}
     assert TopicAcl(name, topic, Operation.READ) in kept.unknown
     assert _of(parts, name) == set()
+
+
+def test_a_reader_without_topics_keeps_its_groups(
+    parts: Parts, reconciler: Reconciler, kept: Kept
+) -> None:
+    """Its client waits for the next topic: it does not end with an error."""
+    name = parts.new_reader(parts.new_topic()).username
+    groups = GroupAcl(name, group_prefix(name))
+    wanted = {acl for acl in _present(parts) if acl.principal != name}
+    reconciler.reconcile(lambda: wanted | {groups}, kept)
+    assert _of(parts, name) == {groups}
 
 
 def test_what_is_wanted_and_missing_is_added(
