@@ -19,9 +19,9 @@ from tests.postgresql import postgresql
 __all__ = ["postgresql", "spark"]
 
 _INTEGRATION = "tests/integration/"
-# Whole platforms, each with a broker of its own. (Others are left to the other worker, so that both
-# take about as long.)
+# Whole platforms, each with a broker of its own.
 _PLATFORMS = tuple(f"{_INTEGRATION}test_{name}.py" for name in ("faults", "readme", "stack"))
+_BROKER = "broker"
 _OPTIONS = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": "200ms",
     "spark.driver.memory": "2g",
@@ -37,26 +37,39 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In the sample lane, leave out what belongs to the long one alone."""
+    """Longest parts first; in the sample lane, leave out what belongs to the long one alone."""
+    items.sort(key=lambda item: _turn(item.nodeid))
     if is_long():
         return
-    left_out = [item for item in items if item.get_closest_marker("long")]
-    config.hook.pytest_deselected(items=left_out)
+    left_out = {item for item in items if item.get_closest_marker("long")}
+    config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
+
+
+def _needs_broker(nodeid: str) -> bool:
+    """Whether a test uses the one broker that all of them share."""
+    return nodeid.startswith(_INTEGRATION) and not nodeid.startswith(_PLATFORMS)
+
+
+def _turn(nodeid: str) -> int:
+    """Parts of a lower number start earlier, so that the workers end at about the same time."""
+    if _needs_broker(nodeid):
+        return 0
+    return next((n for n, each in enumerate((*_PLATFORMS, "tests/diff"), 1) if each in nodeid), 9)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Of two workers (`-n 2`) one runs what needs the shared broker, the other all else."""
+    """Of several workers (`-n 2`) one runs all that needs the shared broker."""
+    config.option.loadscopereorder = False  # the order is that of `_turn`
     return _Parts(config, log)
 
 
 class _Parts(LoadScopeScheduling):
-    """Two parts that take about as long, each with one Spark session."""
+    """What needs the shared broker is one part, and each other file is one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        shared = nodeid.startswith(_INTEGRATION) and not nodeid.startswith(_PLATFORMS)
-        return "broker" if shared else "rest"
+        return _BROKER if _needs_broker(nodeid) else nodeid.split("::", 1)[0]
 
 
 @pytest.fixture(scope="session")

@@ -57,6 +57,7 @@ def test_where_users_are_closed_a_crash_leaves_the_others(own: EmbeddedBroker) -
     assert name not in removing.list_names()
 
 
+@pytest.mark.long
 def test_where_users_are_removed_the_next_start_has_the_others(
     own: EmbeddedBroker, as_formatted: Callable[[], None]
 ) -> None:

@@ -20,14 +20,13 @@ from deploy.scenario.person import Person
 from deploy.scenario.story import BATCH_MS
 from deploy.stack import Stack, StackOptions
 from tests.integration.flowing import PAUSE_S, Flow, Reader, Typist, await_that
-from tests.lanes import is_long, number_of
 
 # A restart of a run holds up all readers of its results. Here two restart at once, in an engine
-# that has just begun. A machine that does much else, as in the sample lane, is slower.
-LONGEST_WAIT_S = 4.0 if is_long() else 30.0
+# that has just begun.
+LONGEST_WAIT_S = 4.0
 WINDOW_S = 1
-# How many records flow between giving and taking, and after it: thirty seconds in the long lane.
-BETWEEN = number_of("GAP_RECORDS", sample=200, long=1200)
+# How many records flow between giving and taking, and after it: thirty seconds of them.
+BETWEEN = 1200
 STREAMS = ("one", "two")
 ROLES = {
     "bob": ("one",),
@@ -113,6 +112,7 @@ def add_role(admin: Person, role: str, streams: tuple[str, ...]) -> None:
         admin.run("grant", role, "READ TUPLE", "stream", stream)
 
 
+@pytest.mark.long
 def test_rights_come_and_go_while_records_flow(exchange: Exchange) -> None:
     admin, flow, readers = exchange.admin, exchange.flow, exchange.readers
     bob, lead, windows = readers["bob"], readers["lead"], exchange.of_windows["bob"]

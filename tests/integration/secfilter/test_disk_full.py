@@ -48,6 +48,7 @@ def fill(folder: Path) -> Path:
 
 @embedded_only
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_full_disk_is_told_of_and_loses_nothing(
     deployment: Deployment, small_disk: Path, until: Until
 ) -> None:
