@@ -393,17 +393,22 @@ def at_sources(plan: Plan, rewrite: Callable[[Source], Node]) -> Plan:
 
 
 def _rewritten(node: Node, rewrite: Callable[[Source], Node]) -> Node:
+    if isinstance(node, Source):
+        return rewrite(node)
+    return with_inputs(node, tuple(_rewritten(below, rewrite) for below in inputs(node)))
+
+
+def with_inputs(node: Node, below: tuple[Node, ...]) -> Node:
+    """The node over other inputs, which are as many as `inputs` gives, in the same order."""
     match node:
         case Source():
-            return rewrite(node)
-        case Filter(below) | Project(below) | Windowed(below) | Aggregate(below):
-            return replace(node, input=_rewritten(below, rewrite))
-        case Moving(below) | Ranked(below) | ToStream(below) | Match(below):
-            return replace(node, input=_rewritten(below, rewrite))
-        case Union(several):
-            return Union(tuple(_rewritten(below, rewrite) for below in several))
-        case Join(left, right) | MovingJoin(left, right):
-            return replace(node, left=_rewritten(left, rewrite), right=_rewritten(right, rewrite))
+            return node
+        case Union():
+            return Union(below)
+        case Join() | MovingJoin():
+            return replace(node, left=below[0], right=below[1])
+        case _:
+            return replace(node, input=below[0])
 
 
 def is_stateful(plan: Plan) -> bool:

@@ -34,13 +34,22 @@ _READS = (
 _OUTPUT_VIEWS = select(OutputView).where(OutputView.output_id == bindparam("output"))
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """An output, `reader`, reads a stream through a view."""
+
+    stream: int
+    view: RoleView
+    reader: int
+
+
 @dataclass
 class RoleViews:
     """Looks up views in one transaction, each once. Roles are given with all their juniors."""
 
     session: orm.Session
     _policies: dict[int, Mapping[int, RoleView]] = field(default_factory=dict)
-    _reads: dict[int, tuple[tuple[int, RoleView], ...]] = field(default_factory=dict)
+    _reads: dict[int, tuple[_Read, ...]] = field(default_factory=dict)
 
     def of(self, roles: Collection[int], stream: Object, as_role: int | None = None) -> RoleView:
         """The view through which a query of these roles reads the stream.
@@ -84,8 +93,27 @@ class RoleViews:
     ) -> bool:
         """Whether the roles see as much of each stream as the output was computed from."""
         return all(
-            self.cover(roles, stream, view, as_role) for stream, view in self._read_by(output_id)
+            self.cover(roles, each.stream, each.view, as_role) for each in self._read_by(output_id)
         )
+
+    def windows_under(self, output_id: int) -> Mapping[int, frozenset[int]]:
+        """Of each stream that the output shows only in a policy's windows, who has the windows.
+
+        That is the output itself, or outputs that it is computed from. Streams and outputs are
+        given by their ids.
+        """
+        found: dict[int, set[int]] = {}
+        for each in self._read_by(output_id):
+            if each.view.window is not None:
+                found.setdefault(each.stream, set()).add(each.reader)
+        return {stream: frozenset(readers) for stream, readers in found.items()}
+
+    def only_in_windows(
+        self, roles: Collection[int], stream_id: int, as_role: int | None = None
+    ) -> bool:
+        """Whether policies show the stream to these roles, and by none of them a single tuple."""
+        views = self._views(roles, stream_id, as_role).values()
+        return bool(views) and all(view.window is not None for view in views)
 
     def _views(
         self, roles: Collection[int], stream_id: int, as_role: int | None
@@ -112,18 +140,19 @@ class RoleViews:
             self._policies[stream_id] = {role: all_of(views) for role, views in found.items()}
         return self._policies[stream_id]
 
-    def _read_by(self, output_id: int) -> tuple[tuple[int, RoleView], ...]:
+    def _read_by(self, output_id: int) -> tuple[_Read, ...]:
         """Each stream from which the output is computed, with a view through which it is read."""
         if output_id not in self._reads:
             waiting, seen = [output_id], {output_id}
-            found: list[tuple[int, RoleView]] = []
+            found: list[_Read] = []
             while waiting:
-                current = {"output": waiting.pop()}
+                reader = waiting.pop()
+                current = {"output": reader}
                 rows = self.session.scalars(_OUTPUT_VIEWS, current)
                 views = {row.stream_id: from_stored(RoleView, row.view) for row in rows}
                 for relation, kind in self.session.execute(_READS, current):
                     if kind == ObjectKind.STREAM:
-                        found.append((relation, views.get(relation, WHOLE)))
+                        found.append(_Read(relation, views.get(relation, WHOLE), reader))
                     elif relation not in seen:
                         seen.add(relation)
                         waiting.append(relation)

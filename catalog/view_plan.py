@@ -16,6 +16,7 @@ from catalog.relation import Relation
 from catalog.role_view import RoleView, null_unless
 from catalog.schema import Schema
 from catalog.view_aggregates import require_aggregates
+from catalog.view_windows import require_one_window
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ def through_views(plan: Plan, views: Mapping[int, ViewedStream]) -> Plan:
     if not views:
         return plan
     checked = require_aggregates(plan, {id_: each.view for id_, each in views.items()})
+    require_one_window(plan, [id_ for id_, each in views.items() if each.view.window is not None])
 
     def viewed(source: Source) -> Node:
         found = views.get(source.relation.object_id)

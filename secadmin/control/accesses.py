@@ -20,6 +20,7 @@ from catalog.stored_form import from_stored
 from catalog.topics import out_pattern, quarantine_topic
 from catalog.wanted import fed_classes
 from secadmin.control.again import carrying_out_first
+from secadmin.control.one_window import require_one_window
 from secadmin.control.open_classes import require_room_for_classes
 from secadmin.control.platform import Platform
 from secadmin.control.room import require_room_for_access
@@ -85,8 +86,8 @@ def give(  # one parameter for each part of the call
     Needs SUBSCRIBE on the output, READ TUPLE on the stream, or SEND on it. The principal holds the
     session's active roles and ends with the session unless `keep`. Raises Denied where policies of
     these roles hide what is read or the wall of the caller closes a company, InvalidInput where the
-    caller has to choose one, and Conflict where the user has too many accesses, or the output too
-    many classes.
+    caller has to choose one, and Conflict where the user has too many accesses, other windows over
+    the same stream, or the output too many classes.
     """
     object_kind, permission = NEEDED[kind]
     principal = new_principal_name(kind)
@@ -94,6 +95,8 @@ def give(  # one parameter for each part of the call
         obj = view.find(object_kind, name)
         view.require(permission, obj)
         _require_sight_of_all(view, kind, obj)
+        if kind == OUTPUT:
+            _require_one_window(view, obj)
         require_room_for_access(platform.user_limits, view.session, view.subject.user_id)
     # If a later step fails, the upkeep deletes the principal, which has no access.
     secret = platform.kafka.create_principal(principal)
@@ -106,6 +109,7 @@ def give(  # one parameter for each part of the call
             choose_in(work, choices)
         if kind == OUTPUT:
             require_choice(work, _reach(work, obj))
+            _require_one_window(work, obj)
         own = select(Role).where(Role.id.in_(work.subject.active_role_ids))
         access = Access(
             kind=kind,
@@ -135,6 +139,11 @@ def give(  # one parameter for each part of the call
 def _reach(view: Reading, output: Object) -> Label:
     row = view.session.get_one(OutputRow, output.id)
     return Reaches(view.session).of(from_stored(Relation, row.relation))
+
+
+def _require_one_window(view: Reading, output: Object) -> None:
+    own = view.subject
+    require_one_window(view.session, own.user_id, own.role_ids, output)
 
 
 def _require_sight_of_all(view: Reading, kind: str, obj: Object) -> None:

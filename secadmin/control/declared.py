@@ -21,6 +21,7 @@ from catalog.permission import Permission
 from catalog.plan import Plan, Source, at_sources
 from catalog.reach import lowered_streams, reach
 from catalog.reaches import Reaches
+from catalog.relation import Relation, RelationKind
 from catalog.stored_form import from_stored
 from secadmin.control.work import Reading
 
@@ -68,22 +69,37 @@ def require_aggregates(view: Reading, plans: Iterable[Plan]) -> None:
 
 
 def seen_from(
-    session: orm.Session, plan: Plan, offsets: Mapping[str, Mapping[str, int]], now: datetime
-) -> Plan:
-    """The plan of a query that is added now and reads lab topics from these offsets.
+    session: orm.Session,
+    read: Iterable[Relation],
+    offsets: Mapping[str, Mapping[str, int]],
+    now: datetime,
+) -> Mapping[int, int]:
+    """From which event time on a query sees all tuples, in ms, by the ids of the streams it reads.
 
-    The query misses tuples that came earlier. Their event time is at most as far ahead of the clock
-    as the stream allows.
+    The query is added now and reads lab topics from these offsets. It misses tuples that came
+    earlier. Their event time is at most as far ahead of the clock as the stream allows. A stream
+    that had no tuple yet is not in the result.
+    """
+    now_ms = int(now.replace(tzinfo=UTC).timestamp() * 1000)
+    return {
+        stream.object_id: now_ms + ahead_ms + _CLOCKS_APART_MS
+        for stream in read
+        if stream.kind is RelationKind.STREAM and any(offsets[stream.topic].values())
+        for ahead_ms in [session.get_one(StreamRow, stream.object_id).max_ahead_ms]
+    }
+
+
+def with_whole_windows(plan: Plan, since_ms: Mapping[int, int]) -> Plan:
+    """The plan that gives declared aggregates of whole windows only; `since_ms` is of `seen_from`.
+
+    A window that begins earlier keeps the category `source`.
     """
 
     def seen(source: Source) -> Source:
         relation = source.relation
-        if relation.declared is None or not any(offsets[relation.topic].values()):
+        if relation.declared is None or relation.object_id not in since_ms:
             return source
-        ahead_ms = session.get_one(StreamRow, relation.object_id).max_ahead_ms
-        now_ms = int(now.replace(tzinfo=UTC).timestamp() * 1000)
-        since_ms = now_ms + ahead_ms + _CLOCKS_APART_MS
-        declared = replace(relation.declared, since_ms=since_ms)
+        declared = replace(relation.declared, since_ms=since_ms[relation.object_id])
         return replace(source, relation=replace(relation, declared=declared))
 
     return at_sources(plan, seen)

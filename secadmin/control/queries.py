@@ -30,8 +30,10 @@ from catalog.plan import Plan, sources
 from catalog.schema import Schema
 from catalog.stored_form import from_stored, to_stored
 from catalog.view_plan import through_views
+from catalog.view_windows import from_whole_windows
 from secadmin.control import declared, streams
 from secadmin.control.lost_results import warnings_about
+from secadmin.control.one_window import require_one_window_below
 from secadmin.control.platform import Platform
 from secadmin.control.query_rights import level_of_query, require_same_views, role_to_see_as
 from secadmin.control.query_views import outputs_of
@@ -151,6 +153,7 @@ def _parse(
         diagram = parse_borealis(wanted.text, relations)
         plans, notes = dict(diagram.outputs), diagram.notes
     relations.view.detail["reads"] = sorted(relations.named)
+    _require_one_window_below(relations, plans)
     viewed = [each.stream.name for each in relations.viewed.values()]
     if not viewed:
         return plans, notes
@@ -163,6 +166,16 @@ def _parse(
         name: analyse(through_views(each.plan, relations.viewed)) for name, each in plans.items()
     }
     return rewritten, (*notes, *told, *lost)
+
+
+def _require_one_window_below(
+    relations: VisibleRelations, plans: Mapping[str, CheckedPlan]
+) -> None:
+    roles = relations.view.subject.role_ids
+    for each in plans.values():
+        read = sources(each.plan)
+        own = relations.in_windows & {relation.object_id for relation in read}
+        require_one_window_below(relations.views, roles, read, own)
 
 
 def _store(
@@ -195,7 +208,10 @@ def _store(
         work.require_free(Namespace.RELATION, name)
         output = _new_object(platform, work, ObjectKind.OUTPUT, Namespace.RELATION, name)
         read = {relation.topic: relation for relation in sources(plan)}
-        stored = declared.seen_from(work.session, plan, offsets, output.created_at)
+        seen_from = declared.seen_from(work.session, read.values(), offsets, output.created_at)
+        stored = declared.with_whole_windows(plan, seen_from)
+        whole = {i: since for i, since in seen_from.items() if i in relations.in_windows}
+        stored = from_whole_windows(stored, whole)
         work.session.add(
             OutputRow(
                 object_id=output.id,

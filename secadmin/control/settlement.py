@@ -43,6 +43,7 @@ from catalog.stored_form import from_stored
 from catalog.subject import Subject, subjects_of_accesses
 from catalog.topics import quarantine_topic
 from secadmin.control.access_topics import AccessTopics
+from secadmin.control.one_window import Windows
 from secadmin.control.slices import slices
 from secadmin.kafka.principals import is_new_principal_name
 
@@ -111,6 +112,10 @@ class Settlement:
     @cached_property
     def _role_views(self) -> RoleViews:
         return RoleViews(self.change.session)
+
+    @cached_property
+    def _windows(self) -> Windows:
+        return Windows(self.change.session, self._role_views)
 
     @cached_property
     def _authorizer(self) -> Authorizer:
@@ -251,13 +256,15 @@ class Settlement:
         return self._reaches.clauses.cleared(self._clearance(subject, reached.deciding))
 
     def _deliver(self, access: Access, subject: Subject, output: _Reached) -> None:
+        roles = subject.role_ids
         if output.by_roles is not None:
             subject = replace(subject, role_ids=subject.role_ids & output.by_roles)
         clearance = self._clearance(subject, output.deciding)
         # No tuple carries a clause alone, so roles without a right to read show nothing.
         own = clearance.cut_to(output.reach)
         empty = own.bits == 0 and not output.relation.public
-        if empty or not self._sees_all_of(subject, output.object):
+        seen = not empty and self._sees_all_of(subject, output.object)
+        if not seen or not self._has_one_window(access, roles):
             self._topics_of.reach(access, None)
             return
         rights = Delivery(clearance, output.weak)
@@ -274,6 +281,13 @@ class Settlement:
             else:
                 self._seen[key] = views.cover_output(subject.role_ids, obj.id)
         return self._seen[key]
+
+    def _has_one_window(self, access: Access, roles: frozenset[int]) -> bool:
+        """Whether the access is the one by which policies show its user windows of a stream."""
+        output, windows = access.object_id, self._windows
+        if windows.several_in(roles, output):
+            return False
+        return windows.in_the_way(access.user_id, roles, output, access.id) is None
 
     def _only_appends(self, output_id: int) -> bool:
         if output_id not in self._appending:

@@ -35,8 +35,14 @@ class VisibleRelations:
     viewed: dict[int, ViewedStream] = field(default_factory=dict)
 
     @cached_property
-    def _views(self) -> RoleViews:
+    def views(self) -> RoleViews:
+        """What the roles of users see of streams."""
         return RoleViews(self.view.session)
+
+    @property
+    def in_windows(self) -> frozenset[int]:
+        """The ids of the streams that policies show only in windows."""
+        return frozenset(i for i, each in self.viewed.items() if each.view.window is not None)
 
     def relation(self, name: str) -> Relation:
         """The relation of that name. Raises NotFound, Denied."""
@@ -62,13 +68,13 @@ class VisibleRelations:
             return self._as_seen(obj, from_stored(Relation, stream.relation))
         self.view.require(Permission.SUBSCRIBE, obj)
         roles = self.view.subject.role_ids
-        if not self._views.cover_output(roles, obj.id, self.as_role):
+        if not self.views.cover_output(roles, obj.id, self.as_role):
             raise Denied(shows_more(name))
         output = self.view.session.get_one(OutputRow, obj.id)
         return from_stored(Relation, output.relation)
 
     def _as_seen(self, obj: Object, stream: Relation) -> Relation:
-        seen = self._views.of(self.view.subject.role_ids, obj, self.as_role)
+        seen = self.views.of(self.view.subject.role_ids, obj, self.as_role)
         if not seen.restricts:
             return stream
         if seen.attributes is not None and not seen.attributes:

@@ -55,6 +55,7 @@ VALUES = {
         *("conflict_class", "level_rule"),
         *("record_format", "relation", "run_counts", "run_names", "runs", "schema", "settings"),
         *("role_view", "view_aggregates", "view_merging", "view_plan", "view_trial"),
+        "view_windows",
         *(
             "stored_form",
             "stored_upgrades",
