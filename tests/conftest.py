@@ -19,9 +19,18 @@ from tests.postgresql import postgresql
 __all__ = ["postgresql", "spark"]
 
 _INTEGRATION = "tests/integration/"
-# Whole platforms, each with a broker of its own.
-_PLATFORMS = tuple(f"{_INTEGRATION}test_{name}.py" for name in ("faults", "readme", "stack"))
-_BROKER = "broker"
+# What uses the one broker that all of them share. Other integration tests start whole platforms.
+_SHARED = tuple(
+    f"{_INTEGRATION}{name}"
+    for name in ("kafka/", "secfilter/", "service/", "test_broker", "test_container_broker")
+)
+_PARTS: tuple[str | tuple[str, ...], ...] = (
+    _SHARED,
+    _INTEGRATION,
+    "tests/differential/",
+    "tests/unit/",
+)
+"""Where tests are. Those that take longest start first, so that the workers end together."""
 _OPTIONS = {
     "spark.sql.streaming.realTimeMode.minBatchDuration": "200ms",
     "spark.driver.memory": "2g",
@@ -46,16 +55,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in left_out]
 
 
-def _needs_broker(nodeid: str) -> bool:
-    """Whether a test uses the one broker that all of them share."""
-    return nodeid.startswith(_INTEGRATION) and not nodeid.startswith(_PLATFORMS)
-
-
 def _turn(nodeid: str) -> int:
-    """Parts of a lower number start earlier, so that the workers end at about the same time."""
-    if _needs_broker(nodeid):
-        return 0
-    return next((n for n, each in enumerate((*_PLATFORMS, "tests/diff"), 1) if each in nodeid), 9)
+    return next((turn for turn, at in enumerate(_PARTS) if nodeid.startswith(at)), len(_PARTS))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -69,7 +70,7 @@ class _Parts(LoadScopeScheduling):
     """What needs the shared broker is one part, and each other file is one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return _BROKER if _needs_broker(nodeid) else nodeid.split("::", 1)[0]
+        return "broker" if nodeid.startswith(_SHARED) else nodeid.split("::", 1)[0]
 
 
 @pytest.fixture(scope="session")
