@@ -39,6 +39,7 @@ from secadmin.control.query_rights import level_of_query, require_same_views, ro
 from secadmin.control.query_views import outputs_of
 from secadmin.control.room import require_room_to_run
 from secadmin.control.settlement import of_objects
+from secadmin.control.user_queries import user_query_sql
 from secadmin.control.visible_relations import VisibleRelations
 from secadmin.control.work import Caller, Work, reading, working
 from secadmin.languages import parse_borealis, parse_sql, query_level, query_role
@@ -48,7 +49,9 @@ DAY_MS = 24 * 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class QueryDefinition:
-    """The definition of a new query. `output` is the name of an SQL query's output.
+    """The definition of a new query. `output` is the name of the output, if there is only one.
+
+    `language` is sql, borealis, or user-query: the XML of paper 002's customised query.
 
     With `as_role`, the query reads its streams as this role sees them, and its results come by no
     other role of a subscriber. A text in SQL can name it, too: AS doctor SELECT ... With
@@ -144,9 +147,9 @@ def _parse(
 ) -> tuple[dict[str, CheckedPlan], tuple[str, ...]]:
     """The plans of the query's outputs over what the caller's roles see, and notes."""
     notes: tuple[str, ...] = ()
-    if wanted.language == "sql":
+    if wanted.language != "borealis":
         name = wanted.output or wanted.name
-        plans = {name: parse_sql(wanted.text, relations, name)}
+        plans = {name: _read(relations, wanted, name)}
     else:
         if wanted.output is not None:
             raise InvalidInput("a Borealis diagram names its outputs itself; leave `output` out")
@@ -166,6 +169,17 @@ def _parse(
         name: analyse(through_views(each.plan, relations.viewed)) for name, each in plans.items()
     }
     return rewritten, (*notes, *told, *lost)
+
+
+def _read(relations: VisibleRelations, wanted: QueryDefinition, name: str) -> CheckedPlan:
+    if wanted.language == "sql":
+        return parse_sql(wanted.text, relations, name)
+    text = user_query_sql(wanted.text, relations.relation)
+    try:
+        return parse_sql(text, relations, name)
+    except InvalidInput as error:
+        # The position would be one in a text that the user has not written.
+        raise InvalidInput(error.detail) from None
 
 
 def _require_one_window_below(

@@ -157,7 +157,7 @@ class LevelBody(Body):
 
 
 class QueryBody(Body):
-    """A new query. `output` is the name of an SQL query's output.
+    """A new query. `output` is the name of the output, if there is only one: not for `borealis`.
 
     With `as_role`, the query reads its streams as this role sees them. With `accept_empty` it is
     added even if policies leave it no tuple of a stream. At a `level`, such as [Company1, _], it
@@ -165,7 +165,7 @@ class QueryBody(Body):
     """
 
     name: Name
-    language: Literal["sql", "borealis"]
+    language: Literal["sql", "borealis", "user-query"]
     text: str = Field(min_length=1, max_length=262_144)
     output: Name | None = None
     as_role: Name | None = None

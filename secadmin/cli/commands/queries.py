@@ -23,6 +23,7 @@ class Language(StrEnum):
 
     SQL = "sql"
     BOREALIS = "borealis"
+    USER_QUERY = "user-query"
 
 
 class QueryTextError(InvalidInput):
@@ -40,9 +41,11 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
     name: Annotated[str, typer.Argument(metavar="NAME")],
     file: Annotated[Path, typer.Argument(metavar="FILE", allow_dash=True)],
     language: Annotated[
-        Language | None, typer.Option(help="Default: by the file name, .sql or .xml.")
+        Language | None, typer.Option(help="Default: sql for FILE.sql, borealis for FILE.xml.")
     ] = None,
-    output: Annotated[str | None, typer.Option(help="Name of an SQL query's output.")] = None,
+    output: Annotated[
+        str | None, typer.Option(help="Name of the output; not for a Borealis diagram.")
+    ] = None,
     as_role: Annotated[
         str | None,
         typer.Option("--as", metavar="ROLE", help="Read the streams as this role sees them."),
@@ -88,7 +91,8 @@ def _language_of(file: Path) -> Language:
             return Language.SQL
         case ".xml":
             return Language.BOREALIS
-    raise InvalidInput(f"cannot tell the language of {file}; give --language sql or borealis")
+    known = ", ".join(Language)
+    raise InvalidInput(f"cannot tell the language of {file}; give --language with one of {known}")
 
 
 def _attributes(attributes: list[dict[str, Any]]) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from catalog.audit import Outcome
 from catalog.models import AuditEntry, Object, OutputRow, Withdrawal
 from catalog.permission import ObjectKind
-from catalog.plan import Filter, Plan, Project, Source
+from catalog.plan import Filter, Plan, Project, Source, walk
 from catalog.stored_form import from_stored
 from secadmin.control.platform import Platform
 from tests.integration.brokers import embedded_only
@@ -326,3 +326,23 @@ def test_a_query_that_gets_nothing_is_refused_unless_that_is_accepted(
     assert any("policies hide tuples" in note for note in part["notes"])
     whole = query(scene.bob, fresh("q"), f"SELECT price FROM {scene.stream} WHERE price > 7")
     assert len(whole["notes"]) == 1
+
+
+def test_the_papers_customised_query_is_merged_with_the_policy(
+    scene: Scene, role: str, fresh: Callable[[str], str]
+) -> None:
+    """Figure 4a: filter and map of the user, rows and attributes of the policy."""
+    policy(scene, role, rights=[{"name": "symbol"}, {"name": "price"}])
+    asked = "<Filter><FilterCondition>Price &lt; 9</FilterCondition></Filter>"
+    text = f'<UserQuery><Stream name="{scene.stream}"/>{asked}MAP</UserQuery>'
+    shown = text.replace("MAP", "<Map><Attribute>price</Attribute></Map>")
+    name = fresh("q")
+    scene.bob.post("/queries", name=name, language="user-query", text=shown)
+    root = plan_of(scene.platform, name).root
+    filters = [node for node in walk(root) if isinstance(node, Filter)]
+    assert len(filters) == 2, "the user's and the policy's"
+    hidden = text.replace("MAP", "<Map><Attribute>ts</Attribute></Map>")
+    body = {"name": fresh("q"), "language": "user-query", "text": hidden}
+    assert "no attribute 'ts'; there are: symbol, price" in refused(
+        scene.bob, "/queries", 422, **body
+    )

@@ -1,4 +1,4 @@
-"""The obligations of paper 002 and their merging with a user's query: its examples 1 and 2."""
+"""The obligations of paper 002, and its conditions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ from secadmin.xacml.condition import (
     both,
     parse_condition,
 )
-from secadmin.xacml.merging import merge
 from secadmin.xacml.stream_obligations import CONDITION, FILTER, view_of
 from secadmin.xacml.stream_view import StreamView, Window
-from secadmin.xacml.user_query import read_user_query
 from tests.unit.secadmin.xacml import policy_texts as x
 
 WEATHER = x.policy(
@@ -45,15 +43,6 @@ WEATHER = x.policy(
     + "</ObligationExpressions>",
     aim=x.target("LTA"),
 )
-QUERY = """<UserQuery>
- <Stream name="weather" />
- <Filter><FilterCondition> RainRate &gt; 50 </FilterCondition></Filter>
- <Map><Attribute>RainRate</Attribute></Map>
- <Aggregation>
-  <WindowType>tuple</WindowType><WindowSize>10</WindowSize><WindowStep>2</WindowStep>
-  <Attribute>avg(RainRate)</Attribute>
- </Aggregation>
-</UserQuery>"""
 ROWS = st.fixed_dictionaries({"a": st.integers(-3, 3), "b": st.integers(-3, 3)})
 COMPARISONS = st.builds(
     Comparison,
@@ -91,66 +80,18 @@ def _holds(condition: Condition | None, row: dict[str, int]) -> bool:
             return (all if word == "AND" else any)(_holds(part, row) for part in parts)
 
 
-def test_example_1() -> None:
-    query = read_user_query(QUERY)
-    merged = merge(_view("LTA"), query.view)
-    assert query.stream == "weather"
-    assert merged.view == StreamView(
-        Comparison("rainrate", ">", Decimal(50)),
-        frozenset({"rainrate"}),
-        Window("tuple", 10, 2, frozenset({("rainrate", "avg")})),
+def test_the_obligations_are_a_view() -> None:
+    functions = {("samplingtime", "lastvalue"), ("rainrate", "avg"), ("windspeed", "max")}
+    assert _view("LTA") == StreamView(
+        Comparison("rainrate", ">", Decimal(5)),
+        frozenset({"samplingtime", "rainrate", "windspeed"}),
+        Window("tuple", 5, 2, frozenset(functions)),
     )
-    assert merged.left_out == frozenset()
-
-
-def test_a_view_without_a_query_is_the_policys() -> None:
-    assert merge(_view("LTA"), StreamView()).view == _view("LTA")
 
 
 def test_who_is_not_permitted_has_no_view() -> None:
     with pytest.raises(Denied):
         _view("guest")
-
-
-@pytest.mark.parametrize("size", [3, 4, 5])
-def test_example_2_each_coarser_window_is_merged_on_its_own(size: int) -> None:
-    functions = frozenset({("a", "sum")})
-    policy = StreamView(window=Window("tuple", 3, 2, functions))
-    wanted = Window("tuple", size, 2, functions)
-    assert merge(policy, StreamView(window=wanted)).view.window == wanted
-
-
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        Window("tuple", 2, 2, frozenset({("a", "sum")})),
-        Window("tuple", 3, 1, frozenset({("a", "sum")})),
-        Window("time", 3, 2, frozenset({("a", "sum")})),
-        Window("tuple", 3, 2, frozenset({("a", "max")})),
-        Window("tuple", 3, 2, frozenset({("b", "sum")})),
-    ],
-)
-def test_a_finer_or_other_window_is_denied(wanted: Window) -> None:
-    policy = StreamView(window=Window("tuple", 3, 2, frozenset({("a", "sum")})))
-    with pytest.raises(Denied):
-        merge(policy, StreamView(window=wanted))
-
-
-def test_what_is_left_out_is_named() -> None:
-    query = StreamView(attributes=frozenset({"rainrate", "humidity"}))
-    merged = merge(StreamView(attributes=frozenset({"rainrate"})), query)
-    assert merged.view.attributes == frozenset({"rainrate"})
-    assert merged.left_out == {"humidity"}
-    with pytest.raises(Denied, match="none of the attributes"):
-        merge(StreamView(attributes=frozenset({"windspeed"})), query)
-
-
-def test_a_condition_names_only_what_is_shown() -> None:
-    query = StreamView(parse_condition("humidity > 3"))
-    with pytest.raises(Denied, match="without a right: humidity"):
-        merge(_view("LTA"), query)
-    with pytest.raises(Denied, match="window of time"):
-        merge(StreamView(window=Window("time", 5, 5, frozenset({("humidity", "avg")}))), query)
 
 
 @pytest.mark.parametrize(
@@ -183,12 +124,6 @@ def test_both_holds_where_each_holds(one: Condition, two: Condition, row: dict[s
     assert _holds(both(one, two), row) == (_holds(one, row) and _holds(two, row))
 
 
-@given(CONDITIONS, CONDITIONS, ROWS)
-def test_a_query_never_shows_more(one: Condition, two: Condition, row: dict[str, int]) -> None:
-    merged = merge(StreamView(one), StreamView(two)).view
-    assert _holds(one, row) or not _holds(merged.condition, row)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -199,23 +134,3 @@ def test_a_query_never_shows_more(one: Condition, two: Condition, row: dict[str,
 def test_a_wrong_condition_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse_condition(text)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('<Stream name="weather" />', ""),
-        ("<WindowSize>10</WindowSize>", "<WindowSize>ten</WindowSize>"),
-        ("<WindowSize>10</WindowSize>", "<WindowSize>0</WindowSize>"),
-        ("<WindowType>tuple</WindowType>", ""),
-        ("avg(RainRate)", "RainRate"),
-        ("avg(RainRate)", "median(RainRate)"),
-        ("<Map><Attribute>RainRate</Attribute></Map>", "<Map/>"),
-        ("RainRate &gt; 50", "RainRate"),
-        ("<Filter>", "<Filter/><Filter>"),
-    ],
-)
-def test_a_wrong_user_query_is_refused_with_its_place(old: str, new: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        read_user_query(QUERY.replace(old, new, 1))
-    assert caught.value.position is not None
