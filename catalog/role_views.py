@@ -20,7 +20,11 @@ from catalog.stored_form import from_stored
 from catalog.view_merging import all_of, covers, one_of
 
 WHOLE = RoleView()
-_POLICIES = select(PolicyRow).where(PolicyRow.stream_id == bindparam("stream"))
+_OF_STREAM = PolicyRow.stream_id == bindparam("stream")
+_ANY_POLICY = select(PolicyRow.stream_id).where(_OF_STREAM).limit(1)
+_POLICIES = select(PolicyRow).where(
+    _OF_STREAM, PolicyRow.role_id.in_(bindparam("roles", expanding=True))
+)
 _HOLDERS = select(Grant.role_id, Grant.permission).where(
     Grant.object_id == bindparam("stream"),
     Grant.role_id.in_(bindparam("roles")),
@@ -48,7 +52,8 @@ class RoleViews:
     """Looks up views in one transaction, each once. Roles are given with all their juniors."""
 
     session: orm.Session
-    _policies: dict[int, Mapping[int, RoleView]] = field(default_factory=dict)
+    _restricted: dict[int, bool] = field(default_factory=dict)
+    _policies: dict[int, dict[int, RoleView]] = field(default_factory=dict)
     _reads: dict[int, tuple[_Read, ...]] = field(default_factory=dict)
 
     def of(self, roles: Collection[int], stream: Object, as_role: int | None = None) -> RoleView:
@@ -80,7 +85,7 @@ class RoleViews:
 
         Also true if none of them sees the stream: then the labels decide.
         """
-        if not self._policies_of(stream_id):
+        if not self._has_policies(stream_id):
             return True
         views = list(self._views(roles, stream_id, as_role).values())
         if not views or any(covers(view, wanted) for view in views):
@@ -119,7 +124,6 @@ class RoleViews:
         self, roles: Collection[int], stream_id: int, as_role: int | None
     ) -> dict[int, RoleView]:
         """The view of each role that counts for the stream."""
-        policies = self._policies_of(stream_id)
         asked = {"stream": stream_id, "roles": list(roles)}
         held: dict[str, set[int]] = {}
         for role, permission in self.session.execute(_HOLDERS, asked):
@@ -129,16 +133,31 @@ class RoleViews:
             # What a role has of its own is what it sees; otherwise it has what its juniors have.
             juniors = juniors_of(self.session, [as_role]).get(as_role, frozenset())
             counting = {as_role} if as_role in counting else counting & juniors
-        return {role: policies.get(role, WHOLE) for role in sorted(counting)}
+        policies = self._policies_of(stream_id, counting)
+        return {role: policies[role] for role in sorted(counting)}
 
-    def _policies_of(self, stream_id: int) -> Mapping[int, RoleView]:
-        """What each role with a policy sees of the stream: all its policies hold together."""
-        if stream_id not in self._policies:
-            found: dict[int, list[RoleView]] = {}
-            for row in self.session.scalars(_POLICIES, {"stream": stream_id}):
-                found.setdefault(row.role_id, []).append(from_stored(RoleView, row.view))
-            self._policies[stream_id] = {role: all_of(views) for role, views in found.items()}
-        return self._policies[stream_id]
+    def _has_policies(self, stream_id: int) -> bool:
+        if stream_id not in self._restricted:
+            found = self.session.scalar(_ANY_POLICY, {"stream": stream_id})
+            self._restricted[stream_id] = found is not None
+        return self._restricted[stream_id]
+
+    def _policies_of(self, stream_id: int, roles: Collection[int]) -> Mapping[int, RoleView]:
+        """What each of these roles sees of the stream: all its policies hold together.
+
+        Only their policies are read. A stream may have thousands, for as many roles.
+        """
+        known = self._policies.setdefault(stream_id, {})
+        if not self._has_policies(stream_id):
+            return dict.fromkeys(roles, WHOLE)
+        wanted = set(roles) - known.keys()
+        if wanted:
+            found: dict[int, list[RoleView]] = {role: [] for role in wanted}
+            asked = {"stream": stream_id, "roles": list(wanted)}
+            for row in self.session.scalars(_POLICIES, asked):
+                found[row.role_id].append(from_stored(RoleView, row.view))
+            known |= {role: all_of(views) for role, views in found.items()}
+        return known
 
     def _read_by(self, output_id: int) -> tuple[_Read, ...]:
         """Each stream from which the output is computed, with a view through which it is read."""

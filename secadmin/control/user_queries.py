@@ -47,7 +47,8 @@ def _windows(query: UserQuery, window: Window, stream: Relation) -> tuple[list[s
     if stream.event_time is None:
         raise InvalidInput(f"{stream.name} shows you no event time, so it has no windows")
     columns = ["window_start"]
-    for right in aggregated(query.view, window, stream):
+    rights = aggregated(query.view, window, stream)
+    for right in sorted(rights, key=lambda each: stream.schema.names.index(each.name)):
         attribute = name_text(right.name)
         for function in right.functions or ():
             column = name_text(f"{function}_{right.name}")
