@@ -12,6 +12,7 @@ from tests.bench.label_mask import label_mask
 from tests.bench.latency import end_to_end, kafka_alone
 from tests.bench.many_streams import scale
 from tests.bench.many_subscribers import revocation_from_many
+from tests.bench.policies import policies
 from tests.bench.query_setup import query_setup
 from tests.bench.rights import recovery, revocation, subscription
 from tests.bench.role_expressions import role_expressions
@@ -25,6 +26,7 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "recovery": recovery,
     "subscription": subscription,
     "expressions": role_expressions,
+    "policies": policies,
     "setup": query_setup,
     "label": label_mask,
     "cost": cost,
