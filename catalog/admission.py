@@ -9,7 +9,7 @@ from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
 from catalog.balance import balanced
-from catalog.checked_plan import CheckedPlan
+from catalog.checked_plan import CheckedPlan, StateKind
 from catalog.engines import FIRST
 from catalog.errors import Conflict, InvalidInput
 from catalog.limits import Limits
@@ -33,6 +33,21 @@ def require_admissible(checked: CheckedPlan, limits: Limits) -> None:
             f"a tuple would be in {copies} windows at once, and may be in {limits.window_copies} "
             "of a query: use a longer slide or a shorter window"
         )
+
+
+HELD = 15
+"""A moving window or a pattern holds whole tuples. It counts for as many windows of a tuple."""
+
+
+def view_classes(checked: CheckedPlan, limits: Limits) -> int:
+    """How many classes an output with semantics `view` may have.
+
+    Each tuple is in all windows of each class that sees it, so the work for a tuple and the state
+    grow with classes times windows.
+    """
+    held = (StateKind.MOVING, StateKind.MATCHES, StateKind.PAIRS)
+    copies = checked.copies + HELD * sum(each.state in held for each in checked.root.walk())
+    return max(1, min(limits.classes, limits.view_copies // max(1, copies)))
 
 
 def slots_of(plan: Plan, partitions: Mapping[str, Sized]) -> int:

@@ -9,7 +9,8 @@ from catalog.clearance import Clearance
 from catalog.delivery import Delivery
 from catalog.label import Label
 from catalog.models import DeliveryClass, OutputInput, OutputRow
-from catalog.plan import Emission, Plan
+from catalog.placement import Placement
+from catalog.plan import Emission, Plan, is_stateful
 from catalog.stored_form import from_stored
 
 
@@ -24,6 +25,16 @@ def delivery_of(row: DeliveryClass) -> Delivery | None:
     if beyond is None:
         return None
     return Delivery(Clearance(clearance.bits), row.weak, Clearance(beyond.bits))
+
+
+def is_divisible(session: Session, output_id: int) -> bool:
+    """Whether a difference class can bring what a subscription lacks.
+
+    It cannot if each class has results of its own (semantics `view`), or if results replace others.
+    """
+    row = session.get_one(OutputRow, output_id)
+    by_class = row.placement == Placement.SOURCES and is_stateful(from_stored(Plan, row.plan))
+    return not by_class and only_appends(session, output_id)
 
 
 def only_appends(session: Session, output_id: int) -> bool:

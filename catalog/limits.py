@@ -23,7 +23,8 @@ class Limits:
     twice as many (`secfilter.session`). So many
     `senders` with topics of their own may one stream have. So many delivery `classes` of one output
     may be open; a call that takes rights away may open more. So many of them may one user hold by
-    its own subscriptions (`classes_a_user`).
+    its own subscriptions (`classes_a_user`). With semantics `view`, each class has state of its own
+    for each tuple. So `view_copies` limits classes times windows of a tuple (`catalog.admission`).
     """
 
     sources: int = 64
@@ -32,6 +33,7 @@ class Limits:
     senders: int = 16
     classes: int = 64
     classes_a_user: int = 16
+    view_copies: int = 240
 
 
 _Table = TypeVar("_Table")

@@ -18,6 +18,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
+from catalog.placement import Placement
+
 # SQLite numbers rows by itself only for INTEGER keys.
 Key = BigInteger().with_variant(Integer, "sqlite")
 
@@ -345,7 +347,8 @@ class OutputRow(Base):
     `starting_offsets` is {topic: {partition: offset}} of the lab topics when the query was added.
     `slots` is the number of the engine's tasks that its sources take (`catalog.admission`). `weak`
     says whether delivery has weak semantics. `retention_ms` is that of the delivery topics. `level`
-    is the label of the level at which its query runs, in wire form, or None.
+    is the label of the level at which its query runs, in wire form, or None. `placement` says where
+    the fan-out stands (`catalog.placement`). It never changes.
     """
 
     __tablename__ = "outputs"
@@ -358,6 +361,7 @@ class OutputRow(Base):
     level: Mapped[str | None]
     weak: Mapped[bool] = mapped_column(default=False)
     retention_ms: Mapped[int]
+    placement: Mapped[str] = mapped_column(String(16), default=Placement.SINK.value)
 
 
 class OutputInput(Base):

@@ -13,7 +13,8 @@ from catalog.delivery import Delivery
 from catalog.label import PUBLIC, Label
 from catalog.label_rule import LabelRule
 from catalog.level_rule import LevelRule
-from catalog.plan import Plan, sources
+from catalog.placement import Placement
+from catalog.plan import Plan, is_stateful, sources
 from catalog.plan_json import encode
 from catalog.record_format import USUAL, RecordFormat
 from catalog.relation import Relation
@@ -93,12 +94,17 @@ class IngestRun:
 
 @dataclass(frozen=True, slots=True)
 class FanOutClass:
-    """One delivery topic and the rule for what it takes. The fields are those of `Delivery`."""
+    """One delivery topic and the rule for what it takes. The other fields are those of `Delivery`.
+
+    `id` is that of the class in the catalog. It is never used again. State that is kept for each
+    class (`QueryRun.viewers`) goes by it.
+    """
 
     topic: str
     clearance: Clearance
     weak: bool = False
     beyond: Clearance | None = None
+    id: int = 0
 
     @property
     def delivery(self) -> Delivery:
@@ -119,7 +125,7 @@ class QueryRun:
     that is not known. The run need not be restarted when it changes.
 
     The results of a query that runs at a level carry its label, the `floor`. `conflict_classes` are
-    those whose companies the plan shows as levels.
+    those whose companies the plan shows as levels. `placement` says where the fan-out is.
     """
 
     name: str
@@ -134,6 +140,16 @@ class QueryRun:
     registered: int | None = None
     floor: Label = PUBLIC
     conflict_classes: tuple[ConflictClass, ...] = ()
+    placement: Placement = Placement.SINK
+
+    @property
+    def viewers(self) -> tuple[FanOutClass, ...] | None:
+        """The classes that each have a view of their own, or None if all share the results.
+
+        A plan without state gives each class the same either way.
+        """
+        by_class = self.placement is Placement.SOURCES and is_stateful(self.plan)
+        return self.classes if by_class else None
 
     def reach_of(self, relation: Relation) -> Label:
         """The reach of the relation. It is empty for an unknown relation."""
@@ -225,6 +241,7 @@ def fingerprint(run: Run) -> str:
             [[stream, sorted(of.items())] for stream, of in sorted(run.independent.items())],
             encode(run.floor),
             list(map(_class_parts, run.conflict_classes)),
+            run.placement.value,
         ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -235,4 +252,4 @@ def _class_parts(each: ConflictClass) -> list[object]:
 
 def _parts(each: FanOutClass) -> list[object]:
     beyond = [] if each.beyond is None else [hex(each.beyond.bits)]
-    return [each.topic, hex(each.clearance.bits), each.weak, *beyond]
+    return [each.id, each.topic, hex(each.clearance.bits), each.weak, *beyond]

@@ -34,6 +34,7 @@ from catalog.models import (
     TopicFault,
     Withdrawal,
 )
+from catalog.placement import Placement
 from catalog.plan import sources as read_by
 from catalog.pulse import heartbeat_of
 from catalog.reach import lowered_streams
@@ -314,6 +315,7 @@ def _query_runs(
             registered=registered,
             floor=reaches.floor_of(row.object_id),
             conflict_classes=shown_classes(session, plan),
+            placement=Placement(row.placement),
         )
 
 
@@ -344,11 +346,11 @@ def _fan_out(
     if clearance.bits == 0 and not output.public:
         return None
     if delivery.beyond is None:
-        return FanOutClass(row.topic, clearance, row.weak)
+        return FanOutClass(row.topic, clearance, row.weak, id=row.id)
     beyond = clauses.cleared(delivery.beyond).cut_to(reached)
     if clearance.bits & ~beyond.bits == 0:
         return None
-    return FanOutClass(row.topic, clearance, row.weak, beyond)
+    return FanOutClass(row.topic, clearance, row.weak, beyond, row.id)
 
 
 def _read_by_others(session: Session) -> frozenset[int]:

@@ -31,6 +31,7 @@ from catalog.reach import lowers
 from catalog.relation import DeclaredAggregate
 from catalog.runs import SenderNumbers
 from catalog.schema import Schema, Type
+from secfilter.class_views import lineage_in
 from secfilter.columns import ID, label_column
 from secfilter.expressions import finite, to_column
 from secfilter.independent import count_of, mask_of
@@ -45,13 +46,15 @@ _WINDOW, _COUNT, _VALUE = "__window", "__count", "__value"
 class Grouping:
     """An aggregate, the windows that it reads, and when its results are sent.
 
-    `independent` has the numbers of the senders that count for a declared aggregate.
+    `independent` has the numbers of the senders that count for a declared aggregate. The tuples of
+    a group are also equal in the platform's columns `by`, which come first in its key.
     """
 
     node: Aggregate
     windows: CheckedNode
     emission: Emission
     independent: SenderNumbers = field(default_factory=dict)
+    by: tuple[str, ...] = ()
 
     @property
     def declared(self) -> DeclaredAggregate | None:
@@ -82,6 +85,7 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, layout: LabelLayout)
     keys = [to_column(key.expression, schema) for key in node.keys]
     counted = _counted(grouping)
     grouped = frame.groupBy(
+        *grouping.by,
         window_on(fn.col(CLOCK), grouping.window).alias(_WINDOW),
         *(key.alias(_key(i)) for i, key in enumerate(keys)),
         *(value.alias(_VALUE) for value in counted),
@@ -101,7 +105,8 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, layout: LabelLayout)
         *(fn.col(_key(i)).alias(key.name) for i, key in enumerate(node.keys)),
         *results,
         *_labels(grouping, layout),
-        _lineage(grouping).alias(ID),
+        lineage_in(grouping.by, _lineage(grouping)).alias(ID),
+        *map(fn.col, grouping.by),
     )
 
 
@@ -133,7 +138,7 @@ def _merged(grouping: Grouping, grouped: DataFrame, layout: LabelLayout) -> Data
             merge = {"min": fn.min, "max": fn.max}.get(each.function, fn.sum)
             parts.append(merge(fn.col(_part(index))).alias(_part(index)))
     count = fn.sum(fn.col(_COUNT)).alias(_COUNT)
-    return grouped.groupBy(_WINDOW, *keys).agg(*parts, *_united(layout), count)
+    return grouped.groupBy(*grouping.by, _WINDOW, *keys).agg(*parts, *_united(layout), count)
 
 
 def _all_read(grouped: DataFrame) -> Column:

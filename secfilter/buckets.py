@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from secfilter.class_views import ClassViews
+from secfilter.columns import CLASS
 from secfilter.moving_arrivals import BUCKET
 from secfilter.timeline import SHIFT_MS
 
 _STATE = "state string"
+# A class is looked for at least once in so much of the stream's time. If it is closed, its state is
+# given up.
+_LOOKED_FOR_MS = 3_600_000
 
 
 class Operator(Protocol):
@@ -29,9 +35,47 @@ class Operator(Protocol):
         ...
 
 
-def run_in_buckets(operator: Operator, given: DataFrame, output: str) -> DataFrame:
-    """The results of an operator over rows with the column `BUCKET`. `output` has their columns."""
-    buckets = given.groupBy(BUCKET)
+@dataclass(frozen=True, slots=True)
+class _ForEachClass:
+    """An operator that has buckets of its own for each class. Each result has its class.
+
+    `living` are the ids of the classes that get results now.
+    """
+
+    operator: Operator
+    living: frozenset[int]
+
+    def __call__(
+        self, key: tuple[Any, ...], frames: Iterable[Any], state: GroupState
+    ) -> Iterator[Any]:
+        of, *bucket = key
+        if of not in self.living:
+            if state.exists:
+                state.remove()
+            return
+        state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + _LOOKED_FOR_MS)
+        for frame in self.operator(tuple(bucket), frames, state):
+            yield frame.assign(**{CLASS: of})
+
+    def at_once(self, frame: Any) -> Any:
+        return self.operator.at_once(frame).assign(**{CLASS: frame[CLASS].iloc[0]})
+
+
+def run_in_buckets(
+    operator: Operator, given: DataFrame, output: str, views: ClassViews | None
+) -> DataFrame:
+    """The results of an operator over rows with the column `BUCKET`. `output` has their columns.
+
+    With views, the rows and the results have their class.
+    """
+    if views is None:
+        return _run(operator, given, output, [BUCKET])
+    apart = _ForEachClass(operator, views.ids)
+    return _run(apart, given, f"{output}, {CLASS} bigint", [CLASS, BUCKET])
+
+
+def _run(operator: Operator, given: DataFrame, output: str, keys: list[str]) -> DataFrame:
+    buckets = given.groupBy(*keys)
     if not given.isStreaming:
 
         def at_once(frame: pd.DataFrame) -> pd.DataFrame:

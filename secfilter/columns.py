@@ -14,10 +14,13 @@ from catalog.schema import Schema, Type
 ID = "__id"
 # The id of the sender of a tuple (BIGINT), or NULL if the record says none.
 SENDER = "__sender"
+# The id of the delivery class whose view the tuple is in (BIGINT), in a plan that keeps state for
+# each class (`secfilter.class_views`).
+CLASS = "__class"
 # The time of a tick in a plan that keeps state (`secfilter.timeline`).
 TICK_COLUMN = "__tick"
 _LABEL = "__label_"
-_RESERVED = re.compile(r"__id|__sender|__clock|__tick|__label_\d+")
+_RESERVED = re.compile(r"__id|__class|__sender|__clock|__tick|__label_\d+")
 
 SPARK_TYPES: dict[Type, str] = {
     Type.BOOLEAN: "boolean",

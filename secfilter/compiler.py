@@ -36,10 +36,11 @@ from catalog.plan import (
 from catalog.plan import Column as PlanColumn
 from catalog.reach import ReachOf, reach
 from catalog.relation import Relation, RelationKind
-from catalog.runs import SenderNumbers
+from catalog.runs import FanOutClass, SenderNumbers
 from catalog.schema import Schema
 from secfilter.aggregate import Grouping, compile_aggregate
-from secfilter.columns import ID, SENDER, TICK_COLUMN, attribute, check_names, label_column
+from secfilter.class_views import ClassViews
+from secfilter.columns import CLASS, ID, SENDER, TICK_COLUMN, attribute, check_names, label_column
 from secfilter.expressions import to_column
 from secfilter.join import Side, compile_join
 from secfilter.label_words import packed_words, with_floor, words
@@ -54,7 +55,10 @@ NumbersOf = Callable[[Relation], SenderNumbers]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A plan as a DataFrame: attributes of `schema`, the label words of `layout`, `__id`."""
+    """A plan as a DataFrame: attributes of `schema`, the label words of `layout`, `__id`.
+
+    If the plan was compiled for viewers, each result also has its class, `__class`.
+    """
 
     frame: DataFrame
     schema: Schema
@@ -71,6 +75,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     narrow: bool = False,
     classes: Sequence[ConflictClass] = (),
     floor: Label = PUBLIC,
+    viewers: Sequence[FanOutClass] | None = None,
 ) -> Compiled:
     """Compile a plan.
 
@@ -80,8 +85,10 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     for each Source. `numbers_of` gives a relation's independent senders. `layout` is the layout of
     the checkpoint, and must hold the plan's reach; without it the plan gets a new one. `narrow`
     says that each source has one partition. Stateful nodes then need no shuffle. `classes` are the
-    conflict classes of the levels that the plan shows. Each result also carries `floor`. Raises
-    InvalidInput for a plan that uses the name of one of the platform's own columns.
+    conflict classes of the levels that the plan shows. Each result also carries `floor`. With
+    `viewers`, the plan runs over the tuples that each of these classes may see, for each one by
+    itself, and each result is of one class. Raises InvalidInput for a plan that uses the name of
+    one of the platform's own columns.
     """
     for each in checked.root.walk():
         check_names(each.schema)
@@ -91,7 +98,8 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
         # Categories without a bit would be lost, and their tuples visible to everybody.
         raise ValueError("the layout has no bit for a category that the plan reaches")
     known = {each.id: each for each in classes}
-    compiler = _Compiler(source, reach_of, numbers_of, layout, checked, known, narrow)
+    views = None if viewers is None else ClassViews(tuple(viewers), layout)
+    compiler = _Compiler(source, reach_of, numbers_of, layout, checked, known, narrow, views)
     frame = with_floor(compiler.compile(checked.root), layout, floor)
     return Compiled(frame, checked.schema, layout)
 
@@ -105,6 +113,7 @@ class _Compiler:
     checked: CheckedPlan
     classes: Mapping[int, ConflictClass]
     narrow: bool
+    views: ClassViews | None
     # Whether the compiled node is below a join, a moving window or a pattern.
     pairing: bool = False
     # Whether the compiled node is below a declared aggregate, which counts senders.
@@ -124,7 +133,7 @@ class _Compiler:
             case Join():
                 sides = replace(self, pairing=True)
                 left, right = (Side(sides.compile(side), side.schema) for side in each.inputs)
-                return compile_join(each.node, left, right, words(self.layout))
+                return compile_join(each.node, left, right, words(self.layout), self._class())
             case Windowed():
                 # The aggregate above puts the tuples into the windows.
                 return self.compile(each.inputs[0])
@@ -132,10 +141,13 @@ class _Compiler:
                 return self._aggregate(each.node, each.inputs[0])
             case ToStream():
                 below = replace(self, pairing=True)
-                return compile_moving(each, below.compile, words(self.layout), self._reach_words)
+                return compile_moving(
+                    *(each, below.compile, words(self.layout), self._reach_words, self.views)
+                )
             case Match():
                 rows = replace(self, pairing=True).compile(each.inputs[0])
-                return compile_match(each, rows, words(self.layout), self._absent(each.node))
+                absent = self._absent(each.node)
+                return compile_match(each, rows, words(self.layout), absent, self.views)
             case Moving() | MovingJoin() | Ranked():
                 raise TypeError("a moving window is compiled with the stream of its relation")
 
@@ -155,16 +167,41 @@ class _Compiler:
         if self.checked.keeps_state and relation.event_time is not None:
             timed = self._timed(frame, relation)
             # Do this after the watermark, because Spark forgets there that it has one partition.
-            return _each_once(timed.coalesce(1) if self.narrow else timed, relation)
-        return frame
+            narrowed = timed.coalesce(1) if self.narrow else timed
+            return self._each_once(self._divided(narrowed, relation), relation)
+        return self._divided(frame, relation)
+
+    def _divided(self, frame: DataFrame, relation: Relation) -> DataFrame:
+        """Each tuple once for each class that sees it. All tuples move time, for all classes."""
+        return frame if self.views is None else self.views.divided(frame, relation.kind)
+
+    def _class(self) -> tuple[str, ...]:
+        """The columns by which all state is apart, besides what the plan itself names."""
+        return () if self.views is None else (CLASS,)
+
+    def _each_once(self, timed: DataFrame, relation: Relation) -> DataFrame:
+        """The tuples of an output without those that its query repeated after a crash.
+
+        A repeated tuple has the same lineage. A stream needs no state for this, because ingest
+        never writes a tuple to a stream's lab topic twice.
+        """
+        if relation.kind is RelationKind.OUTPUT and timed.isStreaming:
+            return timed.dropDuplicatesWithinWatermark([*self._class(), ID])
+        return timed
 
     def _reach_words(self, node: Node) -> tuple[int, ...]:
-        """All that the tuples of a node can carry, as words of the layout."""
+        """What the absence of a node's tuples tells of, as words of the layout.
+
+        That is all that its tuples can carry. But a class that has a view of its own learns of no
+        tuple that it may not see, so there it is nothing.
+        """
+        if self.views is not None:
+            return tuple(0 for _ in words(self.layout))
         packed = self.layout.packed(reach(Plan(node), self.reach_of))
         return tuple(packed.word(index) for index in words(self.layout))
 
     def _aggregate(self, node: Aggregate, windows: CheckedNode) -> DataFrame:
-        grouping = Grouping(node, windows, self.checked.emission)
+        grouping = Grouping(node, windows, self.checked.emission, by=self._class())
         if grouping.declared is None:
             return compile_aggregate(grouping, self.compile(windows), self.layout)
         # A declared aggregate is directly over its stream.
@@ -174,7 +211,9 @@ class _Compiler:
         return compile_aggregate(counted, given, self.layout)
 
     def _absent(self, node: Match) -> Label:
-        """All that can be in the streams of which a match says that they have no tuple."""
+        """What a match tells by saying that streams have no tuple (see `_reach_words`)."""
+        if self.views is not None:
+            return PUBLIC
         streams = (each.relation for each in walk(node) if isinstance(each, Source))
         named = (self.reach_of(stream) for stream in streams if stream.name in node.absent)
         return self.layout.packed(combine(named))
@@ -214,7 +253,8 @@ class _Compiler:
         # A tuple may come through two branches. That gives two results.
         lineage = fn.concat(fn.lit(f"{index}/"), fn.col(ID)).alias(ID)
         attributes = _attributes(branch.schema)
-        return self.compile(branch).select(*attributes, *self._words(), lineage, *clock)
+        own = (*self._words(), *map(fn.col, self._class()))
+        return self.compile(branch).select(*attributes, *own, lineage, *clock)
 
     def _words(self) -> list[Column]:
         return [fn.col(label_column(index)) for index in words(self.layout)]
@@ -225,18 +265,7 @@ class _Compiler:
         return [fn.col(CLOCK)] if below else []
 
     def _carried(self) -> Iterable[Column]:
-        return (*self._words(), fn.col(ID))
-
-
-def _each_once(timed: DataFrame, relation: Relation) -> DataFrame:
-    """The tuples of an output without those that its query repeated after a crash.
-
-    A repeated tuple has the same lineage. A stream needs no state for this, because ingest never
-    writes a tuple to a stream's lab topic twice.
-    """
-    if relation.kind is RelationKind.OUTPUT and timed.isStreaming:
-        return timed.dropDuplicatesWithinWatermark([ID])
-    return timed
+        return (*self._words(), fn.col(ID), *map(fn.col, self._class()))
 
 
 def _clock(relation: Relation) -> Column:

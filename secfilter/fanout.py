@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from catalog.clearance import Clearance
 from catalog.functions import MAX_TEXT_BYTES
-from catalog.label import Label
-from catalog.label_layout import LabelLayout
-from catalog.runs import FanOutClass, QueryRun
+from catalog.runs import QueryRun
 from catalog.schema import Schema, Type
 from catalog.topics import ID_HEADER, LABEL_HEADER
-from secfilter.columns import ID, attribute
+from secfilter.columns import CLASS, ID, attribute
 from secfilter.compiler import Compiled
 from secfilter.expressions import finite
 from secfilter.lab import encode_label, encode_value, headers, lab_headers, label_word
 from secfilter.label_words import unpacked_words, words
+from secfilter.visibility import in_layout, visible_to
 
 _TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 _ID_DIGITS = 32
@@ -41,7 +37,12 @@ def fan_out(
     """
     layout = compiled.layout
     own, sources = words(layout), layout.packed(run.sources)
-    conditions = {c.topic: visible_to(_packed(c, layout), own, sources) for c in run.classes}
+    conditions = {c.topic: visible_to(in_layout(c, layout), own, sources) for c in run.classes}
+    if run.viewers is not None:
+        # Each result is of one class. That the class covers it is checked once more.
+        conditions = {
+            c.topic: (fn.col(CLASS) == fn.lit(c.id)) & conditions[c.topic] for c in run.viewers
+        }
     # If the texts are too long together, they are not even joined.
     fits = _text_bytes(compiled.schema) <= fn.lit(max_bytes)
     value = fn.when(fits, to_json(compiled.schema))
@@ -50,6 +51,7 @@ def fan_out(
     # JSON, label and id are computed once for each row, before the row is multiplied.
     made = compiled.frame.select(
         *(label_word(index) for index in own),
+        *([] if run.viewers is None else [fn.col(CLASS)]),
         value.alias(_JSON),
         keyed_id(id_key, run.output.name).alias(_KEYED),
         encode_label(unpacked_words(layout)).alias(_LABEL),
@@ -105,58 +107,6 @@ def _nowhere() -> Column:
     """
     everything = fn.concat_ws("", fn.col(_JSON), fn.col(_LABEL), fn.col(_KEYED))
     return fn.when(fn.octet_length(everything) < fn.lit(0), fn.lit("nowhere"))
-
-
-def _packed(class_: FanOutClass, layout: LabelLayout) -> FanOutClass:
-    """The class with its clearances in the bits of the layout.
-
-    A bit that no category has yet is in no clearance. So what carried it would reach nobody.
-    """
-
-    def packed(clearance: Clearance) -> Clearance:
-        return Clearance(layout.packed(Label(clearance.bits)).bits)
-
-    beyond = None if class_.beyond is None else packed(class_.beyond)
-    return replace(class_, clearance=packed(class_.clearance), beyond=beyond)
-
-
-def visible_to(class_: FanOutClass, words: Sequence[int], sources: Label) -> Column:
-    """Whether the class takes the tuple, by the rule of `Delivery.takes`. NULL means no.
-
-    The class and the categories of the kind `source` are in the bits of the label words.
-    """
-    taken = _visible(class_.clearance, class_.weak, words, sources)
-    if class_.beyond is None:
-        return taken
-    return taken & ~_visible(class_.beyond, class_.weak, words, sources)
-
-
-def _visible(clearance: Clearance, weak: bool, words: Sequence[int], sources: Label) -> Column:
-    """Whether the clearance covers the label, or covers it weakly."""
-    if weak:
-        return _weakly_visible(clearance, words, sources)
-    return _covered(clearance, words, Label(0))
-
-
-def _covered(clearance: Clearance, words: Sequence[int], but: Label) -> Column:
-    """Whether the clearance has every category of the label that is not in `but`."""
-    held = Label(clearance.bits | but.bits)
-    outside = [_masked(index, ~held.word(index)) for index in words]
-    return reduce(lambda a, b: a & b, [bits == fn.lit(0) for bits in outside])
-
-
-def _weakly_visible(clearance: Clearance, words: Sequence[int], sources: Label) -> Column:
-    """Weak semantics: one source category is enough, but all others count (004 §3.2)."""
-    readable = Label(clearance.bits & sources.bits)
-    none = [_masked(index, sources.word(index)) == fn.lit(0) for index in words]
-    some = [_masked(index, readable.word(index)) != fn.lit(0) for index in words]
-    no_source = reduce(lambda a, b: a & b, none)
-    one_source = reduce(lambda a, b: a | b, some)
-    return _covered(clearance, words, sources) & (no_source | one_source)
-
-
-def _masked(index: int, mask: int) -> Column:
-    return label_word(index).bitwiseAND(fn.lit(mask).cast("bigint"))
 
 
 def keyed_id(key: str, output: str) -> Column:

@@ -29,17 +29,20 @@ class Side:
     schema: Schema
 
 
-def compile_join(node: Join, left: Side, right: Side, words: tuple[int, ...]) -> DataFrame:
+def compile_join(
+    node: Join, left: Side, right: Side, words: tuple[int, ...], by: tuple[str, ...] = ()
+) -> DataFrame:
     """Pairs with equal attributes and near event times, as a stream-stream inner join.
 
-    The range of event time and the watermarks of both sides limit the state that Spark keeps.
+    The range of event time and the watermarks of both sides limit the state that Spark keeps. Both
+    tuples of a pair are also equal in the platform's columns `by`.
     """
     renamed = _present(right.frame, [pair[1] for pair in node.equal]).select(
         *(attribute(name) for name in right.schema.names),
-        *(fn.col(name).alias(_right(name)) for name in (*map(label_column, words), ID, CLOCK)),
+        *(fn.col(name).alias(_right(name)) for name in (*map(label_column, words), ID, CLOCK, *by)),
     )
     pairs = _present(left.frame, [pair[0] for pair in node.equal]).join(
-        renamed, _matches(node), "inner"
+        renamed, _matches(node, by), "inner"
     )
     both = Schema((*left.schema.attributes, *right.schema.attributes))
     if node.condition is not None:
@@ -48,6 +51,7 @@ def compile_join(node: Join, left: Side, right: Side, words: tuple[int, ...]) ->
         *(attribute(name) for name in both.names),
         *(_combined(label_column(i)) for i in words),
         fn.concat_ws("~", fn.col(ID), fn.col(_right(ID))).alias(ID),
+        *map(fn.col, by),
     )
 
 
@@ -61,11 +65,13 @@ def _present(frame: DataFrame, equal: Sequence[AttributeRef]) -> DataFrame:
     return frame.where(reduce(and_, (column.isNotNull() for column in compared)))
 
 
-def _matches(node: Join) -> Column:
+def _matches(node: Join, by: Sequence[str]) -> Column:
     mine, other = fn.col(CLOCK), fn.col(_right(CLOCK))
     early = mine + fn.lit(timedelta(milliseconds=node.lower_ms))
     late = mine + fn.lit(timedelta(milliseconds=node.upper_ms))
     condition = (other >= early) & (other <= late)
+    for name in by:
+        condition = condition & (fn.col(name) == fn.col(_right(name)))
     for left, right in node.equal:
         condition = condition & (attribute(left.name) == attribute(right.name))
     return condition

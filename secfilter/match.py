@@ -23,7 +23,8 @@ from catalog.match_expressions import MatchExpressions
 from catalog.plan import MATCH_TIME, Match
 from catalog.schema import Schema
 from secfilter.buckets import complete_until, keep, kept_text, run_in_buckets
-from secfilter.columns import ID, attribute, label_column
+from secfilter.class_views import ClassViews, lineage_in
+from secfilter.columns import CLASS, ID, attribute, label_column
 from secfilter.lab import decode_value
 from secfilter.match_rules import MatchRules, match_rules
 from secfilter.matching import Matching, MatchResult
@@ -54,22 +55,28 @@ _FRAME = 10_000
 
 
 def compile_match(
-    each: CheckedNode, given: DataFrame, words: Sequence[int], absent: Label
+    each: CheckedNode,
+    given: DataFrame,
+    words: Sequence[int],
+    absent: Label,
+    views: ClassViews | None = None,
 ) -> DataFrame:
     """The matches over the rows that are `given`.
 
-    `absent` has the categories of all that must not be there, in the bits of the layout.
+    `absent` has the categories of all that must not be there, in the bits of the layout. With
+    views, each class has rows of its own.
     """
     node, schema = each.node, each.inputs[0].schema
     if not isinstance(node, Match):
         raise TypeError("no pattern")
     labels = tuple(map(label_column, words))
-    rows = _rows(node, each.inputs[0], given, labels)
+    by = () if views is None else (CLASS,)
+    rows = _rows(node, each.inputs[0], given, (*labels, *by))
     never = tuple(map(absent.word, words)) if absent.bits else ()
     rules = match_rules(node, schema, never, MAX_HELD, MAX_WAYS)
     columns = ", ".join(f"{name} bigint" for name in labels)
     output = f"{TIME} bigint, {_LINEAGE} string, {ROW} string, {columns}, {_WITHHELD} bigint"
-    made = run_in_buckets(_Operator(rules, labels), rows, output)
+    made = run_in_buckets(_Operator(rules, labels), rows, output, views)
     # A query may have several of these, and no two observations have one name.
     withheld = fn.coalesce(fn.sum(_WITHHELD), fn.lit(0)).alias("withheld")
     counted = made.observe(f"{FULL}_{uuid.uuid4().hex}", withheld)
@@ -80,12 +87,13 @@ def compile_match(
         fn.timestamp_micros(fn.col(TIME)).alias(MATCH_TIME),
         *values,
         *(fn.col(name) for name in labels),
-        fn.concat(fn.lit("match:"), fn.col(_LINEAGE)).alias(ID),
+        lineage_in(by, fn.concat(fn.lit("match:"), fn.col(_LINEAGE))).alias(ID),
+        *map(fn.col, by),
     )
 
 
-def _rows(node: Match, below: CheckedNode, given: DataFrame, labels: Sequence[str]) -> DataFrame:
-    """For each row what the operator reads, and its place on the clock."""
+def _rows(node: Match, below: CheckedNode, given: DataFrame, kept: Sequence[str]) -> DataFrame:
+    """For each row what the operator reads, its place on the clock, and the columns `kept`."""
     values = MatchExpressions(node, below.schema).values
     partition = value_texts([value_text(key, below.schema) for key in node.partition])
     rows = given.select(
@@ -93,7 +101,7 @@ def _rows(node: Match, below: CheckedNode, given: DataFrame, labels: Sequence[st
         fn.col(ID),
         partition.alias(PARTITION),
         value_texts([value_text(value, below.schema) for value in values]).alias(ARGUMENTS),
-        *(fn.col(name) for name in labels),
+        *(fn.col(name) for name in kept),
         place_column(),
     )
     bucket = fn.pmod(fn.crc32(fn.col(PARTITION)), fn.lit(_BUCKETS)).cast("int")

@@ -21,7 +21,8 @@ from catalog.checked_plan import CheckedNode
 from catalog.plan import INSTANT, Node, ToStream
 from catalog.schema import Schema
 from secfilter.buckets import complete_until, keep, kept_text, run_in_buckets
-from secfilter.columns import ID, label_column
+from secfilter.class_views import ClassViews, lineage_in
+from secfilter.columns import CLASS, ID, label_column
 from secfilter.lab import decode_value
 from secfilter.moving_arrivals import (
     ARGUMENTS,
@@ -44,6 +45,7 @@ MAX_HELD = HeldLimits(tuples=200_000, characters=128 * 1024 * 1024)
 FULL = "moving_window_full"
 _NUMBER, _WITHHELD = "__number", "__withheld"
 _END = 2**62
+_DIGITS = 19
 # Results are sent to Spark when there are so many, or when their texts are so long.
 _FRAME = HeldLimits(tuples=10_000, characters=16 * 1024 * 1024)
 
@@ -53,15 +55,18 @@ def compile_moving(
     compile_: Compile,
     words: Sequence[int],
     reach_of: Callable[[Node], Words],
+    views: ClassViews | None = None,
 ) -> DataFrame:
     """The stream of a relation.
 
-    `compile_` compiles what is below a window, and `reach_of` gives all that its tuples can carry.
+    `compile_` compiles what is below a window, and `reach_of` gives what the absence of its tuples
+    tells of. With views, each class has a relation of its own.
     """
     if not isinstance(each.node, ToStream):
         raise TypeError("no relation")
     parts = ChangingParts.of(each.inputs[0])
-    given = arrivals(parts, compile_, words)
+    by = () if views is None else (CLASS,)
+    given = arrivals(parts, compile_, words, by)
     columns = (f"{label_column(index)} bigint" for index in words)
     output = f"{TIME} bigint, {_NUMBER} bigint, {ROW} string, {', '.join(columns)}"
     operator = _Operator(
@@ -73,19 +78,24 @@ def compile_moving(
         ),
         tuple(map(label_column, words)),
     )
-    made = run_in_buckets(operator, given, f"{output}, {_WITHHELD} bigint")
+    made = run_in_buckets(operator, given, f"{output}, {_WITHHELD} bigint", views)
     # A query may have several of these, and no two observations have one name.
     withheld = fn.coalesce(fn.sum(_WITHHELD), fn.lit(0)).alias("withheld")
     counted = made.observe(f"{FULL}_{uuid.uuid4().hex}", withheld)
     results = counted.where(fn.col(_WITHHELD) == fn.lit(0))
     instant = fn.timestamp_micros(fn.col(TIME))
     shown = Schema(each.schema.attributes[1:])
-    lineage = fn.concat_ws(":", fn.lit(each.node.change.value), fn.col(TIME), fn.col(_NUMBER))
+    number = fn.col(_NUMBER).cast("string")
+    if views is not None:
+        # Results of one instant are sorted by their lineages (`secfilter.order`).
+        number = fn.lpad(number, _DIGITS, "0")
+    lineage = fn.concat_ws(":", fn.lit(each.node.change.value), fn.col(TIME), number)
     return results.select(
         instant.alias(INSTANT),
         *decode_value(fn.col(ROW), shown),
         *(fn.col(label_column(index)) for index in words),
-        lineage.alias(ID),
+        lineage_in(by, lineage).alias(ID),
+        *map(fn.col, by),
     )
 
 

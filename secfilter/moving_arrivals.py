@@ -34,13 +34,16 @@ class _Side:
     arguments: Column
 
 
-def arrivals(parts: ChangingParts, compile_: Compile, words: Sequence[int]) -> DataFrame:
+def arrivals(
+    parts: ChangingParts, compile_: Compile, words: Sequence[int], by: Sequence[str] = ()
+) -> DataFrame:
     """For each tuple of each window what `secfilter.moving_window.Arrival` has, and the clock.
 
-    `compile_` compiles what is below a window.
+    `compile_` compiles what is below a window. The platform's columns `by` are kept.
     """
     sides = _alone(parts) if parts.join is None else _joined(parts, parts.join)
-    made = reduce(DataFrame.unionByName, [_arrivals(each, compile_, words) for each in sides])
+    kept = [*map(label_column, words), ID, *by]
+    made = reduce(DataFrame.unionByName, [_arrivals(each, compile_, kept) for each in sides])
     rest = [fn.col(name) for name in made.columns if name != CLOCK]
     return made.select(*rest, place_column(), fn.lit(0).alias(BUCKET))
 
@@ -74,15 +77,12 @@ def _alone(parts: ChangingParts) -> list[_Side]:
     return [_Side(window, *texts) for window in parts.windows()]
 
 
-def _arrivals(side: _Side, compile_: Compile, words: Sequence[int]) -> DataFrame:
-    """The tuples below one window."""
+def _arrivals(side: _Side, compile_: Compile, names: Sequence[str]) -> DataFrame:
+    """The tuples below one window. Of the platform's columns they keep those with these names."""
     moving = side.window.moving
     if not isinstance(moving.node, Moving):
         raise TypeError("a relation without a moving window")
-    kept = [
-        *(fn.col(label_column(index)) for index in words),
-        *(fn.col(ID), fn.col(CLOCK), fn.col(TIME), fn.col(PARTITION)),
-    ]
+    kept = [fn.col(name) for name in (*names, CLOCK, TIME, PARTITION)]
     partition = value_texts(
         [value_text(key, moving.schema) for key in moving.node.window.partition]
     )

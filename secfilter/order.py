@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 
-from secfilter.columns import attribute
+from secfilter.columns import ID, attribute
 
 # This setting turns off Spark's own check, because it is always made here (`check_supported`).
 UNCHECKED = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
@@ -30,9 +31,16 @@ def check_supported(results: DataFrame, mode: str) -> None:
     sql.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, wanted)
 
 
-def in_order(results: DataFrame, event_time: str | None) -> DataFrame:
-    """Sort the results of each batch by their event time, if they have one."""
-    if event_time is None:
+def in_order(results: DataFrame, event_time: str | None, *, by_class: bool = False) -> DataFrame:
+    """Sort the results of each batch by their event time, if they have one.
+
+    If each result is of one class (`by_class`), results of one time, or without a time, are sorted
+    by their lineages. Otherwise their order would be that of the state, where results of other
+    classes are too.
+    """
+    keys = [] if event_time is None else [attribute(event_time)]
+    keys += [fn.col(ID)] if by_class else []
+    if not keys:
         return results
     # One task writes all of them. The results of two tasks would overtake each other.
-    return results.coalesce(1).sortWithinPartitions(attribute(event_time))
+    return results.coalesce(1).sortWithinPartitions(*keys)

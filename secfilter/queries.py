@@ -205,10 +205,11 @@ class Engine:
             narrow=checkpoint.narrow(),
             classes=run.conflict_classes,
             floor=run.floor,
+            viewers=run.viewers,
         )
         check_supported(compiled.frame, _mode(run))
         if _in_microbatches(run):
-            ordered = in_order(compiled.frame, checked.event_time)
+            ordered = in_order(compiled.frame, checked.event_time, by_class=run.viewers is not None)
             compiled = replace(compiled, frame=ordered)
         return fan_out(compiled, run, self.id_key)
 

@@ -14,7 +14,7 @@ from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.relation import Relation
 from catalog.schema import Schema, Type
-from tests.differential.case import Case, Class, Record
+from tests.differential.case import Case, Class, Record, viewed
 from tests.differential.market import (
     COMPANY,
     DECLARED,
@@ -44,6 +44,7 @@ _SECTION = re.compile(r"^## (\w+)$", re.MULTILINE)
 _RULE = re.compile(r"^- \*\*(\w+\.\d+)\*\*", re.MULTILINE)
 _EXAMPLE = re.compile(r"^Example \(([^)]*)\)(, refused)?: `([^`]*)`$", re.MULTILINE)
 _CLASS = re.compile(r"(strong|weak) to (.*?)(?: beyond (.*))?")
+_VIEW = re.compile(r"(view) to (.*)()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,16 @@ class Example:
         found = [(_CLASS.fullmatch(each.of), each) for each in self.tables]
         return [(self._class(match), each) for match, each in found if match is not None]
 
+    def viewed(self) -> list[tuple[Class, Table]]:
+        """The classes with views of their own, each with the table of what it gets."""
+        found = [(_VIEW.fullmatch(each.of), each) for each in self.tables]
+        return [(self._class(match), each) for match, each in found if match is not None]
+
+    def view_case(self, plan: plans.Plan) -> Case:
+        """As `case`, for the classes with views of their own."""
+        classes = tuple(given for given, _ in self.viewed())
+        return viewed(replace(self.case(plan), classes=classes))
+
     def read_delivered(self, table: Table, schema: Schema) -> list[Tuple]:
         """What the example says that a class gets."""
         return [
@@ -119,7 +130,7 @@ class Example:
 
     def _class(self, match: re.Match[str]) -> Class:
         how, held, beyond = match.groups()
-        served = None if beyond is None else Clearance.of(*self._held(beyond))
+        served = None if not beyond else Clearance.of(*self._held(beyond))
         return Class(Clearance.of(*self._held(held)), how == "weak", served)
 
 

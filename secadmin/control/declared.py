@@ -13,7 +13,9 @@ from datetime import UTC, datetime
 
 from sqlalchemy import orm, select
 
+from catalog.analysis import analyse
 from catalog.category_kind import CategoryKind
+from catalog.checked_plan import CheckedPlan
 from catalog.errors import Conflict, Denied, InvalidInput
 from catalog.label import Label, combine
 from catalog.models import CategoryRow, Object, OutputInput, OutputRow, StreamRow
@@ -103,6 +105,19 @@ def with_whole_windows(plan: Plan, since_ms: Mapping[int, int]) -> Plan:
         return replace(source, relation=replace(relation, declared=declared))
 
     return at_sources(plan, seen)
+
+
+def undeclared(checked: CheckedPlan) -> CheckedPlan:
+    """The plan over streams of which nothing is declared, so it lowers no label.
+
+    With semantics `view` each class has groups of its own. A class that holds the category
+    `aggregated` alone sees no tuple, so there is nothing to lower.
+    """
+
+    def plain(source: Source) -> Source:
+        return replace(source, relation=replace(source.relation, declared=None))
+
+    return analyse(at_sources(checked.plan, plain))
 
 
 def _live_plans(session: orm.Session, streams: Iterable[int]) -> Iterable[Plan]:

@@ -12,10 +12,15 @@ from datetime import datetime
 
 from sqlalchemy import and_, exists, func, orm, select, update
 
+from catalog.admission import view_classes
+from catalog.analysis import analyse
 from catalog.audit import PLATFORM
 from catalog.errors import Conflict, PlatformError
 from catalog.limits import Limits
-from catalog.models import Access, AccessTopic, DeliveryClass, Object, Withdrawal
+from catalog.models import Access, AccessTopic, DeliveryClass, Object, OutputRow, Withdrawal
+from catalog.placement import Placement
+from catalog.plan import Plan
+from catalog.stored_form import from_stored
 from catalog.wanted import is_in_step, used_topics
 from secadmin.control.alignment import TOPIC_PATIENCE
 from secadmin.control.platform import Platform
@@ -54,9 +59,10 @@ def require_room_for_classes(work: Work, limits: Limits) -> None:
     first. A call that takes rights away does not call it: it is never refused, and opens one class
     at most for each subscription that it takes something from.
     """
-    session, most = work.session, limits.classes
+    session = work.session
     session.flush()
     for output_id in sorted(work.settlement.opened_classes_of):
+        most = most_classes(session, output_id, limits)
         # None is closed for its age here: the upkeep does that.
         closed = _close(session, most, _EVER, work.change.now, {output_id})
         if closed:
@@ -77,6 +83,14 @@ def require_room_for_classes(work: Work, limits: Limits) -> None:
                 f"too many old topics of {_named(work, output_id)} are still being removed; "
                 "try again in some seconds"
             )
+
+
+def most_classes(session: orm.Session, output_id: int, limits: Limits) -> int:
+    """How many open classes an output may have. They cost more if each has a view of its own."""
+    row = session.get_one(OutputRow, output_id)
+    if row.placement == Placement.SINK:
+        return limits.classes
+    return view_classes(analyse(from_stored(Plan, row.plan)), limits)
 
 
 def _full(output: str, most: int) -> Conflict:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
+from catalog.errors import Conflict
 from catalog.models import DeliveryClass, Object, OutputRow
 from catalog.permission import ObjectKind, Permission
+from catalog.placement import Placement
 from catalog.relation import Relation
 from catalog.stored_form import from_stored
 from secadmin.control.platform import Platform
@@ -19,7 +21,7 @@ from secadmin.control.work import Caller, Work, reading, working
 class OutputView:
     """An output as a caller sees it. `query` is None if the caller may not view the query.
 
-    `execution` is the id of the output's execution.
+    `execution` is the id of the output's execution. `semantics` is strong, weak or view.
     """
 
     execution: int
@@ -27,6 +29,7 @@ class OutputView:
     relation: Relation
     weak: bool
     retention_ms: int
+    semantics: str
 
 
 def show_output(platform: Platform, caller: Caller, name: str) -> OutputView:
@@ -37,8 +40,15 @@ def show_output(platform: Platform, caller: Caller, name: str) -> OutputView:
         query = view.session.get_one(Object, row.query_id)
         name_of_query = query.name if view.may_view(query) else None
         return OutputView(
-            obj.id, name_of_query, from_stored(Relation, row.relation), row.weak, row.retention_ms
+            *(obj.id, name_of_query, from_stored(Relation, row.relation)),
+            *(row.weak, row.retention_ms, _semantics(row)),
         )
+
+
+def _semantics(row: OutputRow) -> str:
+    if row.placement == Placement.SOURCES:
+        return "view"
+    return "weak" if row.weak else "strong"
 
 
 def set_weak(platform: Platform, caller: Caller, name: str, weak: bool) -> None:
@@ -55,7 +65,15 @@ def set_weak(platform: Platform, caller: Caller, name: str, weak: bool) -> None:
 
 
 def turn(platform: Platform, work: Work, output: OutputRow, weak: bool) -> None:
-    """Turn weak semantics of the output on or off, without a check of rights."""
+    """Turn weak semantics of the output on or off, without a check of rights.
+
+    Raises Conflict for an output with semantics `view`.
+    """
+    if weak and output.placement == Placement.SOURCES:
+        raise Conflict(
+            "the output has semantics view, where no result has parts that a subscriber may not "
+            "see; weak delivery goes with strong semantics"
+        )
     work.detail["weak"] = weak
     if output.weak != weak:
         output.weak = weak

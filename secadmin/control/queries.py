@@ -26,6 +26,7 @@ from catalog.names import check_object_name
 from catalog.namespace import Namespace
 from catalog.output_relation import output_relation
 from catalog.permission import ObjectKind, Permission
+from catalog.placement import Placement
 from catalog.plan import Plan, sources
 from catalog.schema import Schema
 from catalog.stored_form import from_stored, to_stored
@@ -42,7 +43,7 @@ from secadmin.control.settlement import of_objects
 from secadmin.control.user_queries import user_query_sql
 from secadmin.control.visible_relations import VisibleRelations
 from secadmin.control.work import Caller, Work, reading, working
-from secadmin.languages import parse_borealis, parse_sql, query_level, query_role
+from secadmin.languages import parse_borealis, parse_sql, query_level, query_role, query_semantics
 
 DAY_MS = 24 * 3_600_000
 
@@ -57,6 +58,8 @@ class QueryDefinition:
     other role of a subscriber. A text in SQL can name it, too: AS doctor SELECT ... With
     `accept_empty`, it is added even if policies leave it no tuple of a stream. At a `level`, such
     as [Company1, _], it reads only what the level dominates (001 §3): AT LEVEL [...] SELECT ...
+    `semantics` is `strong` (None is the same), or `view`: each subscriber gets what the query gives
+    over the tuples that the subscriber may see. SEMANTICS VIEW SELECT ... says it in the text.
     """
 
     name: str
@@ -66,6 +69,7 @@ class QueryDefinition:
     as_role: str | None = None
     accept_empty: bool = False
     level: str | None = None
+    semantics: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,8 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
         as_role = _as_role(wanted)
         relations = VisibleRelations(view, role_to_see_as(view, as_role))
         checked, notes = _parse(relations, wanted)
+        if _placement(wanted) is Placement.SOURCES:
+            checked = {name: declared.undeclared(each) for name, each in checked.items()}
         for each in checked.values():
             require_admissible(each, platform.limits)
         plans = {name: each.plan for name, each in checked.items()}
@@ -130,6 +136,18 @@ def _level(wanted: QueryDefinition) -> str | None:
     if named is not None and wanted.level is not None:
         raise InvalidInput("the text has AT LEVEL, so leave the other level out")
     return named or wanted.level
+
+
+def _placement(wanted: QueryDefinition) -> Placement:
+    """Where the fan-out stands by the semantics that the caller chose. Raises InvalidInput."""
+    named = query_semantics(wanted.text) if wanted.language == "sql" else None
+    if named is not None and wanted.semantics not in (None, named):
+        raise InvalidInput(
+            f"the text has SEMANTICS {named.upper()}, and {wanted.semantics} was chosen beside it; "
+            "name one semantics"
+        )
+    by_class = (named or wanted.semantics) == "view"
+    return Placement.SOURCES if by_class else Placement.SINK
 
 
 def _as_role(wanted: QueryDefinition) -> str | None:
@@ -206,6 +224,7 @@ def _store(
     own = work.subject.user_id
     require_room_to_run(platform.user_limits, work.session, own, plans.values())
     slots = {name: slots_of(plan, offsets) for name, plan in plans.items()}
+    placement = _placement(wanted)
     query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
     active = select(Role).where(Role.id.in_(work.subject.active_role_ids))
     work.session.add(
@@ -236,6 +255,7 @@ def _store(
                 slots=slots[name],
                 level=None if relations.level is None else relations.level.to_wire(),
                 retention_ms=DAY_MS,
+                placement=placement.value,
             )
         )
         work.session.add_all(
@@ -254,6 +274,8 @@ def _store(
     work.session.flush()
     _assign(platform, work, query)
     work.detail["outputs"] = sorted(plans)
+    if placement is Placement.SOURCES:
+        work.detail["semantics"] = "view"
     work.change.bump_generation()
 
 

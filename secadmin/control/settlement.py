@@ -17,7 +17,7 @@ from sqlalchemy.orm import joinedload, selectinload
 from catalog.authorizer import Authorizer
 from catalog.clearance import Clearance
 from catalog.delivery import Delivery
-from catalog.delivery_classes import only_appends
+from catalog.delivery_classes import is_divisible
 from catalog.label import Label
 from catalog.models import (
     Access,
@@ -98,7 +98,7 @@ class Settlement:
     _allowed: dict[tuple[object, ...], bool] = field(default_factory=dict)
     _clearances: dict[tuple[object, ...], Clearance] = field(default_factory=dict)
     _reached: dict[int, _Reached] = field(default_factory=dict)
-    _appending: dict[int, bool] = field(default_factory=dict)
+    _divisible: dict[int, bool] = field(default_factory=dict)
     _seen: dict[tuple[frozenset[int], int], bool] = field(default_factory=dict)
 
     @cached_property
@@ -268,8 +268,8 @@ class Settlement:
             self._topics_of.reach(access, None)
             return
         rights = Delivery(clearance, output.weak)
-        appends = partial(self._only_appends, output.object.id)
-        self._topics_of.deliver(access, output.object, rights, appends)
+        divisible = partial(self._is_divisible, output.object.id)
+        self._topics_of.deliver(access, output.object, rights, divisible)
 
     def _sees_all_of(self, subject: Subject, obj: Object) -> bool:
         """Whether policies show the subject all of a stream, or all that an output may hold."""
@@ -289,10 +289,10 @@ class Settlement:
             return False
         return windows.in_the_way(access.user_id, roles, output, access.id) is None
 
-    def _only_appends(self, output_id: int) -> bool:
-        if output_id not in self._appending:
-            self._appending[output_id] = only_appends(self.change.session, output_id)
-        return self._appending[output_id]
+    def _is_divisible(self, output_id: int) -> bool:
+        if output_id not in self._divisible:
+            self._divisible[output_id] = is_divisible(self.change.session, output_id)
+        return self._divisible[output_id]
 
 
 def _rights(subject: Subject) -> tuple[object, ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from catalog.errors import Denied
+from catalog.errors import Denied, InvalidInput
 from catalog.label import Label
 from catalog.models import Object, OutputRow, StreamRow
 from catalog.namespace import Namespace
 from catalog.permission import ObjectKind, Permission
+from catalog.placement import Placement
 from catalog.record_format import RecordFormat, TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.role_views import RoleViews
@@ -45,7 +46,7 @@ class VisibleRelations:
         return frozenset(i for i, each in self.viewed.items() if each.view.window is not None)
 
     def relation(self, name: str) -> Relation:
-        """The relation of that name. Raises NotFound, Denied."""
+        """The relation of that name. Raises NotFound, Denied, InvalidInput."""
         if name not in self.named:
             self.named[name] = self._find(name)
         return self.named[name]
@@ -71,6 +72,11 @@ class VisibleRelations:
         if not self.views.cover_output(roles, obj.id, self.as_role):
             raise Denied(shows_more(name))
         output = self.view.session.get_one(OutputRow, obj.id)
+        if output.placement != Placement.SINK:
+            raise InvalidInput(
+                f"the output {name} has semantics view: each of its subscribers has results of its "
+                "own, so no query reads it; add one query that does both steps"
+            )
         return from_stored(Relation, output.relation)
 
     def _as_seen(self, obj: Object, stream: Relation) -> Relation:

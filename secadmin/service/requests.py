@@ -161,7 +161,8 @@ class QueryBody(Body):
 
     With `as_role`, the query reads its streams as this role sees them. With `accept_empty` it is
     added even if policies leave it no tuple of a stream. At a `level`, such as [Company1, _], it
-    reads only what the level dominates.
+    reads only what the level dominates. With `semantics` view, each subscriber gets what the query
+    gives over the tuples that the subscriber may see.
     """
 
     name: Name
@@ -171,6 +172,7 @@ class QueryBody(Body):
     as_role: Name | None = None
     accept_empty: bool = False
     level: str | None = Field(default=None, min_length=1, max_length=2_000)
+    semantics: Literal["strong", "view"] | None = None
 
 
 class AttributeRightBody(Body):

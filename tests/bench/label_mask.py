@@ -12,8 +12,8 @@ from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.runs import FanOutClass
 from secfilter.columns import label_column
-from secfilter.fanout import visible_to
 from secfilter.session import build_session
+from secfilter.visibility import visible_to
 from tests.bench.figure import Figure
 from tests.bench.world import World
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from catalog.clearance import Clearance
 from catalog.conflict_class import ConflictClass
 from catalog.label import Label
-from catalog.plan import Plan
+from catalog.plan import Plan, Source, at_sources
 from catalog.relation import Relation
 from tests.oracle.values import Tuple, Value
 
@@ -17,12 +17,14 @@ from tests.oracle.values import Tuple, Value
 class Record:
     """A tuple as it stands in a labelled topic; `label` is the header's text, None: no header.
 
-    `sender` is the id of its sender, None: it has none.
+    `sender` is the id of its sender, None: it has none. `origin` is the record's key, None: it has
+    none.
     """
 
     values: tuple[Value, ...]
     label: str | None
     sender: int | None = None
+    origin: str | None = None
 
     def tuple(self, users: Mapping[int, int]) -> Tuple:
         """The tuple as the oracle takes it. `users` has the user of each independent sender."""
@@ -41,7 +43,7 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What runs on both sides.
+    """What runs on both sides, for all classes together, or with `view` for each by itself.
 
     `records` are by relation name. `reaches` says what tuples can carry, by the relation's id.
     `sources` are the categories of the kind "source stream", for weak delivery. `independent` are
@@ -59,6 +61,7 @@ class Case:
     independent: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     conflict_classes: tuple[ConflictClass, ...] = ()
     floor: Label = field(default=Label())
+    view: bool = False
 
     def reach_of(self, relation: Relation) -> Label:
         """What a tuple of the relation can carry."""
@@ -67,6 +70,17 @@ class Case:
     def users_of(self, relation: Relation) -> Mapping[int, int]:
         """The number of the user of each independent sender of the relation."""
         return self.independent.get(relation.object_id, {})
+
+
+def viewed(case: Case) -> Case:
+    """The case with a view for each of its classes, which are whole. `view` lowers no label."""
+    classes = tuple(Class(each.clearance) for each in case.classes)
+
+    def undeclared(source: Source) -> Source:
+        return replace(source, relation=replace(source.relation, declared=None))
+
+    plan = at_sources(case.plan, undeclared)
+    return replace(case, name=f"{case.name}, view", plan=plan, classes=classes, view=True)
 
 
 @dataclass(frozen=True, slots=True)

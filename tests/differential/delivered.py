@@ -10,6 +10,7 @@ from pyspark.sql import Row
 from catalog.analysis import analyse
 from catalog.label import Label
 from catalog.output_relation import output_relation
+from catalog.placement import Placement
 from catalog.runs import FanOutClass, QueryRun
 from tests.differential.case import Case, Outcome
 from tests.differential.wire import decode, decode_json
@@ -20,14 +21,15 @@ def run_of(case: Case) -> QueryRun:
     """The case as a run: each class's topic is called by its number."""
     output = output_relation(9, "result", analyse(case.plan))
     classes = tuple(
-        FanOutClass(str(index), each.clearance, each.weak, each.beyond)
+        FanOutClass(str(index), each.clearance, each.weak, each.beyond, index + 1)
         for index, each in enumerate(case.classes)
     )
     return QueryRun(
-        *("result", case.plan, output, classes, True, case.sources, {}, case.reaches),
+        *("result", case.plan, output, classes, not case.view, case.sources, {}, case.reaches),
         independent=case.independent,
         floor=case.floor,
         conflict_classes=case.conflict_classes,
+        placement=Placement.SOURCES if case.view else Placement.SINK,
     )
 
 

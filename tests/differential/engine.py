@@ -14,7 +14,7 @@ from catalog.relation import Relation
 from catalog.topics import LABEL_HEADER, SENDER_HEADER, VERSION_HEADER, WIRE_VERSION
 from secfilter import fanout
 from secfilter.compiler import compile_plan
-from secfilter.lab import HEADERS_TYPE, read_lab
+from secfilter.lab import HEADERS_TYPE, read_lab, tick_record
 from tests.differential.case import Case, Outcome
 from tests.differential.delivered import outcome, run_of
 from tests.differential.wire import encode
@@ -47,8 +47,11 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
     return _union(frames[:half]).unionAll(_union(frames[half:]))
 
 
-def stored(spark: SparkSession, cases: Sequence[Case]) -> DataFrame:
-    """The records of all cases as they are read from Kafka, to be read with `reader`."""
+def stored(spark: SparkSession, cases: Sequence[Case], tick_ms: int | None = None) -> DataFrame:
+    """The records of all cases as they are read from Kafka, to be read with `reader`.
+
+    With `tick_ms`, a tick of that time stands behind the records of each relation.
+    """
     rows = []
     for index, case in enumerate(cases):
         for relation in sources(case.plan):
@@ -59,7 +62,12 @@ def stored(spark: SparkSession, cases: Sequence[Case]) -> DataFrame:
                     if each.sender is not None:
                         headers.append((SENDER_HEADER, str(each.sender).encode()))
                 value = encode(each.values).encode()
-                rows.append((_place(index, relation), None, value, headers, 0, offset))
+                key = None if each.origin is None else each.origin.encode()
+                rows.append((_place(index, relation), key, value, headers, 0, offset))
+            if tick_ms is not None:
+                marks, time = tick_record(tick_ms)
+                end = len(case.records[relation.name])
+                rows.append((_place(index, relation), None, time, marks, 0, end))
     return spark.createDataFrame(rows, _RECORD).coalesce(1).persist()
 
 
@@ -87,6 +95,7 @@ def _records(index: int, case: Case, kept: DataFrame) -> DataFrame:
         narrow=narrow,
         classes=case.conflict_classes,
         floor=case.floor,
+        viewers=run_of(case).viewers,
     )
     # Spark wants each observation of a job under a name of its own.
     with patch.object(fanout, "TOO_LARGE", f"{fanout.TOO_LARGE}_{index}"):

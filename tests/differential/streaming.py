@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -12,9 +13,11 @@ from catalog.analysis import analyse
 from catalog.label_layout import LabelLayout
 from catalog.plan import Emission
 from catalog.relation import Relation
+from catalog.runs import QueryRun
 from secfilter.compiler import compile_plan
 from secfilter.fanout import fan_out
 from secfilter.lab import read_lab
+from secfilter.order import check_supported, in_order
 from tests.differential.case import Case
 from tests.differential.delivered import run_of
 from tests.differential.engine import stored
@@ -30,25 +33,40 @@ def run_batch(
     narrow: bool = False,
     layout: LabelLayout | None = None,
     registered: int | None = None,
+    tick_ms: int | None = None,
+    run: QueryRun | None = None,
 ) -> StreamingQuery:
     """Run the case's query over one more batch; the query, which has ended.
 
-    Its state is in the folder. What Kafka's sink would be given comes to `found`.
+    Its state is in the folder. What Kafka's sink would be given comes to `found`. `run` is the
+    case's run, perhaps with other classes. With `tick_ms`, a tick of that time ends the batch, and
+    one in a further batch lets Spark act on it.
     """
     given = folder / "given"
-    stored(spark, [batch]).write.mode("append").parquet(str(given))
+    run = run_of(case) if run is None else run
+    checked = analyse(case.plan)
+    stored(spark, [batch], tick_ms).write.mode("append").parquet(str(given))
+    if tick_ms is not None:
+        alone = replace(batch, records=dict.fromkeys(batch.records, ()))
+        stored(spark, [alone], tick_ms).write.mode("append").parquet(str(given))
 
     def read(relation: Relation) -> DataFrame:
         arriving = spark.readStream.schema(spark.read.parquet(str(given)).schema)
-        records = arriving.parquet(str(given))
+        records = arriving.option("maxFilesPerTrigger", 1).parquet(str(given))
         own = records.where(fn.col("topic") == f"0/{relation.topic}")
-        return read_lab(own, relation, case.reach_of(relation), None, registered)
+        ticks = checked.keeps_state and relation.by_ticks
+        return read_lab(own, relation, case.reach_of(relation), None, registered, ticks=ticks)
 
     compiled = compile_plan(
-        *(analyse(case.plan), read, case.reach_of, case.users_of), layout=layout, narrow=narrow
+        *(checked, read, case.reach_of, case.users_of),
+        layout=layout,
+        narrow=narrow,
+        viewers=run.viewers,
     )
-    out = fan_out(compiled, run_of(case), "key")
     updates = case.plan.emission is Emission.UPDATES
+    check_supported(compiled.frame, "update" if updates else "append")
+    ordered = in_order(compiled.frame, checked.event_time, by_class=run.viewers is not None)
+    out = fan_out(replace(compiled, frame=ordered), run, "key")
     query = (
         out.writeStream.foreachBatch(lambda frame, _: found.extend(frame.collect()))
         .outputMode("update" if updates else "append")

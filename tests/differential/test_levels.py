@@ -10,8 +10,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 
 import pytest
 from pyspark.sql import SparkSession
@@ -29,7 +30,7 @@ from secadmin.languages import Unsayable, parse_sql, query_level, sql_text, xml_
 from tests.differential.case import Case, Class, Outcome, Record
 from tests.differential.conftest import interpreting
 from tests.differential.engine import run_cases
-from tests.lanes import number_of
+from tests.lanes import is_long, number_of
 from tests.oracle import levels as vectors
 from tests.oracle.plans import run
 from tests.oracle.values import Tuple, Value
@@ -187,8 +188,10 @@ def made(given: Given, name: str) -> tuple[Case, Plan, Label]:
 Found = Counter[tuple[tuple[Value, ...], str]]
 
 
-def expected(given: Given, plan: Plan, level: vectors.Level) -> tuple[Found, list[Found]]:
-    """The results with their levels, and those that each of `LEVELS` may see, by the paper."""
+def at_level(
+    given: Given, plan: Plan, level: vectors.Level, floor: Sequence[vectors.Level]
+) -> list[tuple[tuple[Value, ...], vectors.Level]]:
+    """The results over what the level dominates, each with its level, by the paper."""
     numbered = [((number, values), own) for number, (values, own) in enumerate(given.records)]
     read = vectors.shepherd(numbered, level)
     shows = any(source.shows_level for source in source_nodes(plan))
@@ -197,23 +200,28 @@ def expected(given: Given, plan: Plan, level: vectors.Level) -> tuple[Found, lis
         for (number, values), own in read
     ]
     everything = Label.of(*range(len(given.records)))
-    results = run(plan.root, {LOG.name: table}, lambda _: everything)
     found = []
-    for each in results:
+    for each in run(plan.root, {LOG.name: table}, lambda _: everything):
         used = (each.label or Label()).categories()
         of_inputs = [given.records[number][1] for number in used]
-        found.append((each.values, vectors.lub([*of_inputs, level], len(CLASSES))))
+        found.append((each.values, vectors.lub([*of_inputs, *floor], len(CLASSES))))
+    return found
+
+
+def expected(given: Given, plan: Plan, level: vectors.Level) -> tuple[Found, list[Found]]:
+    """The results with their levels, and those that each of `LEVELS` may see, by the paper."""
+    found = at_level(given, plan, level, [level])
     return (
-        Counter((values, vectors.printed(own)) for values, own in found),
+        _counted(found),
         [
-            Counter(
-                (values, vectors.printed(own))
-                for values, own in found
-                if vectors.dominated(own, reader)
-            )
+            _counted([each for each in found if vectors.dominated(each[1], reader)])
             for reader in LEVELS
         ],
     )
+
+
+def _counted(found: Sequence[tuple[tuple[Value, ...], vectors.Level]]) -> Found:
+    return Counter((values, vectors.printed(own)) for values, own in found)
 
 
 def as_read(tuples: Sequence[Tuple]) -> Found:
@@ -231,6 +239,7 @@ def all_given() -> dict[str, Given]:
 
 
 GIVEN = all_given()
+VIEWED = GIVEN if is_long() else dict(islice(GIVEN.items(), len(PAPER) + 4))
 
 
 @pytest.fixture(scope="module")
@@ -256,6 +265,41 @@ def test_a_query_at_a_level_gives_what_the_paper_says(
     assert as_read(outcomes[name].results) == results, given
     for reader, wanted, got in zip(LEVELS, seen, outcomes[name].delivered, strict=True):
         assert as_read(got) == wanted, (reader, given)
+
+
+@pytest.fixture(scope="module")
+def views(spark: SparkSession) -> dict[str, tuple[Given, Plan, Outcome]]:
+    """What each level gets of queries without a level, with semantics `view`."""
+    given = {
+        name: replace(each, text=each.text[each.text.index("]") + 2 :])
+        for name, each in VIEWED.items()
+    }
+    plans = {name: parse_sql(each.text, Log()).plan for name, each in given.items()}
+    cases = [_view_case(name, given[name], plans[name]) for name in given]
+    found: list[Outcome] = []
+    with interpreting(spark):
+        for start in range(0, len(cases), 30):
+            found += run_cases(spark, cases[start : start + 30])
+    return {
+        name: (given[name], plans[name], outcome)
+        for name, outcome in zip(given, found, strict=True)
+    }
+
+
+def _view_case(name: str, given: Given, plan: Plan) -> Case:
+    at_top = Given(f"AT LEVEL [T, T] {given.text}", given.records)
+    case, _, _ = made(at_top, name)
+    return replace(case, plan=plan, floor=Label(), view=True)
+
+
+@pytest.mark.parametrize("name", VIEWED)
+def test_a_view_is_the_query_at_the_level_of_its_reader(
+    views: dict[str, tuple[Given, Plan, Outcome]], name: str
+) -> None:
+    """The stream shepherd of §4.1 for each reader, in one query."""
+    given, plan, outcome = views[name]
+    for reader, got in zip(LEVELS, outcome.delivered, strict=True):
+        assert as_read(got) == _counted(at_level(given, plan, reader, [])), (reader, given)
 
 
 def test_every_query_of_the_paper_has_results(outcomes: dict[str, Outcome]) -> None:

@@ -30,6 +30,11 @@ _SPEC = {
     for each in examples()
     if not each.refused and not each.sql.endswith("EMIT UPDATES")
 }
+_SPEC |= {
+    f"{each.name}, view": each.view_case(parse_sql(each.sql, SpecMarket()).plan)
+    for each in examples()
+    if each.viewed()
+}
 
 
 @pytest.fixture(scope="module")

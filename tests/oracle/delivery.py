@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from catalog.clearance import Clearance
 from catalog.label import Label
@@ -15,6 +15,11 @@ def deliver_strong(results: Iterable[Tuple], clearance: Clearance) -> list[Tuple
     return [
         each for each in results if each.label is not None and set(each.label.categories()) <= held
     ]
+
+
+def seen_by(clearance: Clearance, tables: Mapping[str, Sequence[Tuple]]) -> dict[str, list[Tuple]]:
+    """What a class sees of each relation, if it has a view of its own."""
+    return {name: deliver_strong(given, clearance) for name, given in tables.items()}
 
 
 def deliver_weak(results: Iterable[Tuple], clearance: Clearance, sources: Label) -> list[Tuple]:

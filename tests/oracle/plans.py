@@ -46,6 +46,8 @@ def run(
     reach_of: ReachOf,
     watermark: datetime | None = None,
     newest: Tables | None = None,
+    *,
+    alone: bool = False,
 ) -> list[Tuple]:
     """The results of a node over all tuples of each relation, by its name, in no order.
 
@@ -53,10 +55,11 @@ def run(
 
     Windows that end after the watermark have not closed; without one, all have. With `newest`, the
     last of the tables' tuples, the results are updates (EMIT UPDATES): only the groups that these
-    tuples belong to have one, and no label is lowered.
+    tuples belong to have one, and no label is lowered. With `alone`, the reader learns of no tuple
+    that is not in the tables. So that something is absent tells nothing, and carries no label.
     """
     over = () if isinstance(node, ToStream) else _inputs(node)
-    given = [run(below, tables, reach_of, watermark, newest) for below in over]
+    given = [run(below, tables, reach_of, watermark, newest, alone=alone) for below in over]
     match node:
         case Source(relation):
             reach = reach_of(relation)
@@ -79,14 +82,17 @@ def run(
             raise AssertionError("a relation is no table; ToStream makes one of it")
         case ToStream():
             streams = [
-                run(moving.input, tables, reach_of, watermark, newest)
+                run(moving.input, tables, reach_of, watermark, newest, alone=alone)
                 for moving in movings_of(node)
             ]
-            reaches = [_reach(moving, reach_of) for moving in movings_of(node)]
+            reaches = [
+                Label() if alone else _reach(moving, reach_of) for moving in movings_of(node)
+            ]
             return changes(node, streams, reaches, _RULES, watermark)
         case Match(below):
             named = _relations(below)
-            absent = united(reach_of(each) for each in named if each.name in node.absent)
+            told = [] if alone else [each for each in named if each.name in node.absent]
+            absent = united(reach_of(each) for each in told)
             rows = partitions(
                 given[0],
                 schema_of(below),

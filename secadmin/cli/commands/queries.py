@@ -26,6 +26,13 @@ class Language(StrEnum):
     USER_QUERY = "user-query"
 
 
+class Semantics(StrEnum):
+    """What a subscriber gets of a result that comes from tuples of which it may not see all."""
+
+    STRONG = "strong"
+    VIEW = "view"
+
+
 class QueryTextError(InvalidInput):
     """A mistake in a query text. `more` has the lines that show its position."""
 
@@ -54,6 +61,13 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         str | None,
         typer.Option(metavar="[COMPANY, _, T]", help="Read only what this level dominates."),
     ] = None,
+    semantics: Annotated[
+        Semantics | None,
+        typer.Option(
+            help="strong: results that a subscriber may see all of. view: what the query gives "
+            "over the tuples that the subscriber may see. Default: strong."
+        ),
+    ] = None,
     accept_empty: Annotated[
         bool,
         typer.Option("--accept-empty", help="Add it even if policies leave it no tuple at all."),
@@ -66,6 +80,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         "output": output,
         "as_role": as_role,
         "level": level,
+        "semantics": semantics.value if semantics else None,
         "accept_empty": accept_empty,
     }
     body = {"name": name, "language": written.value, "text": text}

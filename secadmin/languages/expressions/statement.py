@@ -1,4 +1,4 @@
-"""The words around a query: AS role (000 §4.1) or CREATE ... AS before it, EMIT ... behind it."""
+"""The words around a query: AS role (000 §4.1), AT LEVEL, SEMANTICS, CREATE ... AS, and EMIT ..."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Statement:
 
     `name` is the name that CREATE gives, or None. `emit` is None if there is no EMIT. `role` is the
     role that AS names, or None. `level` is the level that AT LEVEL names as it is written, or None.
+    `semantics` is what SEMANTICS names, in small letters, or None.
     """
 
     name: str | None = None
@@ -37,26 +38,29 @@ class Statement:
     emit_offset: int = 0
     role: str | None = None
     level: str | None = None
+    semantics: str | None = None
 
 
-_STARTS = ("SELECT", "WITH", "CREATE", "AS", "AT")
+_STARTS = ("SELECT", "WITH", "CREATE", "AS", "AT", "SEMANTICS")
+_SEMANTICS = ("STRONG", "VIEW")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _CREATED = (["MATERIALIZED", "VIEW"], ["VIEW"], ["STREAM"], ["TABLE"])
 _FORM = "CREATE MATERIALIZED VIEW name AS SELECT ... (or VIEW, STREAM, TABLE)"
 
 
 def take_statement(tokens: list[Token], place: Place) -> Statement:
-    """Remove AS, CREATE ... AS and EMIT ... from the tokens of a query. Raises InvalidInput."""
+    """Remove the words around a query from its tokens. Raises InvalidInput."""
     if not tokens:
         return Statement()
     _check_start(tokens, place)
     emit, emit_offset = _take_emit(tokens)
     role = _take_role(tokens, place)
     level = take_level(tokens, place)
+    semantics = _take_semantics(tokens, place)
     if word(tokens, 0) != "CREATE":
-        return Statement(emit=emit, emit_offset=emit_offset, role=role, level=level)
+        return Statement(None, 0, emit, emit_offset, role, level, semantics)
     name = _take_create(tokens, place)
-    return Statement(name.text, name.start, emit, emit_offset, role, level)
+    return Statement(name.text, name.start, emit, emit_offset, role, level, semantics)
 
 
 def _check_start(tokens: list[Token], place: Place) -> None:
@@ -112,6 +116,27 @@ def _take_role(tokens: list[Token], place: Place) -> str | None:
         raise InvalidInput("AS role with nothing after it: a SELECT is missing", place(0))
     _check_start(tokens, place)
     return role
+
+
+def _take_semantics(tokens: list[Token], place: Place) -> str | None:
+    """Remove SEMANTICS VIEW (or STRONG) from the beginning. Gives what it names."""
+    if word(tokens, 0) != "SEMANTICS":
+        return None
+    named = word(tokens, 1)
+    if named not in _SEMANTICS:
+        raise InvalidInput(
+            "SEMANTICS is VIEW (each subscriber gets what the query gives over the tuples that the "
+            "subscriber may see) or STRONG (the usual one): SEMANTICS VIEW SELECT ...; weak "
+            "delivery is turned on by an administrator: secadmin output weak",
+            _place_at(tokens, 1, place),
+        )
+    del tokens[:2]
+    if not tokens:
+        raise InvalidInput(
+            f"SEMANTICS {named} with nothing after it: a SELECT is missing", place(0)
+        )
+    _check_start(tokens, place)
+    return named.lower()
 
 
 def _take_create(tokens: list[Token], place: Place) -> Token:

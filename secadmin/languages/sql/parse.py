@@ -50,6 +50,17 @@ def query_level(text: str) -> str | None:
     return statement_of(text, check_text(text, MAX_BYTES).position).level
 
 
+def query_semantics(text: str) -> str | None:
+    """The semantics that the query names, `view` or `strong`, or None if it names none.
+
+    Raises InvalidInput, as `parse_sql`.
+
+    >>> query_semantics("SEMANTICS VIEW SELECT ISTREAM COUNT(*) AS n FROM trades [ROWS 100]")
+    'view'
+    """
+    return statement_of(text, check_text(text, MAX_BYTES).position).semantics
+
+
 def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> CheckedPlan:
     """The checked plan of one query in the SQL subset of `grammar.md`.
 

@@ -29,6 +29,7 @@ def show_output(platform: OnPlatform, caller: Authenticated, name: str) -> dict[
         "attributes": attributes_of(view.relation.schema),
         "event_time": view.relation.event_time,
         "weak": view.weak,
+        "semantics": view.semantics,
         "retention_ms": view.retention_ms,
     }
 

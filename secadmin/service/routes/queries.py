@@ -24,6 +24,7 @@ def add_query(platform: OnPlatform, caller: Authenticated, body: QueryBody) -> d
     wanted = queries.QueryDefinition(
         *(body.name, body.language, body.text, body.output, body.as_role, body.accept_empty),
         level=body.level,
+        semantics=body.semantics,
     )
     added = queries.add_query(platform, caller, wanted)
     return {

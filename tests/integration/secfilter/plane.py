@@ -103,7 +103,10 @@ class Plane:
         name = f"o{number}"
         meant = checked(plan)
         output = output_relation(number, name, meant)
-        classes = tuple(FanOutClass(out_topic(name, f"c{i}"), c) for i, c in enumerate(clearances))
+        classes = tuple(
+            FanOutClass(out_topic(name, f"c{i}"), each, id=i)
+            for i, each in enumerate(clearances, start=1)
+        )
         self.topics(lab_topic(name), *(c.topic for c in classes))
         self.reaches[number] = carried = reach(meant.plan, lambda r: self.reaches[r.object_id])
         return QueryRun(

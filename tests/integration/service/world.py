@@ -80,6 +80,7 @@ class World:
             "declared_aggregate": DECLARED,
             "language": "sql",
             "accept_empty": True,
+            "semantics": "view",
             "as_role": self.names.get("own role", self.names["role"]),
             "policy": fresh,
             "rows": "price > 5",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from catalog.admission import require_admissible, slots_of
+from catalog.admission import require_admissible, slots_of, view_classes
 from catalog.errors import InvalidInput
 from catalog.limits import Limits, read_limits
 from catalog.plan import Node, Project, Union
@@ -44,3 +44,11 @@ def test_settings_change_limits() -> None:
     for wrong in ({"source": 3}, {"sources": 0}, {"sources": "3"}, {"sources": True}):
         with pytest.raises(InvalidInput, match="limit"):
             read_limits(Limits, wrong, "limits")
+
+
+def test_classes_with_views_of_their_own_are_counted_with_their_windows() -> None:
+    assert view_classes(checked(SOURCE), LIMITS) == LIMITS.classes
+    assert view_classes(checked(windowed(1, 1)), LIMITS) == LIMITS.classes
+    assert view_classes(checked(windowed(LIMITS.window_copies, 1)), LIMITS) == 4
+    assert view_classes(checked(JOINED), LIMITS) == 16
+    assert view_classes(checked(windowed(60, 1)), Limits(view_copies=1)) == 1, "no less than one"

@@ -57,6 +57,9 @@ def test_the_oracle_gives_what_the_example_says(example: Example) -> None:
     outcome = expected(example.case(plan))
     for (_, table), delivered in zip(example.delivered(), outcome.delivered, strict=True):
         assert _same(delivered, example.read_delivered(table, schema))
+    by_class = expected(example.view_case(plan)).delivered
+    for (_, table), delivered in zip(example.viewed(), by_class, strict=True):
+        assert _same(delivered, example.read_delivered(table, schema))
 
 
 def _results(example: Example, plan: Plan) -> list[Tuple]:

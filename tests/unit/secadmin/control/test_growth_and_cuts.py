@@ -6,7 +6,8 @@ import pytest
 
 from catalog.label import Label
 from catalog.models import Access, OutputInput, OutputRow
-from catalog.plan import Plan, Window
+from catalog.placement import Placement
+from catalog.plan import Aggregation, Plan, Window
 from catalog.stored_form import from_stored, to_stored
 from secadmin.control.settlement import Settlement
 from tests.plans import grouped, updating
@@ -151,3 +152,40 @@ def test_settling_twice_in_one_change_is_settling_once(place: Place) -> None:
         change.audit("settle", "test")
     assert place.withdrawals() == set()
     assert settlement.topics == {place.topic(access)}
+
+
+def test_a_class_with_a_view_of_its_own_is_whole(place: Place) -> None:
+    """Also where rights grow: windows of C' are no windows of C and some results more."""
+    output = place.world.get_object("output out1").id
+    with place.catalog.read() as session:
+        plan = from_stored(Plan, session.get_one(OutputRow, output).plan)
+    counted = grouped(plan.root, Window(1_000, 1_000), (), (Aggregation("n", "count", None),))
+    place.world.edit(
+        *(OutputRow, output), placement=Placement.SOURCES.value, plan=to_stored(Plan(counted))
+    )
+    place.revoke("READ TUPLE", "stream in2")
+    access = place.access()
+    place.settle()
+    first = str(place.topic(access))
+    place.world.grant("R", "READ TUPLE", "stream in2")
+    (second,) = place.settle()
+    assert second != first, "the subscriber reads the first one until the other one is fed"
+    assert {name: row.leaving for name, row in place.topics(access).items()} == {
+        first: True,
+        second: False,
+    }
+    _, whole = place.classes(first, second)
+    assert (whole.clearance, whole.beyond) == (Label.of(IN1, IN2).to_wire(), None)
+    assert place.withdrawals() == set()
+
+
+def test_without_state_a_view_is_what_strong_semantics_gives(place: Place) -> None:
+    output = place.world.get_object("output out1").id
+    place.world.edit(OutputRow, output, placement=Placement.SOURCES.value)
+    place.revoke("READ TUPLE", "stream in2")
+    access = place.access()
+    place.settle()
+    place.world.grant("R", "READ TUPLE", "stream in2")
+    (second,) = place.settle()
+    assert not any(row.leaving for row in place.topics(access).values())
+    assert place.classes(second)[0].beyond == Label.of(IN1).to_wire()

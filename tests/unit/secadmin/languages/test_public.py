@@ -29,6 +29,7 @@ def test_public_names() -> None:
         "parse_sql",
         "query_level",
         "query_role",
+        "query_semantics",
         "rule_text",
         "sql_text",
         "xml_text",

@@ -1,0 +1,98 @@
+"""Semantics `view`: each class gets what the query gives over the tuples that it may see.
+
+The oracle filters first and runs the plan afterwards, for each class by itself (the partitioned
+windows of 000 §5.2.1, the stream shepherd of 001 §4.1). The platform runs all classes in one query.
+VIEW_CASES sets how many random cases of each kind there are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catalog.clearance import Clearance
+from catalog.plan import Filter, Join, Project, Source, Union, walk
+from secadmin.languages import parse_sql
+from tests.differential.case import Class, viewed
+from tests.differential.comparing import check_all
+from tests.differential.expected import expected
+from tests.differential.make_case import make_case, make_matching_case, make_moving_case
+from tests.differential.market import COMPANY, EU, QUOTES, TRADES, Market, case_of
+from tests.lanes import number_of
+from tests.oracle.values import Tuple
+
+NUMBER = number_of("VIEW_CASES", sample=10, long=500)
+TOGETHER = 25
+KINDS = {"windows": make_case, "moving": make_moving_case, "patterns": make_matching_case}
+
+
+@pytest.mark.parametrize("start", range(0, NUMBER, TOGETHER))
+@pytest.mark.parametrize("kind", KINDS)
+def test_generated(interpreted: SparkSession, kind: str, start: int) -> None:
+    print(f"{kind}: seeds {start} to {start + TOGETHER - 1}")
+    seeds = range(start, min(start + TOGETHER, NUMBER))
+    check_all(interpreted, [viewed(KINDS[kind](seed)) for seed in seeds])
+
+
+_BOTH = 'SELECT * FROM trades UNION ALL SELECT * FROM "trades-eu"'
+QUERIES = {
+    "keys": f"SELECT symbol, sum(volume) AS total FROM ({_BOTH}) "
+    "GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol",
+    "distinct": "SELECT count(DISTINCT volume) AS many, count(*) AS n FROM trades "
+    "GROUP BY HOP(ts, INTERVAL '30' SECOND, INTERVAL '1' MINUTE)",
+    "join": "SELECT t.ts, t.price, q.bid FROM trades AS t JOIN quotes AS q ON t.symbol = q.symbol "
+    "AND q.at BETWEEN t.ts - INTERVAL '1' MINUTE AND t.ts + INTERVAL '1' MINUTE",
+    "rows": "SELECT ISTREAM count(*) AS n FROM trades [ROWS 2]",
+    "outer": "SELECT ISTREAM t.price, q.bid FROM trades [ROWS 3] AS t LEFT JOIN quotes [ROWS 2] "
+    "AS q ON t.symbol = q.symbol",
+    "not between": "SELECT match_time FROM PATTERN SEQ(trades a, NOT quotes q, trades b) "
+    "WITHIN INTERVAL '1' MINUTE MATCH_RECOGNIZE (PARTITION BY symbol)",
+    "no state": _BOTH,
+}
+CLEARANCES = ((), (TRADES,), (TRADES, COMPANY), (EU, QUOTES), (TRADES, EU, QUOTES, COMPANY))
+
+
+def test_queries(spark: SparkSession) -> None:
+    """With generated code, as in production."""
+    classes = [Class(Clearance.of(*held)) for held in CLEARANCES]
+    plans = {name: parse_sql(text, Market()) for name, text in QUERIES.items()}
+    check_all(spark, [viewed(case_of(name, plan, classes)) for name, plan in plans.items()])
+
+
+def test_the_generated_cases_tell_view_from_strong() -> None:
+    cases = [make(seed) for make in KINDS.values() for seed in range(8)]
+    differing = [
+        case.name
+        for case in map(viewed, cases)
+        if expected(case).delivered != expected(replace(case, view=False)).delivered
+    ]
+    assert len(differing) > 6, "other cases would show nothing"
+    assert any(any(each) for case in map(viewed, cases) for each in expected(case).delivered)
+
+
+MONOTONE = (Source, Filter, Project, Union, Join)
+
+
+def test_view_is_strong_for_plans_without_groups_and_windows() -> None:
+    """A tuple more never takes a result away there, and no result depends on all tuples."""
+    cases = [
+        make_case(seed) for seed in range(number_of("VIEW_MONOTONE_CASES", sample=60, long=2_000))
+    ]
+    monotone = [
+        viewed(case)
+        for case in cases
+        if all(isinstance(node, MONOTONE) for node in walk(case.plan.root))
+    ]
+    assert any(isinstance(node, Join) for case in monotone for node in walk(case.plan.root))
+    assert len(monotone) > 12
+    for case in monotone:
+        by_class, together = expected(case), expected(replace(case, view=False))
+        pairs = zip(by_class.delivered, together.delivered, strict=True)
+        assert all(_counted(a) == _counted(b) for a, b in pairs), case.name
+
+
+def _counted(results: list[Tuple]) -> Counter[str]:
+    return Counter(repr((each.values, each.label)) for each in results)

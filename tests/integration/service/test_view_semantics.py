@@ -1,0 +1,99 @@
+"""Semantics `view` at the service: it is chosen with a query, and what it does not go with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from catalog.placement import Placement
+from catalog.run_names import query_run_name
+from catalog.runs import QueryRun
+from catalog.wanted import wanted_runs
+from secadmin.control.platform import Platform
+from tests.integration.brokers import embedded_only
+from tests.integration.service.conftest import Api, NewUser, add_stream, topics_of
+
+pytestmark = embedded_only
+
+Fresh = Callable[[str], str]
+
+
+@dataclass
+class Scene:
+    """A query over two streams that counts, with semantics `view`."""
+
+    admin: Api
+    platform: Platform
+    streams: tuple[str, str]
+    output: str
+
+    def grant(self, role: str, kind: str, name: str, *permissions: str) -> None:
+        self.admin.post("/grants", role=role, kind=kind, name=name, permissions=[*permissions])
+
+    def run(self) -> QueryRun:
+        """What the engine is told to run."""
+        name = query_run_name(self.admin.get(f"/outputs/{self.output}")["execution"])
+        with self.platform.catalog.read() as session:
+            (found,) = (each for each in wanted_runs(session) if each.name == name)
+        assert isinstance(found, QueryRun)
+        return found
+
+
+@pytest.fixture
+def scene(admin: Api, platform: Platform, fresh: Fresh) -> Scene:
+    streams, output = (fresh("a"), fresh("b")), fresh("out")
+    for stream in streams:
+        add_stream(admin, stream, fresh("s"))
+    both = " UNION ALL ".join(f"SELECT * FROM {stream}" for stream in streams)
+    window = "TUMBLE(ts, INTERVAL '1' MINUTE)"
+    text = f"SEMANTICS VIEW SELECT count(*) AS n FROM ({both}) GROUP BY {window}"
+    admin.post("/queries", name=fresh("q"), language="sql", text=text, output=output)
+    return Scene(admin, platform, streams, output)
+
+
+def test_it_is_chosen_in_the_text_or_beside_it(scene: Scene, fresh: Fresh) -> None:
+    assert scene.admin.get(f"/outputs/{scene.output}")["semantics"] == "view"
+    assert scene.run().placement is Placement.SOURCES
+    plain = {"language": "sql", "text": f"SELECT symbol FROM {scene.streams[0]}"}
+    for semantics in ("strong", "view"):
+        name = fresh("q")
+        scene.admin.post("/queries", name=name, semantics=semantics, **plain)
+        assert scene.admin.get(f"/outputs/{name}")["semantics"] == semantics
+    text = f"SEMANTICS VIEW SELECT symbol FROM {scene.streams[0]}"
+    body = {**plain, "name": fresh("q"), "semantics": "strong", "text": text}
+    refused = scene.admin.call("POST", "/queries", json=body)
+    assert (refused.status_code, "name one semantics" in refused.text) == (422, True)
+
+
+def test_each_class_has_a_view_and_grows_as_a_whole(
+    scene: Scene, new_user: NewUser, fresh: Fresh
+) -> None:
+    role = fresh("R")
+    user = new_user(role)
+    scene.grant(role, "output", scene.output, "VIEW OBJECT", "SUBSCRIBE")
+    scene.grant(role, "stream", scene.streams[0], "READ TUPLE")
+    given = user.post(f"/outputs/{scene.output}/subscriptions")
+    (first,) = topics_of(scene.platform, given["principal"])
+    scene.grant(role, "stream", scene.streams[1], "READ TUPLE")
+    (second,) = topics_of(scene.platform, given["principal"]) - {first}
+    viewers = {each.topic: each for each in scene.run().viewers or ()}
+    assert viewers.keys() == {first, second}
+    assert all(each.beyond is None and each.id > 0 for each in viewers.values())
+    assert len({each.id for each in viewers.values()}) == 2
+    one, both = (viewers[each].clearance.bits for each in (first, second))
+    assert one & both == one and one != both
+
+
+def test_no_query_reads_its_output_and_it_is_never_weak(scene: Scene, fresh: Fresh) -> None:
+    body = {"name": fresh("q"), "language": "sql", "text": f"SELECT n FROM {scene.output}"}
+    refused = scene.admin.call("POST", "/queries", json=body)
+    assert refused.status_code == 422
+    assert "has semantics view" in refused.text
+    weak = scene.admin.call("PUT", f"/outputs/{scene.output}/semantics", json={"weak": True})
+    assert (weak.status_code, "strong semantics" in weak.text) == (409, True)
+    scene.admin.put(f"/outputs/{scene.output}/semantics", weak=False)
+    execution = scene.admin.get(f"/outputs/{scene.output}")["execution"]
+    again = scene.admin.call("PUT", f"/executions/{execution}/semantics", json={"weak": True})
+    assert again.status_code == 409
