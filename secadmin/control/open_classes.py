@@ -87,8 +87,8 @@ def require_room_for_classes(work: Work, limits: Limits) -> None:
 
 def most_classes(session: orm.Session, output_id: int, limits: Limits) -> int:
     """How many open classes an output may have. They cost more if each has a view of its own."""
-    row = session.get_one(OutputRow, output_id)
-    if row.placement == Placement.SINK:
+    row = session.get(OutputRow, output_id)
+    if row is None or row.placement == Placement.SINK:
         return limits.classes
     return view_classes(analyse(from_stored(Plan, row.plan)), limits)
 

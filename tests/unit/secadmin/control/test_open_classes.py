@@ -19,11 +19,22 @@ from catalog.engines import all_engines
 from catalog.errors import Conflict, Unavailable
 from catalog.label import Label
 from catalog.limits import Limits
-from catalog.models import Access, AccessTopic, AuditEntry, DeliveryClass, Object, User, Withdrawal
+from catalog.models import (
+    Access,
+    AccessTopic,
+    AuditEntry,
+    DeliveryClass,
+    Object,
+    OutputRow,
+    User,
+    Withdrawal,
+)
 from catalog.passwords import Passwords
+from catalog.placement import Placement
 from catalog.runs import RunReport
 from catalog.senders import NOWHERE
 from catalog.store import Catalog
+from catalog.stored_form import to_stored
 from catalog.subject import Subject, subject_of_user
 from catalog.wanted import generation, report_applied, report_status
 from secadmin.control.anchors import Anchors
@@ -37,6 +48,8 @@ from secadmin.control.open_classes import (
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import Settlement
 from secadmin.control.work import Work
+from tests.plans import whole
+from tests.unit.catalog.plans import windowed
 from tests.unit.catalog.world import START
 
 STRANGER = Subject(user_id=0, user_name="al", sends_to=NOWHERE)
@@ -260,6 +273,28 @@ def test_a_call_that_gives_is_refused_where_idle_classes_make_too_little_room(pl
     owner = place.caller()
     with pytest.raises(Conflict, match="the output 'o' has no room"):
         place.require_room(place.output, owner)
+
+
+def test_classes_with_views_of_their_own_are_fewer(place: Place) -> None:
+    place.most = 9
+    row = OutputRow(
+        object_id=place.output,
+        query_id=place.output,
+        relation={},
+        plan=to_stored(whole(windowed(60, 1))),
+        starting_offsets={},
+        slots=1,
+        retention_ms=1,
+        placement=Placement.SOURCES.value,
+    )
+    with place.catalog.bookkeeping() as session:
+        session.add(row)
+    for number in range(4):
+        place.add(f"held {number}", held=True)
+    place.require_room(place.output)
+    place.add("held 4", held=True)
+    with pytest.raises(Conflict, match=r"an output has no room for .*; it may have 4"):
+        place.require_room(place.output)
 
 
 def test_nobody_holds_more_classes_of_an_output_than_a_share(place: Place) -> None:
