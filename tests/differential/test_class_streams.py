@@ -192,6 +192,36 @@ def test_classes_come_and_go_and_state_stays(spark: SparkSession, tmp_path: Path
     assert kept[-1] == 1, "the state of a class that is gone is given up"
 
 
+_GROUPS = {
+    "windows": "SELECT window_end, count(*) AS n FROM trades "
+    "GROUP BY TUMBLE(ts, INTERVAL '6' HOUR)",
+    "distinct": "SELECT window_end, count(DISTINCT volume) AS n FROM trades "
+    "GROUP BY TUMBLE(ts, INTERVAL '6' HOUR)",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", _GROUPS)
+def test_the_state_of_groups_stays_while_classes_come_and_go(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    plan = parse_sql(_GROUPS[name], Timed()).plan
+    whole = replace(case("windows"), plan=plan)
+    run = run_of(whole)
+    one, two = run.classes
+    found: list[Row] = []
+    for number, classes in enumerate([(), (one,), (two, one), (one, two), (one, two)]):
+        time = NOON + timedelta(hours=number if number < 4 else 9)
+        given = [Record((time, "a", 1.0, number), Label.of(TRADES).to_wire(), 1, f"1:0:{number}")]
+        run_batch(
+            *(spark, whole, replace(whole, records={"trades": given}), tmp_path, found),
+            tick_ms=_NOON_MS + (number if number < 4 else 9) * _LATER_MS + 1_000,
+            run=replace(run, classes=classes),
+        )
+    # Of the window from noon, each class counts what came since it was there.
+    assert [values(found, each, "n") for each in ("0", "1")] == [[3], [2]]
+
+
 def test_a_window_that_two_classes_see_has_two_ids(spark: SparkSession, tmp_path: Path) -> None:
     whole = case("distinct")
     given = trades(Random(1), 3, 1, Label.of(TRADES))
