@@ -135,7 +135,7 @@ def over(
 
 
 @pytest.mark.parametrize("seed", range(_NUMBER))
-@pytest.mark.parametrize("name", QUERIES if is_long() else ["windows", "rows"])
+@pytest.mark.parametrize("name", QUERIES if is_long() else ["rows"])
 def test_hidden_inputs_change_nothing(
     spark: SparkSession, tmp_path: Path, name: str, seed: int
 ) -> None:
@@ -150,6 +150,7 @@ def test_hidden_inputs_change_nothing(
         assert topic(found[0], "1") != topic(found[1], "1"), "who may see them sees a difference"
 
 
+@pytest.mark.long
 def test_hidden_tuples_of_the_same_sender_change_no_order(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -222,6 +223,7 @@ def test_the_state_of_groups_stays_while_classes_come_and_go(
     assert [values(found, each, "n") for each in ("0", "1")] == [[3], [2]]
 
 
+@pytest.mark.long
 def test_a_window_that_two_classes_see_has_two_ids(spark: SparkSession, tmp_path: Path) -> None:
     whole = case("distinct")
     given = trades(Random(1), 3, 1, Label.of(TRADES))

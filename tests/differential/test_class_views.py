@@ -24,7 +24,7 @@ from tests.differential.market import COMPANY, EU, QUOTES, TRADES, Market, case_
 from tests.lanes import number_of
 from tests.oracle.values import Tuple
 
-NUMBER = number_of("VIEW_CASES", sample=10, long=500)
+NUMBER = number_of("VIEW_CASES", sample=4, long=500)
 TOGETHER = 25
 KINDS = {"windows": make_case, "moving": make_moving_case, "patterns": make_matching_case}
 
@@ -55,6 +55,7 @@ QUERIES = {
 CLEARANCES = ((), (TRADES,), (TRADES, COMPANY), (EU, QUOTES), (TRADES, EU, QUOTES, COMPANY))
 
 
+@pytest.mark.long
 def test_queries(spark: SparkSession) -> None:
     """With generated code, as in production."""
     classes = [Class(Clearance.of(*held)) for held in CLEARANCES]

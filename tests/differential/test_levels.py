@@ -239,8 +239,8 @@ def all_given() -> dict[str, Given]:
 
 
 GIVEN = all_given()
-READERS = LEVELS if is_long() else LEVELS[::4]
-VIEWED = GIVEN if is_long() else dict(islice(GIVEN.items(), len(PAPER) + 4))
+READERS = LEVELS if is_long() else LEVELS[::6]
+VIEWED = GIVEN if is_long() else dict(islice(GIVEN.items(), len(PAPER) + 1))
 
 
 @pytest.fixture(scope="module")

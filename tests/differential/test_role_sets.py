@@ -36,7 +36,7 @@ from tests.oracle import role_sets
 from tests.oracle.plans import run
 from tests.oracle.values import Tuple, Value
 
-NUMBER = number_of("ROLE_SET_CASES", sample=8, long=500)
+NUMBER = number_of("ROLE_SET_CASES", sample=4, long=500)
 SEED = number_of("ROLE_SET_SEED", sample=1, long=1)
 ROLES = ("doctor", "nurse", "icu")
 USERS: Sequence[frozenset[str]] = [
@@ -249,7 +249,7 @@ def test_the_cases_tell_both_semantics_apart() -> None:
             for active in USERS
         )
     ]
-    assert len(differing) > NUMBER // 4
+    assert len(differing) > len(TOLD) // 4
 
 
 def test_permissions_of_figure_8() -> None:
