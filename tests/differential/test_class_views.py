@@ -13,11 +13,20 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
+from catalog.analysis import analyse
 from catalog.clearance import Clearance
+from catalog.label import Label
+from catalog.label_layout import LabelLayout
 from catalog.plan import Filter, Join, Project, Source, Union, walk
+from catalog.runs import FanOutClass
 from secadmin.languages import parse_sql
+from secfilter.class_views import ClassViews
+from secfilter.compiler import compile_plan
+from secfilter.fanout import fan_out
 from tests.differential.case import Class, viewed
 from tests.differential.comparing import check_all
+from tests.differential.delivered import header, run_of
+from tests.differential.engine import reader, stored
 from tests.differential.expected import expected
 from tests.differential.make_case import make_case, make_matching_case, make_moving_case
 from tests.differential.market import COMPANY, EU, QUOTES, TRADES, Market, case_of
@@ -75,6 +84,38 @@ def test_the_generated_cases_tell_view_from_strong() -> None:
 
 
 MONOTONE = (Source, Filter, Project, Union, Join)
+
+
+def test_the_sink_checks_each_result_once_more(spark: SparkSession) -> None:
+    """As if a result had come into the view of a class that may not see it."""
+    plan = parse_sql(QUERIES["keys"], Market())
+    case = viewed(case_of("keys", plan, [Class(Clearance.of(TRADES, COMPANY))]))
+    run = run_of(case)
+    (wide,) = run.classes
+    read = reader(stored(spark, [case]), 0, case)
+    compiled = compile_plan(analyse(case.plan), read, case.reach_of, viewers=run.viewers)
+    for held, others in (((TRADES, COMPANY), True), ((TRADES,), False)):
+        narrow = replace(run, classes=(replace(wide, clearance=Clearance.of(*held)),))
+        labels = [
+            Label.from_wire(header(row, 0, "label")) or Label()
+            for row in fan_out(compiled, narrow, "key").collect()
+        ]
+        assert labels
+        assert any(COMPANY in each.categories() for each in labels) is others
+
+
+def test_classes_that_could_not_be_told_apart_have_no_views() -> None:
+    one = FanOutClass("a", Clearance.of(TRADES), id=1)
+    layout = LabelLayout.of(Label.of(TRADES))
+    assert ClassViews((one, replace(one, topic="b", id=2)), layout).ids == {1, 2}
+    for other in (
+        replace(one, topic="b"),
+        replace(one, id=0),
+        replace(one, id=2, weak=True),
+        replace(one, id=2, beyond=Clearance()),
+    ):
+        with pytest.raises(ValueError, match=r"view of its own|views of their own"):
+            ClassViews((one, other), layout)
 
 
 def test_view_is_strong_for_plans_without_groups_and_windows() -> None:

@@ -23,6 +23,7 @@ from catalog.pattern import (
     Skip,
     SkipTo,
 )
+from catalog.placement import Placement
 from catalog.plan import (
     Aggregate,
     Aggregation,
@@ -222,6 +223,8 @@ def test_a_fingerprint_changes_with_what_a_run_depends_on() -> None:
         _query_run(classes=(FanOutClass("out.o.a", Clearance.of(20_000), weak=True),)),
         _query_run(classes=(FanOutClass("out.o.a", Clearance.of(20_000), beyond=Clearance()),)),
         _query_run(classes=(FanOutClass("out.o.a", Clearance.of(20_000), beyond=Clearance.of(1)),)),
+        _query_run(classes=(FanOutClass("out.o.a", Clearance.of(20_000), id=2),)),
+        _query_run(placement=Placement.SOURCES),
         _query_run(sources=Label.of(1)),
         _query_run(reaches={1: Label.of(20_000)}),
         _query_run(reaches={1: Label.of(20_001)}),
