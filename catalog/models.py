@@ -143,6 +143,18 @@ class Grant(Base):
     object_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), index=True)
 
 
+class OperatorLimitsRow(Base):
+    """What a role with ADD QUERY allows in queries (`catalog.operator_limits`). NULL: no limit."""
+
+    __tablename__ = "operator_limits"
+    role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True)
+    operators: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
+    window_ms: Mapped[int | None]
+    slide_ms: Mapped[int | None]
+    windows: Mapped[int | None]
+    window_rows: Mapped[int | None]
+
+
 class CategoryRow(Base):
     """A category: one bit of every label. The row outlives its stream, so no bit is reused.
 

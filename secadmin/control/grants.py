@@ -11,6 +11,7 @@ from catalog.models import Grant, Object, Role
 from catalog.permission import ObjectKind, Permission, check_applies
 from catalog.senders import kept_from_aggregates
 from secadmin.control.open_classes import require_room_for_classes
+from secadmin.control.operator_limits import stop_beyond_limits
 from secadmin.control.platform import Platform
 from secadmin.control.sender_topics import settle_senders
 from secadmin.control.sender_warnings import warnings_about
@@ -78,6 +79,8 @@ def revoke(
         for permission in taken:
             work.session.delete(held[permission])
         work.session.flush()
+        if Permission.ADD_QUERY in taken:
+            stop_beyond_limits(work)
         if Permission.SEND in permissions:
             settle_senders(work, platform.limits)
         work.settlement.settle(_concerned(work, holder, permissions))

@@ -11,6 +11,7 @@ from catalog.models import (
     Grant,
     Membership,
     Object,
+    OperatorLimitsRow,
     PolicyRow,
     QueryRole,
     QueryRow,
@@ -28,6 +29,7 @@ from catalog.senders import kept_from_aggregates
 from catalog.sessions import end_session, open_sessions_of
 from secadmin.control.again import carrying_out_first
 from secadmin.control.open_classes import require_room_for_classes
+from secadmin.control.operator_limits import stop_beyond_limits
 from secadmin.control.platform import Platform
 from secadmin.control.queries import stop_for
 from secadmin.control.sender_topics import settle_senders
@@ -168,6 +170,7 @@ def unassign_role(platform: Platform, caller: Caller, user: str, role: str) -> N
             )
         )
         work.session.flush()
+        stop_beyond_limits(work)
         settle_senders(work, platform.limits)
         work.settlement.settle(of_user(holder))
 
@@ -205,6 +208,7 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
         for table, column in (
             (Grant, Grant.role_id),
             (PolicyRow, PolicyRow.role_id),
+            (OperatorLimitsRow, OperatorLimitsRow.role_id),
             (QueryRole, QueryRole.role_id),
             (Membership, Membership.role_id),
             (SessionRole, SessionRole.role_id),
@@ -219,6 +223,7 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
             update(QueryRow).where(QueryRow.as_role_id == role.id).values(as_role_id=None)
         )
         work.session.flush()
+        stop_beyond_limits(work)
         settle_senders(work, platform.limits)
         # The accesses still name the role. They end because the role has no members.
         work.settlement.settle(touched)
@@ -257,6 +262,7 @@ def remove_seniority(platform: Platform, caller: Caller, senior: str, junior: st
         if not remove_junior(work.session, upper, lower):
             undone.update(undone_topics(work.session, _below(work, upper)))
             raise InvalidInput(f"{junior!r} is not a direct junior of {senior!r}")
+        stop_beyond_limits(work)
         settle_senders(work, platform.limits)
         work.settlement.settle(_below(work, upper))
 

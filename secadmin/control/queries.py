@@ -33,6 +33,7 @@ from catalog.stored_form import from_stored, to_stored
 from catalog.view_plan import through_views
 from catalog.view_windows import from_whole_windows
 from secadmin.control import declared, streams
+from secadmin.control.allowed_operators import require_operators, require_still_allowed
 from secadmin.control.lost_results import warnings_about
 from secadmin.control.one_window import require_one_window_below
 from secadmin.control.platform import Platform
@@ -90,8 +91,8 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
     Needs ADD QUERY, VIEW OBJECT on each stream that it reads and on its schema, and SUBSCRIBE on
     each output that it reads. The caller owns the query and its outputs. The query reads of each
     stream what the policies of the caller's roles show (paper 002, section 3.1). Raises
-    InvalidInput with a position, Denied if the views of the roles do not add up, and Conflict if
-    the engines are full.
+    InvalidInput with a position, Denied if the views of the roles do not add up or none of them
+    allows an operator (004 §5.4), and Conflict if the engines are full.
     """
     check_object_name(wanted.name)
     target = f"query {wanted.name}"
@@ -124,6 +125,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
         if (again.named, again.viewed) != (relations.named, relations.viewed):
             raise InvalidInput("what the query reads has changed meanwhile; add it again")
         work.detail["reads"] = sorted(relations.named)
+        require_operators(work, plans.values())
         declared.require_aggregates(work, plans.values())
         again.level = level_of_query(work, _level(wanted), plans.values())
         _store(platform, work, wanted, checked, offsets, again)
@@ -175,6 +177,7 @@ def _parse(
         plans, notes = dict(diagram.outputs), diagram.notes
     relations.view.detail["reads"] = sorted(relations.named)
     _require_one_window_below(relations, plans)
+    require_operators(relations.view, (each.plan for each in plans.values()))
     viewed = [each.stream.name for each in relations.viewed.values()]
     if not viewed:
         return plans, notes
@@ -307,7 +310,8 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
 
     A start also tries a parked query again.
 
-    Raises Conflict if the engine is full, or if policies have changed what the query may read.
+    Raises Conflict if the engine is full, or if policies have changed what the query may read, and
+    Denied if its owner's roles do not allow its operators any more.
     """
     action = "start query" if running else "stop query"
     with working(platform, caller, action, f"query {name}") as work:
@@ -320,6 +324,7 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
         if running and not row.running:
             rows = select(OutputRow.plan).where(OutputRow.object_id.in_(outputs))
             plans = [from_stored(Plan, data) for data in work.session.scalars(rows)]
+            require_still_allowed(work, query, plans)
             require_room_to_run(platform.user_limits, work.session, query.owner_id, plans)
         if running and (not row.running or parked(work.session).keys() & set(outputs)):
             _assign(platform, work, query)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from catalog.conflict_class import MAX_COMPANIES
+from catalog.operator_limits import Operator
 from catalog.permission import ObjectKind
 from catalog.record_format import TimeFormat, UnknownFields
 from catalog.runs import MAX_INDEPENDENT
@@ -61,6 +62,23 @@ class RoleBody(Body):
     """The role that the request is about."""
 
     role: Name
+
+
+class OperatorLimitsBody(Body):
+    """What a role allows in queries. null: no limit.
+
+    `operators` are allowed; `window_ms` is the longest time for which one keeps tuples, `slide_ms`
+    the shortest slide. In so many `windows` of one operator may a tuple be, and so many rows
+    may a window of rows keep (`window_rows`).
+    """
+
+    operators: list[Annotated[Operator, Field(strict=False)]] | None = Field(
+        default=None, max_length=len(Operator)
+    )
+    window_ms: int | None = Field(default=None, ge=0, le=YEAR_MS)
+    slide_ms: int | None = Field(default=None, ge=1, le=YEAR_MS)
+    windows: int | None = Field(default=None, ge=1, le=1_000_000)
+    window_rows: int | None = Field(default=None, ge=1, le=1_000_000)
 
 
 class SenderBody(Body):

@@ -46,6 +46,7 @@ VALUES = {
             "limits",
             "names",
             "namespace",
+            "operator_limits",
             "origin",
             "output_relation",
             "passwords",

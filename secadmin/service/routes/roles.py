@@ -6,9 +6,11 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from secadmin.control import people
+from catalog.operator_limits import OperatorLimits
+from secadmin.control import operator_limits, people
+from secadmin.control.allowed_operators import written
 from secadmin.service.authentication import Authenticated, OnPlatform
-from secadmin.service.requests import NameBody, RoleBody
+from secadmin.service.requests import NameBody, OperatorLimitsBody, RoleBody
 
 router = APIRouter(prefix="/roles", tags=["roles"])
 
@@ -45,3 +47,28 @@ def add_junior(
 def remove_junior(platform: OnPlatform, caller: Authenticated, role: str, junior: str) -> None:
     """Take the junior role's rights from the role."""
     people.remove_seniority(platform, caller, role, junior)
+
+
+@router.get("/{role}/operator-limits")
+def show_operator_limits(platform: OnPlatform, caller: Authenticated, role: str) -> dict[str, Any]:
+    """What the role allows in queries. `limits` is null if it has no limits."""
+    limits = operator_limits.show_limits(platform, caller, role)
+    return {"limits": None if limits is None else written(limits)}
+
+
+@router.put("/{role}/operator-limits")
+def set_operator_limits(
+    platform: OnPlatform, caller: Authenticated, role: str, body: OperatorLimitsBody
+) -> dict[str, list[int]]:
+    """Set what the role allows in queries. `stopped` are the executions that it stopped."""
+    operators = None if body.operators is None else frozenset(body.operators)
+    limits = OperatorLimits(
+        operators, body.window_ms, body.slide_ms, body.windows, body.window_rows
+    )
+    return {"stopped": operator_limits.set_limits(platform, caller, role, limits)}
+
+
+@router.delete("/{role}/operator-limits", status_code=204)
+def remove_operator_limits(platform: OnPlatform, caller: Authenticated, role: str) -> None:
+    """Let the role allow everything in queries."""
+    operator_limits.remove_limits(platform, caller, role)

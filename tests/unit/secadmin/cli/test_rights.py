@@ -85,3 +85,22 @@ def test_audit(admin: Terminal) -> None:
     assert admin.json("audit", "--after", str(after), "--limit", "1")[0]["seq"] > after
     assert admin.ok("audit", "verify").startswith("intact: ")
     assert admin.json("audit", "verify")["intact"] is True
+
+
+def test_limits_of_a_role(admin: Terminal) -> None:
+    admin.ok("role", "add", "ANALYST")
+    assert "ANALYST has no limits" in admin.ok("role", "limits", "ANALYST")
+    given = ("--operators", "join, window", "--window", "1h", "--slide", "1s", "--rows", "10")
+    assert "set the limits of ANALYST" in admin.ok("role", "limits", "ANALYST", *given)
+    shown = admin.ok("role", "limits", "ANALYST")
+    assert [line.split(maxsplit=1) for line in shown.splitlines()] == [
+        ["operators", "join, window"],
+        ["window", "1h"],
+        ["slide", "1s"],
+        ["rows", "10"],
+    ]
+    assert admin.json("role", "limits", "ANALYST")["limits"]["window_ms"] == 3_600_000
+    assert admin.run("role", "limits", "ANALYST", "--remove", "--rows", "1").exit_code == 2
+    assert admin.run("role", "limits", "ANALYST", "--operators", "sort").exit_code == 2
+    assert "ANALYST has no limits" in admin.ok("role", "limits", "ANALYST", "--remove")
+    assert admin.json("role", "limits", "ANALYST") == {"limits": None}
