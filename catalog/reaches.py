@@ -83,7 +83,13 @@ class Reaches:
 
         A query without a level reads the tuples of all companies.
         """
-        level = self._levels_of_outputs().get(output_id)
+        return self._at_level(reached, self._levels_of_outputs().get(output_id))
+
+    def of_new(self, plan: Plan, level: Label | None) -> Label:
+        """Every category that a result of a plan can carry, if it is added at this level."""
+        return self._at_level(reach(plan, self.of), level) | (PUBLIC if level is None else level)
+
+    def _at_level(self, reached: Label, level: Label | None) -> Label:
         if level is None:
             return reached
         return dominated(reached, level, self.clauses, self._companies())

@@ -101,6 +101,7 @@ def _add_try(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--weak", action="store_true", help="deliver as an output with weak delivery does"
     )
+    command.add_argument("--svg", metavar="FILE", type=Path, help="write the plan as an image")
     command.add_argument("--json", action="store_true", help="print JSON")
 
 

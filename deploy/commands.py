@@ -86,7 +86,8 @@ def _test(options: argparse.Namespace) -> int:
 
 def _try(options: argparse.Namespace) -> int:
     os.environ["JAVA_HOME"] = str(find_java().resolve().parent.parent)
-    return try_query(options.query, options.data, Screen(options.json), weak=options.weak)
+    screen = Screen(options.json)
+    return try_query(options.query, options.data, screen, weak=options.weak, svg=options.svg)
 
 
 def _up(options: argparse.Namespace) -> int:

@@ -15,6 +15,8 @@ from catalog.stored_form import to_stored
 from deploy.trial.run import Refused, Result, Trial
 from deploy.trial.world import World, read_world
 from secadmin.cli.caret import caret_lines
+from secadmin.cli.plan_explanation import explained
+from secadmin.cli.plan_svg import write_images
 from secadmin.cli.plan_tree import output_tree
 from secadmin.cli.screen import Screen
 from secadmin.languages import parse_borealis, parse_sql
@@ -23,10 +25,13 @@ from secfilter.session import build_session
 _MASTER = "local[2]"
 
 
-def try_query(query: Path, data: Path, screen: Screen, *, weak: bool = False) -> int:
+def try_query(
+    query: Path, data: Path, screen: Screen, *, weak: bool = False, svg: Path | None = None
+) -> int:
     """Run the query over the data, and show its plan, its results and each subscriber's results.
 
-    Returns the exit code. If a file cannot be used, it shows why, and the place in the query.
+    With `svg`, the plan is also written there as an image that says what each node does. Returns
+    the exit code. If a file cannot be used, it shows why, and the place in the query.
     """
     try:
         world = read_world(data)
@@ -37,6 +42,8 @@ def try_query(query: Path, data: Path, screen: Screen, *, weak: bool = False) ->
         return error.exit_code
     for note in notes:
         screen.note(note)
+    if svg is not None:
+        write_images(svg, {name: explained(name, plan) for name, plan in outputs.items()})
     with _quiet():
         spark = build_session(_MASTER, None)
     trial = Trial(spark, world)

@@ -46,49 +46,50 @@ def output_tree(output: Mapping[str, Any]) -> Tree:
     attributes = ", ".join(f"{a['name']} {a['type']}" for a in output["attributes"])
     plan = from_stored(Plan, output["plan"])
     updates = ", emit updates" if plan.emission is Emission.UPDATES else ""
-    label = _label("output", f"{output['name']} ({attributes}){updates}")
+    label = label_text("output", f"{output['name']} ({attributes}){updates}")
     tree = Tree(label, highlight=False)
     _add(tree, plan.root)
     return tree
 
 
 def _add(tree: Tree, node: Node) -> None:
-    branch = tree.add(_node(node))
+    branch = tree.add(label_text(*node_words(node)))
     for below in inputs(node):
         _add(branch, below)
 
 
-def _node(node: Node) -> Text:
+def node_words(node: Node) -> tuple[str, str]:
+    """The name of a node, and what it does."""
     match node:
         case Source(relation):
             clock = f", event time {relation.event_time}" if relation.event_time else ""
             late = f", lateness {duration_words(relation.lateness_ms)}" if clock else ""
-            return _label(relation.kind.value, f"{relation.name}{clock}{late}")
+            return (relation.kind.value, f"{relation.name}{clock}{late}")
         case Filter(_, condition):
-            return _label("filter", expression_words(condition))
+            return ("filter", expression_words(condition))
         case Project(_, columns):
-            return _label("project", _columns(columns))
+            return ("project", _columns(columns))
         case Union():
-            return _label("union", "")
+            return ("union", "")
         case Windowed(_, window):
-            return _label("windows", _window(window))
+            return ("windows", _window(window))
         case Aggregate():
-            return _label("aggregate", _aggregate(node))
+            return ("aggregate", _aggregate(node))
         case Join():
-            return _label("join", _join(node))
+            return ("join", _join(node))
         case MovingJoin():
             kind = "" if node.kind is JoinKind.INNER else f"{node.kind} "
             nulls = ", NULL equal to NULL" if node.nulls_equal else ""
             words = f"{_equal(node)}{_condition(node)}{nulls}"
-            return _label(f"{kind}join of moving windows", words)
+            return (f"{kind}join of moving windows", words)
         case Moving(_, window):
-            return _label("moving window", _moving(window))
+            return ("moving window", _moving(window))
         case Ranked():
-            return _label("in an order", _ranked(node))
+            return ("in an order", _ranked(node))
         case ToStream(_, change):
-            return _label("to stream", change.value)
+            return ("to stream", change.value)
         case Match():
-            return _label("pattern", _match(node))
+            return ("pattern", _match(node))
 
 
 def _ranked(node: Ranked) -> str:
@@ -107,7 +108,8 @@ def _ranked(node: Ranked) -> str:
     return ", ".join(found)
 
 
-def _label(name: str, rest: str) -> Text:
+def label_text(name: str, rest: str) -> Text:
+    """A name, and what is said of it, safe to print."""
     return Text.assemble((name, "bold"), " " if rest else "", safe_text(rest))
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from catalog.admission import require_admissible, slots_of
-from catalog.analysis import analyse
+from catalog.admission import slots_of
 from catalog.assignments import assign, parked
 from catalog.checked_plan import CheckedPlan
 from catalog.engines import query_engines
@@ -30,47 +29,25 @@ from catalog.placement import Placement
 from catalog.plan import Plan, sources
 from catalog.schema import Schema
 from catalog.stored_form import from_stored, to_stored
-from catalog.view_plan import through_views
 from catalog.view_windows import from_whole_windows
 from secadmin.control import declared, streams
 from secadmin.control.allowed_operators import require_operators, require_still_allowed
-from secadmin.control.lost_results import warnings_about
-from secadmin.control.one_window import require_one_window_below
 from secadmin.control.platform import Platform
+from secadmin.control.prepared_query import (
+    QueryDefinition,
+    chosen_level,
+    chosen_placement,
+    chosen_role,
+    prepare,
+)
 from secadmin.control.query_rights import level_of_query, require_same_views, role_to_see_as
 from secadmin.control.query_views import outputs_of
 from secadmin.control.room import require_room_to_run
 from secadmin.control.settlement import of_objects
-from secadmin.control.user_queries import user_query_sql
 from secadmin.control.visible_relations import VisibleRelations
 from secadmin.control.work import Caller, Work, reading, working
-from secadmin.languages import parse_borealis, parse_sql, query_level, query_role, query_semantics
 
 DAY_MS = 24 * 3_600_000
-
-
-@dataclass(frozen=True, slots=True)
-class QueryDefinition:
-    """The definition of a new query. `output` is the name of the output, if there is only one.
-
-    `language` is sql, borealis, or user-query: the XML of paper 002's customised query.
-
-    With `as_role`, the query reads its streams as this role sees them, and its results come by no
-    other role of a subscriber. A text in SQL can name it, too: AS doctor SELECT ... With
-    `accept_empty`, it is added even if policies leave it no tuple of a stream. At a `level`, such
-    as [Company1, _], it reads only what the level dominates (001 §3): AT LEVEL [...] SELECT ...
-    `semantics` is `strong` (None is the same), or `view`: each subscriber gets what the query gives
-    over the tuples that the subscriber may see. SEMANTICS VIEW SELECT ... says it in the text.
-    """
-
-    name: str
-    language: str
-    text: str
-    output: str | None = None
-    as_role: str | None = None
-    accept_empty: bool = False
-    level: str | None = None
-    semantics: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +74,8 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
     check_object_name(wanted.name)
     target = f"query {wanted.name}"
     with reading(platform, caller, "prepare query", target) as view:
-        view.require_system(Permission.ADD_QUERY)
-        as_role = _as_role(wanted)
-        relations = VisibleRelations(view, role_to_see_as(view, as_role))
-        checked, notes = _parse(relations, wanted)
-        if _placement(wanted) is Placement.SOURCES:
-            checked = {name: declared.undeclared(each) for name, each in checked.items()}
-        for each in checked.values():
-            require_admissible(each, platform.limits)
-        plans = {name: each.plan for name, each in checked.items()}
-        view.require_free(Namespace.QUERY, wanted.name)
-        for name in plans:
-            view.require_free(Namespace.RELATION, check_object_name(name))
-        declared.require_aggregates(view, plans.values())
-        level_of_query(view, _level(wanted), plans.values())
+        prepared = prepare(platform, view, wanted)
+    plans, relations = prepared.plans, prepared.relations
     for name in plans:
         platform.kafka.create_output_topics(name)
     topics = {relation.topic for plan in plans.values() for relation in sources(plan)}
@@ -119,7 +84,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
         work.require_system(Permission.ADD_QUERY)
         # A relation may be hidden or gone by now, so all rights are checked again. The text is not
         # parsed again: it may be long, and no other call can change anything in the meantime.
-        again = VisibleRelations(work, role_to_see_as(work, as_role))
+        again = VisibleRelations(work, role_to_see_as(work, chosen_role(wanted)))
         for name in relations.named:
             again.relation(name)
         if (again.named, again.viewed) != (relations.named, relations.viewed):
@@ -127,90 +92,10 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
         work.detail["reads"] = sorted(relations.named)
         require_operators(work, plans.values())
         declared.require_aggregates(work, plans.values())
-        again.level = level_of_query(work, _level(wanted), plans.values())
-        _store(platform, work, wanted, checked, offsets, again)
-    return AddedQuery({name: each.schema for name, each in checked.items()}, notes)
-
-
-def _level(wanted: QueryDefinition) -> str | None:
-    """The level that the caller chose, in the text or beside it. Raises InvalidInput."""
-    named = query_level(wanted.text) if wanted.language == "sql" else None
-    if named is not None and wanted.level is not None:
-        raise InvalidInput("the text has AT LEVEL, so leave the other level out")
-    return named or wanted.level
-
-
-def _placement(wanted: QueryDefinition) -> Placement:
-    """Where the fan-out stands by the semantics that the caller chose. Raises InvalidInput."""
-    named = query_semantics(wanted.text) if wanted.language == "sql" else None
-    if named is not None and wanted.semantics not in (None, named):
-        raise InvalidInput(
-            f"the text has SEMANTICS {named.upper()}, and {wanted.semantics} was chosen beside it; "
-            "name one semantics"
-        )
-    by_class = (named or wanted.semantics) == "view"
-    return Placement.SOURCES if by_class else Placement.SINK
-
-
-def _as_role(wanted: QueryDefinition) -> str | None:
-    """The role that the caller chose, in the text or beside it. Raises InvalidInput."""
-    named = query_role(wanted.text) if wanted.language == "sql" else None
-    if named is not None and wanted.as_role not in (None, named):
-        raise InvalidInput(
-            f"the text reads AS {named}, and the role {wanted.as_role} was chosen; name one role"
-        )
-    return named or wanted.as_role
-
-
-def _parse(
-    relations: VisibleRelations, wanted: QueryDefinition
-) -> tuple[dict[str, CheckedPlan], tuple[str, ...]]:
-    """The plans of the query's outputs over what the caller's roles see, and notes."""
-    notes: tuple[str, ...] = ()
-    if wanted.language != "borealis":
-        name = wanted.output or wanted.name
-        plans = {name: _read(relations, wanted, name)}
-    else:
-        if wanted.output is not None:
-            raise InvalidInput("a Borealis diagram names its outputs itself; leave `output` out")
-        diagram = parse_borealis(wanted.text, relations)
-        plans, notes = dict(diagram.outputs), diagram.notes
-    relations.view.detail["reads"] = sorted(relations.named)
-    _require_one_window_below(relations, plans)
-    require_operators(relations.view, (each.plan for each in plans.values()))
-    viewed = [each.stream.name for each in relations.viewed.values()]
-    if not viewed:
-        return plans, notes
-    relations.view.detail["through policies"] = sorted(viewed)
-    lost = warnings_about(
-        (each.plan for each in plans.values()), relations.viewed, accept_empty=wanted.accept_empty
-    )
-    told = (f"{name} is read as the policies of your roles show it" for name in sorted(viewed))
-    rewritten = {
-        name: analyse(through_views(each.plan, relations.viewed)) for name, each in plans.items()
-    }
-    return rewritten, (*notes, *told, *lost)
-
-
-def _read(relations: VisibleRelations, wanted: QueryDefinition, name: str) -> CheckedPlan:
-    if wanted.language == "sql":
-        return parse_sql(wanted.text, relations, name)
-    text = user_query_sql(wanted.text, relations.relation)
-    try:
-        return parse_sql(text, relations, name)
-    except InvalidInput as error:
-        # The position would be one in a text that the user has not written.
-        raise InvalidInput(error.detail) from None
-
-
-def _require_one_window_below(
-    relations: VisibleRelations, plans: Mapping[str, CheckedPlan]
-) -> None:
-    roles = relations.view.subject.role_ids
-    for each in plans.values():
-        read = sources(each.plan)
-        own = relations.in_windows & {relation.object_id for relation in read}
-        require_one_window_below(relations.views, roles, read, own)
+        again.level = level_of_query(work, chosen_level(wanted), plans.values())
+        _store(platform, work, wanted, prepared.checked, offsets, again)
+    schemas = {name: each.schema for name, each in prepared.checked.items()}
+    return AddedQuery(schemas, prepared.notes)
 
 
 def _store(
@@ -227,7 +112,7 @@ def _store(
     own = work.subject.user_id
     require_room_to_run(platform.user_limits, work.session, own, plans.values())
     slots = {name: slots_of(plan, offsets) for name, plan in plans.items()}
-    placement = _placement(wanted)
+    placement = chosen_placement(wanted)
     query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
     active = select(Role).where(Role.id.in_(work.subject.active_role_ids))
     work.session.add(

@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sqlalchemy import select
-from sqlalchemy.orm import aliased
-
 from catalog.authorizer import Authorizer
 from catalog.categories import source_categories
-from catalog.category_kind import CategoryKind
 from catalog.delivery import Delivery
 from catalog.errors import InvalidInput
 from catalog.label import Label, combine
 from catalog.models import (
-    CategoryRow,
-    ClauseRole,
-    Company,
-    ConflictClassRow,
     Object,
     OutputRow,
     QueryRow,
-    Role,
 )
 from catalog.permission import ObjectKind, Permission
 from catalog.reaches import Reaches
@@ -31,11 +22,11 @@ from catalog.role_views import RoleViews
 from catalog.roles import juniors_of
 from catalog.stored_form import from_stored
 from catalog.subject import Subject, subject_of_user
+from secadmin.control.category_words import category_words
 from secadmin.control.platform import Platform
 from secadmin.control.work import Caller, Reading, reading
 
 MAX_CATEGORIES = 1_000
-_HIDDEN = "a stream that you may not view"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,60 +107,8 @@ def _explained(
     categories = tuple(
         CategoryWords(means, given_by, bool(clearance.bits >> bit & 1))
         for bit in label.categories()
-        for means, given_by in [_words(view, bit)]
+        for means, given_by in [category_words(view, bit)]
     )
     sources = combine(source_categories(view.session).values())
     covered = Delivery(clearance, row.weak).takes(label, sources)
     return RecordExplanation(covered and not obstacles, row.weak, categories, obstacles)
-
-
-def _words(view: Reading, bit: int) -> tuple[str, str]:
-    """What the category means, and what gives it to a user."""
-    row = view.session.get(CategoryRow, bit)
-    match row.kind if row is not None else None:
-        case CategoryKind.SOURCE:
-            stream = _stream(view, row)
-            return f"tuples of {stream}", f"{Permission.READ_TUPLE} on {stream}"
-        case CategoryKind.AGGREGATED:
-            stream = _stream(view, row)
-            right = f"{Permission.READ_AGGREGATE} on {stream}, without SEND there"
-            return f"the declared aggregate of {stream}", right
-        case CategoryKind.ROLE_CLAUSE:
-            roles = ", ".join(_roles(view, bit)) or "none that there is"
-            return f"a condition of role expressions of {_stream(view, row)}", f"a role: {roles}"
-        case CategoryKind.COMPANY:
-            company, of = _company(view, bit)
-            return f"the company {company} of {of}", f"the level {company} or T in {of}"
-        case CategoryKind.TRUSTED:
-            of = _class(view, bit)
-            return f"several companies of {of}", f"the level T in {of}"
-        case _:
-            return "a category that is in no label", "nothing"
-
-
-def _stream(view: Reading, row: CategoryRow | None) -> str:
-    stream = None if row is None else view.session.get(Object, row.stream_id)
-    if stream is None or not view.may_view(stream):
-        return _HIDDEN
-    return f"stream {stream.name}"
-
-
-def _roles(view: Reading, clause: int) -> list[str]:
-    category = aliased(CategoryRow)
-    named = (
-        select(Role.name)
-        .join(category, category.role_id == Role.id)
-        .join(ClauseRole, ClauseRole.role_bit == category.bit)
-        .where(ClauseRole.clause_bit == clause)
-    )
-    return sorted(view.session.scalars(named))
-
-
-def _company(view: Reading, bit: int) -> tuple[str, str]:
-    company = view.session.get_one(Company, bit)
-    return company.name, view.session.get_one(ConflictClassRow, company.class_id).name
-
-
-def _class(view: Reading, bit: int) -> str:
-    own = select(ConflictClassRow.name).where(ConflictClassRow.trusted_bit == bit)
-    return view.session.scalars(own).one()

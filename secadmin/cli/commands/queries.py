@@ -1,19 +1,26 @@
-"""query add, list, show, plan, start, stop, remove."""
+"""query add, list, show, plan, explain, start, stop, remove."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from catalog.analysis import analyse
 from catalog.errors import InvalidInput
+from catalog.plan import Plan
+from catalog.stored_form import from_stored
 from secadmin.cli.caret import caret_lines
 from secadmin.cli.context import cli_of
 from secadmin.cli.options import QueryName
+from secadmin.cli.plan_explanation import ExplainedNode, explained, explanation_tree
+from secadmin.cli.plan_svg import write_images
 from secadmin.cli.plan_tree import output_tree
+from secadmin.cli.query_check import show_check
 
 app = typer.Typer(no_args_is_help=True, help="Queries.")
 
@@ -72,6 +79,10 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         bool,
         typer.Option("--accept-empty", help="Add it even if policies leave it no tuple at all."),
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Add nothing. Say what it needs, and whom it would reach."),
+    ] = False,
 ) -> None:
     """Add a query from a file (- is standard input) and start it."""
     written = language or _language_of(file)
@@ -88,10 +99,13 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
     cli = cli_of(ctx)
     with cli.api() as api:
         try:
-            answer = api.post("queries", body=body)
+            answer = api.post("queries", *(["check"] if check else []), body=body)
         except InvalidInput as error:
             raise QueryTextError(error, text) from None
     if cli.screen.answered(answer):
+        return
+    if check:
+        show_check(cli.screen, answer)
         return
     cli.screen.line(f"added the query {name}")
     for made in answer["outputs"]:
@@ -167,6 +181,39 @@ def plan(ctx: typer.Context, name: QueryName) -> None:
         except (ValueError, TypeError):
             cli.screen.note("this version does not know the form of the plan; here it is as JSON")
             cli.screen.answer(output)
+
+
+@app.command()
+def explain(
+    ctx: typer.Context,
+    name: QueryName,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Write it as an image, too.")
+    ] = None,
+) -> None:
+    """Show for each node of a query's plan what it gives, with which label, keeps and sends when.
+
+    An image has one output. If the query has several, their names are added to the file's name.
+    """
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer = api.get("queries", name, "plan")
+    try:
+        found = {each["name"]: _explained(each) for each in answer["outputs"]}
+    except (ValueError, TypeError):
+        raise InvalidInput(
+            "this version does not know the form of the plan; use that of the server"
+        ) from None
+    if svg is not None:
+        write_images(svg, found)
+    if cli.screen.answered({name: asdict(each) for name, each in found.items()}):
+        return
+    for each in found.values():
+        cli.screen.tree(explanation_tree(each))
+
+
+def _explained(output: dict[str, Any]) -> ExplainedNode:
+    return explained(output["name"], analyse(from_stored(Plan, output["plan"])))
 
 
 @app.command()

@@ -9,8 +9,9 @@ from fastapi import APIRouter
 
 from catalog.analysis import analyse
 from catalog.stored_form import to_stored
-from secadmin.control import queries, query_views
+from secadmin.control import queries, query_check, query_views
 from secadmin.control.plan_text import Language, plan_text
+from secadmin.control.prepared_query import QueryDefinition
 from secadmin.service.answers import attributes_of, utc
 from secadmin.service.authentication import Authenticated, OnPlatform
 from secadmin.service.requests import QueryBody
@@ -21,12 +22,7 @@ router = APIRouter(prefix="/queries", tags=["queries"])
 @router.post("", status_code=201)
 def add_query(platform: OnPlatform, caller: Authenticated, body: QueryBody) -> dict[str, Any]:
     """Add a query and start it."""
-    wanted = queries.QueryDefinition(
-        *(body.name, body.language, body.text, body.output, body.as_role, body.accept_empty),
-        level=body.level,
-        semantics=body.semantics,
-    )
-    added = queries.add_query(platform, caller, wanted)
+    added = queries.add_query(platform, caller, _definition(body))
     return {
         "name": body.name,
         "outputs": [
@@ -34,6 +30,44 @@ def add_query(platform: OnPlatform, caller: Authenticated, body: QueryBody) -> d
             for name, schema in added.outputs.items()
         ],
         "notes": list(added.notes),
+    }
+
+
+@router.post("/check")
+def check_query(platform: OnPlatform, caller: Authenticated, body: QueryBody) -> dict[str, Any]:
+    """Check a query as if it were added, and add nothing.
+
+    The answer says what the query would need, and whom it would reach.
+    """
+    found = query_check.check_query(platform, caller, _definition(body))
+    return {
+        "name": body.name,
+        "outputs": [_checked(name, each) for name, each in found.outputs.items()],
+        "notes": list(found.notes),
+        "free_tasks": found.free_tasks,
+        "allowed_because": list(found.allowed_because),
+    }
+
+
+def _definition(body: QueryBody) -> QueryDefinition:
+    return QueryDefinition(
+        *(body.name, body.language, body.text, body.output, body.as_role, body.accept_empty),
+        level=body.level,
+        semantics=body.semantics,
+    )
+
+
+def _checked(name: str, output: query_check.CheckedOutput) -> dict[str, Any]:
+    return {
+        "name": name,
+        "attributes": attributes_of(output.plan.schema),
+        "plan": to_stored(output.plan.plan),
+        "tasks": output.tasks,
+        "reads": output.reads,
+        "keeps_state": output.plan.keeps_state,
+        "delay_ms": output.delay_ms,
+        "rights": [asdict(each) for each in output.rights],
+        "reached": None if output.reached is None else asdict(output.reached),
     }
 
 

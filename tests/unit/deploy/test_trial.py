@@ -35,7 +35,9 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_the_example(
     spark: SparkSession, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert try_query(*files, Screen()) == 0
+    image = files[0].with_name("plan.svg")
+    assert try_query(*files, Screen(), svg=image) == 0
+    assert "aggregate" in image.read_text()
     printed = capsys.readouterr().out
     assert _block("text").rstrip() in printed
     assert "price: expected double" in printed

@@ -74,6 +74,24 @@ def test_queries(admin: Terminal, output: str) -> None:
     assert admin.run("output", "show", output).exit_code == 5
 
 
+def test_a_query_is_checked_and_not_added(admin: Terminal, stream: str, tmp_path: Path) -> None:
+    file = tmp_path / "q.sql"
+    text = "SELECT symbol, count(*) AS n FROM in1 GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol"
+    file.write_text(text)
+    shown = admin.ok("query", "add", "q", str(file), "--check")
+    assert "the query q can be added; nothing was added" in shown
+    assert "takes 1 tasks of 256" in shown
+    assert "keeps state" in shown
+    assert "shows tuples of stream in1 to who has READ TUPLE on stream in1" in shown
+    assert "users that could get all results: none" in shown
+    assert "allowed because role ADMIN holds ADD QUERY on system" in shown
+    assert admin.json("query", "list") == []
+    assert admin.json("query", "add", "q", str(file), "--check")["outputs"][0]["tasks"] == 1
+    file.write_text("SELECT prize FROM in1")
+    wrong = admin.run("query", "add", "q", str(file), "--check")
+    assert (wrong.exit_code, "      ^^^^^" in wrong.stderr or "^" in wrong.stderr) == (2, True)
+
+
 def test_a_mistake_is_pointed_at(admin: Terminal, stream: str, tmp_path: Path) -> None:
     file = tmp_path / "q.sql"
     file.write_text("SELECT price,\n       colour\nFROM in1\n")

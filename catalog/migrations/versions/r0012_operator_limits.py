@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "v0_2_11"
-down_revision = "v0_2_10"
+revision = "v0_2_12"
+down_revision = "v0_2_11"
 
 # SQLite numbers rows by itself only for INTEGER keys.
 KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")

@@ -1,0 +1,181 @@
+"""What each node of a plan gives, with which label, what it keeps, and when it sends results.
+
+It is `catalog/SPEC.md` in a few words for each node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from rich.tree import Tree
+
+from catalog.checked_plan import CheckedNode, CheckedPlan
+from catalog.plan import (
+    Aggregate,
+    Change,
+    Emission,
+    Filter,
+    Join,
+    Match,
+    Moving,
+    MovingJoin,
+    Project,
+    Ranked,
+    Source,
+    ToStream,
+    Union,
+    Windowed,
+)
+from catalog.reach import lowers
+from secadmin.cli.durations import duration_words
+from secadmin.cli.plan_tree import label_text, node_words
+
+NOTHING = "none"
+AT_ONCE = "at once"
+_STAYS = "stays"
+_LIMITED = "200,000 tuples at most"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedNode:
+    """A node of a plan in words. `inputs` are the nodes that it reads.
+
+    `label` says which label a result has, `state` what the node keeps, and `trigger` when it gives
+    a result.
+    """
+
+    name: str
+    does: str
+    attributes: str
+    label: str
+    state: str
+    trigger: str
+    inputs: tuple[ExplainedNode, ...] = ()
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """What is said of the node, each with its heading."""
+        return (
+            ("gives", self.attributes),
+            ("label", self.label),
+            ("state", self.state),
+            ("sends", self.trigger),
+        )
+
+
+def explained(output: str, plan: CheckedPlan) -> ExplainedNode:
+    """The output of this name with its fan-out, and below it the whole plan."""
+    updates = plan.emission is Emission.UPDATES
+    return ExplainedNode(
+        name="output",
+        does=output,
+        attributes=_attributes(plan.root),
+        label="fan-out: each delivery class gets the results whose labels it covers",
+        state=NOTHING,
+        trigger="each update of a group" if updates else "each result once",
+        inputs=(_explained(plan.root, plan.emission),),
+    )
+
+
+def explanation_tree(node: ExplainedNode) -> Tree:
+    """The explanation to print, the output at the top."""
+    tree = Tree(label_text(node.name, node.does), highlight=False)
+    _fill(tree, node)
+    return tree
+
+
+def _fill(tree: Tree, node: ExplainedNode) -> None:
+    for heading, words in node.facts():
+        tree.add(label_text("", f"{heading}: {words}"))
+    for below in node.inputs:
+        _fill(tree.add(label_text(below.name, below.does)), below)
+
+
+def _explained(checked: CheckedNode, emission: Emission) -> ExplainedNode:
+    name, does = node_words(checked.node)
+    label, state, trigger = _meaning(checked, emission)
+    below = tuple(_explained(each, emission) for each in checked.inputs)
+    return ExplainedNode(name, does, _attributes(checked), label, state, trigger, below)
+
+
+def _attributes(checked: CheckedNode) -> str:
+    return ", ".join(
+        f"{each.name} {each.type}{'' if each.required else ' or NULL'}"
+        for each in checked.schema.attributes
+    )
+
+
+def _meaning(checked: CheckedNode, emission: Emission) -> tuple[str, str, str]:
+    """The label rule, the state and the trigger of a node."""
+    changing = any(each.is_changing for each in checked.inputs)
+    follows = "at each instant that changes it" if changing else AT_ONCE
+    match checked.node:
+        case Source():
+            return "the one with which the tuple came", NOTHING, AT_ONCE
+        case Filter() | Project() | Union():
+            return _STAYS, NOTHING, follows
+        case Windowed():
+            return _STAYS, NOTHING, "the aggregate above does"
+        case Aggregate():
+            return _of_aggregate(checked, checked.node, emission)
+        case Join():
+            late = duration_words(max(checked.node.upper_ms, -checked.node.lower_ms, 0))
+            kept = f"the tuples of each side, for {late} and the lateness"
+            return "of both tuples", kept, "when the later of both has come"
+        case Moving():
+            return _STAYS, f"the tuples of the window, {_LIMITED}", "the stream above does"
+        case MovingJoin():
+            return _of_moving_join(checked.node), f"the pairs of rows, {_LIMITED}", follows
+        case Ranked():
+            label = (
+                "of all rows up to its place"
+                if checked.node.by_place
+                else "of the rows whose values it shows"
+            )
+            return label, "the rows of each partition in their order", follows
+        case ToStream(_, change):
+            return _of_change(change), "that of the moving windows", "when an instant is complete"
+        case Match():
+            return _of_match(checked.node)
+        case _:
+            assert_never(checked.node)
+
+
+def _of_aggregate(
+    checked: CheckedNode, node: Aggregate, emission: Emission
+) -> tuple[str, str, str]:
+    label = "of all tuples of the group"
+    if lowers(node, emission) is not None:
+        label += ", the declared aggregate's category in place of the source's"
+    if not isinstance(node.input, Windowed):
+        return label, "a group for each combination of keys", "at each instant that changes it"
+    copies = f"; a tuple is in {checked.copies}" if checked.copies > 1 else ""
+    state = f"a group for each open window and combination of keys{copies}"
+    if emission is Emission.UPDATES:
+        return label, state, "each time that tuples have come into the group"
+    return label, state, "when the watermark has passed the window's end"
+
+
+def _of_moving_join(node: MovingJoin) -> str:
+    rule = "of all tuples of the pair"
+    if node.kind.keeps_left or node.kind.keeps_right:
+        return f"{rule}; without a pair, all that the other side can carry is added"
+    return rule
+
+
+def _of_change(change: Change) -> str:
+    match change:
+        case Change.ISTREAM:
+            return "of the tuples of the row"
+        case Change.DSTREAM:
+            return "of the tuples of the row, and of newer ones that made it go"
+        case Change.RSTREAM:
+            return "of all tuples in the window"
+
+
+def _of_match(node: Match) -> tuple[str, str, str]:
+    label = "of all rows at which the pattern was tried until the match was certain"
+    if node.absent:
+        label += f", and all that {', '.join(node.absent)} can carry"
+    within = duration_words(node.within_ms)
+    return label, f"the rows of the last {within}, 50,000 in a bucket", "when it is certain"

@@ -1,0 +1,171 @@
+"""Preparing a query from its text: everything that is checked before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from catalog.admission import require_admissible
+from catalog.analysis import analyse
+from catalog.checked_plan import CheckedPlan
+from catalog.errors import InvalidInput
+from catalog.names import check_object_name
+from catalog.namespace import Namespace
+from catalog.permission import Permission
+from catalog.placement import Placement
+from catalog.plan import Plan, sources
+from catalog.view_plan import through_views
+from secadmin.control import declared
+from secadmin.control.allowed_operators import require_operators
+from secadmin.control.lost_results import warnings_about
+from secadmin.control.one_window import require_one_window_below
+from secadmin.control.platform import Platform
+from secadmin.control.query_rights import level_of_query, role_to_see_as
+from secadmin.control.user_queries import user_query_sql
+from secadmin.control.visible_relations import VisibleRelations
+from secadmin.control.work import Reading
+from secadmin.languages import parse_borealis, parse_sql, query_level, query_role, query_semantics
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDefinition:
+    """The definition of a new query. `output` is the name of the output, if there is only one.
+
+    `language` is sql, borealis, or user-query: the XML of paper 002's customised query.
+
+    With `as_role`, the query reads its streams as this role sees them, and its results come by no
+    other role of a subscriber. A text in SQL can name it, too: AS doctor SELECT ... With
+    `accept_empty`, it is added even if policies leave it no tuple of a stream. At a `level`, such
+    as [Company1, _], it reads only what the level dominates (001 §3): AT LEVEL [...] SELECT ...
+    `semantics` is `strong` (None is the same), or `view`: each subscriber gets what the query gives
+    over the tuples that the subscriber may see. SEMANTICS VIEW SELECT ... says it in the text.
+    """
+
+    name: str
+    language: str
+    text: str
+    output: str | None = None
+    as_role: str | None = None
+    accept_empty: bool = False
+    level: str | None = None
+    semantics: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedQuery:
+    """A query that may be added: its outputs' plans over what the caller's roles see, and notes.
+
+    `relations` are those that its text names. They have the level at which the query runs.
+    """
+
+    checked: Mapping[str, CheckedPlan]
+    notes: tuple[str, ...]
+    relations: VisibleRelations
+
+    @property
+    def plans(self) -> Mapping[str, Plan]:
+        """The plan of each output."""
+        return {name: each.plan for name, each in self.checked.items()}
+
+
+def prepare(platform: Platform, view: Reading, wanted: QueryDefinition) -> PreparedQuery:
+    """Parse and check a query for the caller. Nothing is written.
+
+    Raises InvalidInput with a position, Denied, NotFound, and Conflict for a name that is taken.
+    """
+    check_object_name(wanted.name)
+    view.require_system(Permission.ADD_QUERY)
+    relations = VisibleRelations(view, role_to_see_as(view, chosen_role(wanted)))
+    checked, notes = _parse(relations, wanted)
+    if chosen_placement(wanted) is Placement.SOURCES:
+        checked = {name: declared.undeclared(each) for name, each in checked.items()}
+    for each in checked.values():
+        require_admissible(each, platform.limits)
+    prepared = PreparedQuery(checked, notes, relations)
+    view.require_free(Namespace.QUERY, wanted.name)
+    for name in checked:
+        view.require_free(Namespace.RELATION, check_object_name(name))
+    declared.require_aggregates(view, prepared.plans.values())
+    relations.level = level_of_query(view, chosen_level(wanted), prepared.plans.values())
+    return prepared
+
+
+def chosen_level(wanted: QueryDefinition) -> str | None:
+    """The level that the caller chose, in the text or beside it. Raises InvalidInput."""
+    named = query_level(wanted.text) if wanted.language == "sql" else None
+    if named is not None and wanted.level is not None:
+        raise InvalidInput("the text has AT LEVEL, so leave the other level out")
+    return named or wanted.level
+
+
+def chosen_placement(wanted: QueryDefinition) -> Placement:
+    """Where the fan-out stands by the semantics that the caller chose. Raises InvalidInput."""
+    named = query_semantics(wanted.text) if wanted.language == "sql" else None
+    if named is not None and wanted.semantics not in (None, named):
+        raise InvalidInput(
+            f"the text has SEMANTICS {named.upper()}, and {wanted.semantics} was chosen beside it; "
+            "name one semantics"
+        )
+    by_class = (named or wanted.semantics) == "view"
+    return Placement.SOURCES if by_class else Placement.SINK
+
+
+def chosen_role(wanted: QueryDefinition) -> str | None:
+    """The role that the caller chose, in the text or beside it. Raises InvalidInput."""
+    named = query_role(wanted.text) if wanted.language == "sql" else None
+    if named is not None and wanted.as_role not in (None, named):
+        raise InvalidInput(
+            f"the text reads AS {named}, and the role {wanted.as_role} was chosen; name one role"
+        )
+    return named or wanted.as_role
+
+
+def _parse(
+    relations: VisibleRelations, wanted: QueryDefinition
+) -> tuple[dict[str, CheckedPlan], tuple[str, ...]]:
+    """The plans of the query's outputs over what the caller's roles see, and notes."""
+    notes: tuple[str, ...] = ()
+    if wanted.language != "borealis":
+        name = wanted.output or wanted.name
+        plans = {name: _read(relations, wanted, name)}
+    else:
+        if wanted.output is not None:
+            raise InvalidInput("a Borealis diagram names its outputs itself; leave `output` out")
+        diagram = parse_borealis(wanted.text, relations)
+        plans, notes = dict(diagram.outputs), diagram.notes
+    relations.view.detail["reads"] = sorted(relations.named)
+    _require_one_window_below(relations, plans)
+    require_operators(relations.view, (each.plan for each in plans.values()))
+    viewed = [each.stream.name for each in relations.viewed.values()]
+    if not viewed:
+        return plans, notes
+    relations.view.detail["through policies"] = sorted(viewed)
+    lost = warnings_about(
+        (each.plan for each in plans.values()), relations.viewed, accept_empty=wanted.accept_empty
+    )
+    told = (f"{name} is read as the policies of your roles show it" for name in sorted(viewed))
+    rewritten = {
+        name: analyse(through_views(each.plan, relations.viewed)) for name, each in plans.items()
+    }
+    return rewritten, (*notes, *told, *lost)
+
+
+def _read(relations: VisibleRelations, wanted: QueryDefinition, name: str) -> CheckedPlan:
+    if wanted.language == "sql":
+        return parse_sql(wanted.text, relations, name)
+    text = user_query_sql(wanted.text, relations.relation)
+    try:
+        return parse_sql(text, relations, name)
+    except InvalidInput as error:
+        # The position would be one in a text that the user has not written.
+        raise InvalidInput(error.detail) from None
+
+
+def _require_one_window_below(
+    relations: VisibleRelations, plans: Mapping[str, CheckedPlan]
+) -> None:
+    roles = relations.view.subject.role_ids
+    for each in plans.values():
+        read = sources(each.plan)
+        own = relations.in_windows & {relation.object_id for relation in read}
+        require_one_window_below(relations.views, roles, read, own)
