@@ -136,7 +136,7 @@ JOINED_ALONE = Project(JOINED, (Column("symbol", ref("symbol")),))
 
 def test_text_is_only_shown() -> None:
     hostile = "</text><script>alert(1)</script>\x1b\0\ufffe&\u202e]]>"
-    plan = Filter(SOURCE, call("eq", ref("symbol"), Literal(hostile, S, PLACE)))
+    plan = Filter(SOURCE, call("=", ref("symbol"), Literal(hostile, S, PLACE)))
     image = plan_svg(explained("alerts", checked(plan)))
     root = fromstring(image)
     assert f"{_SVG}script" not in {each.tag for each in root.iter()}
@@ -146,7 +146,7 @@ def test_text_is_only_shown() -> None:
 
 def test_the_size_is_bounded() -> None:
     long = Literal("x" * 100_000, S, PLACE)
-    wide = Union(tuple(Filter(SOURCE, call("eq", ref("symbol"), long)) for _ in range(MAX_BOXES)))
+    wide = Union(tuple(Filter(SOURCE, call("=", ref("symbol"), long)) for _ in range(MAX_BOXES)))
     image = plan_svg(explained("alerts", checked(wide)))
     assert image.count("<rect") <= MAX_BOXES + 1
     assert "the rest of the plan is left out" in image
