@@ -11,6 +11,7 @@ from typing import assert_never
 from rich.tree import Tree
 
 from catalog.checked_plan import CheckedNode, CheckedPlan
+from catalog.placement import Placement
 from catalog.plan import (
     Aggregate,
     Change,
@@ -34,6 +35,11 @@ from secadmin.cli.plan_tree import label_text, node_words
 NOTHING = "none"
 AT_ONCE = "at once"
 _STAYS = "stays"
+_FAN_OUT = {
+    Placement.SINK: "fan-out here: each delivery class gets the results whose labels it covers",
+    Placement.SOURCES: "fan-out above the sources: each delivery class gets what the plan gives "
+    "over the tuples whose labels it covers",
+}
 _LIMITED = "200,000 tuples at most"
 
 
@@ -63,14 +69,16 @@ class ExplainedNode:
         )
 
 
-def explained(output: str, plan: CheckedPlan) -> ExplainedNode:
+def explained(
+    output: str, plan: CheckedPlan, placement: Placement = Placement.SINK
+) -> ExplainedNode:
     """The output of this name with its fan-out, and below it the whole plan."""
     updates = plan.emission is Emission.UPDATES
     return ExplainedNode(
         name="output",
         does=output,
         attributes=_attributes(plan.root),
-        label="fan-out: each delivery class gets the results whose labels it covers",
+        label=_FAN_OUT[placement],
         state=NOTHING,
         trigger="each update of a group" if updates else "each result once",
         inputs=(_explained(plan.root, plan.emission),),

@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from catalog.models import Object, OutputInput, OutputRow, QueryRow, RunStatus
 from catalog.permission import ObjectKind, Permission
+from catalog.placement import Placement
 from catalog.plan import Plan, sources
 from catalog.run_names import query_run_name
 from catalog.run_state import state_of_query
@@ -57,16 +58,28 @@ def show_query(platform: Platform, caller: Caller, name: str) -> QueryView:
         return _view(view, query, platform.pulse.living(view.session))
 
 
-def show_plans(platform: Platform, caller: Caller, name: str) -> dict[str, Plan]:
+@dataclass(frozen=True, slots=True)
+class ShownPlan:
+    """The plan of an output, and where its fan-out stands."""
+
+    plan: Plan
+    placement: Placement
+
+
+def show_plans(platform: Platform, caller: Caller, name: str) -> dict[str, ShownPlan]:
     """The plans of a query's outputs. The caller must be allowed to view all that it names."""
     with reading(platform, caller, "show plan", f"query {name}") as view:
         query = view.find(ObjectKind.QUERY, name)
-        plans = {
-            output.name: from_stored(Plan, view.session.get_one(OutputRow, output.id).plan)
+        rows = {
+            output.name: view.session.get_one(OutputRow, output.id)
             for output in outputs_of(view, query)
         }
-        for plan in plans.values():
-            for relation in sources(plan):
+        plans = {
+            output: ShownPlan(from_stored(Plan, row.plan), Placement(row.placement))
+            for output, row in rows.items()
+        }
+        for shown in plans.values():
+            for relation in sources(shown.plan):
                 read = view.session.get_one(Object, relation.object_id)
                 view.require_sight(read, "the plan names what you may not view")
         return plans

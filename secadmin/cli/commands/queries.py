@@ -12,6 +12,7 @@ import typer
 
 from catalog.analysis import analyse
 from catalog.errors import InvalidInput
+from catalog.placement import Placement
 from catalog.plan import Plan
 from catalog.stored_form import from_stored
 from secadmin.cli.caret import caret_lines
@@ -213,7 +214,8 @@ def explain(
 
 
 def _explained(output: dict[str, Any]) -> ExplainedNode:
-    return explained(output["name"], analyse(from_stored(Plan, output["plan"])))
+    plan = analyse(from_stored(Plan, output["plan"]))
+    return explained(output["name"], plan, Placement(output["placement"]))
 
 
 @app.command()

@@ -89,16 +89,18 @@ def show_plan(
 ) -> dict[str, Any]:
     """The plans of a query's outputs, and their text if a language is named."""
     plans = query_views.show_plans(platform, caller, name)
-    written = {} if language is None else {"text": plan_text(plans, language)}
+    bare = {output: shown.plan for output, shown in plans.items()}
+    written = {} if language is None else {"text": plan_text(bare, language)}
     return {
         **written,
         "outputs": [
             {
                 "name": output,
-                "plan": to_stored(plan),
-                "attributes": attributes_of(analyse(plan).schema),
+                "plan": to_stored(shown.plan),
+                "attributes": attributes_of(analyse(shown.plan).schema),
+                "placement": shown.placement.value,
             }
-            for output, plan in plans.items()
+            for output, shown in plans.items()
         ],
     }
 

@@ -12,6 +12,7 @@ from defusedxml.ElementTree import fromstring  # type: ignore[import-untyped]
 
 from catalog.expression import Literal
 from catalog.pattern import PatternVariable
+from catalog.placement import Placement
 from catalog.plan import (
     Change,
     Column,
@@ -70,7 +71,7 @@ def stream(node: Node, change: Change = Change.ISTREAM) -> ToStream:
 @pytest.mark.parametrize(
     ("plan", "name", "said"),
     [
-        (SOURCE, "output", "fan-out: each delivery class"),
+        (SOURCE, "output", "fan-out here: each delivery class"),
         (SOURCE, "output", "gives: at TIMESTAMP, symbol STRING or NULL"),
         (SOURCE, "stream", "the one with which the tuple came"),
         (Filter(SOURCE, call("is_null", ref("price"))), "filter", "label: stays"),
@@ -95,6 +96,11 @@ def test_what_is_said_of_a_node(plan: AnyPlan, name: str, said: str) -> None:
     assert own
     words = [f"{heading}: {text}" for each in own for heading, text in each.facts()]
     assert any(said.casefold() in text.casefold() for text in words), words
+
+
+def test_the_fan_out_stands_where_the_semantics_says() -> None:
+    found = explained("alerts", checked(WINDOWED), Placement.SOURCES)
+    assert found.label.startswith("fan-out above the sources")
 
 
 def drawn(plan: AnyPlan) -> Element:
@@ -156,7 +162,7 @@ def test_the_size_is_bounded() -> None:
 def test_the_command(admin: Terminal, output: str, tmp_path: Path) -> None:
     file = tmp_path / "plan.svg"
     shown = admin.ok("query", "explain", output, "--svg", str(file))
-    assert "label: fan-out" in shown
+    assert "label: fan-out here" in shown
     assert "sends: at once" in shown
     root = fromstring(file.read_text())
     assert output in "".join(root.itertext())
