@@ -17,7 +17,7 @@ from pyspark.sql import Row, SparkSession
 
 from catalog.clearance import Clearance
 from catalog.label import Label
-from catalog.relation import Relation
+from catalog.relation import Relation, RelationKind
 from catalog.time_source import TimeSource
 from secadmin.languages import parse_sql
 from tests.differential.case import Case, Class, Record
@@ -221,6 +221,34 @@ def test_the_state_of_groups_stays_while_classes_come_and_go(
         )
     # Of the window from noon, each class counts what came since it was there.
     assert [values(found, each, "n") for each in ("0", "1")] == [[3], [2]]
+
+
+class Repeating(Market):
+    """The market, where the trades are the output of another query. It may repeat a result."""
+
+    def relation(self, name: str) -> Relation:
+        return replace(super().relation(name), kind=RelationKind.OUTPUT)
+
+
+@pytest.mark.long
+def test_each_class_drops_the_repeats_that_it_sees(spark: SparkSession, tmp_path: Path) -> None:
+    """A repeat that a class may not see takes no result away from it."""
+    plan = parse_sql(_GROUPS["windows"], Repeating()).plan
+    whole = replace(case("windows"), plan=plan)
+    seen, hidden = Label.of(TRADES).to_wire(), Label.of(TRADES, COMPANY).to_wire()
+
+    def trade(hours: int, label: str, origin: str) -> Record:
+        return Record((NOON + timedelta(hours=hours), "a", 1.0, 1), label, None, origin)
+
+    batches = [
+        [trade(0, *each) for each in ((hidden, "x"), (seen, "x"), (seen, "x"), (seen, "y"))],
+        [trade(8, seen, "z"), trade(0, seen, "y")],
+        [trade(16, seen, "end")],
+    ]
+    found: list[Row] = []
+    for given in batches:
+        run_batch(spark, whole, replace(whole, records={"trades": given}), tmp_path, found)
+    assert [values(found, each, "n")[:1] for each in ("0", "1")] == [[2], [2]]
 
 
 @pytest.mark.long
