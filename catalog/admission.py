@@ -13,7 +13,15 @@ from catalog.checked_plan import CheckedPlan, StateKind
 from catalog.engines import FIRST
 from catalog.errors import Conflict, InvalidInput
 from catalog.limits import Limits
-from catalog.models import Assignment, Object, OutputRow, QueryRow, SenderRow, StreamRow
+from catalog.models import (
+    Assignment,
+    ExecutionRow,
+    Object,
+    OutputRow,
+    QueryRow,
+    SenderRow,
+    StreamRow,
+)
 from catalog.plan import Plan, source_nodes
 from catalog.sender_state import SenderState
 
@@ -81,17 +89,20 @@ def taken_slots(
 ) -> dict[str, int]:
     """The number of tasks that running executions take in each query engine, without `besides`."""
     running = (
-        select(OutputRow.object_id, OutputRow.slots, Assignment.home)
+        select(ExecutionRow.id, ExecutionRow.slots, Assignment.home)
+        .join(OutputRow, OutputRow.execution_id == ExecutionRow.id)
         .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
         .join(Object, Object.id == OutputRow.object_id)
-        .join(Assignment, Assignment.output_id == OutputRow.object_id, isouter=True)
+        .join(Assignment, Assignment.execution_id == ExecutionRow.id, isouter=True)
         .where(QueryRow.running, Object.removed_at.is_(None))
         .where(func.coalesce(Assignment.parked_because, "") == "")
+        # Several outputs may share an execution.
+        .distinct()
     )
     taken = dict.fromkeys(engines, 0)
     for row in session.execute(running):
         home = row.home or FIRST
-        if home in taken and row.object_id not in besides:
+        if home in taken and row.id not in besides:
             taken[home] += row.slots
     return taken
 

@@ -1,7 +1,7 @@
 """Assignments: each execution runs in one engine, and moves only after it has ended there.
 
-An execution is the run of an output, and has the output's id. An execution without a row belongs
-to the first query engine. Call the functions that write inside a change or `Catalog.bookkeeping`.
+An execution without a row belongs to the first query engine. Call the functions
+that write inside a change or `Catalog.bookkeeping`.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from sqlalchemy.orm import Session
 from catalog.admission import engines_for
 from catalog.engines import FIRST, INGEST, PROBATION
 from catalog.limits import Limits
-from catalog.models import Assignment, OutputRow, RunStatus
+from catalog.models import Assignment, ExecutionRow, RunStatus
 from catalog.pulse import heartbeat_of
-from catalog.run_names import output_of, query_run_name
+from catalog.run_names import execution_of, query_run_name
 
 
 def engine_of(session: Session, run: str) -> str:
     """The only engine that may run the run of that name now."""
-    output_id = output_of(run)
-    if output_id is None:
+    execution_id = execution_of(run)
+    if execution_id is None:
         return INGEST
-    row = session.get(Assignment, output_id, populate_existing=True)
+    row = session.get(Assignment, execution_id, populate_existing=True)
     return row.engine if row is not None else FIRST
 
 
 def assigned_to(session: Session, engine: str) -> frozenset[int]:
     """The executions that this engine may run. Some of them may not be wanted at the moment."""
-    rows = {row.output_id: row for row in session.scalars(select(Assignment))}
+    rows = {row.execution_id: row for row in session.scalars(select(Assignment))}
     own = frozenset(i for i, row in rows.items() if row.engine == engine and _may_run(row))
     if engine != FIRST:
         return own
-    return own | (frozenset(session.scalars(select(OutputRow.object_id))) - rows.keys())
+    return own | (frozenset(session.scalars(select(ExecutionRow.id))) - rows.keys())
 
 
 def parked(session: Session) -> Mapping[int, str]:
     """The executions that no engine runs any more, each with the reason."""
-    query = select(Assignment.output_id, Assignment.parked_because)
+    query = select(Assignment.execution_id, Assignment.parked_because)
     found = session.execute(query.where(Assignment.parked_because != "")).all()
-    return {row.output_id: row.parked_because for row in found}
+    return {row.execution_id: row.parked_because for row in found}
 
 
 def assign(
@@ -52,10 +52,10 @@ def assign(
     `slots` has the number of tasks that each execution takes, by its id. A suspected execution
     stays suspected. A parked execution runs alone first. Raises Conflict if no engine has room.
     """
-    for output_id, home in engines_for(session, slots, engines, limits).items():
-        row = session.get(Assignment, output_id)
+    for execution_id, home in engines_for(session, slots, engines, limits).items():
+        row = session.get(Assignment, execution_id)
         if row is None:
-            row = Assignment(output_id=output_id, home=home, engine=home, on_trial=False)
+            row = Assignment(execution_id=execution_id, home=home, engine=home, on_trial=False)
             session.add(row)
         if row.parked_because:
             row.parked_because, row.deaths, row.on_trial, row.tried = "", 0, True, False
@@ -82,7 +82,7 @@ def hand_over(session: Session, row: Assignment) -> bool:
 
     Returns whether it moved. This is safe because an engine reports a run before it starts it.
     """
-    status = session.get(RunStatus, query_run_name(row.output_id), populate_existing=True)
+    status = session.get(RunStatus, query_run_name(row.execution_id), populate_existing=True)
     if row.engine == target_of(row) or (status is not None and status.state != "stopped"):
         return False
     row.engine, row.tried, row.tried_beat = target_of(row), False, None
@@ -93,7 +93,7 @@ def hand_over(session: Session, row: Assignment) -> bool:
 
 def note_change(session: Session, run: str) -> None:
     """Note that the run starts with a changed plan or changed classes."""
-    row = session.get(Assignment, output_of(run) or 0)
+    row = session.get(Assignment, execution_of(run) or 0)
     if row is not None and row.engine == row.home:
         row.changed_beat = heartbeat_of(session, row.home).beats
 

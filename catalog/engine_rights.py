@@ -53,6 +53,7 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         QUERY: {
             **_OF_ALL,
             "queries": {"SELECT": ("object_id", "running")},
+            "executions": _READ,
             "outputs": _READ,
             "clause_roles": _READ,
             "output_inputs": _READ,

@@ -353,14 +353,34 @@ class OutputView(Base):
     view: Mapped[dict[str, Any]]
 
 
+class ExecutionRow(Base):
+    """An execution: one thing that runs. It computes the outputs of equal queries.
+
+    Equal queries have the same `key` (`catalog.canonical`); an empty key is shared by nobody. The
+    encoded `plan` is that of its first output, and stays when this output is removed.
+    `starting_offsets` is {topic: {partition: offset}} of the lab topics where it begins. `slots` is
+    the number of the engine's tasks that its sources take (`catalog.admission`). If `begins_at` is
+    set, it has not run yet: its offsets are those of that time, and the next start looks them up.
+
+    No row is ever deleted, so its id is never used again.
+    """
+
+    __tablename__ = "executions"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    key: Mapped[str] = mapped_column(String(64), index=True)
+    plan: Mapped[dict[str, Any]]
+    starting_offsets: Mapped[dict[str, Any]]
+    slots: Mapped[int]
+    begins_at: Mapped[datetime | None]
+
+
 class OutputRow(Base):
-    """An output of a query. `relation` and `plan` are encoded.
+    """An output of a query, and the execution that computes it. `relation` and `plan` are encoded.
 
     `starting_offsets` is {topic: {partition: offset}} of the lab topics when the query was added.
-    `slots` is the number of the engine's tasks that its sources take (`catalog.admission`). `weak`
-    says whether delivery has weak semantics. `retention_ms` is that of the delivery topics. `level`
-    is the label of the level at which its query runs, in wire form, or None. `placement` says where
-    the fan-out stands (`catalog.placement`). It never changes.
+    `weak` says whether delivery has weak semantics. `retention_ms` is that of the delivery topics.
+    `level` is the label of the level at which its query runs, in wire form, or None. `placement`
+    says where the fan-out stands (`catalog.placement`). It never changes.
     """
 
     __tablename__ = "outputs"
@@ -369,7 +389,7 @@ class OutputRow(Base):
     relation: Mapped[dict[str, Any]]
     plan: Mapped[dict[str, Any]]
     starting_offsets: Mapped[dict[str, Any]]
-    slots: Mapped[int]
+    execution_id: Mapped[int] = mapped_column(ForeignKey("executions.id"), index=True)
     level: Mapped[str | None]
     weak: Mapped[bool] = mapped_column(default=False)
     retention_ms: Mapped[int]
@@ -527,7 +547,7 @@ class Heartbeat(Base):
 
 
 class Assignment(Base):
-    """Where an execution (the run of an output) runs; `catalog.assignments` has the rules.
+    """Where an execution runs; `catalog.assignments` has the rules.
 
     `home` is the engine whose slots it takes. `engine` is the only one that may run it now. While
     it is `on_trial` it belongs in the engine `probation`, where one `trial_group` is `tried` at a
@@ -536,7 +556,7 @@ class Assignment(Base):
     """
 
     __tablename__ = "assignments"
-    output_id: Mapped[int] = mapped_column(ForeignKey("objects.id"), primary_key=True)
+    execution_id: Mapped[int] = mapped_column(ForeignKey("executions.id"), primary_key=True)
     home: Mapped[str] = mapped_column(String(32))
     engine: Mapped[str] = mapped_column(String(32), index=True)
     changed_beat: Mapped[int] = mapped_column(default=0)

@@ -10,11 +10,11 @@ def ingest_run_name(group: int) -> str:
     return f"{_INGEST}{group}"
 
 
-def query_run_name(output_id: int) -> str:
-    """The name of the run that computes an output."""
-    return f"{_QUERY}{output_id}"
+def query_run_name(execution_id: int) -> str:
+    """The name of the run of an execution."""
+    return f"{_QUERY}{execution_id}"
 
 
-def output_of(run: str) -> int | None:
-    """The output that the run of that name computes; None for a run of ingest."""
+def execution_of(run: str) -> int | None:
+    """The execution that the run of that name is; None for a run of ingest."""
     return int(run.removeprefix(_QUERY)) if run.startswith(_QUERY) else None

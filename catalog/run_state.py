@@ -14,10 +14,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from catalog.engines import FIRST
-from catalog.models import Assignment, Object, OutputInput, RunStatus, TopicFault
+from catalog.executions import execution_of
+from catalog.models import Assignment, ExecutionRow, Object, OutputInput, RunStatus, TopicFault
 from catalog.run_names import query_run_name
 from catalog.topics import lab_topic
-from catalog.wanted import delivery_topics, is_in_step
+from catalog.wanted import delivery_topics, is_in_step, used_topics
 
 STOPPED, STARTING, STOPPING, UNKNOWN = "stopped", "starting", "stopping", "unknown"
 FAILED, RESTARTING = "failed", "restarting"
@@ -54,12 +55,15 @@ def state_of_query(
 
 
 def _state(session: Session, output_id: int, running: bool, living: Container[str]) -> QueryState:
-    status = session.get(RunStatus, query_run_name(output_id), populate_existing=True)
+    execution = session.get_one(ExecutionRow, execution_of(session, output_id))
+    status = session.get(RunStatus, query_run_name(execution.id), populate_existing=True)
     stands = status is None or status.state == STOPPED
-    since = status.since if status is not None else None
+    since = _since(session, output_id, execution, status)
     if not running and stands:
-        return QueryState(STOPPED, since=since)
-    assigned = session.get(Assignment, output_id, populate_existing=True)
+        # Until its batch has ended, the execution that it has left still delivers to it.
+        left = delivery_topics(session, output_id) & used_topics(session)
+        return QueryState(STOPPING if left else STOPPED, since=since)
+    assigned = session.get(Assignment, execution.id, populate_existing=True)
     if running and assigned is not None and assigned.parked_because:
         return QueryState(FAILED, assigned.parked_because, since)
     if running and assigned is not None and assigned.on_trial and not assigned.tried and stands:
@@ -74,6 +78,15 @@ def _state(session: Session, output_id: int, running: bool, living: Container[st
             return QueryState(STARTING)
         return QueryState(STOPPED, _why_it_stands(session, output_id), since)
     return QueryState(status.state, status.message, since)
+
+
+def _since(
+    session: Session, output_id: int, execution: ExecutionRow, status: RunStatus | None
+) -> datetime | None:
+    """Since when the output has this state: not earlier than it exists, whatever shares its run."""
+    if status is None:
+        return execution.begins_at
+    return max(status.since, session.get_one(Object, output_id).created_at)
 
 
 def _why_it_stands(session: Session, output_id: int) -> str:

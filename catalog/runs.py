@@ -113,12 +113,33 @@ class FanOutClass:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryRun:
-    """One Spark query that computes an output and fans it out to its classes.
+class FedOutput:
+    """An output that an execution computes, with its classes.
 
-    `labelled` says that other queries read the output, so lab.<output> is written too. `sources`
-    holds the categories of the kind `source`, which weak semantics treats differently.
-    `starting_offsets` is {topic: {partition: offset}} of the lab topics, for the first start.
+    `labelled` says that other queries read the output, so lab.<output> is written too. `begins` is
+    {topic: {partition: offset}} of the lab topics when its query was added: it gets no result of a
+    tuple that came earlier.
+    """
+
+    relation: Relation
+    classes: tuple[FanOutClass, ...] = ()
+    labelled: bool = False
+    begins: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics to which its results go."""
+        inside = {self.relation.topic} if self.labelled else set()
+        return frozenset(inside | {each.topic for each in self.classes})
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRun:
+    """One Spark query: an execution, which fans its results out to the classes of its outputs.
+
+    It has an output for each of the equal queries that share it, at least one. `sources` holds the
+    categories of the kind `source`, which weak semantics treats differently. `starting_offsets` is
+    {topic: {partition: offset}} of the lab topics, for the first start.
     `reaches` has the reach of each relation that the plan reads, by the relation's id.
     `independent` has the independent senders of each stream whose declared aggregate the plan
     gives, by the stream's id. `registered` is the first bit that has no category yet, or None if
@@ -130,9 +151,7 @@ class QueryRun:
 
     name: str
     plan: Plan
-    output: Relation
-    classes: tuple[FanOutClass, ...]
-    labelled: bool
+    outputs: tuple[FedOutput, ...]
     sources: Label
     starting_offsets: Mapping[str, Mapping[str, int]]
     reaches: Mapping[int, Label] = field(default_factory=dict)
@@ -150,6 +169,21 @@ class QueryRun:
         """
         by_class = self.placement is Placement.SOURCES and is_stateful(self.plan)
         return self.classes if by_class else None
+
+    @property
+    def output(self) -> Relation:
+        """The first of its outputs. All have the same attributes."""
+        return self.outputs[0].relation
+
+    @property
+    def classes(self) -> tuple[FanOutClass, ...]:
+        """The classes of all its outputs."""
+        return tuple(each for output in self.outputs for each in output.classes)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether other queries read one of its outputs."""
+        return any(output.labelled for output in self.outputs)
 
     def reach_of(self, relation: Relation) -> Label:
         """The reach of the relation. It is empty for an unknown relation."""
@@ -207,7 +241,13 @@ def topics_of(run: Run | None) -> frozenset[str]:
         )
         return frozenset({*written, *(sender.topic for s in run.streams for sender in s.senders)})
     read = (relation.topic for relation in sources(run.plan))
-    return frozenset({*read, lab_topic(run.output.name), *(cls.topic for cls in run.classes)})
+    return frozenset({*read, *written_by(run)})
+
+
+def written_by(run: QueryRun) -> frozenset[str]:
+    """The topics that a query may write: those of its classes, and lab.<output> of its outputs."""
+    inside = (output.relation.topic for output in run.outputs)
+    return frozenset({*inside, *(each.topic for each in run.classes)})
 
 
 def fingerprint(run: Run) -> str:
@@ -233,9 +273,7 @@ def fingerprint(run: Run) -> str:
         parts = [
             run.name,
             encode(run.plan),
-            encode(run.output),
-            [_parts(c) for c in sorted(run.classes, key=lambda c: c.topic)],
-            run.labelled,
+            [_output_parts(output) for output in run.outputs],
             encode(run.sources),
             [[number, encode(label)] for number, label in sorted(run.reaches.items())],
             [[stream, sorted(of.items())] for stream, of in sorted(run.independent.items())],
@@ -244,6 +282,11 @@ def fingerprint(run: Run) -> str:
             run.placement.value,
         ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _output_parts(output: FedOutput) -> list[object]:
+    classes = sorted(output.classes, key=lambda each: each.topic)
+    return [encode(output.relation), [_parts(each) for each in classes], output.labelled]
 
 
 def _class_parts(each: ConflictClass) -> list[object]:

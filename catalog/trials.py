@@ -18,6 +18,7 @@ from catalog.engines import INGEST, PROBATION
 from catalog.limits import Limits
 from catalog.models import (
     Assignment,
+    ExecutionRow,
     Heartbeat,
     Object,
     OutputRow,
@@ -122,20 +123,20 @@ def _superfluous(session: Session, engines: Collection[str]) -> list[Heartbeat]:
 
 def _move_all(session: Session, old: str, engines: Collection[str], limits: Limits) -> None:
     there = select(Assignment).where(Assignment.home == old)
-    rows = {row.output_id: row for row in session.scalars(there)}
-    query = select(OutputRow.object_id, OutputRow.slots, QueryRow.running)
-    query = query.join(QueryRow, QueryRow.object_id == OutputRow.query_id)
-    found_rows = session.execute(query.where(OutputRow.object_id.in_(rows)))
+    rows = {row.execution_id: row for row in session.scalars(there)}
+    query = select(ExecutionRow.id, ExecutionRow.slots).where(ExecutionRow.id.in_(rows))
+    wanted = {row.execution_id for row in _wanted_rows(session, Assignment.home == old)}
     # A stopped execution takes no room until it is started.
-    slots = {row.object_id: row.slots if row.running else 0 for row in found_rows}
+    found_rows = session.execute(query)
+    slots = {row.id: row.slots if row.id in wanted else 0 for row in found_rows}
     found = balanced(slots, taken_slots(session, engines), limits.slots)
     if found is None:
         return
-    for output_id, home in found.items():
-        row = rows[output_id]
+    for execution_id, home in found.items():
+        row = rows[execution_id]
         row.home = home
         if row.engine == old:
-            own = update(RunStatus).where(RunStatus.name == query_run_name(output_id))
+            own = update(RunStatus).where(RunStatus.name == query_run_name(execution_id))
             session.execute(own.values(state="stopped", message="", topics=[]))
             hand_over(session, row)
     session.execute(delete(TopicFault).where(TopicFault.engine == old))
@@ -146,15 +147,15 @@ def _move_all(session: Session, old: str, engines: Collection[str], limits: Limi
 
 def _suspect(session: Session, heart: Heartbeat) -> None:
     there = _wanted_rows(session, Assignment.engine == heart.engine)
-    rows = {r.output_id: r for r in there if not r.parked_because and not r.on_trial}
-    changed = {output_id: row.changed_beat for output_id, row in rows.items()}
+    rows = {r.execution_id: r for r in there if not r.parked_because and not r.on_trial}
+    changed = {execution_id: row.changed_beat for execution_id, row in rows.items()}
     group = newest_group(session) + 1
-    for output_id in suspects(changed, heart.beats, heart.deaths):
-        rows[output_id].on_trial, rows[output_id].trial_group = True, group
+    for execution_id in suspects(changed, heart.beats, heart.deaths):
+        rows[execution_id].on_trial, rows[execution_id].trial_group = True, group
 
 
 def _blame(session: Session) -> None:
-    rows = {row.output_id: row for row in _rows(session, PROBATION) if row.tried}
+    rows = {row.execution_id: row for row in _rows(session, PROBATION) if row.tried}
     for each in after_death([_suspect_of(row) for row in rows.values()], newest_group(session)):
         row = rows[each.execution]
         row.deaths, row.trial_group = each.deaths, each.group
@@ -188,13 +189,13 @@ def _is_proven(row: Assignment, group: Sequence[Assignment], beats: int) -> bool
 def _try_next(rows: Sequence[Assignment], beats: int) -> bool:
     chosen = next_group(map(_suspect_of, rows))
     for row in rows:
-        if row.output_id in chosen:
+        if row.execution_id in chosen:
             row.tried, row.tried_beat = True, beats
     return bool(chosen)
 
 
 def _suspect_of(row: Assignment) -> Suspect:
-    return Suspect(row.output_id, row.trial_group, row.deaths, row.trials)
+    return Suspect(row.execution_id, row.trial_group, row.deaths, row.trials)
 
 
 def _rows(session: Session, engine: str) -> list[Assignment]:
@@ -206,9 +207,10 @@ def _wanted_rows(session: Session, which: ColumnElement[bool]) -> list[Assignmen
     query = aliased(Object)
     wanted = (
         select(Assignment)
-        .join(OutputRow, OutputRow.object_id == Assignment.output_id)
+        .join(OutputRow, OutputRow.execution_id == Assignment.execution_id)
         .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
         .join(query, query.id == OutputRow.query_id)
         .where(which, QueryRow.running, query.removed_at.is_(None))
+        .distinct()
     )
     return list(session.scalars(wanted))

@@ -15,12 +15,14 @@ from catalog.assignments import assigned_to, engine_of, note_change, parked
 from catalog.categories import next_category, source_categories
 from catalog.delivery_classes import delivery_of
 from catalog.engines import INGEST
+from catalog.executions import executions_of
 from catalog.independent_senders import numbers_of
 from catalog.label import PUBLIC, Label, combine
 from catalog.label_rule import fixed_texts
 from catalog.label_texts import fixed_texts_of, rule_from_stored
 from catalog.models import (
     DeliveryClass,
+    ExecutionRow,
     Generation,
     Heartbeat,
     Object,
@@ -35,6 +37,7 @@ from catalog.models import (
     Withdrawal,
 )
 from catalog.placement import Placement
+from catalog.plan import Plan
 from catalog.plan import sources as read_by
 from catalog.pulse import heartbeat_of
 from catalog.reach import lowered_streams
@@ -45,6 +48,7 @@ from catalog.role_clauses import RoleClauses
 from catalog.run_names import ingest_run_name, query_run_name
 from catalog.runs import (
     FanOutClass,
+    FedOutput,
     IngestRun,
     IngestStream,
     QueryRun,
@@ -100,7 +104,7 @@ def fed_classes(
     """Those of the classes that a living engine feeds. They get all results from now on."""
     own = DeliveryClass.id.in_(set(class_ids))
     rows = session.scalars(select(DeliveryClass).where(own)).all()
-    names = {query_run_name(row.output_id) for row in rows}
+    names = {query_run_name(each) for each in executions_of(session, [r.output_id for r in rows])}
     running = select(RunStatus).where(RunStatus.name.in_(names), RunStatus.state == "running")
     marks = {
         status.name: status.fingerprint
@@ -275,48 +279,64 @@ def _ingest_stream(
 def _query_runs(
     session: Session, sources: Mapping[int, Label], engine: str | None
 ) -> Iterable[QueryRun]:
-    owner = aliased(Object)
-    query = (
-        select(OutputRow)
-        .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
-        .join(Object, Object.id == OutputRow.object_id)
-        .join(owner, owner.id == OutputRow.query_id)
-        .where(QueryRow.running, Object.removed_at.is_(None), owner.removed_at.is_(None))
-        .order_by(OutputRow.object_id)
-    )
     classes = _open_classes(session)
     read = _read_by_others(session)
     of_sources = combine(sources.values())
     reaches = Reaches(session)
     registered = next_category(session)
     here = assigned_to(session, engine) if engine is not None else None
-    for row in session.scalars(query.where(OutputRow.object_id.not_in(parked(session)))):
-        if here is not None and row.object_id not in here:
-            continue
+    stopped = parked(session)
+
+    def fed(row: OutputRow) -> FedOutput:
         output = from_stored(Relation, row.relation)
-        plan, reached = reaches.plan_of(row.object_id), reaches.of(output)
         own = classes.get(row.object_id, ())
-        fed = (_fan_out(cls, output, reached, reaches.clauses) for cls in own)
-        read_here = {
-            each.object_id: reaches.within_level(row.object_id, reaches.of(each))
-            for each in read_by(plan)
-        }
+        reached = reaches.of(output)
+        made = (_fan_out(cls, output, reached, reaches.clauses) for cls in own)
+        taking = tuple(cls for cls in made if cls is not None)
+        return FedOutput(output, taking, row.object_id in read, row.starting_offsets)
+
+    for execution, found in groupby(_wanted_outputs(session), key=lambda pair: pair[1]):
+        if execution.id in stopped or (here is not None and execution.id not in here):
+            continue
+        rows = [row for row, _ in found]
+        # Equal queries have the same reach and the same level.
+        first = rows[0].object_id
+        own_plan = execution.plan == rows[0].plan
+        plan = reaches.plan_of(first) if own_plan else from_stored(Plan, execution.plan)
+        outputs = tuple(map(fed, rows))
+        reached = reaches.of(outputs[0].relation)
         yield QueryRun(
-            name=query_run_name(row.object_id),
+            name=query_run_name(execution.id),
             plan=plan,
-            output=output,
-            classes=tuple(cls for cls in fed if cls is not None),
-            labelled=row.object_id in read,
+            outputs=outputs,
             # Keep only those in reach. Otherwise each new stream would restart every query.
             sources=Label(of_sources.bits & reached.bits),
-            starting_offsets=row.starting_offsets,
-            reaches=read_here,
-            independent={id_: numbers_of(session, id_) for id_ in lowered_streams(plan)},
+            starting_offsets=execution.starting_offsets,
+            reaches={
+                each.object_id: reaches.within_level(first, reaches.of(each))
+                for each in read_by(plan)
+            },
+            independent={each: numbers_of(session, each) for each in lowered_streams(plan)},
             registered=registered,
-            floor=reaches.floor_of(row.object_id),
+            floor=reaches.floor_of(first),
             conflict_classes=shown_classes(session, plan),
-            placement=Placement(row.placement),
+            placement=Placement(rows[0].placement),
         )
+
+
+def _wanted_outputs(session: Session) -> Iterable[tuple[OutputRow, ExecutionRow]]:
+    """The outputs whose queries should run, in the order of their executions."""
+    owner = aliased(Object)
+    query = (
+        select(OutputRow, ExecutionRow)
+        .join(ExecutionRow, ExecutionRow.id == OutputRow.execution_id)
+        .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
+        .join(Object, Object.id == OutputRow.object_id)
+        .join(owner, owner.id == OutputRow.query_id)
+        .where(QueryRow.running, Object.removed_at.is_(None), owner.removed_at.is_(None))
+    )
+    rows = session.execute(query.order_by(ExecutionRow.id, OutputRow.object_id))
+    return [(output, execution) for output, execution in rows]
 
 
 def delivery_topics(session: Session, output_id: int) -> frozenset[str]:

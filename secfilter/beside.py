@@ -15,7 +15,6 @@ from dataclasses import replace
 
 from catalog.plan import is_stateful
 from catalog.runs import QueryRun, Run
-from catalog.topics import lab_topic
 from secfilter.kafka_options import EARLIEST, Offsets
 
 _SIDE = "-side"
@@ -35,8 +34,7 @@ def fed_by(run: Run | None) -> frozenset[str]:
     """The topics that a query delivers to: those of its classes, and lab.<output> if it is read."""
     if not isinstance(run, QueryRun):
         return frozenset()
-    read = {lab_topic(run.output.name)} if run.labelled else set()
-    return frozenset(read | {each.topic for each in run.classes})
+    return frozenset(topic for output in run.outputs for topic in output.topics)
 
 
 def lacking(wanted: Run | None, main: Run | None) -> frozenset[str]:
@@ -57,9 +55,16 @@ def side_run(wanted: Run | None, topics: Collection[str]) -> QueryRun | None:
     """The run that feeds those of these topics that are wanted; None for nothing."""
     if not isinstance(wanted, QueryRun) or fed_by(wanted).isdisjoint(topics):
         return None
-    classes = tuple(each for each in wanted.classes if each.topic in topics)
-    labelled = wanted.labelled and lab_topic(wanted.output.name) in topics
-    return replace(wanted, name=side_name(wanted.name), classes=classes, labelled=labelled)
+    outputs = tuple(
+        replace(
+            each,
+            classes=tuple(cls for cls in each.classes if cls.topic in topics),
+            labelled=each.labelled and each.relation.topic in topics,
+        )
+        for each in wanted.outputs
+        if not each.topics.isdisjoint(topics)
+    )
+    return replace(wanted, name=side_name(wanted.name), outputs=outputs)
 
 
 def feeds(main: Run | None, side: QueryRun) -> bool:
@@ -91,4 +96,4 @@ def feed_all(wanted: Run | None, main: Run | None, side: Run | None) -> bool:
 
 def _meaning(run: QueryRun) -> tuple[object, ...]:
     """What decides which results there are, and what their labels are."""
-    return run.plan, run.output, run.sources, dict(run.reaches)
+    return run.plan, run.sources, dict(run.reaches)

@@ -19,8 +19,10 @@ SENDER = "__sender"
 CLASS = "__class"
 # The time of a tick in a plan that keeps state (`secfilter.timeline`).
 TICK_COLUMN = "__tick"
+# Which of the outputs that began later had begun when the tuple came (`secfilter.beginnings`).
+BEGUN = "__begun"
 _LABEL = "__label_"
-_RESERVED = re.compile(r"__id|__class|__sender|__clock|__tick|__label_\d+")
+_RESERVED = re.compile(r"__id|__class|__sender|__clock|__tick|__begun|__label_\d+")
 
 SPARK_TYPES: dict[Type, str] = {
     Type.BOOLEAN: "boolean",

@@ -40,7 +40,16 @@ from catalog.runs import FanOutClass, SenderNumbers
 from catalog.schema import Schema
 from secfilter.aggregate import Grouping, compile_aggregate
 from secfilter.class_views import ClassViews
-from secfilter.columns import CLASS, ID, SENDER, TICK_COLUMN, attribute, check_names, label_column
+from secfilter.columns import (
+    BEGUN,
+    CLASS,
+    ID,
+    SENDER,
+    TICK_COLUMN,
+    attribute,
+    check_names,
+    label_column,
+)
 from secfilter.expressions import to_column
 from secfilter.join import Side, compile_join
 from secfilter.label_words import packed_words, with_floor, words
@@ -76,6 +85,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     classes: Sequence[ConflictClass] = (),
     floor: Label = PUBLIC,
     viewers: Sequence[FanOutClass] | None = None,
+    begun: bool = False,
 ) -> Compiled:
     """Compile a plan.
 
@@ -87,8 +97,9 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     says that each source has one partition. Stateful nodes then need no shuffle. `classes` are the
     conflict classes of the levels that the plan shows. Each result also carries `floor`. With
     `viewers`, the plan runs over the tuples that each of these classes may see, for each one by
-    itself, and each result is of one class. Raises InvalidInput for a plan that uses the name of
-    one of the platform's own columns.
+    itself, and each result is of one class. With `begun`, which a plan that keeps state cannot
+    have, `source` also gives the column `secfilter.columns.BEGUN`, and each result has that of its
+    tuple. Raises InvalidInput for a plan that uses the name of one of the platform's own columns.
     """
     for each in checked.root.walk():
         check_names(each.schema)
@@ -99,7 +110,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
         raise ValueError("the layout has no bit for a category that the plan reaches")
     known = {each.id: each for each in classes}
     views = None if viewers is None else ClassViews(tuple(viewers), layout)
-    compiler = _Compiler(source, reach_of, numbers_of, layout, checked, known, narrow, views)
+    compiler = _Compiler(source, reach_of, numbers_of, layout, checked, known, narrow, views, begun)
     frame = with_floor(compiler.compile(checked.root), layout, floor)
     return Compiled(frame, checked.schema, layout)
 
@@ -114,6 +125,7 @@ class _Compiler:
     classes: Mapping[int, ConflictClass]
     narrow: bool
     views: ClassViews | None
+    begun: bool
     # Whether the compiled node is below a join, a moving window or a pattern.
     pairing: bool = False
     # Whether the compiled node is below a declared aggregate, which counts senders.
@@ -163,6 +175,7 @@ class _Compiler:
             *([fn.col(SENDER)] if self.counting else []),
             *([_clock(relation).alias(CLOCK)] if self.checked.keeps_state else []),
             *([fn.col(TICK_COLUMN)] if self._by_ticks(relation) else []),
+            *self._begun(),
         )
         if self.checked.keeps_state and relation.event_time is not None:
             timed = self._timed(frame, relation)
@@ -253,7 +266,7 @@ class _Compiler:
         # A tuple may come through two branches. That gives two results.
         lineage = fn.concat(fn.lit(f"{index}/"), fn.col(ID)).alias(ID)
         attributes = _attributes(branch.schema)
-        own = (*self._words(), *map(fn.col, self._class()))
+        own = (*self._words(), *map(fn.col, self._class()), *self._begun())
         return self.compile(branch).select(*attributes, *own, lineage, *clock)
 
     def _words(self) -> list[Column]:
@@ -265,7 +278,10 @@ class _Compiler:
         return [fn.col(CLOCK)] if below else []
 
     def _carried(self) -> Iterable[Column]:
-        return (*self._words(), fn.col(ID), *map(fn.col, self._class()))
+        return (*self._words(), fn.col(ID), *map(fn.col, self._class()), *self._begun())
+
+    def _begun(self) -> Iterable[Column]:
+        return [fn.col(BEGUN)] if self.begun else []
 
 
 def _clock(relation: Relation) -> Column:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.functions import MAX_TEXT_BYTES
-from catalog.runs import QueryRun
+from catalog.runs import FedOutput, QueryRun
 from catalog.schema import Schema, Type
 from catalog.topics import ID_HEADER, LABEL_HEADER
-from secfilter.columns import CLASS, ID, attribute
+from secfilter.beginnings import has_begun
+from secfilter.columns import BEGUN, CLASS, ID, attribute
 from secfilter.compiler import Compiled
 from secfilter.expressions import finite
 from secfilter.lab import encode_label, encode_value, headers, lab_headers, label_word
@@ -27,17 +29,29 @@ _LARGE = "__large"
 
 
 def fan_out(
-    compiled: Compiled, run: QueryRun, id_key: str, max_bytes: int = DEFAULT_MAX_BYTES
+    compiled: Compiled,
+    run: QueryRun,
+    id_key: str,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    late: Sequence[FedOutput] = (),
 ) -> DataFrame:
     """Records for Kafka's sink: `topic`, `key`, `value`, `headers`.
 
-    There is one record for each class that may see the tuple, and one for lab.<output> if the run
-    is labelled. A tuple larger than `max_bytes` as JSON is delivered to nobody, because the broker
-    would refuse it and stop the query. The observation `too_large` counts these tuples.
+    There is one record for each class that may see the tuple, and one for lab.<output> of each
+    output that is labelled. A tuple larger than `max_bytes` as JSON is delivered to nobody, because
+    the broker would refuse it and stop the query. The observation `too_large` counts these tuples.
+    The outputs in `late` get only tuples that came after their beginning
+    (`secfilter.beginnings`).
     """
     layout = compiled.layout
     own, sources = words(layout), layout.packed(run.sources)
-    conditions = {c.topic: visible_to(in_layout(c, layout), own, sources) for c in run.classes}
+    begun = {each.relation.name: has_begun(number) for number, each in enumerate(late)}
+    conditions: dict[str, Column] = {}
+    for output in run.outputs:
+        for c in output.classes:
+            visible = visible_to(in_layout(c, layout), own, sources)
+            since = begun.get(output.relation.name)
+            conditions[c.topic] = visible if since is None else visible & since
     if run.viewers is not None:
         # Each result is of one class. That the class covers it is checked once more.
         conditions = {
@@ -48,17 +62,29 @@ def fan_out(
     value = fn.when(fits, to_json(compiled.schema))
     if conditions:
         value = fn.when(reduce(lambda a, b: a | b, conditions.values()), value)
-    # JSON, label and id are computed once for each row, before the row is multiplied.
+    # JSON, label and ids are computed once for each row, before the row is multiplied.
     made = compiled.frame.select(
         *(label_word(index) for index in own),
         *([] if run.viewers is None else [fn.col(CLASS)]),
         value.alias(_JSON),
-        keyed_id(id_key, run.output.name).alias(_KEYED),
+        *(
+            keyed_id(id_key, output.relation.name).alias(_keyed(number))
+            for number, output in enumerate(run.outputs)
+        ),
         encode_label(unpacked_words(layout)).alias(_LABEL),
         (~fits).alias(_LARGE),
         *([fn.when(fits, encode_value(compiled.schema)).alias(_LAB)] if run.labelled else []),
+        *([fn.col(BEGUN)] if late else []),
     )
+    for output in run.outputs:
+        if output.labelled:
+            conditions[output.relation.topic] = begun.get(output.relation.name, fn.lit(True))
     return _delivered(_within(made, max_bytes, run.labelled), run, conditions)
+
+
+def _keyed(number: int) -> str:
+    """The column with the id of a result of that output of the run."""
+    return f"{_KEYED}_{number}"
 
 
 def _within(made: DataFrame, max_bytes: int, labelled: bool) -> DataFrame:
@@ -81,31 +107,39 @@ def _text_bytes(schema: Schema) -> Column:
 
 
 def _delivered(made: DataFrame, run: QueryRun, conditions: dict[str, Column]) -> DataFrame:
-    topics = [fn.when(visible, fn.lit(topic)) for topic, visible in conditions.items()]
-    if run.labelled:
-        topics.append(fn.lit(run.output.topic))
+    topics = [fn.when(taken, fn.lit(topic)) for topic, taken in conditions.items()]
     if not topics:
-        topics.append(_nowhere())
+        topics.append(_nowhere(run))
     spread = made.withColumn(_TOPIC, fn.explode(fn.array(*topics)))
     addressed = spread.where(fn.col(_TOPIC).isNotNull())
     wire = (LABEL_HEADER, fn.col(_LABEL))
-    key, value = fn.lit(None).cast("string"), fn.col(_JSON)
-    marks = headers(wire, (ID_HEADER, fn.col(_KEYED)))
+    key, value, id_ = fn.lit(None).cast("string"), fn.col(_JSON), _id_for_topic(run)
+    marks = headers(wire, (ID_HEADER, id_))
     if run.labelled:
-        inside = fn.col(_TOPIC) == fn.lit(run.output.topic)
+        inside = fn.col(_TOPIC).isin([o.relation.topic for o in run.outputs if o.labelled])
         # Do not use the lineage here: it has a window's keys, and grows from query to query.
-        key, value = fn.when(inside, fn.col(_KEYED)), fn.when(inside, fn.col(_LAB)).otherwise(value)
+        key, value = fn.when(inside, id_), fn.when(inside, fn.col(_LAB)).otherwise(value)
         marks = fn.when(inside, lab_headers(fn.col(_LABEL))).otherwise(marks)
     return addressed.select(_TOPIC, key.alias("key"), value.alias("value"), marks.alias("headers"))
 
 
-def _nowhere() -> Column:
+def _id_for_topic(run: QueryRun) -> Column:
+    """The id that a result has in the topic. Ids of two outputs tell nothing of each other."""
+    found = fn.col(_keyed(0))
+    for number, output in enumerate(run.outputs[1:], start=1):
+        own = fn.col(_TOPIC).isin(sorted(output.topics))
+        found = fn.when(own, fn.col(_keyed(number))).otherwise(found)
+    return found
+
+
+def _nowhere(run: QueryRun) -> Column:
     """No topic, in a form that still depends on all columns.
 
     Spark leaves out columns that nobody reads, also from the state of an aggregate. But the state
     must not change its shape when the first class comes.
     """
-    everything = fn.concat_ws("", fn.col(_JSON), fn.col(_LABEL), fn.col(_KEYED))
+    ids = (fn.col(_keyed(number)) for number in range(len(run.outputs)))
+    everything = fn.concat_ws("", fn.col(_JSON), fn.col(_LABEL), *ids)
     return fn.when(fn.octet_length(everything) < fn.lit(0), fn.lit("nowhere"))
 
 

@@ -26,7 +26,7 @@ from catalog.topics import (
     VERSION_HEADER,
     WIRE_VERSION,
 )
-from secfilter.columns import ID, SENDER, TICK_COLUMN, attribute, label_column, words_of
+from secfilter.columns import BEGUN, ID, SENDER, TICK_COLUMN, attribute, label_column, words_of
 from secfilter.timeline import no_tick, tick_at
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
@@ -211,7 +211,7 @@ def is_later(text: Column, registered: int) -> Column:
     return fn.coalesce(is_label & ((later != fn.lit(0)) | higher), fn.lit(False))
 
 
-def read_lab(
+def read_lab(  # noqa: PLR0913  # each is known to another part of the caller
     records: DataFrame,
     relation: Relation,
     reach: Label,
@@ -219,6 +219,7 @@ def read_lab(
     registered: int | None = None,
     *,
     ticks: bool = False,
+    begun: Column | None = None,
 ) -> DataFrame:
     """Read the tuples of a relation from the records of its lab topic (004 §3.2).
 
@@ -227,7 +228,8 @@ def read_lab(
     aggregate, it also has the sender `__sender`. Records without a valid label are left out. With
     `metric`, the column `withheld` of the observation of that name counts them. Ticks are left out
     too. With `ticks`, they stay as rows of NULLs, and the column
-    `secfilter.columns.TICK_COLUMN` has their time.
+    `secfilter.columns.TICK_COLUMN` has their time. With `begun`, a
+    tuple has this value of its record in the column `secfilter.columns.BEGUN`.
 
     `registered` is the first bit that had no category when the reach was looked up. A category from
     there on may be in the relation's reach by now. So nobody knows whether its tuple is to be left
@@ -245,6 +247,7 @@ def read_lab(
         *([sender_of(fn.col("headers")).alias(SENDER)] if relation.declared else ()),
         *(word.alias(label_column(index)) for index, word in words.items()),
         *([] if registered is None else [text.alias(_TEXT)]),
+        *([] if begun is None else [begun.alias(BEGUN)]),
     )
     checked = read.withColumn(_VALID, is_valid({i: label_word(i) for i in words}, relation, reach))
     if metric is not None:
@@ -261,6 +264,7 @@ def read_lab(
         fn.col(ID),
         *([fn.col(SENDER)] if relation.declared else ()),
         *([fn.col(TICK_COLUMN)] if ticks else []),
+        *([] if begun is None else [fn.col(BEGUN)]),
     )
 
 

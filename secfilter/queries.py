@@ -17,10 +17,11 @@ from catalog.errors import Unavailable
 from catalog.plan import Emission, is_stateful, sources
 from catalog.relation import Relation
 from catalog.run_counts import ANEW, LOST, refused_kind
-from catalog.runs import IngestRun, QueryRun, Run, topics_of
-from catalog.topics import lab_topic, quarantine_topic
+from catalog.runs import IngestRun, QueryRun, Run, topics_of, written_by
+from catalog.topics import quarantine_topic
 from secfilter.after_commit import AfterCommit, Drains
 from secfilter.background import Task, in_thread
+from secfilter.beginnings import begun, late_outputs
 from secfilter.beside import fed_by
 from secfilter.checkpoint import Checkpoint, Checkpoints
 from secfilter.compiler import compile_plan
@@ -190,14 +191,19 @@ class Engine:
             return _counting_refused(ingest(records, run, newest, ticks), run)
         count = 0
         checked = analyse(run.plan)
+        # State that is older than an output would be in its results, so no such query is shared.
+        late = () if checked.keeps_state else late_outputs(run, checkpoint.committed())
 
         def source(relation: Relation) -> DataFrame:
             nonlocal count
             count += 1
             records = self._records([relation.topic], checkpoint)
             reached, metric = run.reach_of(relation), f"source_{count}"
-            ticks = checked.keeps_state and relation.by_ticks
-            return read_lab(records, relation, reached, metric, run.registered, ticks=ticks)
+            return read_lab(
+                *(records, relation, reached, metric, run.registered),
+                ticks=checked.keeps_state and relation.by_ticks,
+                begun=begun(late, relation.topic) if late else None,
+            )
 
         compiled = compile_plan(
             *(checked, source, run.reach_of, run.numbers_of),
@@ -206,12 +212,13 @@ class Engine:
             classes=run.conflict_classes,
             floor=run.floor,
             viewers=run.viewers,
+            begun=bool(late),
         )
         check_supported(compiled.frame, _mode(run))
         if _in_microbatches(run):
             ordered = in_order(compiled.frame, checked.event_time, by_class=run.viewers is not None)
             compiled = replace(compiled, frame=ordered)
-        return fan_out(compiled, run, self.id_key)
+        return fan_out(compiled, run, self.id_key, late=late)
 
     def _require_old_topics(self, run: IngestRun, newest: Newest, committed: Offsets) -> None:
         """Raise Unavailable where a topic was made anew under its sender, and tell of it.
@@ -267,7 +274,7 @@ def _written(run: Run) -> frozenset[str]:
     """The topics that the run writes."""
     if isinstance(run, IngestRun):
         return topics_of(run) - set(in_topics(run))
-    return frozenset({lab_topic(run.output.name), *(cls.topic for cls in run.classes)})
+    return written_by(run)
 
 
 def _started(writer: Any) -> StreamingQuery:

@@ -20,7 +20,7 @@ from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.output_relation import output_relation
 from catalog.relation import Relation
-from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Sender
+from catalog.runs import FanOutClass, FedOutput, IngestRun, IngestStream, QueryRun, Sender
 from catalog.topics import LABEL_HEADER, REASON_HEADER, lab_topic, quarantine_topic
 from deploy.trial.world import TrialStream, World
 from secfilter.compiler import compile_plan
@@ -90,9 +90,7 @@ class Trial:
         run = QueryRun(
             name,
             checked.plan,
-            output_relation(0, name, checked),
-            classes,
-            labelled=False,
+            (FedOutput(output_relation(0, name, checked), classes),),
             sources=Label(everything.bits),
             starting_offsets={},
             reaches={s.relation.object_id: s.label for s in self._streams()},

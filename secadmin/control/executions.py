@@ -1,4 +1,7 @@
-"""Executions: one for each output of a query. They have ids, and nothing here names an object.
+"""Executions as administrators see them, output by output. Nothing here names an object.
+
+Equal queries share an execution. What an administrator does to one output changes no other: its id
+here is the output's. `run` says which execution computes it.
 
 So a user with CHANGE SYSTEM can stop a query that burdens the platform, without seeing which query
 it is. The administrator of a stream can stop the queries that read it.
@@ -6,14 +9,17 @@ it is. The administrator of a stream can stop the queries that read it.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import func, orm, select
 
 from catalog.errors import NotFound
+from catalog.executions import sharing
 from catalog.models import (
     DeliveryClass,
+    ExecutionRow,
     Object,
     OutputInput,
     OutputRow,
@@ -21,7 +27,8 @@ from catalog.models import (
 )
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, is_stateful
-from catalog.run_state import QueryState, state_of_query
+from catalog.run_names import query_run_name
+from catalog.run_state import state_of_query
 from catalog.stored_form import from_stored
 from secadmin.control.outputs import turn
 from secadmin.control.platform import Platform
@@ -32,10 +39,11 @@ from secadmin.control.work import Caller, Work, reading, working
 
 @dataclass(frozen=True, slots=True)
 class ExecutionView:
-    """One execution, and its use of the platform.
+    """The execution of one output, and its use of the platform.
 
-    `sources` is the number of reads in its plan. `classes` is the number of its delivery topics.
-    `slots` is the number of tasks that run at once, which is the number of partitions it reads.
+    `run` is the name of its run, which computes `sharing` outputs. `sources` is the number of reads
+    in its plan. `classes` is the number of its delivery topics. `slots` is the number of tasks that
+    run at once, which is the number of partitions it reads.
     """
 
     id: int
@@ -49,6 +57,8 @@ class ExecutionView:
     classes: int
     slots: int
     weak: bool
+    run: str
+    sharing: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +77,14 @@ def list_executions(platform: Platform, caller: Caller) -> list[ExecutionView]:
         living = platform.pulse.living(session)
         classes = _open_classes(session)
         rows = session.execute(
-            select(Object, OutputRow, QueryRow.running)
+            select(Object, QueryRow.running)
             .join(OutputRow, OutputRow.object_id == Object.id)
             .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
             .where(Object.removed_at.is_(None))
             .order_by(Object.id)
         ).all()
         return [
-            _view(
-                obj,
-                output,
-                running,
-                state_of_query(session, [obj.id], running, living),
-                classes.get(obj.id, 0),
-            )
-            for obj, output, running in rows
+            _view(session, obj, running, living, classes.get(obj.id, 0)) for obj, running in rows
         ]
 
 
@@ -180,13 +183,12 @@ def _open_classes(session: orm.Session) -> dict[int, int]:
 
 
 def _view(
-    obj: Object,
-    output: OutputRow,
-    running: bool,
-    state: QueryState,
-    classes: int,
+    session: orm.Session, obj: Object, running: bool, living: Container[str], classes: int
 ) -> ExecutionView:
+    output = session.get_one(OutputRow, obj.id)
+    execution = session.get_one(ExecutionRow, output.execution_id)
     plan = from_stored(Plan, output.plan)
+    state = state_of_query(session, [obj.id], running, living)
     return ExecutionView(
         id=obj.id,
         owner=obj.owner.name if obj.owner else "",
@@ -197,6 +199,8 @@ def _view(
         kind="stateful" if is_stateful(plan) else "stateless",
         sources=reads_of(plan),
         classes=classes,
-        slots=output.slots,
+        slots=execution.slots,
         weak=output.weak,
+        run=query_run_name(execution.id),
+        sharing=len(sharing(session, execution.id)),
     )

@@ -18,6 +18,7 @@ from catalog.engines import FIRST, query_engines
 from catalog.errors import Conflict, PlatformError
 from catalog.models import (
     Assignment,
+    ExecutionRow,
     Object,
     OutputInput,
     OutputRow,
@@ -96,20 +97,20 @@ def _follow(platform: Platform, stream: int, counts: Mapping[str, int]) -> None:
             growth = _growth(change.session, stream, most)
             growth.require_room(platform, change.session)
             change.session.get_one(StreamRow, stream).partitions = most
-            for output_id, more in growth.outputs.items():
-                change.session.get_one(OutputRow, output_id).slots += more
+            for execution_id, more in growth.executions.items():
+                change.session.get_one(ExecutionRow, execution_id).slots += more
             name = change.session.get_one(Object, stream).name
-            detail = {"partitions": most, "outputs": sorted(growth.outputs)}
+            detail = {"partitions": most, "executions": sorted(growth.executions)}
             change.audit("follow partitions", f"stream {name}", detail=detail)
             change.bump_generation()
 
 
 @dataclass(frozen=True, slots=True)
 class _Growth:
-    """How many tasks more ingest, each output (by its id) and each engine takes."""
+    """How many tasks more ingest, each execution (by its id) and each engine takes."""
 
     ingest: int
-    outputs: Mapping[int, int]
+    executions: Mapping[int, int]
     engines: Mapping[str, int]
 
     def require_room(self, platform: Platform, session: orm.Session) -> None:
@@ -132,21 +133,25 @@ def _growth(session: orm.Session, stream: int, partitions: int) -> _Growth:
     read = (SenderRow.stream_id == stream, SenderRow.state != SenderState.GONE)
     senders = len(session.scalars(select(SenderRow.id).where(*read)).all())
     readers = (
-        select(OutputRow.object_id, OutputRow.plan, QueryRow.running, Assignment)
+        select(ExecutionRow, QueryRow.running, Assignment)
+        .join(OutputRow, OutputRow.execution_id == ExecutionRow.id)
         .join(OutputInput, OutputInput.output_id == OutputRow.object_id)
         .join(Object, Object.id == OutputRow.object_id)
         .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
-        .join(Assignment, Assignment.output_id == OutputRow.object_id, isouter=True)
+        .join(Assignment, Assignment.execution_id == ExecutionRow.id, isouter=True)
         .where(OutputInput.relation_id == stream, Object.removed_at.is_(None))
     )
-    outputs: dict[int, int] = {}
+    executions: dict[int, int] = {}
     engines: Counter[str] = Counter()
-    for output_id, plan, running, assigned in session.execute(readers):
-        reads = source_nodes(from_stored(Plan, plan))
-        outputs[output_id] = more * sum(each.relation.object_id == stream for each in reads)
+    for execution, running, assigned in session.execute(readers):
+        if execution.id in executions:
+            continue
+        reads = source_nodes(from_stored(Plan, execution.plan))
+        wanted = more * sum(each.relation.object_id == stream for each in reads)
+        executions[execution.id] = wanted
         if running and not (assigned and assigned.parked_because):
-            engines[assigned.home if assigned else FIRST] += outputs[output_id]
-    return _Growth(more * max(1, senders), outputs, engines)
+            engines[assigned.home if assigned else FIRST] += wanted
+    return _Growth(more * max(1, senders), executions, engines)
 
 
 def _tell(platform: Platform, topics: Sequence[str], refusal: Conflict) -> None:

@@ -37,6 +37,12 @@ class KafkaControl(TopicControl, Protocol):
     def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
         """The offsets that the next record of each partition will get."""
 
+    def offsets_at(self, topics: Sequence[str], at: datetime) -> Mapping[str, Mapping[str, int]]:
+        """By topic and partition, the offset of the first record that was written at `at` or later.
+
+        It is that of the next record if there is none.
+        """
+
     def partitions(self, topics: Sequence[str]) -> Mapping[str, int]:
         """The number of partitions of those of the topics that exist."""
 

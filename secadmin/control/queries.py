@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from catalog.admission import slots_of
-from catalog.assignments import assign, parked
+from catalog.assignments import parked
+from catalog.canonical import sharing_key
 from catalog.checked_plan import CheckedPlan
-from catalog.engines import query_engines
 from catalog.errors import InvalidInput
+from catalog.executions import executions_of, leave
 from catalog.models import (
     DeliveryClass,
     Object,
@@ -44,6 +45,14 @@ from secadmin.control.query_rights import level_of_query, require_same_views, ro
 from secadmin.control.query_views import outputs_of
 from secadmin.control.room import require_room_to_run
 from secadmin.control.settlement import of_objects
+from secadmin.control.shared_executions import (
+    Computed,
+    assign_again,
+    assign_new,
+    begin_there,
+    beginnings,
+    compute,
+)
 from secadmin.control.visible_relations import VisibleRelations
 from secadmin.control.work import Caller, Work, reading, working
 
@@ -111,7 +120,6 @@ def _store(
     declared.require_alone(work.session, plans.values())
     own = work.subject.user_id
     require_room_to_run(platform.user_limits, work.session, own, plans.values())
-    slots = {name: slots_of(plan, offsets) for name, plan in plans.items()}
     placement = chosen_placement(wanted)
     query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
     active = select(Role).where(Role.id.in_(work.subject.active_role_ids))
@@ -125,22 +133,26 @@ def _store(
             roles=list(work.session.scalars(active)),
         )
     )
+    computed: dict[str, Computed] = {}
     for name, plan in plans.items():
         work.require_free(Namespace.RELATION, name)
         output = _new_object(platform, work, ObjectKind.OUTPUT, Namespace.RELATION, name)
         read = {relation.topic: relation for relation in sources(plan)}
         seen_from = declared.seen_from(work.session, read.values(), offsets, output.created_at)
-        stored = declared.with_whole_windows(plan, seen_from)
         whole = {i: since for i, since in seen_from.items() if i in relations.in_windows}
-        stored = from_whole_windows(stored, whole)
+        seen = from_whole_windows(declared.with_whole_windows(plan, seen_from), whole)
+        stored = to_stored(seen)
+        begins = {topic: dict(offsets[topic]) for topic in read}
+        key = sharing_key(checked[name], relations.level, placement)
+        computed[name] = compute(work.session, key, stored, begins, slots_of(plan, offsets))
         work.session.add(
             OutputRow(
                 object_id=output.id,
                 query_id=query.id,
                 relation=to_stored(output_relation(output.id, output.name, checked[name])),
-                plan=to_stored(stored),
-                starting_offsets={topic: dict(offsets[topic]) for topic in read},
-                slots=slots[name],
+                plan=stored,
+                starting_offsets=begins,
+                execution_id=computed[name].execution,
                 level=None if relations.level is None else relations.level.to_wire(),
                 retention_ms=DAY_MS,
                 placement=placement.value,
@@ -159,20 +171,12 @@ def _store(
             for relation in read.values()
             if relation.object_id in relations.viewed
         )
-    work.session.flush()
-    _assign(platform, work, query)
+        work.session.flush()
+    assign_new(platform, work.session, computed.values())
     work.detail["outputs"] = sorted(plans)
     if placement is Placement.SOURCES:
         work.detail["semantics"] = "view"
     work.change.bump_generation()
-
-
-def _assign(platform: Platform, work: Work, query: Object) -> None:
-    """Give the query's executions their engines. Raises Conflict if no engine has room."""
-    outputs = [output.id for output in outputs_of(work, query)]
-    rows = select(OutputRow).where(OutputRow.object_id.in_(outputs))
-    slots = {row.object_id: row.slots for row in work.session.scalars(rows)}
-    assign(work.session, slots, query_engines(platform.query_engines), platform.limits)
 
 
 def _new_object(
@@ -199,20 +203,25 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
     Denied if its owner's roles do not allow its operators any more.
     """
     action = "start query" if running else "stop query"
+    found = beginnings(platform, caller, name) if running else {}
     with working(platform, caller, action, f"query {name}") as work:
         query = work.find(ObjectKind.QUERY, name)
         work.require(Permission.SET_QUERY_STATUS, query)
         row = work.session.get_one(QueryRow, query.id)
         outputs = [output.id for output in outputs_of(work, query)]
         if running:
+            begin_there(work.session, outputs, found)
             require_same_views(work.session, row, outputs)
         if running and not row.running:
             rows = select(OutputRow.plan).where(OutputRow.object_id.in_(outputs))
             plans = [from_stored(Plan, data) for data in work.session.scalars(rows)]
             require_still_allowed(work, query, plans)
             require_room_to_run(platform.user_limits, work.session, query.owner_id, plans)
-        if running and (not row.running or parked(work.session).keys() & set(outputs)):
-            _assign(platform, work, query)
+        executions = executions_of(work.session, outputs)
+        if running and (not row.running or parked(work.session).keys() & executions):
+            assign_again(platform, work.session, executions)
+        if not running and row.running:
+            leave(work.session, outputs, work.change.now)
         # If somebody else stopped the query, the reason stays until the query is started.
         row.running, row.stopped_because = running, "" if running else row.stopped_because
         work.change.bump_generation()
@@ -258,6 +267,7 @@ def stop_for(work: Work, queries: Iterable[QueryRow], reason: str) -> list[int]:
             row.running, row.stopped_because = False, reason
             query = work.session.get_one(Object, row.object_id)
             stopped += [output.id for output in outputs_of(work, query)]
+    leave(work.session, stopped, work.change.now)
     if stopped:
         work.change.bump_generation()
     work.detail["stopped"] = sorted(stopped)

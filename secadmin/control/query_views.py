@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import select
 
+from catalog.executions import executions_of, sharing
 from catalog.models import Object, OutputInput, OutputRow, QueryRow, RunStatus
 from catalog.permission import ObjectKind, Permission
 from catalog.placement import Placement
@@ -25,7 +26,8 @@ class QueryView:
     """A query as a caller sees it. `state` and `message` never hold data.
 
     `since` is the time since when it has this state, if its engine has reported it. `withheld` is
-    the number of withheld tuples by kind; it is None unless the caller holds CHANGE SYSTEM.
+    the number of withheld tuples by kind, and `sharing` that of the outputs, of all users' queries,
+    that its executions compute; both are None unless the caller holds CHANGE SYSTEM.
 
     `text` is empty if the caller may not view everything that the query names. `outputs` are those
     that the caller may view.
@@ -41,6 +43,7 @@ class QueryView:
     message: str
     since: datetime | None
     withheld: Mapping[str, int] | None
+    sharing: int | None
 
 
 def list_queries(platform: Platform, caller: Caller) -> list[QueryView]:
@@ -98,9 +101,11 @@ def outputs_of(view: Reading, query: Object) -> list[Object]:
 def _view(view: Reading, query: Object, living: Container[str]) -> QueryView:
     row = view.session.get_one(QueryRow, query.id)
     outputs = outputs_of(view, query)
-    names = [query_run_name(output.id) for output in outputs]
+    executions = executions_of(view.session, (output.id for output in outputs))
+    names = [query_run_name(execution) for execution in executions]
     statuses = list(view.session.scalars(select(RunStatus).where(RunStatus.name.in_(names))))
     state = state_of_query(view.session, [output.id for output in outputs], row.running, living)
+    shows_all = _may_see_counts(view)
     return QueryView(
         name=query.name,
         owner=query.owner.name if query.owner else "",
@@ -111,8 +116,14 @@ def _view(view: Reading, query: Object, living: Container[str]) -> QueryView:
         state=state.state,
         message=row.stopped_because or state.message,
         since=state.since,
-        withheld=_withheld(statuses) if _may_see_counts(view) else None,
+        withheld=_withheld(statuses) if shows_all else None,
+        sharing=_sharing(view, executions) if shows_all else None,
     )
+
+
+def _sharing(view: Reading, executions: Iterable[int]) -> int:
+    """The number of outputs, of whatever query, that the executions compute."""
+    return sum(len(sharing(view.session, execution)) for execution in executions)
 
 
 def _withheld(statuses: list[RunStatus]) -> dict[str, int]:

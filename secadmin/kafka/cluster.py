@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import datetime
 from typing import Protocol
 
 from catalog.settings import KafkaSettings
@@ -136,6 +137,14 @@ class Cluster:
     def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
         """By topic and partition, the offset that the next record will get."""
         found = self._topics.end_offsets(topics)
+        return {topic: {str(p): end for p, end in ends.items()} for topic, ends in found.items()}
+
+    def offsets_at(self, topics: Sequence[str], at: datetime) -> Mapping[str, Mapping[str, int]]:
+        """By topic and partition, the offset of the first record that was written at `at` or later.
+
+        It is that of the next record if there is none.
+        """
+        found = self._topics.offsets_at(topics, at)
         return {topic: {str(p): end for p, end in ends.items()} for topic, ends in found.items()}
 
     def partitions(self, topics: Sequence[str]) -> Mapping[str, int]:

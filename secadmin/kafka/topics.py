@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
@@ -186,11 +187,27 @@ class Topics:
 
     def end_offsets(self, names: Collection[str]) -> dict[str, dict[int, int]]:
         """The next record's offset: {topic: {partition: offset}}. Raises Unavailable."""
+        return self._offsets(names, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def offsets_at(self, names: Collection[str], at: datetime) -> dict[str, dict[int, int]]:
+        """The offset of the first record at or after that time (UTC): {topic: {partition: offset}}.
+
+        It is the next record's if there is none. Raises Unavailable.
+        """
+        ends = self.end_offsets(names)
+        at_ms = int(at.replace(tzinfo=UTC).timestamp() * 1000)
+        found = self._offsets(names, OffsetSpec.for_timestamp(at_ms))
+        return {
+            name: {p: offset if offset >= 0 else ends[name].get(p, 0) for p, offset in of.items()}
+            for name, of in found.items()
+        }
+
+    def _offsets(self, names: Collection[str], which: OffsetSpec) -> dict[str, dict[int, int]]:
         described = self.describe(names)
         if missing := set(names) - described.keys():
             raise Unavailable(f"Kafka does not serve the topic {min(missing)}: try again")
         request = {
-            TopicPartition(name, partition.id): OffsetSpec.latest()  # type: ignore[no-untyped-call]
+            TopicPartition(name, partition.id): which
             for name, description in described.items()
             for partition in description.partitions
         }

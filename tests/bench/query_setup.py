@@ -18,6 +18,7 @@ from sqlalchemy import select
 
 from catalog import output_relation
 from catalog.authorizer import Authorizer
+from catalog.executions import execution_of
 from catalog.models import Object, RunStatus
 from catalog.run_names import query_run_name
 from catalog.wanted import is_in_step, wanted_runs
@@ -102,7 +103,7 @@ def _runs(platform: Platform, output: str) -> bool:
     """Whether the runner says so."""
     with platform.catalog.read() as session:
         found = select(Object.id).where(Object.name == output, Object.removed_at.is_(None))
-        name = query_run_name(session.scalars(found).one())
+        name = query_run_name(execution_of(session, session.scalars(found).one()))
         status = session.get(RunStatus, name)
         return status is not None and status.state == "running"
 

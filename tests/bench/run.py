@@ -16,6 +16,7 @@ from tests.bench.policies import policies
 from tests.bench.query_setup import query_setup
 from tests.bench.rights import recovery, revocation, subscription
 from tests.bench.role_expressions import role_expressions
+from tests.bench.sharing import sharing
 from tests.bench.world import World
 
 MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
@@ -30,6 +31,7 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "setup": query_setup,
     "label": label_mask,
     "cost": cost,
+    "sharing": sharing,
     "many": revocation_from_many,
     # Last: it stops the runner.
     "scale": scale,

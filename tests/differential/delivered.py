@@ -11,7 +11,7 @@ from catalog.analysis import analyse
 from catalog.label import Label
 from catalog.output_relation import output_relation
 from catalog.placement import Placement
-from catalog.runs import FanOutClass, QueryRun
+from catalog.runs import FanOutClass, FedOutput, QueryRun
 from tests.differential.case import Case, Outcome
 from tests.differential.wire import decode, decode_json
 from tests.oracle.values import Tuple
@@ -25,7 +25,8 @@ def run_of(case: Case) -> QueryRun:
         for index, each in enumerate(case.classes)
     )
     return QueryRun(
-        *("result", case.plan, output, classes, not case.view, case.sources, {}, case.reaches),
+        *("result", case.plan, (FedOutput(output, classes, not case.view),), case.sources, {}),
+        reaches=case.reaches,
         independent=case.independent,
         floor=case.floor,
         conflict_classes=case.conflict_classes,

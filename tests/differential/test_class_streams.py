@@ -26,6 +26,7 @@ from tests.differential.market import COMPANY, NOON, QUOTES, TRADES, Market, cas
 from tests.differential.streaming import run_batch
 from tests.lanes import is_long, number_of
 from tests.oracle.values import Value
+from tests.outputs import with_output
 
 _NUMBER = number_of("NON_INTERFERENCE_CASES", sample=1, long=20)
 _NOON_MS = 1_769_860_800_000
@@ -183,7 +184,7 @@ def test_classes_come_and_go_and_state_stays(spark: SparkSession, tmp_path: Path
         query = run_batch(
             *(spark, whole, replace(whole, records={"trades": given}), tmp_path, found[-1]),
             tick_ms=_NOON_MS + 2 * number * _LATER_MS + 1_000,
-            run=replace(run, classes=classes),
+            run=with_output(run, classes=classes),
         )
         kept.append(query.recentProgress[-1].stateOperators[0].numRowsTotal)
     # A class begins empty, and its state goes on while others come and go.
@@ -217,7 +218,7 @@ def test_the_state_of_groups_stays_while_classes_come_and_go(
         run_batch(
             *(spark, whole, replace(whole, records={"trades": given}), tmp_path, found),
             tick_ms=_NOON_MS + (number if number < 4 else 9) * _LATER_MS + 1_000,
-            run=replace(run, classes=classes),
+            run=with_output(run, classes=classes),
         )
     # Of the window from noon, each class counts what came since it was there.
     assert [values(found, each, "n") for each in ("0", "1")] == [[3], [2]]

@@ -32,6 +32,7 @@ from tests.differential.make_case import make_case, make_matching_case, make_mov
 from tests.differential.market import COMPANY, EU, QUOTES, TRADES, Market, case_of
 from tests.lanes import number_of
 from tests.oracle.values import Tuple
+from tests.outputs import with_output
 
 NUMBER = number_of("VIEW_CASES", sample=4, long=500)
 TOGETHER = 25
@@ -95,7 +96,7 @@ def test_the_sink_checks_each_result_once_more(spark: SparkSession) -> None:
     read = reader(stored(spark, [case]), 0, case)
     compiled = compile_plan(analyse(case.plan), read, case.reach_of, viewers=run.viewers)
     for held, others in (((TRADES, COMPANY), True), ((TRADES,), False)):
-        narrow = replace(run, classes=(replace(wide, clearance=Clearance.of(*held)),))
+        narrow = with_output(run, classes=(replace(wide, clearance=Clearance.of(*held)),))
         labels = [
             Label.from_wire(header(row, 0, "label")) or Label()
             for row in fan_out(compiled, narrow, "key").collect()

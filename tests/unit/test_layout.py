@@ -34,7 +34,8 @@ INSIDE_SECADMIN = {
 VALUES = {
     f"catalog.{name}"
     for name in (
-        *("analysis", "audit_head", "audit_key", "balance", "category_kind", "changing_parts"),
+        *("analysis", "audit_head", "audit_key", "balance", "canonical", "category_kind"),
+        "changing_parts",
         *("checked_plan", "match_check", "match_expressions", "moving_check"),
         *("pair_expressions", "pattern", "plan_rules"),
         *("clearance", "clock", "decision", "delivery", "engines", "errors", "expression"),

@@ -125,6 +125,7 @@ def remove_query(platform: OnPlatform, caller: Authenticated, name: str) -> None
 
 def _answer(view: query_views.QueryView) -> dict[str, Any]:
     answer = {**asdict(view), "since": utc(view.since) if view.since else None}
-    if view.withheld is None:
-        del answer["withheld"]
+    for of_all in ("withheld", "sharing"):
+        if answer[of_all] is None:
+            del answer[of_all]
     return answer

@@ -41,6 +41,7 @@ from secfilter.side_notes import SideNotes
 from tests.audit_key import AUDIT_KEY
 from tests.integration.brokers import kafka_settings
 from tests.integration.secfilter.plane import Plane
+from tests.outputs import alone
 
 SECOND = "query-2"
 # Short batches; what is left as it is settles within seconds.
@@ -259,6 +260,8 @@ class Deployment:
         self._name(change, output.object_id, "output")
         self._name(change, number, "query")
         add(QueryRow(object_id=number, language="sql", text="", running=True))
+        add(alone(output.object_id, run.plan))
+        change.session.flush()
         add(
             OutputRow(
                 object_id=output.object_id,
@@ -266,7 +269,7 @@ class Deployment:
                 relation=to_stored(output),
                 plan=to_stored(run.plan),
                 starting_offsets={},
-                slots=1,
+                execution_id=output.object_id,
                 retention_ms=1_000_000,
             )
         )

@@ -18,7 +18,7 @@ from catalog.output_relation import output_relation
 from catalog.plan import sources
 from catalog.reach import reach
 from catalog.relation import Relation, RelationKind
-from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Sender
+from catalog.runs import FanOutClass, FedOutput, IngestRun, IngestStream, QueryRun, Sender
 from catalog.schema import Attribute, Schema, Type
 from catalog.topics import lab_topic, out_topic, quarantine_topic
 from secadmin.kafka.topics import TopicSpec, topic_config
@@ -110,7 +110,7 @@ class Plane:
         self.topics(lab_topic(name), *(c.topic for c in classes))
         self.reaches[number] = carried = reach(meant.plan, lambda r: self.reaches[r.object_id])
         return QueryRun(
-            *(f"query-{number}", meant.plan, output, classes, labelled, carried, {}),
+            *(f"query-{number}", meant.plan, (FedOutput(output, classes, labelled),), carried, {}),
             reaches={each.object_id: self.reaches[each.object_id] for each in sources(meant.plan)},
         )
 

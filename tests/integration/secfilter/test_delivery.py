@@ -27,6 +27,7 @@ from catalog.runs import FanOutClass, IngestRun
 from catalog.schema import Type
 from secfilter.pace import Pace
 from tests.integration.secfilter.plane import Feed, Plane, headers, tuple_at, values
+from tests.outputs import with_output
 from tests.plans import grouped, updating
 
 Until = Callable[[Callable[[], bool]], None]
@@ -103,7 +104,7 @@ def test_the_first_class_of_a_query_finds_its_state(
     stream = plane.stream(0)
     plan = Plan(sums(Source(stream.relation)), Emission.UPDATES if updates else Emission.CLOSED)
     run = plane.query(plan, Clearance.of(0), labelled=labelled)
-    alone = replace(run, classes=(), labelled=False)
+    alone = with_output(run, classes=(), labelled=False)
     plane.start(IngestRun("ingest-1", (stream,)))
     query = plane.start(alone)
     plane.send(stream, tuple_at(1, "x", 1))
@@ -181,7 +182,7 @@ def test_planned_restarts_lose_nothing_and_keep_ids(plane: Plane) -> None:
     stream = plane.stream(0)
     run = plane.query(Filter(Source(stream.relation), Literal(True, Type.BOOLEAN)), Clearance.of(0))
     more = (*run.classes, plane_class(plane))
-    fed_more = replace(run, classes=more, labelled=True)
+    fed_more = with_output(run, classes=more, labelled=True)
     ingest_run = IngestRun("ingest-1", (stream,))
     ingest, query = plane.start(ingest_run), plane.start(run)
     feed = Feed(plane, f"in.{stream.relation.name}")

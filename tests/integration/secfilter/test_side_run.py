@@ -17,6 +17,7 @@ from secfilter.pace import Pace
 from tests.integration.secfilter.deployment import Deployment
 from tests.integration.secfilter.plane import Feed, Plane, one_id_each, prices, tuple_at
 from tests.integration.secfilter.running import Notes, running
+from tests.outputs import with_output
 
 Until = Callable[[Callable[[], bool]], None]
 # No batch ends by itself while a test waits for the first record.
@@ -36,7 +37,7 @@ def with_class(plane: Plane, run: QueryRun) -> QueryRun:
     """The run with one more class, whose topic is new."""
     topic = out_topic(run.output.name, f"n{len(run.classes)}")
     plane.topics(topic)
-    return replace(run, classes=(*run.classes, FanOutClass(topic, Clearance.of(0))))
+    return with_output(run, classes=(*run.classes, FanOutClass(topic, Clearance.of(0))))
 
 
 def last_of(run: QueryRun) -> str:
@@ -74,7 +75,7 @@ def test_new_classes_and_readers_get_all_from_when_they_are_told_to_be_fed(
         promised[last_of(run)] = feed.count
         until(lambda run=run: has_any(plane, last_of(run)))  # type: ignore[misc]
         assert sides.unfinished(side), "the main run is still in its batch"
-    run = replace(run, labelled=True)
+    run = with_output(run, labelled=True)
     reader = plane.query(Source(run.output), Clearance.of(0))
     notes.wanted, began = (run, reader), time.monotonic()
     until(lambda: notes.feeds(run))

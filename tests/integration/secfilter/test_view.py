@@ -22,6 +22,7 @@ from catalog.plan import (
 from catalog.runs import IngestRun, QueryRun
 from catalog.time_source import TimeSource
 from tests.integration.secfilter.plane import Plane, headers, tuple_at, values
+from tests.outputs import with_output
 
 _ZERO_S = 1_769_860_800
 _WAIT_S = 60.0
@@ -51,7 +52,7 @@ def test_classes_share_a_query_and_no_window(plane: Plane) -> None:
     query = replace(query, placement=Placement.SOURCES)
     plane.start(IngestRun("ingest-1", (seen, hidden)))
     # The third class comes later.
-    running = plane.start(replace(query, classes=query.classes[:2]))
+    running = plane.start(with_output(query, classes=query.classes[:2]))
 
     def send(secret: int, *others: int) -> None:
         now = time.time() - _ZERO_S

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from catalog.executions import execution_of
 from catalog.models import Access, AuditEntry
 from catalog.run_names import query_run_name
 from catalog.wanted import wanted_runs
@@ -54,7 +55,8 @@ def listed(admin: Api, execution: int) -> dict[str, Any]:
 
 def runs(platform: Platform, execution: int) -> bool:
     with platform.catalog.read() as session:
-        return query_run_name(execution) in {run.name for run in wanted_runs(session)}
+        name = query_run_name(execution_of(session, execution))
+        return name in {run.name for run in wanted_runs(session)}
 
 
 def test_an_administrator_sees_what_runs_and_no_names(

@@ -16,8 +16,10 @@ from sqlalchemy import select
 
 from catalog.delivery import Delivery
 from catalog.delivery_classes import delivery_of
+from catalog.executions import execution_of
 from catalog.models import CategoryRow, DeliveryClass, Object
 from catalog.pulse import Pulse
+from catalog.run_names import query_run_name
 from catalog.runs import RunReport, fingerprint
 from catalog.settings import Settings
 from catalog.wanted import report_status, wanted_runs
@@ -107,7 +109,7 @@ class Exchange:
         let_beat(self.platform)
         with self.platform.catalog.read() as session:
             own = select(Object.id).where(Object.name == self.output, Object.kind == "output")
-            name = f"query-{session.scalars(own).one()}"
+            name = query_run_name(execution_of(session, session.scalars(own).one()))
             run = next(run for run in wanted_runs(session) if run.name == name)
         with self.platform.catalog.bookkeeping() as session:
             report = RunReport(run.name, "running", "", fingerprint(run))

@@ -15,7 +15,15 @@ from sqlalchemy import select
 from catalog.admission import ingesting
 from catalog.engines import INGEST
 from catalog.limits import Limits
-from catalog.models import AuditEntry, Object, OutputRow, SenderRow, StreamRow, TopicFault
+from catalog.models import (
+    AuditEntry,
+    ExecutionRow,
+    Object,
+    OutputRow,
+    SenderRow,
+    StreamRow,
+    TopicFault,
+)
 from catalog.topics import lab_topic
 from catalog.wanted import generation, report_faults
 from secadmin.control.grown_streams import follow_partitions, lacking
@@ -43,7 +51,11 @@ def stream_of(scene: Scene) -> tuple[int, int, list[str]]:
 
 
 def slots_of(scene: Scene) -> int:
-    own = select(OutputRow.slots).join(Object, Object.id == OutputRow.object_id)
+    own = (
+        select(ExecutionRow.slots)
+        .join(OutputRow, OutputRow.execution_id == ExecutionRow.id)
+        .join(Object, Object.id == OutputRow.object_id)
+    )
     with scene.platform.catalog.read() as session:
         return session.scalars(own.where(Object.name == scene.output)).one()
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from catalog.executions import execution_of
 from catalog.models import CategoryRow, Object
 from catalog.run_names import query_run_name
 from catalog.runs import RunReport
@@ -205,7 +206,7 @@ def test_what_is_withheld_is_told_to_who_may_change_the_system(
         output = session.scalars(
             select(Object).where(Object.name == query, Object.kind == "output")
         )
-        name = query_run_name(output.one().id)
+        name = query_run_name(execution_of(session, output.one().id))
 
     let_beat(platform)
 

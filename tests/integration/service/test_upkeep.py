@@ -13,7 +13,9 @@ from sqlalchemy import select, update
 
 from catalog.engines import all_engines
 from catalog.errors import Unavailable
+from catalog.executions import execution_of
 from catalog.models import AuditEntry, DeliveryClass, Session, Withdrawal
+from catalog.run_names import query_run_name
 from catalog.runs import RunReport, fingerprint
 from catalog.sessions import token_hash
 from catalog.settings import Settings
@@ -218,7 +220,8 @@ def test_a_subscription_is_fed_when_the_runner_says_so(
     with scene.platform.catalog.read() as session:
         topic = scene.topic(credentials.username)
         row = session.scalars(select(DeliveryClass).where(DeliveryClass.topic == topic)).one()
-        run = next(r for r in wanted_runs(session) if r.name == f"query-{row.output_id}")
+        name = query_run_name(execution_of(session, row.output_id))
+        run = next(r for r in wanted_runs(session) if r.name == name)
     with scene.platform.catalog.bookkeeping() as session:
         now = scene.platform.clock()
         report_status(session, RunReport(run.name, "running", "", fingerprint(run)), now)

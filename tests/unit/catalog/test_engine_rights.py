@@ -60,6 +60,7 @@ MAY = {
     "query": {
         **BOTH,
         "queries": {"SELECT": "object_id running"},
+        "executions": {"SELECT": ALL},
         "outputs": {"SELECT": ALL},
         "clause_roles": {"SELECT": ALL},
         "output_inputs": {"SELECT": ALL},

@@ -1,6 +1,8 @@
 """The migrated tables are the models' tables."""
 
+import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,16 +10,25 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import select, text
 
+from catalog.analysis import analyse
+from catalog.assignments import engine_of
 from catalog.audit import AuditReport, Outcome, verify
+from catalog.canonical import sharing_key
 from catalog.engine import for_writing
 from catalog.engines import FIRST
 from catalog.errors import InvalidInput
+from catalog.executions import to_join
 from catalog.migrations import upgrade
-from catalog.models import Access, Base, DeliveryClass, SenderRow, StreamRow
+from catalog.models import Access, Base, DeliveryClass, ExecutionRow, SenderRow, StreamRow
+from catalog.plan import Plan, Source
 from catalog.pulse import beat
+from catalog.relation import Relation, RelationKind
+from catalog.runs import QueryRun
+from catalog.schema import Attribute, Schema, Type
 from catalog.sender_state import SenderState
 from catalog.store import Catalog
-from catalog.wanted import generation, is_in_step
+from catalog.stored_form import to_stored
+from catalog.wanted import generation, is_in_step, wanted_runs
 from tests.audit_key import AUDIT_KEY
 
 
@@ -137,6 +148,61 @@ objects VALUES (2, 'output', 'relation', 'p', 1, '2026-01-01', '2026-01-01', '20
 delivery_classes (id, output_id, name, topic, clearance, weak) VALUES (1, 1, 'here', 'a', '1', false)
 delivery_classes (id, output_id, name, topic, clearance, weak) VALUES (2, 2, 'there', 'b', '1', false)
 """  # noqa: E501 - a row a line
+
+
+def test_equal_queries_of_before_keep_their_runs_and_share_nothing(empty_url: str) -> None:
+    catalog = Catalog(empty_url, AUDIT_KEY)
+    upgrade(catalog.engine, "v0_2_12")
+    with for_writing(catalog.engine).begin() as connection:
+        for statement in [*_EQUAL.strip().splitlines(), *map(_output, (5, 6))]:
+            # What follows a colon would be a parameter.
+            connection.execute(text(f"INSERT INTO {statement}".replace(":", "\\:")))
+    upgrade(catalog.engine)
+    with catalog.read() as session:
+        runs = [run for run in wanted_runs(session) if isinstance(run, QueryRun)]
+        assert [(run.name, run.output.name) for run in runs] == [
+            ("query-5", "o5"),
+            ("query-6", "o6"),
+        ]
+        assert [run.starting_offsets for run in runs] == [{"lab.s": {"0": 7}}] * 2
+        assert len({run.plan for run in runs}) == 1
+        assert engine_of(session, "query-6") == "query-2"
+        assert [session.get_one(ExecutionRow, number).slots for number in (5, 6)] == [3, 3]
+        key = sharing_key(analyse(runs[0].plan), None)
+        assert to_join(session, key) is None
+    with catalog.bookkeeping() as session:
+        new = ExecutionRow(key="", plan={}, starting_offsets={}, slots=1)
+        session.add(new)
+        session.flush()
+        assert new.id > 6, "no id is given again"
+    catalog.close()
+
+
+_SCHEMA = Schema((Attribute("a", Type.STRING),))
+_READ = Relation(2, "s", RelationKind.STREAM, _SCHEMA, None, 0)
+_EQUAL = """
+users VALUES (1, 'bob', '', false, false, 0, NULL, '2026-01-01')
+objects VALUES (1, 'schema', 'schema', 'x', 1, '2026-01-01', NULL, NULL)
+objects VALUES (2, 'stream', 'relation', 's', 1, '2026-01-01', NULL, NULL)
+objects VALUES (3, 'query', 'query', 'q3', 1, '2026-01-01', NULL, NULL)
+objects VALUES (4, 'query', 'query', 'q4', 1, '2026-01-01', NULL, NULL)
+objects VALUES (5, 'output', 'relation', 'o5', 1, '2026-01-01', NULL, NULL)
+objects VALUES (6, 'output', 'relation', 'o6', 1, '2026-01-01', NULL, NULL)
+queries (object_id, language, text, running, stopped_because) VALUES (3, 'sql', '', true, '')
+queries (object_id, language, text, running, stopped_because) VALUES (4, 'sql', '', true, '')
+assignments VALUES (5, 'query-1', 'query-1', 1, false, false, NULL, 0, 0, '', 5)
+assignments VALUES (6, 'query-2', 'query-2', 1, false, false, NULL, 0, 0, '', 6)
+"""
+
+
+def _output(number: int) -> str:
+    """An output of the query two numbers before, as tables of v0_2_12 have it."""
+    relation = replace(_READ, object_id=number, name=f"o{number}", kind=RelationKind.OUTPUT)
+    stored = json.dumps(to_stored(relation)), json.dumps(to_stored(Plan(Source(_READ))))
+    columns = "object_id, query_id, relation, plan, starting_offsets, slots, weak, retention_ms"
+    offsets = json.dumps({"lab.s": {"0": 7}})
+    values = f"{number}, {number - 2}, '{stored[0]}', '{stored[1]}', '{offsets}', 3, false, 1"
+    return f"outputs ({columns}, placement) VALUES ({values}, 'sink')"
 
 
 def test_tables_of_another_version_are_refused(catalog: Catalog) -> None:

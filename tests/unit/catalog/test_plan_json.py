@@ -1,6 +1,7 @@
 """Stored plans: every plan comes back as it was; anything else is refused."""
 
 import json
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ from catalog.plan import (
 from catalog.plan_json import decode, encode
 from catalog.record_format import RecordFormat, TimeFormat, UnknownFields
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
-from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun, Run, fingerprint
+from catalog.runs import FanOutClass, FedOutput, IngestRun, IngestStream, QueryRun, Run, fingerprint
 from catalog.schema import Attribute, Schema, Type
 from catalog.stored_form import VERSION, from_stored, to_stored
 from tests.plans import whole
@@ -205,13 +206,12 @@ def _query_run(**changed: Any) -> QueryRun:
     base: dict[str, Any] = {
         "name": "query-2",
         "plan": whole(Source(RELATION)),
-        "output": RELATION,
-        "classes": (FanOutClass("out.o.a", Clearance.of(20_000)),),
-        "labelled": False,
         "sources": Label.of(20_000),
         "starting_offsets": {},
     }
-    return QueryRun(**{**base, **changed})
+    fed = FedOutput(RELATION, (FanOutClass("out.o.a", Clearance.of(20_000)),))
+    own = {each.name: changed.pop(each.name) for each in fields(FedOutput) if each.name in changed}
+    return QueryRun(**{**base, "outputs": (replace(fed, **own),), **changed})
 
 
 def test_a_fingerprint_changes_with_what_a_run_depends_on() -> None:

@@ -42,6 +42,7 @@ from catalog.wanted import (
     used_topics,
     wanted_runs,
 )
+from tests.outputs import alone
 from tests.plans import AnyPlan, whole
 from tests.unit.catalog.plans import relation
 from tests.unit.catalog.test_plan_flow import DECLARED, FITS
@@ -94,14 +95,16 @@ class Filled:
         self.world.add(QueryRow(object_id=query.id, language="sql", text="", running=running))
         made = self.world.object(f"output {name}")
         relation = replace(IN1, object_id=made.id, name=name, kind=RelationKind.OUTPUT)
+        begins = {"lab.in1": {"0": 7}}
+        self.world.add(alone(made.id, whole(plan), starting_offsets=begins))
         self.world.add(
             OutputRow(
                 object_id=made.id,
                 query_id=query.id,
                 relation=to_stored(relation),
                 plan=to_stored(whole(plan)),
-                starting_offsets={"lab.in1": {"0": 7}},
-                slots=1,
+                starting_offsets=begins,
+                execution_id=made.id,
                 retention_ms=1,
             )
         )

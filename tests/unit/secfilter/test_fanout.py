@@ -1,6 +1,7 @@
 """Who gets a result: all classes whose clearance covers its label, and nobody else."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from catalog.label import PUBLIC, Label
 from catalog.label_layout import LabelLayout
 from catalog.plan import Source
 from catalog.relation import Relation, RelationKind
-from catalog.runs import FanOutClass, QueryRun
+from catalog.runs import FanOutClass, FedOutput, QueryRun
 from catalog.schema import Attribute, Schema, Type
 from secfilter.columns import SPARK_TYPES, label_column
 from secfilter.compiler import Compiled
@@ -39,7 +40,9 @@ KEY = "00" * 32
 
 
 def run_of(*classes: FanOutClass, labelled: bool = False, sources: Label = PUBLIC) -> QueryRun:
-    return QueryRun("q", whole(Source(OUTPUT)), OUTPUT, classes, labelled, sources, {})
+    return QueryRun(
+        "q", whole(Source(OUTPUT)), (FedOutput(OUTPUT, classes, labelled),), sources, {}
+    )
 
 
 def delivered(
@@ -97,6 +100,38 @@ def test_ids_depend_on_lineage_and_output_alone(spark: SparkSession) -> None:
     first, second = delivered(spark, run, rows), delivered(spark, run, rows)
     assert [headers(r)["id"] for r in first] == [headers(r)["id"] for r in second]
     assert len({headers(r)["id"] for r in first}) == 2
+
+
+def test_outputs_that_share_a_run_get_what_each_would_get_alone(spark: SparkSession) -> None:
+    one, other = (
+        FedOutput(
+            replace(OUTPUT, object_id=number, name=name),
+            (FanOutClass(f"out.{name}.a", Clearance.of(0)), *more),
+            labelled=name == "p",
+        )
+        for number, name, more in (
+            (7, "o", (FanOutClass("out.o.b", Clearance.of(0, 64)),)),
+            (8, "p", ()),
+        )
+    )
+    rows = [
+        (*VALUES, Label.of(0), "1:0:0"),
+        (*VALUES, Label.of(64), "1:0:1"),
+        (*VALUES, Label.of(0), "1:0:2"),
+    ]
+    alone = [
+        row
+        for output in (one, other)
+        for row in delivered(spark, replace(run_of(), outputs=(output,)), rows)
+    ]
+    shared = delivered(spark, replace(run_of(), outputs=(one, other)), rows)
+    assert sorted(map(str, shared)) == sorted(map(str, alone))
+    ids = {
+        topic: {headers(row)["id"] for row in shared if row["topic"] == topic}
+        for topic in ("out.o.a", "out.p.a")
+    }
+    assert [len(found) for found in ids.values()] == [2, 2]
+    assert ids["out.o.a"].isdisjoint(ids["out.p.a"]), "ids do not tell that they share"
 
 
 def test_no_label_is_never_seen(spark: SparkSession) -> None:

@@ -12,7 +12,7 @@ import pytest
 from catalog.label import Label
 from catalog.plan import Aggregation, Source, Window
 from catalog.relation import Relation, RelationKind
-from catalog.runs import IngestRun, IngestStream, QueryRun, Run
+from catalog.runs import FedOutput, IngestRun, IngestStream, QueryRun, Run
 from catalog.schema import Attribute, Schema, Type
 from secfilter.after_commit import Drains
 from secfilter.checkpoint import Checkpoints
@@ -61,7 +61,7 @@ def ingest(*relations: Relation) -> IngestRun:
 def query(relation: Relation, starting: Offsets, *categories: int) -> QueryRun:
     reaches = {relation.object_id: Label.of(0, *categories)}
     plan = whole(Source(relation))
-    return QueryRun("run", plan, relation, (), False, Label.of(0), starting, reaches)
+    return QueryRun("run", plan, (FedOutput(relation),), Label.of(0), starting, reaches)
 
 
 RUNS: dict[str, tuple[Run, str]] = {

@@ -6,7 +6,7 @@ from catalog.errors import InvalidInput
 from catalog.label import Label
 from catalog.plan import Source
 from catalog.relation import Relation, RelationKind
-from catalog.runs import IngestRun, QueryRun, Run
+from catalog.runs import FedOutput, IngestRun, QueryRun, Run
 from catalog.schema import Attribute, Schema, Type
 from secfilter.pace import Pace, pace_of
 from tests.plans import whole
@@ -40,7 +40,7 @@ def run_of(kind: str, number: int) -> Run:
         return IngestRun(f"ingest-{number}", ())
     schema = Schema((Attribute("a", Type.STRING),))
     stream = Relation(1, "s", RelationKind.STREAM, schema, None, 0)
-    return QueryRun(f"query-{number}", whole(Source(stream)), stream, (), False, Label.of(0), {})
+    return QueryRun(f"query-{number}", whole(Source(stream)), (FedOutput(stream),), Label.of(0), {})
 
 
 @pytest.mark.parametrize("settled", [False, True])

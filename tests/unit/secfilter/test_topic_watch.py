@@ -10,7 +10,7 @@ from catalog.errors import Unavailable
 from catalog.label import Label
 from catalog.plan import Source
 from catalog.relation import Relation, RelationKind
-from catalog.runs import IngestRun, IngestStream, QueryRun, topics_of
+from catalog.runs import FedOutput, IngestRun, IngestStream, QueryRun, topics_of
 from catalog.schema import Attribute, Schema, Type
 from secfilter.background import Task
 from secfilter.topic_faults import ANEW, GONE, faults_in, spared
@@ -30,7 +30,7 @@ def stream(number: int, partitions: int | None = 2) -> IngestStream:
 ONE, TWO = stream(1), stream(2)
 GROUP = IngestRun("ingest-1", (ONE, TWO))
 OUTPUT = Relation(9, "o", RelationKind.OUTPUT, SCHEMA, None, 0)
-QUERY = QueryRun("query-9", whole(Source(ONE.relation)), OUTPUT, (), False, Label.of(0), {})
+QUERY = QueryRun("query-9", whole(Source(ONE.relation)), (FedOutput(OUTPUT),), Label.of(0), {})
 RUNS = (GROUP, QUERY)
 ALL = dict.fromkeys(sorted(topics_of(GROUP) | topics_of(QUERY)), 2)
 

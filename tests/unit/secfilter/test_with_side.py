@@ -14,7 +14,7 @@ from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.plan import Aggregation, Source, Window
 from catalog.relation import Relation, RelationKind
-from catalog.runs import FanOutClass, QueryRun, Run, RunReport, fingerprint
+from catalog.runs import FanOutClass, FedOutput, QueryRun, Run, RunReport, fingerprint
 from catalog.schema import Attribute, Schema, Type
 from secfilter.background import Task
 from secfilter.beside import fed_by, feed_all, lacking, side_name, side_run
@@ -23,6 +23,7 @@ from secfilter.pace import Pace
 from secfilter.query_with_side import QueryWithSide
 from secfilter.supervised import Means
 from secfilter.with_side import Starts
+from tests.outputs import with_output
 from tests.plans import grouped, whole
 from tests.unit.secfilter.stoppable import Stoppable
 
@@ -36,7 +37,7 @@ _NAME = "query-9"
 def run_of(*classes: str, labelled: bool = False) -> QueryRun:
     fed = tuple(FanOutClass(topic, Clearance.of(0)) for topic in classes)
     plan, reaches = whole(Source(_STREAM)), {1: Label.of(0)}
-    return QueryRun(_NAME, plan, _STREAM, fed, labelled, Label.of(0), {}, reaches)
+    return QueryRun(_NAME, plan, (FedOutput(_STREAM, fed, labelled),), Label.of(0), {}, reaches)
 
 
 @dataclass
@@ -404,8 +405,8 @@ def test_a_side_run_is_for_another_class_of_the_same_stateless_plan() -> None:
     assert lacking(more, now) == {"second"}
     assert lacking(more, None) == frozenset(), "the next start takes it"
     assert lacking(now, more) == frozenset()
-    assert lacking(replace(more, labelled=True), now) == {"second", _LAB}
-    assert lacking(now, replace(now, labelled=True)) == frozenset()
+    assert lacking(with_output(more, labelled=True), now) == {"second", _LAB}
+    assert lacking(now, with_output(now, labelled=True)) == frozenset()
     assert lacking(replace(more, plan=whole(Source(replace(_STREAM, object_id=2)))), now) == set()
     windows = whole(
         grouped(Source(_STREAM), Window(10, 10), (), (Aggregation("n", "count", None),))
@@ -421,9 +422,9 @@ _BOTH = run_of("first", "second")
     [
         replace(_BOTH, reaches={1: Label.of(0, 1)}),
         replace(_BOTH, sources=Label.of(0, 1)),
-        replace(_BOTH, classes=(FanOutClass("first", Clearance.of(0, 1)), _BOTH.classes[1])),
+        with_output(_BOTH, classes=(FanOutClass("first", Clearance.of(0, 1)), _BOTH.classes[1])),
         run_of("first", "second", "third"),
-        replace(_BOTH, labelled=True),
+        with_output(_BOTH, labelled=True),
     ],
 )
 def test_fed_is_what_gets_all_that_is_wanted(changed: QueryRun) -> None:

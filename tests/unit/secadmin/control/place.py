@@ -26,6 +26,7 @@ from catalog.sender_state import SenderState
 from catalog.store import Catalog
 from catalog.stored_form import to_stored
 from secadmin.control.settlement import Settlement
+from tests.outputs import alone
 from tests.unit.catalog.world import World
 
 SCHEMA = Schema((Attribute("t", Type.TIMESTAMP), Attribute("a", Type.STRING)))
@@ -161,6 +162,7 @@ def add_stream(world: World, name: str, bit: int, *, public: bool = False) -> Re
 def add_output(world: World, name: str, plan: Plan, *, public: bool = False) -> None:
     output = world.object(f"output {name}", owner="joe")
     relation = Relation(output.id, name, RelationKind.OUTPUT, SCHEMA, None, 0, public)
+    world.add(alone(output.id, plan))
     world.add(
         OutputRow(
             object_id=output.id,
@@ -168,7 +170,7 @@ def add_output(world: World, name: str, plan: Plan, *, public: bool = False) -> 
             relation=to_stored(relation),
             plan=to_stored(plan),
             starting_offsets={},
-            slots=1,
+            execution_id=output.id,
             retention_ms=1,
         )
     )

@@ -48,6 +48,7 @@ from secadmin.control.open_classes import (
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import Settlement
 from secadmin.control.work import Work
+from tests.outputs import alone
 from tests.plans import whole
 from tests.unit.catalog.plans import windowed
 from tests.unit.catalog.world import START
@@ -277,17 +278,20 @@ def test_a_call_that_gives_is_refused_where_idle_classes_make_too_little_room(pl
 
 def test_classes_with_views_of_their_own_are_fewer(place: Place) -> None:
     place.most = 9
+    plan = whole(windowed(60, 1))
     row = OutputRow(
         object_id=place.output,
         query_id=place.output,
         relation={},
-        plan=to_stored(whole(windowed(60, 1))),
+        plan=to_stored(plan),
         starting_offsets={},
-        slots=1,
+        execution_id=place.output,
         retention_ms=1,
         placement=Placement.SOURCES.value,
     )
     with place.catalog.bookkeeping() as session:
+        session.add(alone(place.output, plan))
+        session.flush()
         session.add(row)
     for number in range(4):
         place.add(f"held {number}", held=True)

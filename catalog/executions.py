@@ -1,0 +1,87 @@
+"""Executions in the tables: which one computes an output, and which outputs share one.
+
+An execution that several outputs share runs for all of them: each of their queries is wanted. An
+output whose query stops leaves the others, and goes on in an execution of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from catalog.models import Assignment, ExecutionRow, Object, OutputRow, QueryRow, RunStatus
+from catalog.run_names import query_run_name
+
+MOST_SHARING = 32
+"""How many outputs may share one execution: each takes a record for each of its results."""
+
+
+def execution_of(session: Session, output_id: int) -> int:
+    """The id of the execution that computes the output."""
+    return session.get_one(OutputRow, output_id).execution_id
+
+
+def executions_of(session: Session, output_ids: Iterable[int]) -> frozenset[int]:
+    """The ids of the executions that compute these outputs."""
+    own = OutputRow.object_id.in_(set(output_ids))
+    return frozenset(session.scalars(select(OutputRow.execution_id).where(own)))
+
+
+def sharing(session: Session, execution_id: int) -> list[int]:
+    """The ids of the outputs that share the execution and are not removed."""
+    own = select(OutputRow.object_id).join(Object, Object.id == OutputRow.object_id)
+    live = (OutputRow.execution_id == execution_id, Object.removed_at.is_(None))
+    return list(session.scalars(own.where(*live).order_by(OutputRow.object_id)))
+
+
+def to_join(session: Session, key: str) -> int | None:
+    """The execution that a new output with this key joins; None if it runs alone.
+
+    It is one that runs. What is stopped, parked or on trial would not begin at once, so the output
+    would wait for what its owner does not know.
+    """
+    if not key:
+        return None
+    found = (
+        select(ExecutionRow.id)
+        .join(OutputRow, OutputRow.execution_id == ExecutionRow.id)
+        .join(Object, Object.id == OutputRow.object_id)
+        .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
+        .join(Assignment, Assignment.execution_id == ExecutionRow.id)
+        .where(ExecutionRow.key == key, Object.removed_at.is_(None), QueryRow.running)
+        .where(Assignment.parked_because == "", Assignment.on_trial.is_(False))
+        .group_by(ExecutionRow.id)
+        .having(func.count() < MOST_SHARING)
+        .order_by(ExecutionRow.id)
+    )
+    session.flush()
+    return session.scalars(found.limit(1)).first()
+
+
+def leave(session: Session, output_ids: Collection[int], now: datetime) -> None:
+    """Give each of these outputs that shares its execution one of its own.
+
+    Call it when their queries stop, and inside a change. The new execution begins at what comes
+    from `now` on, as the one that is left would if it stopped. If this one does not run, nobody
+    knows how far it has come. Then the new one begins where it began.
+    """
+    for output_id in sorted(output_ids):
+        row = session.get_one(OutputRow, output_id)
+        if sharing(session, row.execution_id) == [output_id]:
+            continue
+        left = session.get_one(ExecutionRow, row.execution_id)
+        status = session.get(RunStatus, query_run_name(left.id), populate_existing=True)
+        own = ExecutionRow(
+            key=left.key,
+            plan=left.plan,
+            starting_offsets=left.starting_offsets,
+            slots=left.slots,
+            begins_at=now if status is not None and status.state == "running" else None,
+        )
+        session.add(own)
+        session.flush()
+        row.execution_id = own.id
+        session.flush()

@@ -1,0 +1,115 @@
+"""Which executions compute the outputs of a query, when it is added and when it is started again.
+
+Nobody learns here that somebody else runs an equal query: who is told that an engine is full would
+be told so without it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import orm, select
+
+from catalog.admission import engines_for
+from catalog.assignments import assign
+from catalog.engines import query_engines
+from catalog.errors import Conflict
+from catalog.executions import to_join
+from catalog.models import ExecutionRow, OutputRow
+from catalog.permission import ObjectKind, Permission
+from catalog.plan import Plan, sources
+from catalog.stored_form import from_stored
+from secadmin.control.platform import Platform
+from secadmin.control.query_views import outputs_of
+from secadmin.control.work import Caller, reading
+
+_Offsets = Mapping[str, Mapping[str, int]]
+_MARGIN = timedelta(minutes=2)
+"""What a run takes at most until it applies that an output has left it, and clocks that differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The id of the execution that computes an output, whether it is new, and its tasks."""
+
+    execution: int
+    is_new: bool
+    slots: int
+
+
+def compute(
+    session: orm.Session, key: str, plan: dict[str, Any], begins: _Offsets, slots: int
+) -> Computed:
+    """The execution for a new output: one that runs an equal query already, or a new one."""
+    shared = to_join(session, key)
+    if shared is not None:
+        return Computed(shared, False, slots)
+    made = ExecutionRow(key=key, plan=plan, starting_offsets=dict(begins), slots=slots)
+    session.add(made)
+    session.flush()
+    return Computed(made.id, True, slots)
+
+
+def assign_new(platform: Platform, session: orm.Session, computed: Iterable[Computed]) -> None:
+    """Give new executions their engines. Raises Conflict if no engine has room.
+
+    What joins an execution needs room as well, as if it were new.
+    """
+    engines, found = query_engines(platform.query_engines), list(computed)
+    # The ids of executions are positive.
+    wanted = {
+        each.execution if each.is_new else -number: each.slots
+        for number, each in enumerate(found, start=1)
+    }
+    engines_for(session, wanted, engines, platform.limits)
+    new = {each.execution: each.slots for each in found if each.is_new}
+    assign(session, new, engines, platform.limits)
+
+
+def assign_again(platform: Platform, session: orm.Session, executions: Collection[int]) -> None:
+    """Give executions that start again their engines. Raises Conflict if no engine has room."""
+    rows = session.scalars(select(ExecutionRow).where(ExecutionRow.id.in_(executions)))
+    slots = {row.id: row.slots for row in rows}
+    assign(session, slots, query_engines(platform.query_engines), platform.limits)
+
+
+def beginnings(platform: Platform, caller: Caller, query: str) -> Mapping[int, _Offsets]:
+    """Where the executions begin that the query's outputs got when they left others, by their ids.
+
+    Needs SET QUERY STATUS. Raises Unavailable.
+    """
+    with reading(platform, caller, "prepare start", f"query {query}") as view:
+        found = view.find(ObjectKind.QUERY, query)
+        view.require(Permission.SET_QUERY_STATUS, found)
+        waiting = _waiting(view.session, [output.id for output in outputs_of(view, found)])
+        wanted = {row.id: (_topics(row), row.begins_at) for row in waiting}
+    return {
+        id_: platform.kafka.offsets_at(topics, at - _MARGIN)
+        for id_, (topics, at) in wanted.items()
+        if at is not None
+    }
+
+
+def begin_there(
+    session: orm.Session, output_ids: Collection[int], found: Mapping[int, _Offsets]
+) -> None:
+    """Let the executions of these outputs begin there. Raises Conflict if one is not in `found`."""
+    for row in _waiting(session, output_ids):
+        if row.id not in found:
+            raise Conflict("the query was stopped meanwhile; start it again")
+        row.starting_offsets, row.begins_at = dict(found[row.id]), None
+    session.flush()
+
+
+def _waiting(session: orm.Session, output_ids: Collection[int]) -> Sequence[ExecutionRow]:
+    """The executions of these outputs that have not run yet."""
+    rows = select(ExecutionRow).join(OutputRow, OutputRow.execution_id == ExecutionRow.id)
+    own = (OutputRow.object_id.in_(output_ids), ExecutionRow.begins_at.is_not(None))
+    return session.scalars(rows.where(*own)).all()
+
+
+def _topics(row: ExecutionRow) -> list[str]:
+    return sorted(relation.topic for relation in sources(from_stored(Plan, row.plan)))
