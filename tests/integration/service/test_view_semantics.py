@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from catalog.executions import execution_of
 from catalog.placement import Placement
 from catalog.run_names import query_run_name
 from catalog.runs import QueryRun
@@ -34,8 +35,9 @@ class Scene:
 
     def run(self) -> QueryRun:
         """What the engine is told to run."""
-        name = query_run_name(self.admin.get(f"/outputs/{self.output}")["execution"])
+        output = self.admin.get(f"/outputs/{self.output}")["execution"]
         with self.platform.catalog.read() as session:
+            name = query_run_name(execution_of(session, output))
             (found,) = (each for each in wanted_runs(session) if each.name == name)
         assert isinstance(found, QueryRun)
         return found
