@@ -5,8 +5,18 @@ from __future__ import annotations
 from catalog.checked_plan import CheckedNode, CheckedPlan, StateKind
 from catalog.errors import InvalidInput
 from catalog.moving_check import RELATION
-from catalog.plan import Emission, Node, Plan, Ranked, Source, Windowed, inputs
-from catalog.plan_check import check_node, counts_distinct
+from catalog.plan import (
+    Aggregate,
+    Emission,
+    Node,
+    Plan,
+    Ranked,
+    SessionWindow,
+    Source,
+    Windowed,
+    inputs,
+)
+from catalog.plan_check import check_node, distinct_arguments
 from catalog.relation import RelationKind
 from catalog.schema import check_definition
 
@@ -68,9 +78,18 @@ def _check_updates(root: CheckedNode) -> None:
     for each in root.walk():
         if each.state in (StateKind.PAIRS, StateKind.MOVING, StateKind.MATCHES):
             raise InvalidInput(MIXED)
-        if counts_distinct(each.node):
-            raise InvalidInput("EMIT UPDATES does not go with COUNT(DISTINCT ...); leave one out")
+        if each.state is StateKind.GROUPS and any(below.keeps_state for below in each.inputs):
+            raise InvalidInput(
+                "EMIT UPDATES goes with one window between a source and its output; leave it out, "
+                "or add the inner part as a query of its own"
+            )
         match each.node:
+            case Aggregate() if distinct_arguments(each.node):
+                raise InvalidInput(
+                    "EMIT UPDATES does not go with COUNT(DISTINCT ...); leave one out"
+                )
+            case Windowed(_, SessionWindow()):
+                raise InvalidInput("EMIT UPDATES goes with TUMBLE and HOP, and not with SESSION")
             case Source(relation) if relation.kind is not RelationKind.STREAM:
                 raise InvalidInput(
                     f"EMIT UPDATES reads streams, and {relation.name} is an output; "

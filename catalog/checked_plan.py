@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from catalog.plan import Emission, Node, Plan, Windowed
+from catalog.plan import Emission, Node, Plan, Window, Windowed
 from catalog.plan_size import Sizes
 from catalog.schema import Schema
 
@@ -116,4 +116,6 @@ class CheckedPlan:
 
 
 def _window_ms(node: Node) -> int:
-    return node.window.size_ms if isinstance(node, Windowed) else 0
+    if isinstance(node, Windowed) and isinstance(node.window, Window):
+        return node.window.size_ms
+    return 0

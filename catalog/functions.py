@@ -280,9 +280,13 @@ AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
 }
 
 COUNT_DISTINCT = "count_distinct"
-# With COUNT(DISTINCT x). In a plan it has a name of its own.
+# The value of the first or the last tuple of a group, by event time.
+FIRST, LAST = "first", "last"
+# With those that a policy cannot name. In a plan COUNT(DISTINCT x) has a name of its own.
 ALL_AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
     **AGGREGATE_FUNCTIONS,
+    FIRST: lambda argument: argument,
+    LAST: lambda argument: argument,
     COUNT_DISTINCT: _aggregate_any(Type.BIGINT),
 }
 

@@ -26,7 +26,6 @@ from catalog.pattern import (
 )
 from catalog.plan import MATCH_TIME, Match, Source
 from catalog.plan_rules import MAX_WINDOW_MS, OWN_QUERY, require_condition, require_event_time
-from catalog.relation import RelationKind
 from catalog.schema import Attribute, Schema, Type
 
 MAX_LENGTH = 100
@@ -60,12 +59,6 @@ def _check_input(node: Match, given: CheckedNode) -> None:
     if given.keeps_state:
         raise InvalidInput("a pattern goes over streams; " + OWN_QUERY)
     relations = [each.node.relation for each in given.walk() if isinstance(each.node, Source)]
-    for relation in relations:
-        if relation.kind is not RelationKind.STREAM:
-            raise InvalidInput(
-                f"a pattern reads streams, and {relation.name} is an output; read the streams "
-                "themselves"
-            )
     if not {*node.absent} <= {relation.name for relation in relations}:
         raise InvalidInput("a pattern names only streams that it reads with NOT")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from catalog.checked_plan import CheckedNode
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, type_of
@@ -19,12 +17,10 @@ from catalog.plan import (
     Node,
     Project,
     Ranked,
-    Source,
     ToStream,
     Union,
 )
 from catalog.plan_rules import MAX_WINDOW_MS, OWN_QUERY, joined_schema, require_event_time
-from catalog.relation import RelationKind
 from catalog.schema import Attribute, Schema, Type
 
 # Each new tuple costs as many steps as the window has rows.
@@ -103,12 +99,6 @@ def moving_schema(window: MovingWindow, given: CheckedNode) -> Schema:
     require_event_time(given, "a moving window")
     if given.keeps_state:
         raise InvalidInput("a moving window goes over streams; " + OWN_QUERY)
-    for each in given.walk():
-        if isinstance(each.node, Source) and each.node.relation.kind is not RelationKind.STREAM:
-            raise InvalidInput(
-                f"a moving window reads streams, and {each.node.relation.name} is an output; read "
-                "the streams themselves"
-            )
     for key in window.partition:
         type_of(key, given.schema)
     _check_lengths(window)
@@ -132,17 +122,7 @@ def _check_lengths(window: MovingWindow) -> None:
 
 def pairs_schema(node: MovingJoin, left: CheckedNode, right: CheckedNode) -> Schema:
     """The attributes of the rows of a join of two relations. Raises InvalidInput."""
-    joined_schema(left.schema, right.schema, node.equal, node.condition)
-    mine = _optional(left.schema) if node.kind.keeps_right else left.schema
-    if not node.kind.shows_right:
-        return mine
-    other = _optional(right.schema) if node.kind.keeps_left else right.schema
-    return Schema((*mine.attributes, *other.attributes))
-
-
-def _optional(schema: Schema) -> Schema:
-    """The attributes of a side that may be absent, and is NULL then."""
-    return Schema(tuple(replace(each, required=False) for each in schema.attributes))
+    return joined_schema(left.schema, right.schema, node.equal, node.condition, node.kind)
 
 
 def ranked_schema(node: Ranked, given: CheckedNode) -> Schema:

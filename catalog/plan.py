@@ -84,14 +84,26 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionWindow:
+    """Windows over event time that follow the tuples (SESSION).
+
+    Tuples of equal keys are in one window if each is at most `gap_ms` behind the one before. The
+    window begins with its first tuple and ends `gap_ms` behind its last one.
+    """
+
+    gap_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Windowed:
     """The tuples of its input, each in all windows that contain its event time.
 
-    The tuples keep their attributes. An Aggregate reads them window by window.
+    The tuples keep their attributes. An Aggregate reads them window by window. Over results of
+    another Aggregate, a tuple is in the windows that contain the last microsecond of its own one.
     """
 
     input: Node
-    window: Window
+    window: Window | SessionWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +135,7 @@ class Moving:
 
 
 class JoinKind(StrEnum):
-    """Which rows a MovingJoin gives.
+    """Which rows a join gives.
 
     INNER: the pairs. LEFT, RIGHT, FULL: also the rows of that side (or both) that are in no pair,
     with NULL for the attributes of the other side. SEMI: the left rows that are in a pair. ANTI:
@@ -271,7 +283,7 @@ class Join:
     `equal` holds (left, right) attribute pairs, at least one. The right tuple's event time lies in
     [left + lower_ms, left + upper_ms]. `condition` is a further condition on the attributes of
     both. The result has the attributes of both, whose names must differ. Its event time is the left
-    one's.
+    one's, with RIGHT the right one's, and with FULL there is none.
     """
 
     left: Node
@@ -280,6 +292,7 @@ class Join:
     lower_ms: int
     upper_ms: int
     condition: Expression | None = None
+    kind: JoinKind = JoinKind.INNER
 
 
 @dataclass(frozen=True, slots=True)

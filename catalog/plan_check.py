@@ -33,6 +33,7 @@ from catalog.plan import (
     Node,
     Project,
     Ranked,
+    SessionWindow,
     Source,
     ToStream,
     Union,
@@ -164,6 +165,9 @@ def _event_time(node: Node, given: _Inputs) -> str | None:
             return MATCH_TIME
         case Aggregate():
             return None if given[0].is_changing else WINDOW_END
+        case Join(kind=kind) if kind.keeps_right:
+            # A right tuple without a pair has no left one.
+            return None if kind.keeps_left else given[1].event_time
         case _:
             # A pair has the event time of its left tuple.
             return given[0].event_time
@@ -190,8 +194,9 @@ def _spread_ms(node: Node) -> int:
 def _copies(node: Node) -> int:
     """The number of groups of the node that a tuple is in at once."""
     if isinstance(node, Aggregate) and isinstance(node.input, Windowed):
-        copies = node.input.window.size_ms // node.input.window.slide_ms
-        return 2 * copies if counts_distinct(node) else copies
+        window = node.input.window
+        copies = 1 if isinstance(window, SessionWindow) else window.size_ms // window.slide_ms
+        return copies * (1 + len(distinct_arguments(node)))
     return 1 if isinstance(node, Moving | Match) else 0
 
 
@@ -231,10 +236,13 @@ def _describe(schema: Schema) -> str:
     return "(" + ", ".join(f"{a.name} {a.type}" for a in schema.attributes) + ")"
 
 
-def _refuse_nested_state(given: _Inputs) -> None:
-    if any(below.keeps_state for below in given):
+def _refuse_nested_state(given: _Inputs, besides: StateKind = StateKind.NONE) -> None:
+    """Refuse inputs that keep state of another kind than `besides`."""
+    kinds = {each.state for below in given for each in below.walk()}
+    if kinds - {StateKind.NONE, besides}:
         raise InvalidInput(
-            f"a query has one window or join between a source and its output; {OWN_QUERY}"
+            "between a source and its output, a query has windows with aggregates, or one other "
+            f"window or join; {OWN_QUERY}"
         )
 
 
@@ -242,15 +250,15 @@ def _aggregate(node: Aggregate, given: CheckedNode) -> Schema:
     if given.is_changing:
         edges: tuple[Attribute, ...] = ()
     else:
-        _refuse_nested_state((given,))
+        _refuse_nested_state((given,), besides=StateKind.GROUPS)
         edges = _EDGES
     if not given.is_changing and not isinstance(given.node, Windowed):
         raise InvalidInput("an aggregate goes over windows, or its groups would never close")
+    if isinstance(given.node, Windowed) and isinstance(given.node.window, SessionWindow):
+        _refuse_endless(node)
     schema = given.schema
     keys = tuple(_column(key, schema) for key in node.keys)
     results = tuple(_aggregation(each, schema) for each in node.aggregations)
-    if not given.is_changing:
-        _check_distinct(node)
     if not results and not given.is_changing:
         raise InvalidInput("an aggregate computes at least one function, such as count(*)")
     if not keys and not results:
@@ -258,8 +266,12 @@ def _aggregate(node: Aggregate, given: CheckedNode) -> Schema:
     return Schema((*edges, *keys, *results))
 
 
-def check_window(window: Window) -> None:
+def check_window(window: Window | SessionWindow) -> None:
     """Raise InvalidInput for a window that is empty, leaves gaps, or overlaps too much."""
+    if isinstance(window, SessionWindow):
+        if not 0 < window.gap_ms <= MAX_WINDOW_MS:
+            raise InvalidInput("the gap of a session window is 1 ms to 400 days")
+        return
     size, slide = window.size_ms, window.slide_ms
     if not 0 < slide <= size <= MAX_WINDOW_MS:
         raise InvalidInput("a window's size is 1 ms to 400 days, its slide at most its size")
@@ -271,28 +283,19 @@ def check_window(window: Window) -> None:
         raise InvalidInput("a window's offset is from 0 to below its slide")
 
 
-def counts_distinct(node: Node) -> bool:
-    """Whether the node counts different values."""
-    return isinstance(node, Aggregate) and any(
-        each.function == COUNT_DISTINCT for each in node.aggregations
-    )
-
-
-def _check_distinct(node: Aggregate) -> None:
-    """Over windows of time the engine first makes a group for each different value."""
+def distinct_arguments(node: Aggregate) -> tuple[Expression, ...]:
+    """What the node counts the different values of, each once."""
     arguments = (a.argument for a in node.aggregations if a.function == COUNT_DISTINCT)
-    counted = [*dict.fromkeys(each for each in arguments if each is not None)]
-    if len(counted) > 1:
+    return tuple(dict.fromkeys(each for each in arguments if each is not None))
+
+
+def _refuse_endless(node: Aggregate) -> None:
+    """A session may go on for ever. All else that is computed over it has a bounded size."""
+    counted = distinct_arguments(node)
+    if counted:
         raise InvalidInput(
-            "over a window of time, a query counts the different values of one thing: write one "
-            "COUNT(DISTINCT ...), or a moving window such as [RANGE 1 HOUR]",
-            counted[1].position,
-        )
-    others = sorted({each.function for each in node.aggregations} & {"avg", "stddev"})
-    if counted and others:
-        raise InvalidInput(
-            f"{others[0].upper()} does not go beside COUNT(DISTINCT ...) over a window of time: "
-            "write SUM and COUNT, or a query of its own",
+            "COUNT(DISTINCT ...) over a session window would keep all values of a session that "
+            "never ends: use TUMBLE or HOP",
             counted[0].position,
         )
 
@@ -322,4 +325,4 @@ def _join(node: Join, *given: CheckedNode) -> Schema:
     if not -MAX_WINDOW_MS <= node.lower_ms <= node.upper_ms <= MAX_WINDOW_MS:
         raise InvalidInput("a join's interval goes from an earlier to a later time, 400 days each")
     left, right = (below.schema for below in given)
-    return joined_schema(left, right, node.equal, node.condition)
+    return joined_schema(left, right, node.equal, node.condition, node.kind)

@@ -30,7 +30,7 @@ _CLASSES: dict[str, type] = {
         *(pattern.PatternVariable, pattern.PatternSequence),
         *(pattern.PatternChoice, pattern.PatternRepeat),
         *(plan.Ranked, plan.OrderKey, plan.Neighbour),
-        *(plan.Plan, plan.Windowed, plan.Column, plan.Window, plan.Aggregation),
+        *(plan.Plan, plan.Windowed, plan.Column, plan.Window, plan.SessionWindow, plan.Aggregation),
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat, LabelLayout),
         *(BySender, ByHeader, ByExpression, LevelRule, CompanyRule),

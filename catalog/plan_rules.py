@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from catalog.checked_plan import CheckedNode
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, type_of
+from catalog.plan import JoinKind
 from catalog.schema import Schema, Type
 
 MAX_WINDOW_MS = 400 * 24 * 3_600_000
@@ -33,8 +36,9 @@ def joined_schema(
     right: Schema,
     equal: tuple[tuple[AttributeRef, AttributeRef], ...],
     condition: Expression | None,
+    kind: JoinKind,
 ) -> Schema:
-    """The attributes of the pairs of a join. Refuses attributes that cannot be compared."""
+    """The attributes of the rows of a join. Refuses attributes that cannot be compared."""
     if not equal:
         raise InvalidInput("a join compares at least one attribute of both sides with =")
     for mine, other in equal:
@@ -46,4 +50,13 @@ def joined_schema(
     both = Schema((*left.attributes, *right.attributes))
     if condition is not None:
         require_condition(condition, both)
-    return both
+    shown = _optional(left) if kind.keeps_right else left
+    if not kind.shows_right:
+        return shown
+    behind = _optional(right) if kind.keeps_left else right
+    return Schema((*shown.attributes, *behind.attributes))
+
+
+def _optional(schema: Schema) -> Schema:
+    """The attributes of a side that may be absent, and is NULL then."""
+    return Schema(tuple(replace(each, required=False) for each in schema.attributes))

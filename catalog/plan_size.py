@@ -83,9 +83,7 @@ class _Counter:
                 both = {**given[0], **given[1]}
                 if condition is not None:
                     self._count(condition, both)
-                return (
-                    given[0] if isinstance(node, MovingJoin) and not node.kind.shows_right else both
-                )
+                return both if node.kind.shows_right else given[0]
             case Match():
                 return self._match(node, given[0])
             case Aggregate():

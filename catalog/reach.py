@@ -13,6 +13,7 @@ from catalog.plan import (
     Emission,
     Node,
     Plan,
+    SessionWindow,
     Source,
     Window,
     Windowed,
@@ -76,7 +77,7 @@ def _lowering(plan: Plan) -> list[tuple[int, DeclaredAggregate]]:
     return found
 
 
-def _straight(node: Node) -> tuple[Aggregate, Window, DeclaredAggregate] | None:
+def _straight(node: Node) -> tuple[Aggregate, Window | SessionWindow, DeclaredAggregate] | None:
     """An aggregate over windows directly over a source, and the source's declared aggregate."""
     match node:
         case Aggregate(Windowed(Source(relation), window)) if relation.declared is not None:

@@ -95,6 +95,18 @@ def levels_patterns_and_joins(value: Any) -> Any:
     return _each_object(value, change)
 
 
+def sessions_and_outer_joins(value: Any) -> Any:
+    """8 to 9: form 8 had no session windows, FIRST, LAST or aggregates in a row.
+
+    And it had inner joins of streams.
+    """
+
+    def change(item: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": "inner", **item} if item.get("node") == "Join" else item
+
+    return _each_object(value, change)
+
+
 UPGRADES: tuple[Callable[[Any], Any], ...] = (
     windows_and_emission,
     no_reaches,
@@ -103,5 +115,6 @@ UPGRADES: tuple[Callable[[Any], Any], ...] = (
     moving_windows,
     joined_moving_windows,
     levels_patterns_and_joins,
+    sessions_and_outer_joins,
 )
 """The step at index n makes form n + 2 of form n + 1."""

@@ -30,6 +30,7 @@ from catalog.plan import (
     Plan,
     Project,
     Ranked,
+    SessionWindow,
     Source,
     ToStream,
     Union,
@@ -305,8 +306,11 @@ def _refuse_count_of_tuples(node: Aggregate, below: _Restricted) -> None:
             raise InvalidInput("your roles' policies allow no count of tuples; leave count(*) out")
 
 
-def _require_coarse(view: RoleView, window: Window) -> None:
+def _require_coarse(view: RoleView, window: Window | SessionWindow) -> None:
     smallest = view.window
+    if isinstance(window, SessionWindow):
+        # A session is of no size: it may be as short as one tuple.
+        raise InvalidInput(_only_windows(view))
     overlaps = window.slide_ms < window.size_ms
     fine = smallest is not None and (
         window.size_ms < smallest.size_ms or window.slide_ms < smallest.slide_ms

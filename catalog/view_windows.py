@@ -16,6 +16,7 @@ from catalog.plan import (
     Filter,
     Node,
     Plan,
+    SessionWindow,
     Source,
     Window,
     Windowed,
@@ -31,7 +32,7 @@ def require_one_window(plan: Plan, streams: Collection[int]) -> None:
 
     `streams` are the ids of those that policies show only in windows.
     """
-    windows: dict[int, set[Window]] = {}
+    windows: dict[int, set[Window | SessionWindow]] = {}
     for node in walk(plan.root):
         if isinstance(node, Aggregate) and isinstance(node.input, Windowed):
             for stream in _streams_below(node.input) & set(streams):

@@ -5,7 +5,7 @@ The one exception is the aggregate that the stream's owner declared (aggregate-r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_, or_
@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 
 from catalog.checked_plan import CheckedNode
 from catalog.expression import Expression, type_of
-from catalog.functions import COUNT_DISTINCT
+from catalog.functions import COUNT_DISTINCT, FIRST, LAST
 from catalog.label import Label
 from catalog.label_layout import LabelLayout
 from catalog.plan import (
@@ -24,9 +24,11 @@ from catalog.plan import (
     Aggregate,
     Aggregation,
     Emission,
+    SessionWindow,
     Window,
     Windowed,
 )
+from catalog.plan_check import distinct_arguments
 from catalog.reach import lowers
 from catalog.relation import DeclaredAggregate
 from catalog.runs import SenderNumbers
@@ -37,9 +39,16 @@ from secfilter.expressions import finite, to_column
 from secfilter.independent import count_of, mask_of
 from secfilter.lab import encode_attribute, joined
 from secfilter.label_words import words
-from secfilter.timeline import CLOCK, from_clock, window_on
+from secfilter.timeline import CLOCK, from_clock, last_moment, window_on
 
-_WINDOW, _COUNT, _VALUE = "__window", "__count", "__value"
+_WINDOW, _COUNT = "__window", "__count"
+# With COUNT(DISTINCT): whether a row stands for its tuple itself, or for one of its values.
+_BRANCH = "__branch"
+_TUPLE = 0
+_PART = "__part_"
+# Of FIRST and LAST: where the tuple is, and its value.
+_HELD = "value"
+_ENDS = {FIRST: fn.min, LAST: fn.max}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,8 @@ class Grouping:
     """An aggregate, the windows that it reads, and when its results are sent.
 
     `independent` has the numbers of the senders that count for a declared aggregate. The tuples of
-    a group are also equal in the platform's columns `by`, which come first in its key.
+    a group are also equal in the platform's columns `by`, which come first in its key. `clocked`
+    says that another window goes over the results, so that they need a clock.
     """
 
     node: Aggregate
@@ -55,6 +65,7 @@ class Grouping:
     emission: Emission
     independent: SenderNumbers = field(default_factory=dict)
     by: tuple[str, ...] = ()
+    clocked: bool = False
 
     @property
     def declared(self) -> DeclaredAggregate | None:
@@ -67,7 +78,7 @@ class Grouping:
         return self.windows.schema
 
     @property
-    def window(self) -> Window:
+    def window(self) -> Window | SessionWindow:
         """The windows. Raises TypeError if there are none, which `check_node` does not allow."""
         if not isinstance(self.windows.node, Windowed):
             raise TypeError("an aggregate without windows")
@@ -82,13 +93,13 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, layout: LabelLayout)
     (update mode).
     """
     node, schema, declared = grouping.node, grouping.schema, grouping.declared
-    keys = [to_column(key.expression, schema) for key in node.keys]
-    counted = _counted(grouping)
-    grouped = frame.groupBy(
+    counted = distinct_arguments(node)
+    rows = _branches(frame, [to_column(each, schema) for each in counted]) if counted else frame
+    grouped = rows.groupBy(
         *grouping.by,
         window_on(fn.col(CLOCK), grouping.window).alias(_WINDOW),
-        *(key.alias(_key(i)) for i, key in enumerate(keys)),
-        *(value.alias(_VALUE) for value in counted),
+        *_keys(grouping),
+        *map(fn.col, _branch_columns(len(counted))),
     ).agg(
         *(part for i, a in enumerate(node.aggregations) for part in _parts(i, a, schema)),
         *_united(layout),
@@ -107,7 +118,17 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, layout: LabelLayout)
         *_labels(grouping, layout),
         lineage_in(grouping.by, _lineage(grouping)).alias(ID),
         *map(fn.col, grouping.by),
+        *([last_moment(fn.col(f"{_WINDOW}.end"))] if grouping.clocked else []),
     )
+
+
+def _keys(grouping: Grouping) -> list[Column]:
+    """The keys, by which Spark groups beside the window."""
+    keys = [to_column(key.expression, grouping.schema) for key in grouping.node.keys]
+    if not keys and isinstance(grouping.window, SessionWindow):
+        # Spark wants a key beside a session window, and one that it cannot see to be constant.
+        keys = [fn.hash(fn.col(CLOCK)).bitwiseAND(fn.lit(0))]
+    return [key.alias(_key(index)) for index, key in enumerate(keys)]
 
 
 def _united(layout: LabelLayout) -> list[Column]:
@@ -117,28 +138,50 @@ def _united(layout: LabelLayout) -> list[Column]:
     ]
 
 
-def _counted(grouping: Grouping) -> list[Column]:
-    """What COUNT(DISTINCT) counts, or nothing. Each different value first gets its own group."""
-    counted = (a.argument for a in grouping.node.aggregations if a.function == COUNT_DISTINCT)
-    arguments = dict.fromkeys(each for each in counted if each is not None)
-    return [to_column(each, grouping.schema) for each in arguments]
+def _branch_columns(values: int) -> list[str]:
+    """What COUNT(DISTINCT) of so many values groups by in addition."""
+    return [_BRANCH, *map(_value, range(values))] if values else []
+
+
+def _branches(frame: DataFrame, values: Sequence[Column]) -> DataFrame:
+    """Each tuple several times: for itself, and for each value that COUNT(DISTINCT) counts.
+
+    A row for a value has only that one. So each different value gets its own group.
+    """
+    empty = [fn.when(fn.lit(False), value) for value in values]
+    rows = [
+        fn.struct(
+            fn.lit(branch).alias(_BRANCH),
+            *(
+                (value if index == branch - 1 else empty[index]).alias(_value(index))
+                for index, value in enumerate(values)
+            ),
+        )
+        for branch in range(len(values) + 1)
+    ]
+    return frame.select("*", fn.inline(fn.array(*rows)))
 
 
 def _merged(grouping: Grouping, grouped: DataFrame, layout: LabelLayout) -> DataFrame:
-    """The groups of the different values put together. NULL is a group that is not counted."""
+    """The groups of the tuples themselves, with the numbers of different values.
+
+    NULL is a group that is not counted.
+    """
+    own = [name for name in grouped.columns if name.startswith(_PART) or name == _COUNT]
+    is_own = fn.col(_BRANCH) == fn.lit(_TUPLE)
+    counted = distinct_arguments(grouping.node)
+    numbers = [
+        fn.count(fn.col(_value(counted.index(each.argument)))).alias(_part(index))
+        for index, each in enumerate(grouping.node.aggregations)
+        if each.function == COUNT_DISTINCT and each.argument is not None
+    ]
     keys = [_key(index) for index in range(len(grouping.node.keys))]
-    parts = []
-    for index, each in enumerate(grouping.node.aggregations):
-        if each.function == COUNT_DISTINCT:
-            parts.append(fn.count(fn.col(_VALUE)).alias(_part(index)))
-        elif _is_whole_sum(each, grouping.schema):
-            names = (_part(index, "_high"), _part(index, "_low"))
-            parts += [fn.try_sum(fn.col(name)).alias(name) for name in names]
-        else:
-            merge = {"min": fn.min, "max": fn.max}.get(each.function, fn.sum)
-            parts.append(merge(fn.col(_part(index))).alias(_part(index)))
-    count = fn.sum(fn.col(_COUNT)).alias(_COUNT)
-    return grouped.groupBy(*grouping.by, _WINDOW, *keys).agg(*parts, *_united(layout), count)
+    return grouped.groupBy(*grouping.by, _WINDOW, *keys).agg(
+        # There is one group of tuples.
+        *(fn.max(fn.when(is_own, fn.col(name))).alias(name) for name in own),
+        *numbers,
+        *_united(layout),
+    )
 
 
 def _all_read(grouped: DataFrame) -> Column:
@@ -163,8 +206,12 @@ def _mask(index: int) -> str:
     return f"__senders_{index}"
 
 
+def _value(index: int) -> str:
+    return f"__value_{index}"
+
+
 def _part(index: int, name: str = "") -> str:
-    return f"__part_{index}{name}"
+    return f"{_PART}{index}{name}"
 
 
 def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]:
@@ -181,6 +228,11 @@ def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]
             fn.try_sum(high).alias(_part(index, "_high")),
             fn.try_sum(low).alias(_part(index, "_low")),
         ]
+    if aggregation.function in _ENDS:
+        # Tuples of one event time are in the order of their lineages.
+        placed = fn.struct(fn.col(CLOCK), fn.col(ID), value.alias(_HELD))
+        end = _ENDS[aggregation.function]
+        return [end(fn.when(value.isNotNull(), placed)).alias(_part(index))]
     functions = {
         "count": fn.count,
         "sum": fn.sum,
@@ -221,6 +273,8 @@ def _result(index: int, aggregation: Aggregation, schema: Schema) -> Column:
         high = fn.col(_part(index, "_high")).cast("decimal(20,0)")
         low = fn.col(_part(index, "_low")).cast("decimal(20,0)")
         return (high * fn.lit(2**32).cast("decimal(10,0)") + low).try_cast("bigint")
+    if aggregation.function in _ENDS:
+        return fn.col(_part(index)).getField(_HELD)
     value = fn.col(_part(index))
     return finite(value) if aggregation.function in ("sum", "avg", "stddev") else value
 

@@ -27,6 +27,7 @@ from catalog.plan import (
     Plan,
     Project,
     Ranked,
+    SessionWindow,
     Source,
     ToStream,
     Union,
@@ -126,10 +127,12 @@ class _Compiler:
     narrow: bool
     views: ClassViews | None
     begun: bool
-    # Whether the compiled node is below a join, a moving window or a pattern.
+    # Whether the compiled node is below a join, a moving window, a pattern or a session window.
     pairing: bool = False
     # Whether the compiled node is below a declared aggregate, which counts senders.
     counting: bool = False
+    # Whether the compiled node is below one that keeps state, so that its tuples need a clock.
+    clocked: bool = False
 
     def compile(self, each: CheckedNode) -> DataFrame:
         match each.node:
@@ -143,8 +146,11 @@ class _Compiler:
             case Union():
                 return self._union(each)
             case Join():
-                sides = replace(self, pairing=True)
-                left, right = (Side(sides.compile(side), side.schema) for side in each.inputs)
+                sides = self._below(pairing=True)
+                left, right = (
+                    Side(sides.compile(side), side.schema, self._reach_words(side.node))
+                    for side in each.inputs
+                )
                 return compile_join(each.node, left, right, words(self.layout), self._class())
             case Windowed():
                 # The aggregate above puts the tuples into the windows.
@@ -152,12 +158,12 @@ class _Compiler:
             case Aggregate():
                 return self._aggregate(each.node, each.inputs[0])
             case ToStream():
-                below = replace(self, pairing=True)
+                below = self._below(pairing=True)
                 return compile_moving(
                     *(each, below.compile, words(self.layout), self._reach_words, self.views)
                 )
             case Match():
-                rows = replace(self, pairing=True).compile(each.inputs[0])
+                rows = self._below(pairing=True).compile(each.inputs[0])
                 absent = self._absent(each.node)
                 return compile_match(each, rows, words(self.layout), absent, self.views)
             case Moving() | MovingJoin() | Ranked():
@@ -214,14 +220,23 @@ class _Compiler:
         return tuple(packed.word(index) for index in words(self.layout))
 
     def _aggregate(self, node: Aggregate, windows: CheckedNode) -> DataFrame:
-        grouping = Grouping(node, windows, self.checked.emission, by=self._class())
+        grouping = Grouping(
+            *(node, windows, self.checked.emission), by=self._class(), clocked=self.clocked
+        )
         if grouping.declared is None:
-            return compile_aggregate(grouping, self.compile(windows), self.layout)
+            # A tuple may be exactly as old as the end of its session.
+            following = isinstance(grouping.window, SessionWindow)
+            given = self._below(pairing=following).compile(windows)
+            return compile_aggregate(grouping, given, self.layout)
         # A declared aggregate is directly over its stream.
         (stream,) = (n.relation for n in walk(node) if isinstance(n, Source))
         counted = replace(grouping, independent=self.numbers_of(stream))
-        given = replace(self, counting=True).compile(windows)
+        given = replace(self._below(), counting=True).compile(windows)
         return compile_aggregate(counted, given, self.layout)
+
+    def _below(self, *, pairing: bool = False) -> _Compiler:
+        """The compiler of what is below a node that keeps state."""
+        return replace(self, clocked=True, pairing=self.pairing or pairing)
 
     def _absent(self, node: Match) -> Label:
         """What a match tells by saying that streams have no tuple (see `_reach_words`)."""
@@ -252,10 +267,10 @@ class _Compiler:
 
     def _project(self, columns: Sequence[PlanColumn], given: CheckedNode) -> DataFrame:
         made = [to_column(c.expression, given.schema).alias(c.name) for c in columns]
-        return self.compile(given).select(*made, *self._carried(), *self._clock_of(given))
+        return self.compile(given).select(*made, *self._carried(), *self._clock())
 
     def _union(self, each: CheckedNode) -> DataFrame:
-        clock = self._clock_of(each)
+        clock = self._clock()
         frames = [self._branch(index, below, clock) for index, below in enumerate(each.inputs)]
         result = frames[0]
         for frame in frames[1:]:
@@ -272,10 +287,8 @@ class _Compiler:
     def _words(self) -> list[Column]:
         return [fn.col(label_column(index)) for index in words(self.layout)]
 
-    def _clock_of(self, each: CheckedNode) -> list[Column]:
-        """The clock column, if the node's tuples have it. They have it below stateful nodes."""
-        below = self.checked.keeps_state and not each.keeps_state
-        return [fn.col(CLOCK)] if below else []
+    def _clock(self) -> list[Column]:
+        return [fn.col(CLOCK)] if self.clocked else []
 
     def _carried(self) -> Iterable[Column]:
         return (*self._words(), fn.col(ID), *map(fn.col, self._class()), *self._begun())

@@ -1,8 +1,12 @@
-"""Interval join: its result carries the categories of both sides (004 §3.2, strong semantics)."""
+"""Interval joins: a result carries the categories of both sides (004 §3.2, strong semantics).
+
+What is in no pair tells that the other side has no such tuple. So it also carries all that tuples
+of the other side can carry.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
@@ -12,57 +16,94 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.expression import AttributeRef
-from catalog.plan import Join
+from catalog.plan import Join, JoinKind
 from catalog.schema import Schema
-from secfilter.columns import ID, attribute, label_column
+from secfilter.columns import ID, attribute, label_column, quoted
 from secfilter.expressions import to_column
 from secfilter.timeline import CLOCK
 
 _RIGHT = "__right"
+# What Spark computes. An anti join is what an outer join keeps of the left side. A semi join is
+# the pairs, because the label of a row also has those of its witness.
+_KINDS = {
+    JoinKind.INNER: "inner",
+    JoinKind.LEFT: "left_outer",
+    JoinKind.RIGHT: "right_outer",
+    JoinKind.FULL: "full_outer",
+    JoinKind.SEMI: "inner",
+    JoinKind.ANTI: "left_outer",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The tuples of one side, and their attributes."""
+    """The tuples of one side, and their attributes.
+
+    `reach` has all that they can carry, as label words.
+    """
 
     frame: DataFrame
     schema: Schema
+    reach: tuple[int, ...]
 
 
 def compile_join(
     node: Join, left: Side, right: Side, words: tuple[int, ...], by: tuple[str, ...] = ()
 ) -> DataFrame:
-    """Pairs with equal attributes and near event times, as a stream-stream inner join.
+    """Tuples with equal attributes and near event times, as a join of streams.
 
-    The range of event time and the watermarks of both sides limit the state that Spark keeps. Both
-    tuples of a pair are also equal in the platform's columns `by`.
+    The range of event time and the watermarks of both sides limit the state that Spark keeps. A
+    tuple that is in no pair is given when no partner can come any more. Both tuples of a pair are
+    also equal in the platform's columns `by`.
     """
-    renamed = _present(right.frame, [pair[1] for pair in node.equal]).select(
+    kind = node.kind
+    mine = _present(left.frame, [pair[0] for pair in node.equal], kept=kind.keeps_left)
+    other = _present(right.frame, [pair[1] for pair in node.equal], kept=kind.keeps_right).select(
         *(attribute(name) for name in right.schema.names),
         *(fn.col(name).alias(_right(name)) for name in (*map(label_column, words), ID, CLOCK, *by)),
     )
-    pairs = _present(left.frame, [pair[0] for pair in node.equal]).join(
-        renamed, _matches(node, by), "inner"
-    )
     both = Schema((*left.schema.attributes, *right.schema.attributes))
+    condition = _matches(node, by)
     if node.condition is not None:
-        pairs = pairs.where(to_column(node.condition, both))
-    return pairs.select(
-        *(attribute(name) for name in both.names),
-        *(_combined(label_column(i)) for i in words),
-        fn.concat_ws("~", fn.col(ID), fn.col(_right(ID))).alias(ID),
-        *map(fn.col, by),
+        # A condition on what is joined would also take away what is in no pair.
+        condition = condition & fn.coalesce(to_column(node.condition, both), fn.lit(False))
+    rows = mine.join(other, condition, _KINDS[kind])
+    if kind is JoinKind.ANTI:
+        rows = rows.where(fn.col(_right(ID)).isNull())
+    shown = both if kind.shows_right else left.schema
+    labels = [_combined(*each) for each in zip(words, left.reach, right.reach, strict=True)]
+    own = [fn.coalesce(fn.col(name), fn.col(_right(name))).alias(name) for name in by]
+    if kind is JoinKind.SEMI:
+        return _once(rows, shown, [*labels, *own], by)
+    return rows.select(*(attribute(name) for name in shown.names), *labels, _lineage(kind), *own)
+
+
+def _once(
+    pairs: DataFrame, shown: Schema, labels: Sequence[Column], by: Sequence[str]
+) -> DataFrame:
+    """Each left tuple once for each different label that it has with a witness."""
+    rows = pairs.select(
+        *(attribute(name) for name in shown.names), *labels, fn.col(ID), fn.col(CLOCK)
+    )
+    names = [name for name in rows.columns if name not in {CLOCK, *shown.names}]
+    if rows.isStreaming:
+        once = rows.dropDuplicatesWithinWatermark(names)
+    else:
+        once = rows.dropDuplicates(names)
+    of_label = [fn.col(name).cast("string") for name in names if name not in by]
+    return once.select(
+        *(fn.col(quoted(name)) for name in once.columns if name not in {ID, CLOCK}),
+        fn.concat_ws("~", *of_label).alias(ID),
     )
 
 
-def _present(frame: DataFrame, equal: Sequence[AttributeRef]) -> DataFrame:
-    """The tuples that can have a partner. A tuple with NULL in `equal` has none.
+def _present(frame: DataFrame, equal: Sequence[AttributeRef], *, kept: bool) -> DataFrame:
+    """The tuples that can be in the result. One without an event time is left out.
 
-    Spark's join of streams would treat two NULL as equal. Normally Spark's optimizer removes such
-    tuples, but it does not do so here.
+    A tuple with NULL in `equal` has no partner. It is left out too, unless it is kept.
     """
-    compared = (fn.col(CLOCK), *(attribute(ref.name) for ref in equal))
-    return frame.where(reduce(and_, (column.isNotNull() for column in compared)))
+    needed = [fn.col(CLOCK), *([] if kept else _attributes(equal))]
+    return frame.where(_all_known(needed))
 
 
 def _matches(node: Join, by: Sequence[str]) -> Column:
@@ -74,12 +115,41 @@ def _matches(node: Join, by: Sequence[str]) -> Column:
         condition = condition & (fn.col(name) == fn.col(_right(name)))
     for left, right in node.equal:
         condition = condition & (attribute(left.name) == attribute(right.name))
+    # Spark's join of streams would treat two NULL as equal. Normally Spark's optimizer removes such
+    # tuples, but it does not do so here.
+    for side, kept in enumerate((node.kind.keeps_left, node.kind.keeps_right)):
+        if kept:
+            condition = condition & _all_known(_attributes(pair[side] for pair in node.equal))
     return condition
+
+
+def _attributes(refs: Iterable[AttributeRef]) -> list[Column]:
+    return [attribute(ref.name) for ref in refs]
+
+
+def _all_known(columns: Sequence[Column]) -> Column:
+    return reduce(and_, (column.isNotNull() for column in columns))
 
 
 def _right(name: str) -> str:
     return _RIGHT + name
 
 
-def _combined(word: str) -> Column:
-    return fn.col(word).bitwiseOR(fn.col(_right(word))).alias(word)
+def _combined(index: int, left: int, right: int) -> Column:
+    """A label word of both sides. Of a side that is absent it has all that can be there."""
+    name = label_column(index)
+    mine = fn.coalesce(fn.col(name), _bigint(left))
+    other = fn.coalesce(fn.col(_right(name)), _bigint(right))
+    return mine.bitwiseOR(other).alias(name)
+
+
+def _lineage(kind: JoinKind) -> Column:
+    mine, other = fn.col(ID), fn.col(_right(ID))
+    if kind.keeps_right:
+        # What has no left side must not look like what has no right one.
+        mine, other = (fn.coalesce(each, fn.lit("")) for each in (mine, other))
+    return fn.concat_ws("~", mine, other).alias(ID)
+
+
+def _bigint(value: int) -> Column:
+    return fn.lit(value).cast("bigint")

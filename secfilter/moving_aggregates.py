@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from catalog.functions import FIRST, LAST
 from catalog.schema import Type
 from secfilter.lab import SEPARATOR
 from secfilter.moving_values import Value, text_of, value_of
@@ -41,6 +42,11 @@ class GroupRow:
         """Whether there is any aggregate."""
         return bool(self.aggregates)
 
+    @property
+    def by_order(self) -> bool:
+        """Whether the order of the tuples decides."""
+        return any(each.function in (FIRST, LAST) for each in self.aggregates)
+
     def read(self, arguments: str) -> Values:
         """The values of a tuple's arguments."""
         texts = arguments.split(SEPARATOR)
@@ -51,7 +57,7 @@ class GroupRow:
         )
 
     def row(self, key: str, group: Collection[Values]) -> str:
-        """The row of a group with this key, and these values of its tuples."""
+        """The row of a group with this key, and these values of its tuples, in their order."""
         parts = key.split(SEPARATOR) if self.keys else []
         every = [*parts, *(text_of(_computed(each, group)) for each in self.aggregates)]
         return SEPARATOR.join(every[place] for place in self.shown)
@@ -112,4 +118,6 @@ _FUNCTIONS: dict[str, Callable[[Sequence[Value]], Value | None]] = {
     "stddev": _deviation,
     "min": min,
     "max": max,
+    FIRST: lambda values: values[0],
+    LAST: lambda values: values[-1],
 }

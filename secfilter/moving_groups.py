@@ -57,11 +57,22 @@ class Summary(Protocol):
     def computes(self) -> bool:
         """Whether there is any aggregate."""
 
+    @property
+    def by_order(self) -> bool:
+        """Whether the order of a group's rows decides."""
+
     def read(self, arguments: str) -> tuple[Any, ...]:
         """The values of a row's arguments."""
 
     def row(self, key: str, group: Collection[tuple[Any, ...]]) -> str:
         """The row of a group with this key, and these values of its rows."""
+
+
+def place_of(subject: Tuples) -> list[tuple[int, int, str]]:
+    """The place of a row in the order of its tuples: by event time, and then by origin."""
+    return [
+        (side, each.time, each.lineage) for side, each in enumerate(subject) if each is not None
+    ]
 
 
 def partitions_of(row: Row) -> list[Partition]:
@@ -160,7 +171,10 @@ class Groups:
         for row in came:
             group.add(row, self.summary.read(row.arguments))
         if group.values:
-            group.text = self.summary.row(key[0], group.values.values())
+            values: Collection[tuple[Any, ...]] = group.values.values()
+            if self.summary.by_order:
+                values = [group.values[each] for each in sorted(group.values, key=place_of)]
+            group.text = self.summary.row(key[0], values)
             self.found[key] = group
         else:
             self.found.pop(key, None)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from catalog.plan import Window
+from catalog.plan import SessionWindow, Window
 from secfilter.columns import TICK_COLUMN, quoted
 
 CLOCK = "__clock"
@@ -70,12 +70,20 @@ def moved_by_ticks(frame: DataFrame) -> DataFrame:
     return tuples.select(*others, clock)
 
 
-def window_on(clock: Column, window: Window) -> Column:
+def last_moment(end: Column) -> Column:
+    """The clock of the result of a window with this end: the last microsecond in the window."""
+    place = fn.timestamp_micros(fn.unix_micros(end) - fn.lit(1))
+    return place.alias(CLOCK, metadata=IS_EVENT_TIME)
+
+
+def window_on(clock: Column, window: Window | SessionWindow) -> Column:
     """The windows that contain a place of the clock. Their edges are places of the clock too.
 
     Their event times are counted from 1970 (`catalog.plan.Window`), which has another place on the
     clock.
     """
+    if isinstance(window, SessionWindow):
+        return fn.session_window(clock, f"{window.gap_ms} milliseconds")
     size, slide = window.size_ms, window.slide_ms
     start = f"{(SHIFT_MS + window.offset_ms) % slide} milliseconds"
     return fn.window(clock, f"{size} milliseconds", f"{slide} milliseconds", start)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from catalog.analysis import analyse
 from catalog.checked_plan import CheckedPlan
-from catalog.plan import Aggregate, Aggregation, Column, Emission, Node, Plan, Window, Windowed
+from catalog.plan import (
+    Aggregate,
+    Aggregation,
+    Column,
+    Emission,
+    Node,
+    Plan,
+    SessionWindow,
+    Window,
+    Windowed,
+)
 
 # What a test can give for a plan: a node alone stands for a plan that sends closed windows.
 AnyPlan = Node | Plan | CheckedPlan
@@ -32,7 +42,10 @@ def updating(root: Node) -> Plan:
 
 
 def grouped(
-    node: Node, window: Window, keys: tuple[Column, ...], aggregations: tuple[Aggregation, ...]
+    node: Node,
+    window: Window | SessionWindow,
+    keys: tuple[Column, ...],
+    aggregations: tuple[Aggregation, ...],
 ) -> Aggregate:
     """An aggregate over windows over a node."""
     return Aggregate(Windowed(node, window), keys, aggregations)

@@ -25,6 +25,7 @@ from catalog.plan import (
     Plan,
     Project,
     Ranked,
+    SessionWindow,
     Source,
     ToStream,
     Union,
@@ -76,7 +77,8 @@ def node_words(node: Node) -> tuple[str, str]:
         case Aggregate():
             return ("aggregate", _aggregate(node))
         case Join():
-            return ("join", _join(node))
+            kind = "" if node.kind is JoinKind.INNER else f"{node.kind} "
+            return (f"{kind}join", _join(node))
         case MovingJoin():
             kind = "" if node.kind is JoinKind.INNER else f"{node.kind} "
             nulls = ", NULL equal to NULL" if node.nulls_equal else ""
@@ -121,7 +123,9 @@ def _named(name: str, words: str) -> str:
     return name if words == name else f"{words} AS {name}"
 
 
-def _window(window: Window) -> str:
+def _window(window: Window | SessionWindow) -> str:
+    if isinstance(window, SessionWindow):
+        return f"of sessions, until nothing comes for {duration_words(window.gap_ms)}"
     every = f" every {duration_words(window.slide_ms)}" if window.slide_ms != window.size_ms else ""
     offset = f" from {duration_words(window.offset_ms)} on" if window.offset_ms else ""
     return f"of {duration_words(window.size_ms)}{every}{offset}"

@@ -7,7 +7,13 @@ from random import Random
 
 from catalog.analysis import analyse_node
 from catalog.expression import AttributeRef, Call, Expression, Literal
-from catalog.functions import AGGREGATE_FUNCTIONS, DECLARABLE_FUNCTIONS
+from catalog.functions import (
+    ALL_AGGREGATE_FUNCTIONS,
+    COUNT_DISTINCT,
+    DECLARABLE_FUNCTIONS,
+    FIRST,
+    LAST,
+)
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,
@@ -15,9 +21,11 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
+    JoinKind,
     Moving,
     Node,
     Project,
+    SessionWindow,
     Source,
     Union,
     Window,
@@ -61,7 +69,8 @@ class Plans:
                 return self._union(first, self.make(nodes - nodes // 2 - 1, stateful))
             case "aggregate":
                 straight = self.random.random() < 0.4
-                return self._aggregate(self.make(1 if straight else nodes - 1, stateful=False))
+                made = self._aggregate(self.make(1 if straight else nodes - 1, stateful=False))
+                return self._aggregate(made) if self.random.random() < 0.2 else made
             case _:
                 first = self.make(max(1, nodes // 2 - 1), stateful=False)
                 return self._join(first, self.make(nodes // 2, stateful=False))
@@ -162,9 +171,7 @@ class Plans:
             return self._filter(node)
         declared = node.relation.declared if isinstance(node, Source) else None
         usable = self._usable(node)
-        size = self.random.choice([1000, 10_000, 60_000])
-        slide = self.random.choice([size, size // 2, size // 5])
-        window = Window(size, slide, self.random.choice([0, 0, 1, slide // 3]))
+        window = self._window()
         keys = [self.random.choice(usable.names) for _ in range(self.random.randint(0, 2))]
         taken = {name for name in keys if name not in (WINDOW_START, WINDOW_END)}
         plain = declared is not None and self.random.random() < 0.8
@@ -172,9 +179,21 @@ class Plans:
             window = Window(declared.window_ms, declared.window_ms)
             taken = set(declared.keys)
         columns = tuple(Column(f"k_{name}", self._key(name, plain)) for name in sorted(taken))
-        functions = sorted(DECLARABLE_FUNCTIONS) if plain else list(AGGREGATE_FUNCTIONS)
+        functions = sorted(DECLARABLE_FUNCTIONS) if plain else list(ALL_AGGREGATE_FUNCTIONS)
+        if isinstance(window, SessionWindow):
+            functions.remove(COUNT_DISTINCT)
+        if analyse_node(node).keeps_state and not plain:
+            # The order of results of one window is not said.
+            functions = [each for each in functions if each not in (FIRST, LAST)]
         results = [self._aggregation(i, functions, usable) for i in range(3)]
         return grouped(node, window, columns, tuple(results))
+
+    def _window(self) -> Window | SessionWindow:
+        size = self.random.choice([1000, 10_000, 60_000])
+        if self.random.random() < 0.2:
+            return SessionWindow(size)
+        slide = self.random.choice([size, size // 2, size // 5])
+        return Window(size, slide, self.random.choice([0, 0, 1, slide // 3]))
 
     def _key(self, name: str, plain: bool) -> Expression:
         reference = AttributeRef(name)
@@ -184,12 +203,15 @@ class Plans:
 
     def _aggregation(self, index: int, functions: list[str], usable: Schema) -> Aggregation:
         attribute = self.random.choice(usable.attributes)
-        fitting = [name for name in functions if AGGREGATE_FUNCTIONS[name](attribute.type)]
+        fitting = [name for name in functions if ALL_AGGREGATE_FUNCTIONS[name](attribute.type)]
         function = self.random.choice(fitting)
         name = f"g{len(self.inexact)}_{index}"
         if function == "count" and self.random.random() < 0.5:
             return Aggregation(name, function, None)
-        if AGGREGATE_FUNCTIONS[function](attribute.type) is Type.DOUBLE and function in _INEXACT:
+        if (
+            ALL_AGGREGATE_FUNCTIONS[function](attribute.type) is Type.DOUBLE
+            and function in _INEXACT
+        ):
             self.inexact.add(name)
         return Aggregation(name, function, AttributeRef(attribute.name))
 
@@ -218,4 +240,5 @@ class Plans:
         condition = None
         if self.random.random() < 0.3:
             condition = self.expressions.make(Type.BOOLEAN, both, 2)
-        return Join(left, renamed, equal, lower, upper, condition)
+        kind = self.random.choice([JoinKind.INNER, *JoinKind])
+        return Join(left, renamed, equal, lower, upper, condition, kind)

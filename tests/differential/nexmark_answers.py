@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 Record = Mapping[str, Any]
@@ -53,6 +53,15 @@ def q9(data: Data) -> Iterator[Row]:
     return _new_rows(data, ("auction", "bid"), winners)
 
 
+def q11(data: Data) -> Iterator[Row]:
+    gap = timedelta(seconds=10)
+    for bidder in {bid["bidder"] for bid in data["bid"]}:
+        times = sorted(bid["date_time"] for bid in data["bid"] if bid["bidder"] == bidder)
+        breaks = [0, *(i for i in range(1, len(times)) if times[i] - times[i - 1] > gap)]
+        for begin, end in zip(breaks, [*breaks[1:], len(times)], strict=True):
+            yield bidder, end - begin, times[begin], times[end - 1] + gap
+
+
 def q12(data: Data) -> Iterator[Row]:
     found = Counter((_tumbling(bid["date_time"], 10), bid["bidder"]) for bid in data["bid"])
     return ((bidder, count) for (_, bidder), count in found.items())
@@ -64,6 +73,25 @@ def q14(data: Data) -> Iterator[Row]:
         if 1_000_000 < price < 50_000_000:
             day = 8 <= bid["date_time"].hour <= 18
             yield bid["auction"], bid["bidder"], price, "dayTime" if day else "nightTime"
+
+
+def q15(data: Data) -> Iterator[Row]:
+    low, high = _PRICES
+    for day in {_day(bid) for bid in data["bid"]}:
+        bids = [bid for bid in data["bid"] if _day(bid) == day]
+        cheap = [bid for bid in bids if bid["price"] < low]
+        dear = [bid for bid in bids if bid["price"] >= high]
+        counts = (_different(bids, "bidder"), _different(cheap, "bidder"))
+        auctions = (_different(bids, "auction"), _different(dear, "auction"))
+        yield day, len(bids), len(cheap), *counts, *auctions
+
+
+def q16(data: Data) -> Iterator[Row]:
+    for channel, day in {(bid["channel"], _day(bid)) for bid in data["bid"]}:
+        bids = [bid for bid in data["bid"] if (bid["channel"], _day(bid)) == (channel, day)]
+        newest = max(bid["date_time"] for bid in bids)
+        counts = (_different(bids, "bidder"), _different(bids, "auction"))
+        yield channel, day, newest, len(bids), *counts
 
 
 def q17(data: Data) -> Iterator[Row]:
@@ -127,12 +155,22 @@ def q22(data: Data) -> Iterator[Row]:
 
 
 ANSWERS: Mapping[str, Callable[[Data], Iterable[Row]]] = {
-    each.__name__: each for each in (q0, q1, q2, q3, q9, q12, q14, q17, q18, q19, q20, q21, q22)
+    each.__name__: each
+    for each in (q0, q1, q2, q3, q9, q11, q12, q14, q15, q16, q17, q18, q19, q20, q21, q22)
 }
 
 
 def _of(record: Record, *names: str) -> Row:
     return tuple(record[name] for name in names)
+
+
+def _day(bid: Record) -> datetime:
+    time: datetime = bid["date_time"]
+    return datetime(time.year, time.month, time.day)  # noqa: DTZ001
+
+
+def _different(bids: Iterable[Record], name: str) -> int:
+    return len({bid[name] for bid in bids})
 
 
 def _tumbling(time: datetime, seconds: int) -> int:

@@ -7,8 +7,22 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from catalog.functions import FIRST, LAST
 from catalog.pattern import SkipTo
-from catalog.plan import Aggregate, Change, Join, Match, MovingJoin, Plan, ToStream, Windowed, walk
+from catalog.plan import (
+    Aggregate,
+    Change,
+    Join,
+    JoinKind,
+    Match,
+    MovingJoin,
+    Plan,
+    SessionWindow,
+    ToStream,
+    Windowed,
+    walk,
+)
+from catalog.plan_check import distinct_arguments
 from tests.differential.case import Case, Outcome
 from tests.differential.expected import expected
 from tests.differential.make_case import (
@@ -33,7 +47,12 @@ _LEAST = {
     "Aggregate": 16,
     "Join": 13,
     "hopping window": 6,
-    "condition of a join": 7,
+    "session window": 3,
+    "window of windows": 3,
+    "several kinds of COUNT(DISTINCT)": 1,
+    "FIRST or LAST": 3,
+    "condition of a join": 6,
+    **{f"{kind} join": 1 for kind in JoinKind},
     "results": 39,
     "results of an aggregate": 14,
     "results of a join": 5,
@@ -125,10 +144,15 @@ def _traits(case: Case) -> set[str]:
 def _of_plan(plan: Plan) -> Iterator[str]:
     for node in walk(plan.root):
         yield type(node).__name__
-        if isinstance(node, Windowed) and node.window.slide_ms < node.window.size_ms:
-            yield "hopping window"
-        if isinstance(node, Join) and node.condition is not None:
-            yield "condition of a join"
+        if isinstance(node, Windowed):
+            yield from _of_window(node)
+        if isinstance(node, Aggregate):
+            functions = {each.function for each in node.aggregations}
+            yield from ["FIRST or LAST"] * (not functions.isdisjoint({FIRST, LAST}))
+            yield from ["several kinds of COUNT(DISTINCT)"] * (len(distinct_arguments(node)) > 1)
+        if isinstance(node, Join):
+            yield f"{node.kind} join"
+            yield from ["condition of a join"] * (node.condition is not None)
         if isinstance(node, MovingJoin):
             yield f"{node.kind} join of moving windows"
             if node.condition is not None:
@@ -144,6 +168,15 @@ def _of_plan(plan: Plan) -> Iterator[str]:
             yield node.change.value
             if isinstance(node.input, Aggregate):
                 yield "groups" if node.input.aggregations else "distinct"
+
+
+def _of_window(node: Windowed) -> Iterator[str]:
+    if isinstance(node.window, SessionWindow):
+        yield "session window"
+    elif node.window.slide_ms < node.window.size_ms:
+        yield "hopping window"
+    if any(isinstance(below, Aggregate) for below in walk(node.input)):
+        yield "window of windows"
 
 
 def _of_results(results: Sequence[Tuple]) -> Iterator[str]:

@@ -12,12 +12,17 @@ from tests.oracle.values import Value
 
 
 def aggregate(function: str, values: Sequence[Value]) -> Value:
-    """The result over a group; NULLs do not count, and of nothing only count has a result."""
+    """The result over a group; NULLs do not count, and of nothing only count has a result.
+
+    The values are in the order of their tuples.
+    """
     known = [value for value in values if value is not None]
     if function == "count":
         return len(known)
     if function == "count_distinct":
         return len({*known})
+    if function in ("first", "last"):
+        return known[0 if function == "first" else -1] if known else None
     try:
         return total(_FUNCTIONS[function](known)) if known else None
     except OverflowError:

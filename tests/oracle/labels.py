@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from catalog.expression import AttributeRef
 from catalog.label import Label
-from catalog.plan import Aggregate, Node, Source, Windowed
+from catalog.plan import Aggregate, Node, Source, Window, Windowed
 from catalog.relation import DeclaredAggregate, Relation
 from tests.oracle.values import EPOCH, Tuple, Value
 
@@ -32,7 +32,7 @@ def united(labels: Iterable[Label | None]) -> Label:
 def declared_aggregate(node: Node) -> DeclaredAggregate | None:
     """What the stream's owner declared, where the node is just that aggregate; else None."""
     match node:
-        case Aggregate(Windowed(Source(relation), window), keys, aggregations):
+        case Aggregate(Windowed(Source(relation), Window() as window), keys, aggregations):
             declared = relation.declared
         case _:
             return None

@@ -13,12 +13,14 @@ from catalog.plan import (
     Column,
     Filter,
     Join,
+    JoinKind,
     Match,
     Moving,
     MovingJoin,
     Node,
     Project,
     Ranked,
+    SessionWindow,
     Source,
     ToStream,
     Union,
@@ -101,8 +103,8 @@ def run(
             )
             return [*matches(node, rows, absent, watermark)]
         case Join():
-            pairs = (_pair(node, left, right) for left, right in product(*given))
-            return [pair for pair in pairs if pair is not None]
+            reaches = [_reach(below, reach_of) for below in (node.left, node.right)]
+            return _joined(node, given[0], given[1], reaches)
 
 
 def _inputs(node: Node) -> tuple[Node, ...]:
@@ -168,7 +170,39 @@ def _time(node: Node, each: Tuple) -> datetime | None:
 
 def _evaluated(columns: Iterable[Column], node: Node, each: Tuple) -> Tuple:
     row = _row(node, each)
-    return Tuple(tuple(evaluate(column.expression, row) for column in columns), each.label)
+    values = tuple(evaluate(column.expression, row) for column in columns)
+    return Tuple(values, each.label, closes=each.closes)
+
+
+def _joined(join: Join, left: list[Tuple], right: list[Tuple], reaches: list[Label]) -> list[Tuple]:
+    """The rows of a join. `reaches` has what the tuples of each side can carry."""
+    of_left, of_right = reaches
+    found = [(a, b, _pair(join, a, b)) for a, b in product(left, right)]
+    pairs = [(a, b, pair) for a, b, pair in found if pair is not None]
+    width = len(schema_of(join.left).names)
+    if join.kind is JoinKind.SEMI:
+        return [
+            Tuple(mine.values, label)
+            for mine in left
+            for label in {pair.label for a, _, pair in pairs if a is mine}
+        ]
+    results = [] if join.kind is JoinKind.ANTI else [pair for *_, pair in pairs]
+    if join.kind.keeps_left:
+        shown = 0 if join.kind is JoinKind.ANTI else len(schema_of(join.right).names)
+        paired = {id(a) for a, _, _ in pairs}
+        results += [
+            Tuple((*each.values, *(None,) * shown), united([each.label, of_right]))
+            for each in left
+            if id(each) not in paired and _time(join.left, each) is not None
+        ]
+    if join.kind.keeps_right:
+        paired = {id(b) for _, b, _ in pairs}
+        results += [
+            Tuple((*(None,) * width, *each.values), united([each.label, of_left]))
+            for each in right
+            if id(each) not in paired and _time(join.right, each) is not None
+        ]
+    return results
 
 
 def _pair(join: Join, left: Tuple, right: Tuple) -> Tuple | None:
@@ -201,7 +235,8 @@ def _aggregate(node: Aggregate, given: list[Tuple], watermark: datetime | None) 
         result = _result(node, key, group)
         if declared is not None and result.label is not None:
             counts = _users_known(node, group)
-            result = Tuple(result.values, lowered(result.label, counts, key[0], declared))
+            label = lowered(result.label, counts, key[0], declared)
+            result = Tuple(result.values, label, closes=True)
         results.append(result)
     return results
 
@@ -209,24 +244,47 @@ def _aggregate(node: Aggregate, given: list[Tuple], watermark: datetime | None) 
 def _groups(
     node: Aggregate, given: list[Tuple], watermark: datetime | None
 ) -> dict[tuple[Value, ...], list[Tuple]]:
-    groups: dict[tuple[Value, ...], list[Tuple]] = {}
+    """The tuples of each window and keys, in the order of their event times."""
+    assert isinstance(node.input, Windowed)
+    window = node.input.window
+    of_keys: dict[tuple[Value, ...], list[tuple[datetime, Tuple]]] = {}
     for each in given:
-        time = _time(node.input, each)
-        keys = _evaluated(node.keys, node.input, each).values
-        for start, end in windows(_window(node), time) if time else ():
-            if watermark is None or end <= watermark:
-                groups.setdefault((start, end, *keys), []).append(each)
+        time = _moment(node.input, each)
+        if time is not None:
+            keys = _evaluated(node.keys, node.input, each).values
+            of_keys.setdefault(keys, []).append((time, each))
+    groups: dict[tuple[Value, ...], list[Tuple]] = {}
+    for keys, several in of_keys.items():
+        placed = sorted(several, key=lambda pair: pair[0])
+        times = [time for time, _ in placed]
+        sessions = _sessions(window, times) if isinstance(window, SessionWindow) else None
+        for time, each in placed:
+            around = windows(window, time) if isinstance(window, Window) else sessions or ()
+            for start, end in around:
+                if start <= time <= end and (watermark is None or end <= watermark):
+                    groups.setdefault((start, end, *keys), []).append(each)
     return groups
 
 
-def _window(node: Aggregate) -> Window:
-    assert isinstance(node.input, Windowed)
-    return node.input.window
+def _moment(node: Node, each: Tuple) -> datetime | None:
+    """The time that says in which windows a tuple is. That of a result is within its window."""
+    time = _time(node, each)
+    return time - timedelta(microseconds=1) if time and each.closes else time
+
+
+def _sessions(window: SessionWindow, times: list[datetime]) -> list[tuple[datetime, datetime]]:
+    """The sessions of tuples with these times, which are in order."""
+    gap = timedelta(milliseconds=window.gap_ms)
+    found: list[tuple[datetime, datetime]] = []
+    for time in times:
+        start = found.pop()[0] if found and time <= found[-1][1] else time
+        found.append((start, time + gap))
+    return found
 
 
 def _result(node: Aggregate, key: tuple[Value, ...], group: list[Tuple]) -> Tuple:
     results = [aggregate(a.function, _values(node, a, group)) for a in node.aggregations]
-    return Tuple((*key, *results), united(each.label for each in group))
+    return Tuple((*key, *results), united(each.label for each in group), closes=True)
 
 
 def _values(node: Aggregate, wanted: Aggregation, group: list[Tuple]) -> list[Value]:

@@ -169,7 +169,8 @@ def _relation(
 
 def _group(node: Aggregate, rules: Rules, key: Key, rows: Sequence[RelationRow]) -> RelationRow:
     # A row counts once, however many witnesses it has.
-    once = {row.subject: Tuple(row.values, Label()) for row in rows}
+    ordered = sorted(rows, key=lambda row: _places(row.subject))
+    once = {row.subject: Tuple(row.values, Label()) for row in ordered}
     values = rules.row(node, key[0], [*once.values()])
     return RelationRow(values, _members_of(rows), key, _absent_of(rows))
 
@@ -185,7 +186,7 @@ def _ranked(node: Ranked, rules: Rules, rows: Sequence[RelationRow]) -> list[Rel
     found = []
     for key, several in partitions.items():
         # The last key first: sorting keeps the order of what is equal.
-        ordered = sorted(several, key=_places)
+        ordered = sorted(several, key=lambda row: _places(row.members))
         for by in reversed(node.order):
             name = by.attribute.name
             ordered.sort(key=lambda row: _comparable(value(row, name)), reverse=by.descending)
@@ -215,8 +216,8 @@ def _comparable(value: Value) -> tuple[bool, Value]:
     return (value is not None, 0 if value is None else value)
 
 
-def _places(row: RelationRow) -> list[tuple[int, datetime, int]]:
-    return sorted((each.side, each.time, each.number) for each in row.members)
+def _places(members: Sequence[Member]) -> list[tuple[int, datetime, int]]:
+    return sorted((each.side, each.time, each.number) for each in members)
 
 
 def _joined(

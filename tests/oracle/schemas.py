@@ -50,7 +50,7 @@ def schema_of(node: Node) -> Schema:
             return schema_of(several[0])
         case Project(below, columns):
             return _schema([_column(column, schema_of(below)) for column in columns])
-        case MovingJoin(left, kind=JoinKind.SEMI | JoinKind.ANTI):
+        case Join(left, kind=kind) | MovingJoin(left, kind=kind) if not kind.shows_right:
             return schema_of(left)
         case Join(left, right) | MovingJoin(left, right):
             return Schema((*schema_of(left).attributes, *schema_of(right).attributes))
@@ -77,6 +77,10 @@ def time_of(node: Node) -> str | None:
             return "instant"
         case Match():
             return "match_time"
+        case Join(kind=JoinKind.FULL):
+            return None
+        case Join(_, right, kind=JoinKind.RIGHT):
+            return time_of(right)
         case Join(left) | MovingJoin(left):
             return time_of(left)
         case Aggregate():

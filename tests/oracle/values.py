@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from catalog.label import Label
@@ -40,9 +40,11 @@ class Row:
 class Tuple:
     """A tuple's values, in schema order, and its label; None: there was none that can be read.
 
-    `sender` is the independent user that sent it. None: nobody who counts did.
+    `sender` is the independent user that sent it. None: nobody who counts did. `closes` says that
+    it is the result of a window, whose end is its time.
     """
 
     values: tuple[Value, ...]
     label: Label | None
     sender: int | None = None
+    closes: bool = field(default=False, compare=False)

@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
-from catalog.functions import AGGREGATE_FUNCTIONS, ALL_AGGREGATE_FUNCTIONS, COUNT_DISTINCT
-from catalog.plan import Aggregation, Window
+from catalog.functions import (
+    AGGREGATE_FUNCTIONS,
+    ALL_AGGREGATE_FUNCTIONS,
+    COUNT_DISTINCT,
+    FIRST,
+    LAST,
+)
+from catalog.plan import Aggregation, SessionWindow, Window
 from catalog.schema import Type
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope
@@ -19,6 +25,10 @@ from secadmin.languages.typed import Typed, attribute, call, known, literal, nul
 # for about how many different values there are gets exactly so many.
 AGGREGATES = {
     **{name: name for name in AGGREGATE_FUNCTIONS},
+    FIRST: FIRST,
+    LAST: LAST,
+    "first_value": FIRST,
+    "last_value": LAST,
     "mean": "avg",
     "stddev_samp": "stddev",
     "count_if": "count",
@@ -84,7 +94,7 @@ class Aggregates:
     A user's name never has a digit after a dot, so these names are always new.
     """
 
-    window: Window
+    window: Window | SessionWindow
     event_time: str
     scope: Scope
     alias: str = ""
@@ -114,7 +124,11 @@ class Aggregates:
         """
         if self.changing and name.upper() == "COUNT" and not (alias or self.scope.has(name)):
             return self._add(Aggregation("", "count", None), Type.BIGINT, position)
-        if alias == "window" and name in ("start", "end") and not self._is_table(alias):
+        if (
+            alias in ("window", "session_window")
+            and name in ("start", "end")
+            and not self._is_table(alias)
+        ):
             return attribute(edge_marker(f"window_{name}"), Type.TIMESTAMP, position)
         edge = EDGES.get(name)
         if edge is None or (alias is not None and alias != self.alias):
@@ -154,7 +168,7 @@ def aggregate_call(node: exp.Expr, reader: Reader) -> tuple[Aggregation, Type]:
     """Read an aggregate, still without a name, from its syntax tree. Raises InvalidInput."""
     name = node.this.lower() if isinstance(node, exp.Anonymous) else ""
     if name not in AGGREGATES:
-        known_names = ", ".join(AGGREGATE_FUNCTIONS)
+        known_names = ", ".join((*AGGREGATE_FUNCTIONS, FIRST, LAST))
         raise InvalidInput(
             f"an aggregate function belongs here: one of {known_names}", reader.environment.at(node)
         )

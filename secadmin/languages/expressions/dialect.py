@@ -174,14 +174,22 @@ class Sql(Dialect):
             return True
 
         def window_clause(self) -> list[exp.Expr]:
-            """Parse WINDOW TUMBLING (SIZE ...) or HOPPING (SIZE ..., ADVANCE BY ...) of ksqlDB.
+            """Parse the windows of ksqlDB: WINDOW TUMBLING (SIZE ...), HOPPING (SIZE ..., ADVANCE
+            BY ...) or SESSION (...).
 
-            The result is a call `tumbling(size)` or `hopping(size, advance)`. The argument `words`
-            has the other words, so that no word of the text is without a node.
+            The result is a call `tumbling(size)`, `hopping(size, advance)` or `sessions(gap)`. The
+            argument `words` has the other words, so that no word of the text is without a node.
             """
             self._advance()
+            if self._take_word("SESSION"):
+                call = exp.Anonymous(this="sessions").update_positions(self._prev)
+                self._match_l_paren()
+                call.set("expressions", [self._length(self._prev)])
+                call.set("words", [])
+                self._match_r_paren()
+                return [call]
             if not self._take_word("TUMBLING", "HOPPING"):
-                self.raise_error("TUMBLING or HOPPING")
+                self.raise_error("TUMBLING, HOPPING or SESSION")
             call = exp.Anonymous(this=self._prev.text.lower()).update_positions(self._prev)
             self._match_l_paren()
             if not self._take_word("SIZE"):

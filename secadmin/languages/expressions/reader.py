@@ -104,14 +104,18 @@ def _column(reader: Reader, node: exp.Expr) -> Typed:
 
 
 def _dot(reader: Reader, node: exp.Expr) -> Typed:
-    """Spark's window(ts, '1 hour').start and .end."""
+    """Spark's window(ts, '1 hour').start and .end, and those of session_window(...)."""
     environment = reader.environment
     environment.only(node, "this", "expression")
     call_, edge = node.this, node.expression
-    named = isinstance(call_, exp.Anonymous) and str(call_.this).lower() == "window"
-    if not named or not isinstance(edge, exp.Identifier) or edge.this not in ("start", "end"):
+    name = str(call_.this).lower() if isinstance(call_, exp.Anonymous) else ""
+    if (
+        name not in ("window", "session_window")
+        or not isinstance(edge, exp.Identifier)
+        or edge.this not in ("start", "end")
+    ):
         raise InvalidInput("only window(...) has parts: .start and .end", environment.at(node))
-    call_.set("this", f"window_{edge.this}")
+    call_.set("this", f"{name}_{edge.this}")
     return reader.read(call_)
 
 

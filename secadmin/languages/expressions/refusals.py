@@ -27,8 +27,6 @@ PLAIN = {
     TokenType.TABLE_SAMPLE: "TABLESAMPLE is not part of this language",
     TokenType.QUALIFY: "QUALIFY is not part of this language",
     TokenType.LATERAL: "LATERAL is not part of this language",
-    TokenType.EXISTS: "EXISTS is a semi join, and goes over moving windows, which bound it: write "
-    "FROM trades [NOW] AS t WHERE EXISTS (SELECT 1 FROM quotes [RANGE 1 HOUR] AS q WHERE ...)",
     TokenType.NATURAL: f'{_ONLY_INNER} (a name is written "natural")',
     TokenType.ASOF: f'{_ONLY_INNER} (a name is written "asof")',
     TokenType.VALUES: "VALUES is not part of this language; a query reads streams and outputs",
@@ -41,7 +39,6 @@ _RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE"}
 RANKED = {"ROW_NUMBER", "LAG", "LEAD"}
 _NEIGHBOURS = {"LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"}
 _WINDOWS = {
-    "SESSION": f"SESSION windows are {_MISSING}; write TUMBLE or HOP",
     "CUMULATE": f"CUMULATE windows are {_MISSING}; write TUMBLE with EMIT UPDATES",
 }
 
@@ -150,8 +147,6 @@ def _order(tokens: Tokens, index: int) -> str | None:
 
 
 def _window(tokens: Tokens, index: int) -> str | None:
-    if word(tokens, index + 1) == "SESSION":
-        return _WINDOWS["SESSION"]
     if word(tokens, index + 2) == "AS" and word(tokens, index + 3) == "(":
         return (
             "WINDOW names a window of OVER, which does not exist yet; write GROUP BY with TUMBLE "

@@ -35,8 +35,7 @@ _NO_COMMA_AFTER = {TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenTy
 _NO_COMMA_BEFORE = {TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM}
 # Words over relations alone. Over streams the state would not be bounded.
 _OF_RELATIONS = {
-    *(TokenType.EXISTS, TokenType.EXCEPT, TokenType.INTERSECT),
-    *(TokenType.ORDER_BY, TokenType.LIMIT),
+    *(TokenType.EXCEPT, TokenType.INTERSECT, TokenType.ORDER_BY, TokenType.LIMIT),
 }
 # The tokens after which an item of a list begins.
 _BEFORE_ITEMS = {TokenType.SELECT, TokenType.L_PAREN, TokenType.COMMA}

@@ -2,23 +2,24 @@
 
 | | |
 |---|---|
-| GROUP BY | `TUMBLE(ts, size)`, `HOP(ts, slide, size)`; Spark: `window(ts, size, slide)` |
-| FROM | RisingWave and Flink: `TUMBLE(trades, ts, size)`, `HOP(trades, ts, slide, size)` |
-| behind FROM | ksqlDB: `WINDOW TUMBLING (SIZE ...)`, `WINDOW HOPPING (SIZE ..., ADVANCE BY ...)` |
+| GROUP BY | `TUMBLE(ts, size)`, `HOP(ts, slide, size)`, `SESSION(ts, gap)` |
+| GROUP BY, Spark | `window(ts, size, slide)`, `session_window(ts, gap)` |
+| FROM | RisingWave and Flink: `TUMBLE(trades, ts, size)`, `SESSION(trades, ts, gap)` |
+| behind FROM | ksqlDB: `WINDOW TUMBLING (SIZE ...)`, `WINDOW SESSION (...)` |
 
-Each takes an offset as the last argument, but for ksqlDB, which has none.
+TUMBLE and HOP take an offset as the last argument, but for ksqlDB, which has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef
-from catalog.plan import WINDOW_END, WINDOW_START, Window
+from catalog.plan import WINDOW_END, WINDOW_START, SessionWindow, Window
 from catalog.plan_check import check_window
 from secadmin.languages.duration import interval_ms
 from secadmin.languages.expressions.environment import Environment
@@ -41,10 +42,16 @@ _FORMS = {
         "HOP(ts, INTERVAL '10' MINUTE, INTERVAL '1' HOUR)", ("slide", "size", "offset"), 2
     ),
     "window": _Form("window(ts, '1 hour')", ("size", "slide", "offset"), 1),
+    "session": _Form("SESSION(ts, INTERVAL '10' SECOND)", ("gap",), 1),
+    "session_window": _Form("session_window(ts, '10 seconds')", ("gap",), 1),
+    "sessions": _Form("WINDOW SESSION (10 SECONDS)", ("gap",), 1),
     "tumbling": _Form("WINDOW TUMBLING (SIZE 1 HOUR)", ("size",), 1),
     "hopping": _Form("WINDOW HOPPING (SIZE 1 HOUR, ADVANCE BY 10 MINUTES)", ("size", "slide"), 2),
 }
-WINDOW_FUNCTIONS = frozenset({"tumble", "hop", "window"})
+WINDOW_FUNCTIONS = frozenset({"tumble", "hop", "session", "window", "session_window"})
+AROUND_RELATIONS = frozenset({"tumble", "hop", "session"})
+"""The window functions that FROM has."""
+_OF_SPARK = frozenset({"window", "session_window"})
 EXAMPLE = _FORMS["tumble"].example
 EDGES = {
     WINDOW_START: WINDOW_START,
@@ -74,8 +81,8 @@ def interval(node: exp.Expr, environment: Environment) -> int:
 
 def window(
     node: exp.Expr, event_time: str | None, environment: Environment, scope: Scope
-) -> Window:
-    """The window of a call of TUMBLE, HOP or window over the event time.
+) -> Window | SessionWindow:
+    """The window of a call of a window function over the event time.
 
     `event_time` is the plan's name of the attribute with the input's event time. Raises
     InvalidInput.
@@ -92,14 +99,22 @@ def window(
 
 def window_over(
     node: exp.Expr, event_time: str | None, environment: Environment, scope: Scope
-) -> Window:
-    """The window of a window function in FROM, whose first argument is a relation."""
+) -> tuple[Window | SessionWindow, tuple[exp.Expr, ...]]:
+    """The window of a window function in FROM, whose first argument is a relation.
+
+    With it come the keys of a session (PARTITION BY).
+    """
     environment.only(node, "this", "expressions")
     name = str(node.this).lower()
     place = environment.at(node)
-    if len(node.expressions) < 2:
+    if len(node.expressions) < (3 if name == "session" else 2):
         raise InvalidInput(f"write {name.upper()}(trades, ts, INTERVAL '1' HOUR)", place)
     _, time, *lengths = node.expressions
+    keys: list[exp.Expr] = []
+    if name == "session":
+        # Its keys are between the relation and the time.
+        *keys, time, gap = node.expressions[1:]
+        lengths = [gap]
     if isinstance(time, exp.Anonymous) and str(time.this).upper() == "DESCRIPTOR":
         environment.only(time, "this", "expressions")
         if len(time.expressions) != 1:
@@ -107,11 +122,13 @@ def window_over(
         time = time.expressions[0]
     found = window_of(name, lengths, place, environment)
     _check_time(time, event_time, environment, scope)
-    return found
+    return found, tuple(keys)
 
 
-def clause_window(node: exp.Expr, event_time: str | None, environment: Environment) -> Window:
-    """The window of WINDOW TUMBLING or HOPPING behind FROM. Raises InvalidInput."""
+def clause_window(
+    node: exp.Expr, event_time: str | None, environment: Environment
+) -> Window | SessionWindow:
+    """The window of WINDOW TUMBLING, HOPPING or SESSION behind FROM. Raises InvalidInput."""
     environment.only(node, "this", "expressions", "words")
     place = environment.at(node)
     _require_time(event_time, place)
@@ -120,25 +137,31 @@ def clause_window(node: exp.Expr, event_time: str | None, environment: Environme
 
 def window_of(
     name: str, lengths: Sequence[exp.Expr], place: Position, environment: Environment
-) -> Window:
+) -> Window | SessionWindow:
     """The window of a form with these lengths. Raises InvalidInput."""
     form = _FORMS[name]
     if not form.least <= len(lengths) <= len(form.lengths):
         raise InvalidInput(f"write {form.example}", place)
     given = [_length(node, name, environment) for node in lengths]
     known = dict(zip(form.lengths, given, strict=False))
-    size = known["size"]
-    slide = known.get("slide", size)
-    offset = known.get("offset", 0)
-    result = Window(size, slide, offset % slide if slide else 0)
+    result = _session_or_other(known)
     with placed(place):
         check_window(result)
     return result
 
 
+def _session_or_other(lengths: Mapping[str, int]) -> Window | SessionWindow:
+    if "gap" in lengths:
+        return SessionWindow(lengths["gap"])
+    size = lengths["size"]
+    slide = lengths.get("slide", size)
+    offset = lengths.get("offset", 0)
+    return Window(size, slide, offset % slide if slide else 0)
+
+
 def _length(node: exp.Expr, name: str, environment: Environment) -> int:
-    """A length. Spark's window also takes it as a string: window(ts, '10 minutes')."""
-    if name == "window" and isinstance(node, exp.Literal) and node.is_string:
+    """A length. Spark's windows also take it as a string: window(ts, '10 minutes')."""
+    if name in _OF_SPARK and isinstance(node, exp.Literal) and node.is_string:
         words = str(node.this).split()
         if len(words) != 2:
             raise InvalidInput("write a length as '10 minutes'", environment.at(node))

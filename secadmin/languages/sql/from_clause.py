@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from catalog.conflict_class import LEVEL
 from catalog.errors import InvalidInput
-from catalog.plan import Moving, Source, Window
+from catalog.plan import Moving, SessionWindow, Source, Window
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.scope import Scope, Table
-from secadmin.languages.expressions.windows import WINDOW_FUNCTIONS, window_over
+from secadmin.languages.expressions.windows import AROUND_RELATIONS, window_over
 from secadmin.languages.sql.matching import read_events, read_match
 
 # Reads a whole query. It is a parameter because queries and FROM clauses nest in each other.
@@ -24,13 +24,15 @@ ReadQuery = Callable[[exp.Expr, Environment], Built]
 class Item:
     """One item of FROM with its alias. `node` is its syntax node, which has the position.
 
-    `window` is the window of a window function around the relation, or None.
+    `window` is the window of a window function around the relation, or None. `partition` has what
+    SESSION names with PARTITION BY.
     """
 
     alias: str
     built: Built
     node: exp.Expr
-    window: Window | None = None
+    window: Window | SessionWindow | None = None
+    partition: tuple[exp.Expr, ...] = ()
 
     @property
     def scope(self) -> Scope:
@@ -86,10 +88,10 @@ def _windowed(node: exp.Table, environment: Environment, read_query: ReadQuery) 
     """A window function around a relation or a derived table: TUMBLE(trades, ts, size)."""
     environment.only(node, "this", "alias")
     call = node.this
-    if str(call.this).lower() not in WINDOW_FUNCTIONS - {"window"}:
+    if str(call.this).lower() not in AROUND_RELATIONS:
         raise InvalidInput(
-            "FROM reads streams and outputs, and the window functions TUMBLE(trades, ts, size) and "
-            "HOP(trades, ts, slide, size)",
+            "FROM reads streams and outputs, and the window functions TUMBLE(trades, ts, size), "
+            "HOP(trades, ts, slide, size) and SESSION(trades PARTITION BY symbol, ts, gap)",
             environment.at(call),
         )
     argument = call.expressions[0] if call.expressions else call
@@ -107,8 +109,8 @@ def _windowed(node: exp.Table, environment: Environment, read_query: ReadQuery) 
             "the first argument is a relation: write TUMBLE(trades, ts, INTERVAL '1' HOUR)",
             environment.at(argument),
         )
-    found = window_over(call, inner.built.event_time, environment, inner.scope)
-    return Item(_alias(node, environment) or own, inner.built, node, found)
+    found, partition = window_over(call, inner.built.event_time, environment, inner.scope)
+    return Item(_alias(node, environment) or own, inner.built, node, found, partition)
 
 
 def _alias(node: exp.Expr, environment: Environment) -> str | None:

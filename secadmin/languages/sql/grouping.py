@@ -16,6 +16,7 @@ from catalog.plan import (
     Aggregation,
     Column,
     Filter,
+    SessionWindow,
     Window,
     Windowed,
 )
@@ -35,12 +36,14 @@ class Outside:
     """A window that is not written in GROUP BY, and whether GROUP BY must name its edges.
 
     GROUP BY names the edges of a window function in FROM (`alias` is that of its relation), but not
-    those of WINDOW TUMBLING.
+    those of WINDOW TUMBLING. A session around a relation names its keys with PARTITION BY
+    (`partition`), which GROUP BY must have too.
     """
 
-    window: Window
+    window: Window | SessionWindow
     alias: str = ""
     named: bool = False
+    partition: tuple[exp.Expr, ...] = ()
 
     def is_edge(self, node: exp.Expr, environment: Environment) -> bool:
         """Say whether an item of GROUP BY is an edge of the window."""
@@ -54,7 +57,7 @@ class Outside:
 class Grouping:
     """The window and the keys of a GROUP BY."""
 
-    window: Window
+    window: Window | SessionWindow
     event_time: str
     keys: tuple[Expression, ...]
     position: Position
@@ -81,14 +84,31 @@ def read_grouping(
     else:
         size = outside.window
         rest = _without_edges(group, scope, outside, environment)
-    keys = key_expressions(rest, Reader(environment, scope, NoCalls("GROUP BY")))
+    reader = Reader(environment, scope, NoCalls("GROUP BY"))
+    keys = key_expressions(rest, reader)
+    if outside is not None and outside.named and isinstance(size, SessionWindow):
+        _require_same(keys, key_expressions(outside.partition, reader), environment.at(group))
     alias = outside.alias if outside is not None else ""
     return Grouping(size, time or "", keys, environment.at(group), alias)
 
 
+def _require_same(
+    keys: Sequence[Expression], partition: Sequence[Expression], place: Position
+) -> None:
+    """The groups of a session window are its partitions. Raises InvalidInput for others."""
+    names = sorted(each.name for each in partition if isinstance(each, AttributeRef))
+    if {*keys} != {*partition}:
+        raise InvalidInput(
+            "the tuples of a session have equal keys, so SESSION and GROUP BY name the same ones: "
+            "write SESSION(trades PARTITION BY symbol, ts, INTERVAL '10' SECOND), and GROUP BY "
+            f"window_start, window_end, {', '.join(names) or 'symbol'}",
+            place,
+        )
+
+
 def _own_window(
     group: exp.Expr, time: str | None, scope: Scope, environment: Environment
-) -> Window:
+) -> Window | SessionWindow:
     windows = [item for item in group.expressions if is_window(item)]
     if len(windows) == 1:
         return window(windows[0], time, environment, scope)

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import Expression, conjuncts
-from catalog.plan import Join
+from catalog.plan import Join, JoinKind
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import NoCalls
 from secadmin.languages.expressions.environment import Environment
@@ -18,11 +18,21 @@ from secadmin.languages.join_sides import qualified, split_equal
 from secadmin.languages.sql.from_clause import Item
 from secadmin.languages.sql.time_bounds import Bound, Sides, bounds, is_condition_too
 
+_KINDS = {
+    **dict.fromkeys(("", "INNER", "CROSS"), JoinKind.INNER),
+    **dict.fromkeys(("LEFT", "LEFT OUTER"), JoinKind.LEFT),
+    **dict.fromkeys(("RIGHT", "RIGHT OUTER"), JoinKind.RIGHT),
+    **dict.fromkeys(("FULL", "FULL OUTER"), JoinKind.FULL),
+    **dict.fromkeys(("SEMI", "LEFT SEMI"), JoinKind.SEMI),
+    **dict.fromkeys(("ANTI", "LEFT ANTI"), JoinKind.ANTI),
+}
+
 
 def join(
     left: Item,
     right: Item,
     on: exp.Expr,
+    kind: JoinKind,
     environment: Environment,
     within: exp.Expr | None = None,
 ) -> tuple[Built, Scope]:
@@ -35,15 +45,16 @@ def join(
     both = [qualified(item.built, item.alias, environment.at(item.node)) for item in (left, right)]
     scope = Scope(tuple(item.table(f"{item.alias}.") for item in (left, right)))
     sides = Sides(*_written(left, right, times), environment)
-    found, conditions = _read_on(on, sides, Reader(environment, scope, NoCalls("ON")))
+    found, conditions = read_on(on, sides, Reader(environment, scope, NoCalls("ON")))
     if within is not None:
         lengths = [interval(length, environment) for length in within.expressions]
         found += [Bound(lower=True, ms=-lengths[0]), Bound(lower=False, ms=lengths[-1])]
     place = environment.at(on)
-    lower, upper = _interval(found, left.alias, right.alias, times, place)
+    lower, upper = interval_of(found, left.alias, right.alias, times, place)
     equal, rest = split_equal(conditions, *both)
-    node = Join(both[0].node, both[1].node, equal, lower, upper, rest)
-    return build(node, (both[0], both[1]), place), scope
+    node = Join(both[0].node, both[1].node, equal, lower, upper, rest, kind)
+    shown = scope if kind.shows_right else Scope(scope.tables[:1])
+    return build(node, (both[0], both[1]), place), shown
 
 
 def check_aliases(left: Item, right: Item, environment: Environment) -> None:
@@ -57,19 +68,17 @@ def check_aliases(left: Item, right: Item, environment: Environment) -> None:
         )
 
 
-def require_inner(node: exp.Expr, environment: Environment) -> None:
-    """Refuse a join of another kind. Raises InvalidInput."""
-    words = [str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")]
-    kind = " ".join(part for part in words if part)
-    if kind not in {"", "INNER"}:
-        raise InvalidInput(_missing_join(kind), environment.at(node))
-
-
-def _missing_join(kind: str) -> str:
-    return (
-        f"only inner joins: write JOIN ... ON; a {kind} JOIN goes over moving windows, which bound "
-        "it: FROM a [RANGE 5 MINUTES] ..., b [RANGE 5 MINUTES]"
-    )
+def kind_of(joined: exp.Expr, environment: Environment) -> JoinKind:
+    """Which rows a JOIN gives. Raises InvalidInput for a kind that there is not."""
+    words = [str(joined.args.get(part) or "").upper() for part in ("method", "side", "kind")]
+    kind = " ".join(word for word in words if word)
+    if kind not in _KINDS:
+        raise InvalidInput(
+            f"there is no {kind} JOIN: write JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN, LEFT SEMI "
+            "JOIN or LEFT ANTI JOIN, each with ON",
+            environment.at(joined),
+        )
+    return _KINDS[kind]
 
 
 def _event_time(item: Item, environment: Environment) -> str:
@@ -92,7 +101,8 @@ def _written(left: Item, right: Item, times: list[str]) -> tuple[frozenset[str],
     return names[0], names[1]
 
 
-def _read_on(on: exp.Expr, sides: Sides, reader: Reader) -> tuple[list[Bound], list[Expression]]:
+def read_on(on: exp.Expr, sides: Sides, reader: Reader) -> tuple[list[Bound], list[Expression]]:
+    """The time bounds of a condition, and its other parts. Raises InvalidInput."""
     found: list[Bound] = []
     conditions: list[Expression] = []
     for part in connected(on, reader.environment.place):
@@ -104,9 +114,10 @@ def _read_on(on: exp.Expr, sides: Sides, reader: Reader) -> tuple[list[Bound], l
     return found, conditions
 
 
-def _interval(
-    found: list[Bound], left: str, right: str, times: list[str], place: Position
+def interval_of(  # what a message names
+    found: list[Bound], left: str, right: str, times: list[str], place: Position, clause: str = "ON"
 ) -> tuple[int, int]:
+    """The limits of the distance in time. Raises InvalidInput if there is none on one side."""
     lower = [bound.ms for bound in found if bound.lower]
     upper = [bound.ms for bound in found if not bound.lower]
     mine, other = f"{left}.{times[0]}", f"{right}.{times[1]}"
@@ -116,7 +127,8 @@ def _interval(
     ):
         if not given:
             raise InvalidInput(
-                f"this join would keep tuples for ever; add a time bound to ON: AND {missing}",
+                f"this join would keep tuples for ever; add a time bound to {clause}: "
+                f"AND {missing}",
                 place,
             )
     if max(lower) > min(upper):

@@ -18,17 +18,9 @@ from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.syntax import conditions
 from secadmin.languages.join_sides import qualified, split_equal
 from secadmin.languages.sql.from_clause import Item, ReadQuery
-from secadmin.languages.sql.joins import check_aliases
+from secadmin.languages.sql.joins import check_aliases, kind_of
 from secadmin.languages.sql.semi_joins import is_semi, semi_join
 
-_KINDS = {
-    **dict.fromkeys(("", "INNER", "CROSS"), JoinKind.INNER),
-    **dict.fromkeys(("LEFT", "LEFT OUTER"), JoinKind.LEFT),
-    **dict.fromkeys(("RIGHT", "RIGHT OUTER"), JoinKind.RIGHT),
-    **dict.fromkeys(("FULL", "FULL OUTER"), JoinKind.FULL),
-    **dict.fromkeys(("SEMI", "LEFT SEMI"), JoinKind.SEMI),
-    **dict.fromkeys(("ANTI", "LEFT ANTI"), JoinKind.ANTI),
-}
 # The kinds of which a condition on one side alone may filter that side below the join.
 _FILTERED = {
     JoinKind.INNER: (True, True),
@@ -49,24 +41,11 @@ class Joining:
     on: exp.Expr | None
 
 
-def _kind_of(joined: exp.Expr, environment: Environment) -> JoinKind:
-    """Which rows a JOIN gives. Raises InvalidInput for a kind that there is not."""
-    words = [str(joined.args.get(part) or "").upper() for part in ("method", "side", "kind")]
-    kind = " ".join(word for word in words if word)
-    if kind not in _KINDS:
-        raise InvalidInput(
-            f"there is no {kind} JOIN of moving windows: write JOIN, LEFT JOIN, RIGHT JOIN, FULL "
-            "JOIN, LEFT SEMI JOIN or LEFT ANTI JOIN, each with ON",
-            environment.at(joined),
-        )
-    return _KINDS[kind]
-
-
 def joining(joined: exp.Expr, item: Item, environment: Environment) -> Joining:
     """The item of a JOIN, or of one behind a comma. Raises InvalidInput."""
     environment.only(joined, "this", "on", "kind", "side", "method")
     on = joined.args.get("on")
-    kind = _kind_of(joined, environment)
+    kind = kind_of(joined, environment)
     if kind is not JoinKind.INNER and on is None:
         raise InvalidInput(
             f"a {kind.upper()} JOIN says behind ON what is equal: ON a.symbol = b.symbol",

@@ -22,6 +22,7 @@ from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.refusals import DISTINCT
 from secadmin.languages.expressions.scope import Scope
+from secadmin.languages.expressions.syntax import conditions
 from secadmin.languages.expressions.windows import EDGES, clause_window
 from secadmin.languages.sql.from_clause import Item, ReadQuery, read_item
 from secadmin.languages.sql.grouping import (
@@ -31,10 +32,11 @@ from secadmin.languages.sql.grouping import (
     read_aggregates,
     read_grouping,
 )
-from secadmin.languages.sql.joins import join, require_inner
+from secadmin.languages.sql.joins import join, kind_of
 from secadmin.languages.sql.moving import Selection, read_moving, to_stream
 from secadmin.languages.sql.moving_joins import joining, moving_from, refuse_other_windows
 from secadmin.languages.sql.ranks import is_ranked, limited, read_ranked
+from secadmin.languages.sql.semi_joins import interval_semi_join, is_semi
 from secadmin.languages.sql.set_operators import distinct
 from secadmin.languages.sql.stars import is_star, star_columns
 from secadmin.languages.typed import Typed, known
@@ -87,9 +89,7 @@ def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
     source, scope, outside = _from(node, environment, read_query)
     _require_own_levels(node, source, environment)
     if where is not None and not source.checked.is_changing:
-        condition = Reader(environment, scope, NoCalls("WHERE")).read(where.this)
-        source = limited(source, condition.expression)
-        source = build(Filter(source.node, condition.expression), (source,), condition.position)
+        source = _where(where.this, source, scope, environment, read_query)
     if source.checked.is_changing:
         environment.only(node.args.get("distinct") or node, *_CLAUSES, *_OF_RELATIONS)
         return _over_relation(node, source, scope, environment)
@@ -113,6 +113,23 @@ def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
     else:
         columns = _plain(node, scope, environment)
     return Selection(_project(source, columns, environment, node))
+
+
+def _where(
+    where: exp.Expr, source: Built, scope: Scope, environment: Environment, read_query: ReadQuery
+) -> Built:
+    """The tuples of a stream that WHERE keeps."""
+    parts = conditions(where, environment.place)
+    asked = [part for part in parts if is_semi(part)]
+    # What asks for tuples of another stream goes over what the others keep.
+    plain = [where] if not asked else [part for part in parts if part not in asked]
+    for part in plain:
+        condition = Reader(environment, scope, NoCalls("WHERE")).read(part)
+        source = limited(source, condition.expression)
+        source = build(Filter(source.node, condition.expression), (source,), condition.position)
+    for part in asked:
+        source = interval_semi_join(source, scope, part, environment, read_query)
+    return source
 
 
 def _has_join(node: exp.Select) -> bool:
@@ -192,14 +209,17 @@ def _from(
             "a query of its own",
             environment.at(node.args["windows"][0]),
         )
-    return *join(left, right, on, environment, within), None
+    kind = kind_of(joins[0], environment)
+    return *join(left, right, on, kind, environment, within), None
 
 
 def _outside(node: exp.Select, item: Item, environment: Environment) -> Outside | None:
     """The window of a window function in FROM, or of WINDOW behind it."""
     clauses = node.args.get("windows") or []
     if not clauses:
-        return None if item.window is None else Outside(item.window, item.alias, named=True)
+        if item.window is None:
+            return None
+        return Outside(item.window, item.alias, named=True, partition=item.partition)
     clause = clauses[0]
     if item.window is not None or not isinstance(clause, exp.Anonymous):
         raise InvalidInput("a query has one window", environment.at(clause))
@@ -207,7 +227,6 @@ def _outside(node: exp.Select, item: Item, environment: Environment) -> Outside 
 
 
 def _on(node: exp.Expr, environment: Environment) -> exp.Expr:
-    require_inner(node, environment)
     on = node.args.get("on")
     if not isinstance(on, exp.Expr):
         raise InvalidInput(
@@ -215,7 +234,7 @@ def _on(node: exp.Expr, environment: Environment) -> exp.Expr:
             "b.ts BETWEEN a.ts - INTERVAL '5' MINUTE AND a.ts + INTERVAL '5' MINUTE",
             environment.at(node),
         )
-    environment.only(node, "this", "on", "kind")
+    environment.only(node, "this", "on", "kind", "side", "method")
     return on
 
 

@@ -8,19 +8,30 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Call, Expression, attributes_of, conjuncts
-from catalog.plan import Filter, JoinKind, MovingJoin
+from catalog.plan import Filter, Join, JoinKind, MovingJoin
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import NoCalls
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.expressions.syntax import conditions
-from secadmin.languages.join_sides import qualified, split_equal
-from secadmin.languages.sql.from_clause import ReadQuery, read_item
+from secadmin.languages.join_sides import Equal, qualified, split_equal
+from secadmin.languages.sql.from_clause import Item, ReadQuery, read_item
+from secadmin.languages.sql.joins import interval_of, read_on
+from secadmin.languages.sql.time_bounds import Sides
 
 _FORM = (
     "a query inside WHERE reads one moving window, such as EXISTS (SELECT 1 FROM quotes "
     "[RANGE 1 MINUTE] AS q WHERE q.symbol = t.symbol)"
+)
+
+_BOTH = (
+    "a query inside WHERE reads a stream or output as the query around it does: give both a moving "
+    "window, such as [RANGE 1 MINUTE], or none"
+)
+_TIMES = (
+    "a query inside WHERE goes by event time, and one side has none: keep the event-time attribute "
+    "under one name"
 )
 
 
@@ -41,50 +52,114 @@ def _asked(node: exp.Expr) -> tuple[exp.Expr, bool]:
     return node, wanted
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What a condition asks of another relation: `item`, whose attributes are those of `right`."""
+
+    left: Built
+    scope: Scope
+    node: exp.Expr
+    asked: exp.Expr
+    kind: JoinKind
+    query: exp.Select
+    item: Item
+    right: Built
+    inner: Scope
+    environment: Environment
+
+    @classmethod
+    def of(
+        cls,
+        left: Built,
+        scope: Scope,
+        node: exp.Expr,
+        environment: Environment,
+        read_query: ReadQuery,
+    ) -> _Question:
+        asked, wanted = _asked(node)
+        query = _query(asked, environment)
+        item = read_item(query.args["from_"].this, environment.within(), read_query)
+        alias = _unused(left)
+        right = qualified(item.built, alias, environment.at(item.node))
+        inner = Scope((Table.of(item.alias, item.built.schema, f"{alias}."),), outer=scope)
+        kind = JoinKind.SEMI if wanted else JoinKind.ANTI
+        return cls(left, scope, node, asked, kind, query, item, right, inner, environment)
+
+    @property
+    def place(self) -> Position:
+        """The position of the condition."""
+        return self.environment.at(self.node)
+
+    @property
+    def reader(self) -> Reader:
+        """Reads the condition of the query inside."""
+        return Reader(self.environment, self.inner, NoCalls("WHERE"))
+
+    def compared(self, parts: list[Expression]) -> list[Expression]:
+        """These parts, with what IN compares."""
+        if not isinstance(self.asked, exp.In):
+            return parts
+        own = _compared(self.asked, self.query, self.scope, self.inner, self.environment)
+        if self.kind is JoinKind.ANTI:
+            _refuse_nulls([*own, *parts], self.left, self.right, self.place)
+        return [*own, *parts]
+
+
 def semi_join(
     left: Built, scope: Scope, node: exp.Expr, environment: Environment, read_query: ReadQuery
 ) -> Built:
     """The rows of a relation for which the condition is true. Raises InvalidInput."""
-    asked, wanted = _asked(node)
-    place = environment.at(node)
-    query = _query(asked, environment)
-    item = read_item(query.args["from_"].this, environment.within(), read_query)
-    if not item.built.checked.is_changing or item.window is not None:
-        raise InvalidInput(_FORM, environment.at(item.node))
-    alias = _unused(left)
-    right = qualified(item.built, alias, environment.at(item.node))
-    inner = Scope((Table.of(item.alias, item.built.schema, f"{alias}."),), outer=scope)
-    where = query.args.get("where")
-    parts = _read_all(where, Reader(environment, inner, NoCalls("WHERE")))
-    if isinstance(asked, exp.In):
-        parts = [*_compared(asked, query, scope, inner, environment), *parts]
-        if not wanted:
-            _refuse_nulls(parts, left, right, place)
-    kind = JoinKind.SEMI if wanted else JoinKind.ANTI
-    return _joined(_Sides(left, right), parts, kind, place)
+    asked = _Question.of(left, scope, node, environment, read_query)
+    if not asked.item.built.checked.is_changing or asked.item.window is not None:
+        raise InvalidInput(_FORM, environment.at(asked.item.node))
+    parts = asked.compared(_read_all(asked.query.args.get("where"), asked.reader))
+    right, equal, condition = _split(asked, parts)
+    joined = MovingJoin(left.node, right.node, equal, condition, asked.kind)
+    return build(joined, (left, right), asked.place)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    left: Built
-    right: Built
+def interval_semi_join(
+    left: Built, scope: Scope, node: exp.Expr, environment: Environment, read_query: ReadQuery
+) -> Built:
+    """The tuples of a stream for which the condition is true. Raises InvalidInput.
+
+    The query inside reads a stream too, and bounds the distance of the event times.
+    """
+    asked = _Question.of(left, scope, node, environment, read_query)
+    item, place = asked.item, asked.place
+    if item.built.checked.is_changing or item.window is not None:
+        raise InvalidInput(_BOTH, environment.at(item.node))
+    mine, other = left.event_time, item.built.event_time
+    if mine is None or other is None:
+        raise InvalidInput(_TIMES, place)
+    shown = [(t.alias, f.name) for t in scope.tables for f in t.fields if f.inner == mine]
+    names = {f"{alias}.{name}" for alias, name in shown}
+    names |= {name for _, name in shown if item.built.schema.get(name) is None}
+    sides = Sides(frozenset(names), frozenset({f"{item.alias}.{other}", other}), environment)
+    where = asked.query.args.get("where")
+    found, parts = ([], []) if where is None else read_on(where.this, sides, asked.reader)
+    outside = shown[0] if shown else ("", mine)
+    limits = interval_of(found, outside[0], item.alias, [outside[1], other], place, "WHERE")
+    right, equal, condition = _split(asked, asked.compared(parts))
+    joined = Join(left.node, right.node, equal, *limits, condition, asked.kind)
+    return build(joined, (left, right), place)
 
 
-def _joined(sides: _Sides, parts: list[Expression], kind: JoinKind, place: Position) -> Built:
-    own = [part for part in parts if not _reads(part, sides.left)]
-    right = sides.right
+def _split(asked: _Question, parts: list[Expression]) -> tuple[Built, Equal, Expression | None]:
+    """The right side with its own conditions, what is compared, and the further condition."""
+    own = [part for part in parts if not _reads(part, asked.left)]
+    right = asked.right
     if own:
         whole = own[0] if len(own) == 1 else Call("and", tuple(own), own[0].position)
         right = build(Filter(right.node, whole), (right,), own[0].position)
-    equal, condition = split_equal([p for p in parts if p not in own], sides.left, right)
+    equal, condition = split_equal([p for p in parts if p not in own], asked.left, right)
     if not equal:
         raise InvalidInput(
             "a query inside WHERE compares at least one of its attributes with one of the query "
             "around it with =: add WHERE q.symbol = t.symbol, with your own attributes",
-            place,
+            asked.place,
         )
-    node = MovingJoin(sides.left.node, right.node, equal, condition, kind)
-    return build(node, (sides.left, right), place)
+    return right, equal, condition
 
 
 def _reads(part: Expression, side: Built) -> bool:

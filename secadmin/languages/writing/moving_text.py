@@ -10,6 +10,7 @@ from catalog.plan import (
     Aggregate,
     Column,
     Filter,
+    Join,
     JoinKind,
     Moving,
     MovingJoin,
@@ -27,7 +28,7 @@ from secadmin.languages.writing.unsayable import Unsayable
 Item = Callable[[Node], str]
 # Gives the results of SELECT.
 Results = Callable[[Iterable[Column]], str]
-_OUTER = "outer_row"
+OUTER = "outer_row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,10 @@ class MovingText:
             conditions += more
             names: Names = name_text
         else:
-            alias = f" AS {_OUTER}" if asked else ""
+            alias = f" AS {OUTER}" if asked else ""
             text = f"{self._window(node)}{alias}"
-            names = _outside
-        conditions += [self._exists(join, right, names) for join, right in reversed(asked)]
+            names = outside
+        conditions += [exists_text(join, self._window, names) for join, _ in reversed(asked)]
         where = "\n  AND ".join(conditions)
         return f"{text}\nWHERE {where}" if conditions else text
 
@@ -104,8 +105,8 @@ class MovingText:
         joins = [node]
         while isinstance(joins[0].left, MovingJoin):
             joins.insert(0, joins[0].left)
-        first = _Side.of(joins[0].left)
-        own = [_Side.of(join.right) for join in joins]
+        first = Side.of(joins[0].left)
+        own = [Side.of(join.right) for join in joins]
         inner = all(join.kind is JoinKind.INNER for join in joins)
         texts = [f"{self._window(side.below)} AS {name_text(side.alias)}" for side in (first, *own)]
         conditions = [
@@ -118,24 +119,8 @@ class MovingText:
             return ", ".join(texts), [part for several in conditions for part in several]
         text = texts[0]
         for join, side, parts in zip(joins, texts[1:], conditions, strict=True):
-            text += f"\n{_words(join.kind)}JOIN {side}\n  ON " + "\n AND ".join(parts)
+            text += f"\n{join_words(join.kind)}JOIN {side}\n  ON " + "\n AND ".join(parts)
         return text, []
-
-    def _exists(self, join: MovingJoin, node: Node, names: Names) -> str:
-        side = _Side.of(node)
-        prefix = f"{side.alias}."
-
-        def name(attribute: str) -> str:
-            return name_text(attribute) if attribute.startswith(prefix) else names(attribute)
-
-        equal = [f"{name(mine.name)} = {name(other.name)}" for mine, other in join.equal]
-        rest = () if join.condition is None else conjuncts(join.condition)
-        several = [f"({expression_text(part, name)})" for part in (*side.conditions, *rest)]
-        window = f"{self._window(side.below)} AS {name_text(side.alias)}"
-        denied = "NOT " if join.kind is JoinKind.ANTI else ""
-        where = " AND ".join([*several, *equal])
-        query = f"1 FROM {window} WHERE {where}"
-        return f"{denied}EXISTS (SELECT {query})"
 
     def set_operator(self, node: Aggregate) -> str | None:
         """The text of UNION, EXCEPT or INTERSECT, or None for another relation."""
@@ -170,8 +155,31 @@ class MovingText:
         return f"SELECT *\nFROM {self.source(node)}"
 
 
+def exists_text(
+    join: Join | MovingJoin, item: Item, names: Names, bounds: Iterable[str] = ()
+) -> str:
+    """The EXISTS or NOT EXISTS of a semi or anti join.
+
+    `names` gives the names of the left attributes, `item` what FROM reads, and `bounds` are further
+    conditions.
+    """
+    side = Side.of(join.right)
+    prefix = f"{side.alias}."
+
+    def name(attribute: str) -> str:
+        return name_text(attribute) if attribute.startswith(prefix) else names(attribute)
+
+    equal = [f"{name(mine.name)} = {name(other.name)}" for mine, other in join.equal]
+    rest = () if join.condition is None else conjuncts(join.condition)
+    several = [f"({expression_text(part, name)})" for part in (*side.conditions, *rest)]
+    denied = "NOT " if join.kind is JoinKind.ANTI else ""
+    where = " AND ".join([*several, *equal, *bounds])
+    query = f"1 FROM {item(side.below)} AS {name_text(side.alias)} WHERE {where}"
+    return f"{denied}EXISTS (SELECT {query})"
+
+
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     """A side of a join: its alias, the node that has it, and its own conditions."""
 
     alias: str
@@ -179,7 +187,8 @@ class _Side:
     conditions: tuple[Expression, ...]
 
     @classmethod
-    def of(cls, node: Node) -> _Side:
+    def of(cls, node: Node) -> Side:
+        """The side with this node. Raises Unsayable if it has no alias."""
         conditions: tuple[Expression, ...] = ()
         if isinstance(node, Filter):
             conditions, node = conjuncts(node.condition), node.input
@@ -195,18 +204,19 @@ def _is_asked(node: MovingJoin) -> bool:
     return named and not node.kind.shows_right and not node.nulls_equal
 
 
-def _outside(attribute: str) -> str:
-    return name_text(f"{_OUTER}.{attribute}")
+def outside(attribute: str) -> str:
+    """The name of an attribute of the query around EXISTS."""
+    return name_text(f"{OUTER}.{attribute}")
 
 
-def _on(join: MovingJoin, sides: tuple[_Side, ...]) -> list[str]:
+def _on(join: MovingJoin, sides: tuple[Side, ...]) -> list[str]:
     rest = () if join.condition is None else conjuncts(join.condition)
     parts = [part for side in sides for part in side.conditions]
     equal = [f"{name_text(a.name)} = {name_text(b.name)}" for a, b in join.equal]
     return [*(f"({expression_text(part)})" for part in (*parts, *rest)), *equal]
 
 
-def _words(kind: JoinKind) -> str:
+def join_words(kind: JoinKind) -> str:
     words = {JoinKind.INNER: "", JoinKind.SEMI: "LEFT SEMI ", JoinKind.ANTI: "LEFT ANTI "}
     return words.get(kind, f"{kind.upper()} ")
 

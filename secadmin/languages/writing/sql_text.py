@@ -23,9 +23,11 @@ from catalog.plan import (
     Node,
     Plan,
     Project,
+    SessionWindow,
     Source,
     ToStream,
     Union,
+    Window,
     Windowed,
     sources,
     walk,
@@ -34,7 +36,14 @@ from secadmin.languages.sql.parse import MAX_BYTES, parse_sql
 from secadmin.languages.writing.expression_text import Names, expression_text, name_text
 from secadmin.languages.writing.intervals import interval_text
 from secadmin.languages.writing.match_text import match_text
-from secadmin.languages.writing.moving_text import MovingText
+from secadmin.languages.writing.moving_text import (
+    OUTER,
+    MovingText,
+    Side,
+    exists_text,
+    join_words,
+    outside,
+)
 from secadmin.languages.writing.step_names import step_name
 from secadmin.languages.writing.unsayable import PlannedRelations, Unsayable
 
@@ -123,19 +132,19 @@ class _Writer:
         if columns == "*" and isinstance(under, Source) and under.shows_level:
             # The star leaves it out.
             columns = f"*, {LEVEL}"
-        source = self._join(under) if isinstance(under, Join) else self._item(under)
+        if isinstance(under, Join) and not under.kind.shows_right and not _has_alias(under.left):
+            # WHERE asks for the tuples of the right side, and nothing else.
+            source = self._asked(under) if condition is None else self._item(under)
+        else:
+            source = self._join(under) if isinstance(under, Join) else self._item(under)
         where = "" if condition is None else f"\nWHERE {expression_text(condition)}"
         return f"SELECT {columns}\nFROM {source}{where}"
 
     def _grouped(self, node: Aggregate, having: Expression | None, whole: Node) -> str:
         if not isinstance(node.input, Windowed):
             raise Unsayable("a group has a window")
-        window, below = node.input.window, node.input.input
-        lengths = [window.slide_ms, window.size_ms]
-        kind = "HOP" if window.slide_ms != window.size_ms else "TUMBLE"
-        parts = lengths if kind == "HOP" else lengths[1:]
-        if window.offset_ms:
-            parts.append(window.offset_ms)
+        below = node.input.input
+        kind, parts = _window(node.input.window)
         intervals = ", ".join(map(interval_text, parts))
         time = name_text(self._times[id(below)] or "")
         keys = [expression_text(key.expression) for key in node.keys]
@@ -190,6 +199,14 @@ class _Writer:
         time = self._times[id(node.input)] or ""
         return f"SELECT *\nFROM {self._item(node.input)} {match_text(node, time)}"
 
+    def _asked(self, node: Join) -> str:
+        side = Side.of(node.right)
+        mine = outside(self._times[id(node.left)] or "")
+        other = name_text(f"{side.alias}.{self._times[id(side.below)]}")
+        lower, upper = (_moved(mine, ms) for ms in (node.lower_ms, node.upper_ms))
+        asked = exists_text(node, self._item, outside, [f"{other} BETWEEN {lower} AND {upper}"])
+        return f"{self._item(node.left)} AS {OUTER}\nWHERE {asked}"
+
     def _join(self, node: Join) -> str:
         left, right = _side(node.left), _side(node.right)
         times = [name_text(f"{side}.{self._times[id(below)]}") for side, below in (left, right)]
@@ -201,7 +218,24 @@ class _Writer:
         if node.condition is not None:
             conditions += [f"({expression_text(part)})" for part in conjuncts(node.condition)]
         sides = [f"{self._item(below)} AS {name_text(side)}" for side, below in (left, right)]
-        return f"{sides[0]}\nJOIN {sides[1]}\n  ON " + "\n AND ".join(conditions)
+        return f"{sides[0]}\n{join_words(node.kind)}JOIN {sides[1]}\n  ON " + "\n AND ".join(
+            conditions
+        )
+
+
+def _window(window: Window | SessionWindow) -> tuple[str, list[int]]:
+    """The function of a window and its lengths."""
+    if isinstance(window, SessionWindow):
+        return "SESSION", [window.gap_ms]
+    offset = [window.offset_ms] if window.offset_ms else []
+    if window.slide_ms != window.size_ms:
+        return "HOP", [window.slide_ms, window.size_ms, *offset]
+    return "TUMBLE", [window.size_ms, *offset]
+
+
+def _has_alias(node: Node) -> bool:
+    """Whether the names of a side begin with its alias."""
+    return isinstance(node, Project) and "." in node.columns[0].name
 
 
 def _side(node: Node) -> tuple[str, Node]:

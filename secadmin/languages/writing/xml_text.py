@@ -15,10 +15,12 @@ from catalog.plan import (
     Emission,
     Filter,
     Join,
+    JoinKind,
     Match,
     Node,
     Plan,
     Project,
+    SessionWindow,
     Source,
     ToStream,
     Union,
@@ -123,7 +125,7 @@ class _Writer:
             case Filter(below, condition):
                 words = expression_text(condition)
                 return _Box("filter", (self._stream(below),), (("expression.0", words),))
-            case Project(Join() as below, columns):
+            case Project(Join(kind=JoinKind.INNER) as below, columns):
                 return self._join(below, columns)
             case Project(below, columns):
                 parameters = _numbered(columns, "expression", "output-field-name")
@@ -143,6 +145,8 @@ class _Writer:
     def _windows(self, node: Aggregate, windows: Windowed) -> Parameters:
         if any(key.expression != AttributeRef(key.name) for key in node.keys):
             raise Unsayable("group-by names attributes; compute a key in a map before it")
+        if isinstance(windows.window, SessionWindow):
+            raise Unsayable("Borealis has no session windows; ask for SQL")
         keys = ", ".join(key.name for key in node.keys)
         functions = [
             parameter

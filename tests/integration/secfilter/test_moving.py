@@ -1,29 +1,43 @@
-"""A moving window on the real broker: ticks complete its instants, a crash loses no state."""
+"""Operators with state on the real broker: ticks complete their results, a crash loses no state."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+
+import pytest
 
 from catalog.clearance import Clearance
-from catalog.expression import AttributeRef, Call
+from catalog.expression import AttributeRef, Call, Literal
+from catalog.functions import COUNT_DISTINCT, FIRST, LAST
 from catalog.label import Label
 from catalog.plan import (
+    WINDOW_END,
+    WINDOW_START,
     Aggregate,
     Aggregation,
     Change,
     Column,
+    Filter,
+    Join,
+    JoinKind,
     Moving,
     MovingJoin,
     MovingWindow,
     Node,
     Project,
+    SessionWindow,
     Source,
     ToStream,
+    Window,
 )
 from catalog.runs import IngestRun, IngestStream
+from catalog.schema import Type
 from catalog.time_source import TimeSource
 from tests.integration.secfilter.plane import Plane, headers, tuple_at, values
+from tests.plans import grouped
 
 _ZERO_S = 1_769_860_800
 _WAIT_S = 60.0
@@ -107,3 +121,87 @@ def test_pairs_of_two_streams_outlive_a_crash(plane: Plane) -> None:
     assert sorted(int(str(each["more"])) for each in found.values()) == [3, 5, 8]
     # Nobody gets a pair who may see one of its streams only.
     assert plane.read(query.classes[1].topic, 0, timeout_s=1.0) == []
+
+
+_PRICE = AttributeRef("price")
+_LONG_MS = 20_000
+_TOTAL = (Aggregation("total", "sum", _PRICE),)
+_DIFFERENT = (
+    Aggregation("prices", COUNT_DISTINCT, _PRICE),
+    Aggregation("keys", COUNT_DISTINCT, AttributeRef("key")),
+    Aggregation("first", FIRST, _PRICE),
+    Aggregation("last", LAST, _PRICE),
+)
+
+
+def over_windows(source: Source, now_ms: int) -> Node:
+    seconds = grouped(source, Window(1_000, 1_000), (), _TOTAL)
+    whole = (Aggregation("total", "sum", AttributeRef("total")),)
+    return grouped(seconds, SessionWindow(_LONG_MS), (), whole)
+
+
+def paired(kind: JoinKind, source: Source, now_ms: int) -> Node:
+    """Tuples up to 2 with later ones of their key, of which those of the key y have none."""
+    cheap = Call("<=", (_PRICE, Literal(2, Type.BIGINT)))
+    dear = Filter(source, Call("not", (cheap,)))
+    names = source.schema.names
+    right = Project(dear, tuple(Column(f"r.{name}", AttributeRef(name)) for name in names))
+    equal = ((AttributeRef("key"), AttributeRef("r.key")),)
+    both = Join(Filter(source, cheap), right, equal, 0, _LONG_MS, kind=kind)
+    shown = ("price", "r.price") if kind.shows_right else ("price",)
+    columns = (Column(name.replace(".", "_"), AttributeRef(name)) for name in shown)
+    return Project(both, tuple(columns))
+
+
+OPEN: dict[str, tuple[Callable[[Source, int], Node], list[tuple[object, ...]]]] = {
+    "session": (
+        lambda source, _: grouped(source, SessionWindow(_LONG_MS), (), _SUMS),
+        [(5, 12)],
+    ),
+    "window of windows": (over_windows, [(12,)]),
+    "different values": (
+        lambda source, now_ms: grouped(
+            source, Window(_LONG_MS, _LONG_MS, now_ms % _LONG_MS), (), _DIFFERENT
+        ),
+        [(5, 2, 0, 5)],
+    ),
+    "left join": (
+        partial(paired, JoinKind.LEFT),
+        [(0, None), (1, 4), (1, 5), (2, 4), (2, 5)],
+    ),
+    "semi join": (partial(paired, JoinKind.SEMI), [(1,), (2,)]),
+    "anti join": (partial(paired, JoinKind.ANTI), [(0,)]),
+}
+_BEFORE, _AFTER = (("y", 0), ("x", 1), ("x", 2)), (("x", 4), ("x", 5))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", OPEN)
+def test_what_is_open_outlives_a_crash(plane: Plane, name: str) -> None:
+    make, wanted = OPEN[name]
+    stream = plane.stream(0)
+    stream = replace(stream, relation=replace(stream.relation, time=TimeSource.BROKER))
+    now = time.time() - _ZERO_S
+    plan = make(Source(stream.relation), int(time.time() * 1_000))
+    query = plane.query(plan, Clearance(Label.of(0).bits))
+    plane.start(IngestRun("ingest-1", (stream,)))
+    running = plane.start(query)
+    plane.send(stream, *(tuple_at(now + 0.5, key, price) for key, price in _BEFORE))
+    deadline = time.monotonic() + _WAIT_S
+    while sum(each.numInputRows for each in running.recentProgress) < len(_BEFORE):
+        assert time.monotonic() < deadline, "the query reads nothing"
+        time.sleep(0.1)
+    plane.break_off(running)
+    plane.send(stream, *(tuple_at(now + price / 4, key, price) for key, price in _AFTER))
+    running = plane.start(query)
+    after = plane.read(query.classes[0].topic, len(wanted), timeout_s=_WAIT_S)
+    found = {
+        dict(headers(each))["id"]: value for each, value in zip(after, values(after), strict=True)
+    }
+    edges = (WINDOW_START, WINDOW_END)
+    shown = [
+        tuple(value for key, value in each.items() if key not in edges) for each in found.values()
+    ]
+    assert sorted(shown, key=str) == wanted
+    states = [state for each in running.recentProgress for state in each.stateOperators]
+    assert sum(state.numRowsDroppedByWatermark for state in states) == 0

@@ -87,15 +87,11 @@ REFUSED: dict[str, tuple[Node | Plan, str]] = {
         Union((TIMELESS, Project(SOURCE, (Column("symbol", ref("size")),)))),
         "inputs of a union differ",
     ),
-    "a window over a window": (
-        grouped(WINDOWED, MINUTE, (), (COUNT,)),
-        "one window or join",
-    ),
-    "a window over a join": (grouped(JOINED, MINUTE, (), (COUNT,)), "one window or join"),
-    "a join over a window": (joined(left=WINDOWED), "one window or join"),
-    "a window over a filtered window": (
-        grouped(Filter(WINDOWED, call("is_null", ref("n"))), MINUTE, (), (COUNT,)),
-        "one window or join",
+    "a window over a join": (grouped(JOINED, MINUTE, (), (COUNT,)), "one other window or join"),
+    "a join over a window": (joined(left=WINDOWED), "one other window or join"),
+    "a window over a window over a join": (
+        grouped(Filter(JOINED, call("is_null", ref("size"))), MINUTE, (), (COUNT,)),
+        "one other window or join",
     ),
     "a window without event time": (
         grouped(TIMELESS, MINUTE, (), (COUNT,)),

@@ -174,6 +174,32 @@ def test_small_groups_are_left_out() -> None:
     assert analyse(plan).schema.names == ("p",)
 
 
+SESSION = "SELECT avg(price) AS p FROM trades GROUP BY SESSION(ts, INTERVAL '1' HOUR)"
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        view(None, "price: avg"),
+        view(None, "price: avg", window=(1, 1)),
+        view(None, "price: avg", window=SmallestWindow(60_000, 10_000, tumbling=True)),
+    ],
+)
+def test_a_session_is_of_no_size(seen: RoleView) -> None:
+    """It may be as short as one tuple, whatever its gap."""
+    with pytest.raises(InvalidInput, match=r"your roles' policies allow .*aggregates over"):
+        read(SESSION, seen)
+    assert "session 3600000" in show(read(SESSION, view(None, "price", "ts")))
+
+
+def test_a_window_over_windows_reads_what_the_policy_allows() -> None:
+    inner = grouped("window_end, avg(price) AS p", 120)
+    text = f"SELECT max(p) AS m FROM ({inner}) AS t GROUP BY TUMBLE(window_end, INTERVAL '1' HOUR)"
+    assert "max(p)" in show(read(text, view(None, "price: avg", window=(120, 120))))
+    with pytest.raises(InvalidInput, match="of 180 seconds or more"):
+        read(text, view(None, "price: avg", window=(180, 180)))
+
+
 def test_who_must_tumble_may_not_hop() -> None:
     seen = view(None, "price: avg", window=SmallestWindow(60_000, 10_000, tumbling=True))
     read(grouped("avg(price) AS p", 60, 60), seen)

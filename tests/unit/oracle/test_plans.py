@@ -129,8 +129,8 @@ def test_aggregate_takes_null_as_a_key_and_the_label_of_the_whole_group() -> Non
     plan = grouped(node, Window(HOUR, HOUR), (Column("x", ref("x")),), results)
     assert run(plan, {"s": given}) == [
         Tuple((at(12), at(13), "a", 1, 1, 1.0, None, 1, 1), BOTH),
-        Tuple((at(12), at(13), None, 1, 4, 4.0, None, 4, 4), IN1),
         Tuple((at(13), at(14), "a", 1, 6, 6.0, None, 6, 6), IN1),
+        Tuple((at(12), at(13), None, 1, 4, 4.0, None, 4, 4), IN1),
     ]
 
 

@@ -32,13 +32,19 @@ Gives = Callable[..., list[Row]]
 
 
 def giving(spark: SparkSession, folder: Path, time: str) -> Gives:
-    """Gives all results of a plan, whose event time is the attribute `time`, over batches."""
+    """Gives all results of a plan, whose event time is the attribute `time`, over batches.
 
-    def run(root: Node, *batches: Given) -> list[Row]:
+    With `repeated`, each batch but the last one comes twice, as after a crash.
+    """
+
+    def run(root: Node, *batches: Given, repeated: bool = False) -> list[Row]:
         files = folder / "a"
         files.mkdir()
-        for number, batch in enumerate(batches):
-            file = files / f"{number}.json"
+        given = [*enumerate(batches)]
+        if repeated:
+            given = sorted([*given[:-1], *given], key=lambda pair: pair[0])
+        for place, (number, batch) in enumerate(given):
+            file = files / f"{place}.json"
             rows = (
                 {
                     "at": at,
@@ -50,7 +56,7 @@ def giving(spark: SparkSession, folder: Path, time: str) -> Gives:
                 for n, (at, key, price, label) in enumerate(batch)
             )
             file.write_text("\n".join(map(json.dumps, rows)))
-            os.utime(file, (1_000_000 + number, 1_000_000 + number))
+            os.utime(file, (1_000_000 + place, 1_000_000 + place))
 
         def source(relation: Relation) -> DataFrame:
             columns = f"at bigint, key string, price double, {label_column(0)} bigint, {ID} string"

@@ -31,10 +31,12 @@ from catalog.plan import (
     MovingJoin,
     MovingWindow,
     Neighbour,
+    Node,
     OrderKey,
     Plan,
     Project,
     Ranked,
+    SessionWindow,
     Source,
     ToStream,
     Union,
@@ -250,6 +252,26 @@ def test_an_order_and_other_joins_are_shown(
     shown = "by price descending, ts for each price, the first 3, numbered as rn"
     assert ordered == f"in an order {shown}, price of the row 1 back as before"
     assert below == "anti join of moving windows price = p, NULL equal to NULL"
+
+
+def test_sessions_and_an_outer_join_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    schema = Schema((Attribute("ts", Type.TIMESTAMP), Attribute("price", Type.DOUBLE)))
+    source = Source(Relation(1, "in1", RelationKind.STREAM, schema, "ts", 5000))
+    price = AttributeRef("price")
+    last = (Aggregation("closed", "last", price),)
+    joined = Join(source, source, ((price, price),), 0, 1000, kind=JoinKind.LEFT)
+    roots: tuple[Node, ...] = (grouped(source, SessionWindow(90_000), (), last), joined)
+    outputs = [
+        {"name": f"o{number}", "plan": to_stored(Plan(root)), "attributes": []}
+        for number, root in enumerate(roots)
+    ]
+    shown = server(tmp_path, {"outputs": outputs}).ok("query", "plan", "q")
+    assert "aggregate last(price) AS closed" in shown
+    assert "windows of sessions, until nothing comes for 90s" in shown
+    assert "left join price = price, right's event time 0s to 1s after left's" in shown
 
 
 @pytest.mark.parametrize(("option", "language"), [("--sql", "sql"), ("--xml", "borealis")])

@@ -8,7 +8,7 @@ import pytest
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Literal
-from catalog.plan import Aggregate, Filter, Plan, Project, Windowed, walk
+from catalog.plan import Aggregate, Filter, Plan, Project, Window, Windowed, walk
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from catalog.view_plan import ViewedStream, through_views
@@ -92,7 +92,7 @@ def test_the_window_of_figure_4a() -> None:
     found = {type(node): node for node in walk(made.root)}
     windowed, grouped = found[Windowed], found[Aggregate]
     assert isinstance(windowed, Windowed) and isinstance(grouped, Aggregate)
-    assert (windowed.window.size_ms, windowed.window.slide_ms) == (10_000, 2_000)
+    assert windowed.window == Window(10_000, 2_000)
     assert sorted(each.function for each in grouped.aggregations) == ["avg", "max"]
     assert Filter in found
     assert set(names(made)) == {"window_start", "avg_rainRate", "max_samplingTime"}
@@ -145,7 +145,7 @@ def test_example_1() -> None:
         return through_views(asked, {WEATHER.object_id: viewed})
 
     nodes = list(walk(merged(WINDOW).root))
-    assert [n.window.size_ms for n in nodes if isinstance(n, Windowed)] == [10_000]
+    assert [n.window for n in nodes if isinstance(n, Windowed)] == [Window(10_000, 4_000)]
     (own,) = (node for node in nodes if isinstance(node, Filter))
     assert own.condition == Call(">", (AttributeRef("rainRate"), Literal(5, Type.BIGINT)))
     with pytest.raises(InvalidInput, match="windows of event time, of 4 seconds or more"):

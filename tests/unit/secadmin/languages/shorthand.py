@@ -23,9 +23,11 @@ from catalog.plan import (
     Node,
     Project,
     Ranked,
+    SessionWindow,
     Source,
     ToStream,
     Union,
+    Window,
     Windowed,
 )
 from tests.plans import AnyPlan, whole
@@ -48,8 +50,7 @@ def _node(node: Node, name: str) -> str:
         case Union(several):
             return f"union({', '.join(_node(below, name) for below in several)})"
         case Windowed(below, window):
-            offset = f"+{window.offset_ms}" if window.offset_ms else ""
-            return f"{_node(below, name)}, {window.size_ms}/{window.slide_ms}{offset}"
+            return f"{_node(below, name)}, {_window(window)}"
         case Moving(below, window):
             length = f"{window.rows} rows" if window.rows else f"{window.range_ms} ms"
             length = "unbounded" if window.rows is window.range_ms else length
@@ -93,12 +94,20 @@ def _node(node: Node, name: str) -> str:
                 for a in aggregations
             )
             return f"{name}({_node(below, name)}, [{_columns(keys)}], {results})"
-        case Join(left, right, equal, lower, upper, condition):
+        case Join(left, right, equal, lower, upper, condition, kind):
             pairs = " ".join(f"{mine.name}={other.name}" for mine, other in equal)
             rest = "" if condition is None else f", {value(condition)}"
             return (
-                f"join({_node(left, name)}, {_node(right, name)}, {pairs}, {lower}..{upper}{rest})"
+                f"{'' if kind is JoinKind.INNER else f'{kind} '}join({_node(left, name)}, "
+                f"{_node(right, name)}, {pairs}, {lower}..{upper}{rest})"
             )
+
+
+def _window(window: Window | SessionWindow) -> str:
+    if isinstance(window, SessionWindow):
+        return f"session {window.gap_ms}"
+    offset = f"+{window.offset_ms}" if window.offset_ms else ""
+    return f"{window.size_ms}/{window.slide_ms}{offset}"
 
 
 def pattern(part: Pattern) -> str:

@@ -24,14 +24,11 @@ CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("dialects.json
 EXAMPLES = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "language.md").read_text(), re.DOTALL)
 # Sentences that are to be accepted, and what each waits for: the error names it.
 MISSING = {
-    "flink-03": "SESSION windows",
     "flink-04": "ROW_NUMBER(...) OVER",
     "flink-05": "LAG(...) OVER",
     "materialize-10": "GROUP BY has one window",
-    "ksqldb-14": "LEFT JOIN",
     # A temporal filter is accepted or refused; the error says which window to write.
     "postgres-26": "HOP(ts, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)",
-    "postgres-27": "EXISTS is a semi join",
 }
 
 
