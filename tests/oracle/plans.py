@@ -103,7 +103,8 @@ def run(
             )
             return [*matches(node, rows, absent, watermark)]
         case Join():
-            reaches = [_reach(below, reach_of) for below in (node.left, node.right)]
+            sides = (node.left, node.right)
+            reaches = [Label() if alone else _reach(below, reach_of) for below in sides]
             return _joined(node, given[0], given[1], reaches)
 
 
