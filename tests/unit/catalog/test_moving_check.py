@@ -26,6 +26,7 @@ from catalog.plan import (
     Node,
     Plan,
     Project,
+    SessionWindow,
     Source,
     ToStream,
     Union,
@@ -163,13 +164,13 @@ WRONG: dict[str, tuple[Node, str]] = {
     ),
     "rows and a range": (Moving(SOURCE, MovingWindow(1, 1)), "a range or a number of rows"),
     "groups of nothing": (Aggregate(LEFT, (), ()), "names results"),
-    "different values of two things": (
-        grouped(SOURCE, MINUTE, (), (different("size"), different("symbol"))),
-        "different values of one thing",
+    "different values of a session": (
+        grouped(SOURCE, SessionWindow(1_000), (), (different("size"),)),
+        "a session that never ends: use TUMBLE or HOP",
     ),
-    "different values and their mean": (
-        grouped(SOURCE, MINUTE, (), (different("size"), Aggregation("x", "avg", ref("size")))),
-        "AVG does not go beside",
+    "a session without a gap": (
+        grouped(SOURCE, SessionWindow(0), (), (COUNT,)),
+        "the gap of a session window is 1 ms",
     ),
 }
 
@@ -188,6 +189,8 @@ def test_a_relation_is_no_result() -> None:
 def test_different_values_of_a_window_are_counted_at_its_end_alone() -> None:
     counted = grouped(SOURCE, MINUTE, (), (COUNT, different("size")))
     assert analyse(Plan(counted)).copies == 2
+    several = (COUNT, different("size"), different("price"))
+    assert analyse(Plan(grouped(SOURCE, MINUTE, (), several))).copies == 3
     with pytest.raises(InvalidInput, match="does not go with"):
         analyse(updating(counted))
 
