@@ -145,7 +145,7 @@ def test_example_1() -> None:
         return through_views(asked, {WEATHER.object_id: viewed})
 
     nodes = list(walk(merged(WINDOW).root))
-    assert [n.window for n in nodes if isinstance(n, Windowed)] == [Window(10_000, 4_000)]
+    assert [n.window for n in nodes if isinstance(n, Windowed)] == [Window(10_000, 2_000)]
     (own,) = (node for node in nodes if isinstance(node, Filter))
     assert own.condition == Call(">", (AttributeRef("rainRate"), Literal(5, Type.BIGINT)))
     with pytest.raises(InvalidInput, match="windows of event time, of 4 seconds or more"):
