@@ -25,9 +25,11 @@ from catalog.plan import (
     Plan,
     Project,
     Ranked,
+    SessionWindow,
     Source,
     ToStream,
     Union,
+    Window,
     Windowed,
     walk,
 )
@@ -56,7 +58,7 @@ class Operator(StrEnum):
 
 _CLAUSES = {
     Operator.UNION: "UNION",
-    Operator.WINDOW: "TUMBLE, HOP",
+    Operator.WINDOW: "TUMBLE, HOP, SESSION",
     Operator.AGGREGATE: "GROUP BY, DISTINCT",
     Operator.JOIN: "JOIN, IN, EXISTS, EXCEPT, INTERSECT",
     Operator.MOVING_WINDOW: "[RANGE], [ROWS], [NOW], [UNBOUNDED]",
@@ -100,8 +102,7 @@ def _use_of(node: Node) -> Use | None:
         case Union():
             return Use(Operator.UNION)
         case Windowed(_, window):
-            copies = -(-window.size_ms // window.slide_ms)
-            return Use(Operator.WINDOW, window.size_ms, window.slide_ms, copies)
+            return _window(window)
         case Aggregate():
             return Use(Operator.AGGREGATE)
         case Join():
@@ -116,6 +117,14 @@ def _use_of(node: Node) -> Use | None:
             return Use(Operator.PATTERN, node.within_ms)
         case _:
             assert_never(node)
+
+
+def _window(window: Window | SessionWindow) -> Use:
+    if isinstance(window, SessionWindow):
+        # It lasts as long as tuples come, and the next one of its keys begins after the gap.
+        return Use(Operator.WINDOW, slide_ms=window.gap_ms, windows=1, endless=True)
+    copies = -(-window.size_ms // window.slide_ms)
+    return Use(Operator.WINDOW, window.size_ms, window.slide_ms, copies)
 
 
 def _moving(window: MovingWindow) -> Use:

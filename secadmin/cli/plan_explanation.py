@@ -129,11 +129,12 @@ def _meaning(checked: CheckedNode, emission: Emission) -> tuple[str, str, str]:
         case Join():
             late = duration_words(max(checked.node.upper_ms, -checked.node.lower_ms, 0))
             kept = f"the tuples of each side, for {late} and the lateness"
-            return "of both tuples", kept, "when the later of both has come"
+            return _of_join(checked.node, "of both tuples"), kept, _when_joined(checked.node)
         case Moving():
             return _STAYS, f"the tuples of the window, {_LIMITED}", "the stream above does"
         case MovingJoin():
-            return _of_moving_join(checked.node), f"the pairs of rows, {_LIMITED}", follows
+            label = _of_join(checked.node, "of all tuples of the pair")
+            return label, f"the pairs of rows, {_LIMITED}", follows
         case Ranked():
             label = (
                 "of all rows up to its place"
@@ -164,8 +165,14 @@ def _of_aggregate(
     return label, state, "when the watermark has passed the window's end"
 
 
-def _of_moving_join(node: MovingJoin) -> str:
-    rule = "of all tuples of the pair"
+def _when_joined(node: Join) -> str:
+    later = "when the later of both has come"
+    if node.kind.keeps_left or node.kind.keeps_right:
+        return f"{later}; without a pair, when no partner can come any more"
+    return later
+
+
+def _of_join(node: Join | MovingJoin, rule: str) -> str:
     if node.kind.keeps_left or node.kind.keeps_right:
         return f"{rule}; without a pair, all that the other side can carry is added"
     return rule

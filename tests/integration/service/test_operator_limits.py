@@ -74,7 +74,7 @@ def test_an_operator_is_refused_by_its_name_clause_role_and_limit(
     narrow, query = desk.with_roles(desk.small), fresh("q")
     refused = desk.add(narrow, query, HOURLY)
     assert refused.status_code == 403
-    words = ("operator window (TUMBLE, HOP)", f"role {desk.small} allows 60000 ms")
+    words = ("operator window (TUMBLE, HOP, SESSION)", f"role {desk.small} allows 60000 ms")
     assert all(each in refused.json()["detail"] for each in words)
     entry = audited(platform, "prepare query", f"query {query}")
     assert entry.outcome == "denied"

@@ -17,11 +17,12 @@ from catalog.plan import (
     Node,
     Project,
     Ranked,
+    SessionWindow,
     ToStream,
     Union,
 )
-from tests.plans import whole
-from tests.unit.catalog.plans import JOINED, SOURCE, UPDATING, call, column, ref, windowed
+from tests.plans import grouped, whole
+from tests.unit.catalog.plans import COUNT, JOINED, SOURCE, UPDATING, call, column, ref, windowed
 
 HOUR = 3_600_000
 
@@ -31,6 +32,7 @@ def moving(**window: Any) -> Node:
 
 
 ENDLESS = moving()
+SESSIONS = grouped(SOURCE, SessionWindow(1_000), (), (COUNT,))
 RANKED = ToStream(Ranked(Moving(SOURCE, MovingWindow(rows=5)), (), (), 3), Change.ISTREAM)
 
 
@@ -66,6 +68,8 @@ def test_every_operator_has_its_clause(operator: Operator) -> None:
         (OperatorLimits(slide_ms=9), moving(range_ms=10, slide_ms=5), "a slide of 9 ms"),
         (OperatorLimits(window_ms=9), ENDLESS, "no window without an end"),
         (OperatorLimits(window_rows=9), ENDLESS, "no window without an end"),
+        (OperatorLimits(window_ms=HOUR), SESSIONS, "no window without an end"),
+        (OperatorLimits(slide_ms=1_001), SESSIONS, "a slide of 1001 ms or more"),
         (OperatorLimits(window_ms=4), Join(SOURCE, SOURCE, (), -5, 3), "for 5 ms"),
     ],
 )
