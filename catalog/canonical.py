@@ -21,9 +21,11 @@ from typing import Any
 
 from catalog.checked_plan import CheckedPlan
 from catalog.expression import Call, Expression, conjuncts
+from catalog.functions import FIRST, LAST
 from catalog.label import Label
 from catalog.placement import Placement
 from catalog.plan import (
+    Aggregate,
     Filter,
     Join,
     JoinKind,
@@ -64,13 +66,20 @@ def sharing_key(
 def canonical_form(checked: CheckedPlan) -> str:
     """The canonical form of a plan as a text."""
     nodes = tuple(walk(checked.plan.root))
+    first = any(isinstance(node, Ranked) or _takes_first(node) for node in nodes)
     writer = _Writer(
         # Of equal times, the branch of a UNION can decide which row is first.
-        any_branch=not any(isinstance(node, Moving | Match) for node in nodes),
-        any_side=not any(isinstance(node, Ranked) for node in nodes),
+        any_branch=not first and not any(isinstance(node, Moving | Match) for node in nodes),
+        any_side=not first,
     )
     results = (checked.schema, checked.event_time, checked.delay_ms, checked.emission)
     return _joined("Plan", (*map(writer.of, results), writer.of(checked.root.node)))
+
+
+def _takes_first(node: Node) -> bool:
+    """Whether the order of the tuples of one time decides over a result."""
+    functions = {a.function for a in node.aggregations} if isinstance(node, Aggregate) else set()
+    return not functions.isdisjoint({FIRST, LAST})
 
 
 @dataclass(frozen=True, slots=True)
