@@ -282,11 +282,15 @@ AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
 COUNT_DISTINCT = "count_distinct"
 # The value of the first or the last tuple of a group, by event time.
 FIRST, LAST = "first", "last"
-# With those that a policy cannot name. In a plan COUNT(DISTINCT x) has a name of its own.
-ALL_AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
+# Those that a policy can name.
+POLICY_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
     **AGGREGATE_FUNCTIONS,
     FIRST: lambda argument: argument,
     LAST: lambda argument: argument,
+}
+# In a plan COUNT(DISTINCT x) has a name of its own.
+ALL_AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
+    **POLICY_FUNCTIONS,
     COUNT_DISTINCT: _aggregate_any(Type.BIGINT),
 }
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
-from catalog.functions import AGGREGATE_FUNCTIONS
+from catalog.functions import POLICY_FUNCTIONS
 from catalog.plan_rules import MAX_WINDOW_MS
 from catalog.relation import Relation
 from catalog.schema import Type
@@ -162,9 +162,9 @@ def _check_right(right: AttributeRight, stream: Relation) -> None:
             )
     attribute = stream.schema.get(right.name)
     for function in right.functions or ():
-        rule = AGGREGATE_FUNCTIONS.get(function)
+        rule = POLICY_FUNCTIONS.get(function)
         if rule is None:
-            known = ", ".join(AGGREGATE_FUNCTIONS)
+            known = ", ".join(POLICY_FUNCTIONS)
             raise InvalidInput(f"unknown aggregate {function[:40]!r}; there are: {known}")
         if attribute is not None and rule(attribute.type) is None:
             raise InvalidInput(f"{function} does not take {right.name}, a {attribute.type}")

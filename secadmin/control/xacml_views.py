@@ -12,6 +12,7 @@ from secadmin.xacml.stream_view import StreamView, Window
 
 # A unit of the paper's windows of time.
 _UNIT_MS = 1_000
+_FUNCTIONS = {"firstvalue": "first", "lastvalue": "last"}
 # The first and the last value of the event time are its smallest and its largest one.
 _OF_EVENT_TIME = {"firstvalue": "min", "lastvalue": "max"}
 
@@ -44,14 +45,8 @@ def aggregated(view: StreamView, window: Window, stream: Relation) -> tuple[Writ
 
 
 def _function(function: str, name: str, stream: Relation) -> str:
-    if function not in _OF_EVENT_TIME:
-        return function
-    if name != stream.event_time:
-        raise InvalidInput(
-            f"{function} is for the event time of {stream.name} only; use another function of "
-            f"{name}"
-        )
-    return _OF_EVENT_TIME[function]
+    known = _OF_EVENT_TIME if name == stream.event_time else _FUNCTIONS
+    return known.get(function, function)
 
 
 def own_name(attribute: str, stream: Relation) -> str:

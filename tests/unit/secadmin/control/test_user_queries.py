@@ -98,6 +98,11 @@ def test_the_window_of_figure_4a() -> None:
     assert set(names(made)) == {"window_start", "avg_rainRate", "max_samplingTime"}
 
 
+def test_first_and_last_values() -> None:
+    made = plan(WINDOW.replace("avg(rainRate)", "lastval(rainRate)"))
+    assert set(names(made)) == {"window_start", "last_rainRate", "max_samplingTime"}
+
+
 def test_the_map_leaves_what_the_window_aggregates() -> None:
     assert set(names(plan(MAP.replace("SamplingTime", "windSpeed"), WINDOW))) == {
         "window_start",

@@ -99,11 +99,19 @@ def test_what_is_no_policy_of_a_role_is_refused_with_its_place(xml: str, told: s
     assert refused.value.position is not None
 
 
+def test_first_and_last_values() -> None:
+    found = view(x.window(5, 2, "rainrate:lastval", "windspeed:firstval", "rainrate:avg"))
+    assert found.attributes == (
+        AttributeRight("samplingtime", None, ()),
+        AttributeRight("RainRate", None, ("avg", "last")),
+        AttributeRight("windspeed", None, ("first",)),
+    )
+
+
 @pytest.mark.parametrize(
     ("obligation", "told"),
     [
         (x.window(5, 2, "rainrate:avg", kind="tuple"), "a window of tuples cannot be enforced"),
-        (x.window(5, 2, "rainrate:lastval"), "lastvalue is for the event time of weather only"),
         (x.window(5, 9, "rainrate:avg"), "its slide at most its size"),
         (x.window(5, 2, "pressure:avg"), "weather has no attribute 'pressure'"),
         (x.obligation("mapping", ("map-attribute", "snow", "string")), "no attribute 'snow'"),
