@@ -19,6 +19,7 @@ from catalog.plan import (
 from catalog.plan_check import check_node, distinct_arguments
 from catalog.relation import RelationKind
 from catalog.schema import check_definition
+from catalog.upserts import require_whole
 
 
 def analyse(plan: Plan) -> CheckedPlan:
@@ -56,6 +57,7 @@ def complete(root: CheckedNode, emission: Emission) -> CheckedPlan:
         raise InvalidInput("only an aggregate reads windows")
     if root.is_changing:
         raise InvalidInput(RELATION)
+    require_whole(root.node)
     for each in root.walk():
         if isinstance(each.node, Ranked) and each.node.number and each.node.limit is None:
             raise InvalidInput(

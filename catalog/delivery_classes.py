@@ -12,6 +12,7 @@ from catalog.models import DeliveryClass, OutputInput, OutputRow
 from catalog.placement import Placement
 from catalog.plan import Emission, Plan, is_stateful
 from catalog.stored_form import from_stored
+from catalog.upserts import upsert_keys
 
 
 def delivery_of(row: DeliveryClass) -> Delivery | None:
@@ -40,16 +41,20 @@ def is_divisible(session: Session, output_id: int) -> bool:
 def only_appends(session: Session, output_id: int) -> bool:
     """Whether no result of the output replaces an earlier result.
 
-    This is true if neither its plan nor the plan of any output below it gives updates. The updates
-    of one window belong together, so they must not be spread over several topics.
+    This is true if neither its plan nor the plan of any output below it gives updates or upserts.
+    Those of one group belong together, so they must not be spread over several topics.
     """
     looked_at: set[int] = set()
     left = {output_id}
     while left:
         rows = session.scalars(select(OutputRow).where(OutputRow.object_id.in_(left)))
-        if any(from_stored(Plan, row.plan).emission is Emission.UPDATES for row in rows):
+        if any(_replaces(from_stored(Plan, row.plan)) for row in rows):
             return False
         looked_at |= left
         read = select(OutputInput.relation_id).where(OutputInput.output_id.in_(left))
         left = set(session.scalars(read)) - looked_at
     return True
+
+
+def _replaces(plan: Plan) -> bool:
+    return plan.emission is Emission.UPDATES or bool(upsert_keys(plan))

@@ -9,6 +9,7 @@ from catalog.pair_expressions import check_rows
 from catalog.plan import (
     INSTANT,
     Aggregate,
+    Change,
     Filter,
     JoinKind,
     Moving,
@@ -22,6 +23,7 @@ from catalog.plan import (
 )
 from catalog.plan_rules import MAX_WINDOW_MS, OWN_QUERY, joined_schema, require_event_time
 from catalog.schema import Attribute, Schema, Type
+from catalog.upserts import upsert_schema
 
 # Each new tuple costs as many steps as the window has rows.
 MAX_ROWS = 10_000
@@ -149,7 +151,7 @@ def ranked_schema(node: Ranked, given: CheckedNode) -> Schema:
     return Schema((*given.schema.attributes, *added))
 
 
-def stream_schema(given: CheckedNode) -> Schema:
+def stream_schema(node: ToStream, given: CheckedNode) -> Schema:
     """The attributes of the stream of a relation. Raises InvalidInput."""
     if INSTANT in given.schema.names:
         raise InvalidInput(
@@ -158,4 +160,7 @@ def stream_schema(given: CheckedNode) -> Schema:
         )
     check_rows(given)
     instant = Attribute(INSTANT, Type.TIMESTAMP, required=True)
-    return Schema((instant, *given.schema.attributes))
+    shown = given.schema
+    if node.change is Change.UPSERT:
+        shown = upsert_schema(node, shown)
+    return Schema((instant, *shown.attributes))

@@ -230,19 +230,22 @@ class Change(StrEnum):
     """What of a changing relation makes a stream (CQL).
 
     ISTREAM: each row that an instant adds. DSTREAM: each row that it takes away. RSTREAM: all rows,
-    at each instant at which a tuple comes into the window or leaves it.
+    at each instant at which a tuple comes into the window or leaves it. UPSERT: the new row of each
+    group that an instant changes, and a deletion of each group that it ends.
     """
 
     ISTREAM = "istream"
     DSTREAM = "dstream"
     RSTREAM = "rstream"
+    UPSERT = "upsert"
 
 
 @dataclass(frozen=True, slots=True)
 class ToStream:
     """The changes of a changing relation as a stream.
 
-    The result has the attribute `instant`, and those of the changing relation.
+    The result has the attribute `instant`, and those of the changing relation. With UPSERT it also
+    has `deleted`, which says whether it takes its group back.
 
     Its event time is the instant.
     """
@@ -335,6 +338,7 @@ Node = (
 MATCH_TIME = "match_time"
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 INSTANT = "instant"
+DELETED = "deleted"
 
 
 class Emission(StrEnum):

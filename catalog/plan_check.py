@@ -123,7 +123,7 @@ def _schema(node: Node, given: _Inputs) -> Schema:
         case Ranked():
             return ranked_schema(node, given[0])
         case ToStream():
-            return stream_schema(given[0])
+            return stream_schema(node, given[0])
         case Match():
             return match_schema(node, given[0])
 

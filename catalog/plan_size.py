@@ -13,11 +13,13 @@ from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.functions import SCALAR_FUNCTIONS
 from catalog.plan import (
+    DELETED,
     INSTANT,
     MATCH_TIME,
     WINDOW_END,
     WINDOW_START,
     Aggregate,
+    Change,
     Filter,
     Join,
     Match,
@@ -75,7 +77,8 @@ class _Counter:
                 }
             case ToStream():
                 # The engine keeps the rows as state, so they have no expression any more.
-                return {INSTANT: 1, **dict.fromkeys(given[0], 1)}
+                deleted = (DELETED,) if node.change is Change.UPSERT else ()
+                return dict.fromkeys((INSTANT, *deleted, *given[0]), 1)
             case Union():
                 rows = zip(*(branch.values() for branch in given), strict=True)
                 return dict(zip(given[0], map(max, rows), strict=True))

@@ -96,7 +96,7 @@ def levels_patterns_and_joins(value: Any) -> Any:
 
 
 def sessions_and_outer_joins(value: Any) -> Any:
-    """8 to 9: form 8 had no session windows, FIRST, LAST or aggregates in a row.
+    """8 to 9: form 8 had no session windows, FIRST, LAST, upserts or aggregates in a row.
 
     And it had inner joins of streams.
     """

@@ -17,6 +17,9 @@ TAKEN_HEADER = "timestamp"
 WIRE_VERSION = 2
 """The version of the records in lab.*. A record of another version is not read."""
 
+ROW_VERSION_HEADER = "row-version"
+"""The version of an upsert or a deletion. Of one key the highest counts."""
+
 TICK = "tick"
 """The value of the header `op` of a tick, which moves the time of a stream and is no tuple."""
 

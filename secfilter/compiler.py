@@ -39,6 +39,7 @@ from catalog.reach import ReachOf, reach
 from catalog.relation import Relation, RelationKind
 from catalog.runs import FanOutClass, SenderNumbers
 from catalog.schema import Schema
+from catalog.upserts import upsert_keys
 from secfilter.aggregate import Grouping, compile_aggregate
 from secfilter.class_views import ClassViews
 from secfilter.columns import (
@@ -73,6 +74,7 @@ class Compiled:
     frame: DataFrame
     schema: Schema
     layout: LabelLayout
+    keys: tuple[str, ...] = ()
 
 
 def compile_plan(  # noqa: PLR0913  # each is known to another part of the caller
@@ -113,7 +115,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     views = None if viewers is None else ClassViews(tuple(viewers), layout)
     compiler = _Compiler(source, reach_of, numbers_of, layout, checked, known, narrow, views, begun)
     frame = with_floor(compiler.compile(checked.root), layout, floor)
-    return Compiled(frame, checked.schema, layout)
+    return Compiled(frame, checked.schema, layout, upsert_keys(checked.plan))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.functions import MAX_TEXT_BYTES
+from catalog.plan import DELETED, INSTANT
 from catalog.runs import FedOutput, QueryRun
 from catalog.schema import Schema, Type
-from catalog.topics import ID_HEADER, LABEL_HEADER
+from catalog.topics import ID_HEADER, LABEL_HEADER, ROW_VERSION_HEADER
 from secfilter.beginnings import has_begun
 from secfilter.columns import BEGUN, CLASS, ID, attribute
 from secfilter.compiler import Compiled
@@ -26,6 +27,7 @@ TOO_LARGE = "too_large"
 DEFAULT_MAX_BYTES = MAX_TEXT_BYTES
 _TOPIC, _JSON, _LAB, _KEYED, _LABEL = "topic", "__json", "__lab", "__keyed", "__wire"
 _LARGE = "__large"
+_KEY, _VERSION, _DELETED = "__key", "__version", "__deleted"
 
 
 def fan_out(
@@ -75,11 +77,27 @@ def fan_out(
         (~fits).alias(_LARGE),
         *([fn.when(fits, encode_value(compiled.schema)).alias(_LAB)] if run.labelled else []),
         *([fn.col(BEGUN)] if late else []),
+        *_key_and_version(compiled),
     )
     for output in run.outputs:
         if output.labelled:
             conditions[output.relation.topic] = begun.get(output.relation.name, fn.lit(True))
-    return _delivered(_within(made, max_bytes, run.labelled), run, conditions)
+    texts = [_JSON, *([_LAB] if run.labelled else []), *([_KEY] if compiled.keys else [])]
+    within = _within(made, max_bytes, texts)
+    return _delivered(within, run, conditions, upserts=bool(compiled.keys))
+
+
+def _key_and_version(compiled: Compiled) -> list[Column]:
+    """The key and the version of an upsert, and whether it is a deletion."""
+    if not compiled.keys:
+        return []
+    own = [each for each in compiled.schema.attributes if each.name in compiled.keys]
+    version = fn.unix_micros(attribute(INSTANT)).cast("string")
+    return [
+        to_json(Schema(tuple(own))).alias(_KEY),
+        version.alias(_VERSION),
+        attribute(DELETED).alias(_DELETED),
+    ]
 
 
 def _keyed(number: int) -> str:
@@ -87,9 +105,9 @@ def _keyed(number: int) -> str:
     return f"{_KEYED}_{number}"
 
 
-def _within(made: DataFrame, max_bytes: int, labelled: bool) -> DataFrame:
+def _within(made: DataFrame, max_bytes: int, texts: Sequence[str]) -> DataFrame:
     large = fn.col(_LARGE)
-    for text in (_JSON, _LAB) if labelled else (_JSON,):
+    for text in texts:
         longer = fn.octet_length(fn.col(text)) > fn.lit(max_bytes)
         large = large | fn.coalesce(longer, fn.lit(False))
     observed = made.observe(TOO_LARGE, fn.count_if(large).alias("withheld"))
@@ -106,7 +124,9 @@ def _text_bytes(schema: Schema) -> Column:
     return reduce(lambda a, b: a + b, lengths, fn.lit(0).cast("bigint"))
 
 
-def _delivered(made: DataFrame, run: QueryRun, conditions: dict[str, Column]) -> DataFrame:
+def _delivered(
+    made: DataFrame, run: QueryRun, conditions: dict[str, Column], *, upserts: bool
+) -> DataFrame:
     topics = [fn.when(taken, fn.lit(topic)) for topic, taken in conditions.items()]
     if not topics:
         topics.append(_nowhere(run))
@@ -114,11 +134,17 @@ def _delivered(made: DataFrame, run: QueryRun, conditions: dict[str, Column]) ->
     addressed = spread.where(fn.col(_TOPIC).isNotNull())
     wire = (LABEL_HEADER, fn.col(_LABEL))
     key, value, id_ = fn.lit(None).cast("string"), fn.col(_JSON), _id_for_topic(run)
-    marks = headers(wire, (ID_HEADER, id_))
+    own = [wire, (ID_HEADER, id_)]
+    if upserts:
+        # A deletion is a tombstone: it has a key and no value.
+        key, value = fn.col(_KEY), fn.when(~fn.col(_DELETED), value)
+        own.append((ROW_VERSION_HEADER, fn.col(_VERSION)))
+    marks = headers(*own)
     if run.labelled:
         inside = fn.col(_TOPIC).isin([o.relation.topic for o in run.outputs if o.labelled])
         # Do not use the lineage here: it has a window's keys, and grows from query to query.
-        key, value = fn.when(inside, id_), fn.when(inside, fn.col(_LAB)).otherwise(value)
+        key = fn.when(inside, id_).otherwise(key)
+        value = fn.when(inside, fn.col(_LAB)).otherwise(value)
         marks = fn.when(inside, lab_headers(fn.col(_LABEL))).otherwise(marks)
     return addressed.select(_TOPIC, key.alias("key"), value.alias("value"), marks.alias("headers"))
 

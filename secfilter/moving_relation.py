@@ -22,14 +22,19 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from catalog.plan import Change
+from secfilter.lab import NULL_MARK, SEPARATOR
 from secfilter.moving_groups import Grouping, Partition, partitions_of
 from secfilter.moving_rows import Change as RowChange
 from secfilter.moving_rows import Row, Rows, Tuples
+from secfilter.moving_totals import Totals
 from secfilter.moving_window import Arrival, HeldLimits, WindowContent, Words, united
 
-_FORM = 2
+_FORM = 3
+# A form without totals: groups were made of the tuples that a window held.
+_NO_TOTALS = 2
 # A form of one window, whose content is the state itself.
 _ONE_WINDOW = 1
 # The text of a row, and its label.
@@ -77,6 +82,8 @@ class MovingRelation:
     rows: Rows
     groups: Grouping | None
     limits: HeldLimits
+    # Of UPSERT: for each value of a group's row whether it belongs to the key.
+    keys: tuple[bool, ...] = ()
     withheld: int = 0
     _done: int | None = None
 
@@ -115,6 +122,8 @@ class MovingRelation:
         changes = self._changes(instant)
         if self.change is Change.RSTREAM:
             return self._whole(changes)
+        if self.change is Change.UPSERT and self.groups is not None:
+            return _numbered(instant, self._upserts(self.groups, changes))
         if self.groups is not None:
             return self._differences(instant, *self._regrouped(self.groups, changes))
         added = [(row.text, self._added_label(row, instant)) for row in changes.came.values()]
@@ -126,7 +135,7 @@ class MovingRelation:
         for side, content in enumerate(self.contents):
             came.append([])
             for each in content.arriving(instant):
-                if not self.rows.has_room(side, each):
+                if not (self.rows.has_room(side, each) and self._has_group(each)):
                     self.withheld += 1
                     continue
                 content.hold(each)
@@ -138,6 +147,12 @@ class MovingRelation:
                 changes.apply(self.rows.remove(side, each, wanted=self._follows_leaving(changes)))
             changes.tuples += [*came[side], *left]
         return changes
+
+    def _has_group(self, each: Arrival) -> bool:
+        """Whether the tuple has a group, or one may open for it."""
+        if not isinstance(self.groups, Totals) or not each.passes:
+            return True
+        return self.groups.has_room(each.row, each.arguments)
 
     def _follows_rows(self) -> bool:
         """Whether it matters which rows come and leave."""
@@ -191,6 +206,28 @@ class MovingRelation:
                 added.append((each.new.text, united((*new, *around))))
         return added, taken
 
+    def _upserts(self, groups: Grouping, changes: _Changes) -> list[Labelled]:
+        """The new row of each group that changes. A group that ends gives its key alone.
+
+        Before the row stands whether it is a deletion.
+        """
+        found = []
+        for each in groups.apply(changes.left.values(), changes.came.values()):
+            around = [*self._deciding(each.partitions)]
+            if each.new is not None:
+                text, label = f"false{SEPARATOR}{each.new.text}", each.new.label
+            elif each.old is not None:
+                text, label = f"true{SEPARATOR}{self._key(each.old.text)}", each.old.label
+            else:
+                continue
+            found.append((text, united((label, *around))))
+        return found
+
+    def _key(self, row: str) -> str:
+        """A row of a group with nothing but its key."""
+        values = zip(self.keys, row.split(SEPARATOR), strict=True)
+        return SEPARATOR.join(text if key else NULL_MARK for key, text in values)
+
     def _whole(self, changes: _Changes) -> list[Result]:
         """The whole relation. All of its rows carry all labels, because any change sends them.
 
@@ -230,18 +267,22 @@ class MovingRelation:
     def to_text(self) -> str:
         """The state, with the version of its form."""
         windows = [content.state() for content in self.contents]
-        state = {"form": _FORM, "done": self._done, "windows": windows}
+        groups = self.groups.state() if isinstance(self.groups, Totals) else []
+        state = {"form": _FORM, "done": self._done, "windows": windows, "groups": groups}
         return json.dumps(state, separators=(",", ":"))
 
     def restore(self, text: str) -> None:
         """Go on with a state that `to_text` gave. Raises ValueError for another form."""
         state = json.loads(text)
         windows = [state] if state.get("form") == _ONE_WINDOW else state.get("windows")
-        if state.get("form") not in (_ONE_WINDOW, _FORM):
+        if state.get("form") not in (_ONE_WINDOW, _NO_TOTALS, _FORM):
             raise ValueError("the state of a moving window has another form")
         self._done = state["done"]
         for content, stored in zip(self.contents, windows, strict=True):
             content.restore(stored)
+        if isinstance(self.groups, Totals):
+            self._restore_totals(self.groups, state, windows)
+            return
         held = [content.held() for content in self.contents]
         for side, several in enumerate(held):
             for each in several:
@@ -249,6 +290,15 @@ class MovingRelation:
         if self.groups is not None:
             for _ in self.groups.apply((), [*self.rows.all(held)]):
                 pass
+
+    def _restore_totals(
+        self, groups: Totals, state: Mapping[str, Any], windows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        groups.restore(state.get("groups", []))
+        # Older forms kept the tuples in place of totals.
+        held = [[Arrival.from_list(values) for values in each["held"]] for each in windows]
+        for _ in groups.apply((), [*self.rows.all(held)]):
+            pass
 
 
 def _by_row(rows: Iterable[Labelled]) -> Mapping[str, list[Words]]:

@@ -18,8 +18,12 @@ from secfilter.moving_joins import Held
 from secfilter.moving_ranks import RankRules, Ranks
 from secfilter.moving_relation import MovingRelation
 from secfilter.moving_rows import SingleRows
+from secfilter.moving_totals import Totals, totals_of
 from secfilter.moving_window import HeldLimits, Window, WindowContent, Words
 from secfilter.pair_values import RowValues
+
+# So many groups of a window without an end are kept, and so many characters of their texts.
+MAX_GROUPS = HeldLimits(tuples=50_000, characters=32 * 1024 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +45,22 @@ class RelationRules:
 
     def empty(self) -> MovingRelation:
         """The relation before any tuple has come."""
+        groups = None if self.summary is None else self._groups(self.summary)
+        keeps = not isinstance(groups, Totals)
         return MovingRelation(
-            [WindowContent(window) for window in self.windows],
+            [WindowContent(window, keeps) for window in self.windows],
             self.change,
             SingleRows(len(self.windows)) if self.join is None else self._joined(self.join),
-            None if self.summary is None else self._groups(self.summary),
+            groups,
             self.limits,
+            self._keys(),
         )
+
+    def _keys(self) -> tuple[bool, ...]:
+        """For each value of a group's row whether it belongs to the key."""
+        if not isinstance(self.summary, GroupRow):
+            return ()
+        return tuple(place < self.summary.keys for place in self.summary.shown)
 
     def _joined(self, join: RowValues) -> JoinRows:
         most = HeldLimits(self.limits.tuples, self.limits.characters // join.copies)
@@ -60,6 +73,12 @@ class RelationRules:
     def _groups(self, summary: GroupRow | RankRules) -> Grouping:
         if isinstance(summary, RankRules):
             return Ranks(summary)
+        endless = self.join is None and all(window.is_endless for window in self.windows)
+        # A row of RSTREAM carries the labels of all tuples in the window, so it needs them.
+        if endless and self.change is not Change.RSTREAM:
+            totals = totals_of(summary, MAX_GROUPS)
+            if totals is not None:
+                return totals
         return Groups(summary, by_subject=bool(self.witnesses) and not summary.distinct)
 
 

@@ -72,6 +72,11 @@ class Window:
     rows: int | None
     slide_us: int | None = None
 
+    @property
+    def is_endless(self) -> bool:
+        """Whether no tuple ever leaves."""
+        return self.range_us is None and self.rows is None
+
     def comes_at(self, time: int) -> int:
         """The instant at which a tuple of this time comes into the window."""
         return time if self.slide_us is None else -(-time // self.slide_us) * self.slide_us
@@ -121,6 +126,8 @@ class WindowContent:
     """
 
     window: Window
+    # Whether tuples are kept after they came. Totals need none of them.
+    keeps: bool = True
     size: int = 0
     characters: int = 0
     _waiting: list[tuple[int, int, str, Arrival]] = field(default_factory=list)
@@ -157,6 +164,8 @@ class WindowContent:
 
     def hold(self, each: Arrival) -> None:
         """Hold a tuple that has arrived."""
+        if not self.keeps:
+            return
         self._count(each, 1)
         if self.window.rows is None:
             self._queue.append(each)

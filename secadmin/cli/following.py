@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,13 @@ from typing import Any
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException
 
 from catalog.errors import NotAuthenticated
-from catalog.topics import FENCE_HEADER, ID_HEADER, LABEL_HEADER, REASON_HEADER
+from catalog.topics import (
+    FENCE_HEADER,
+    ID_HEADER,
+    LABEL_HEADER,
+    REASON_HEADER,
+    ROW_VERSION_HEADER,
+)
 from secadmin.cli.kafka_errors import ENDED, is_ended, kafka_error
 from secadmin.cli.login_check import LoginCheck
 from secadmin.cli.positions import Positions
@@ -21,6 +28,7 @@ from secadmin.cli.repeats import Repeats
 from secadmin.cli.retaking import Retaking
 
 _POLL_S = 0.2
+_VERSION = re.compile(r"-?[0-9]{1,19}")
 # A topic that was taken away, or that is not there yet; another one comes under the pattern.
 _PASSING = frozenset(
     {
@@ -74,6 +82,8 @@ class Follower:
     ) -> Generator[dict[str, Any]]:
         """Each record as JSON: `value`, and `label` and `id` if it has them.
 
+        An upsert also has `key` and `version`; `value` is None if it is a deletion.
+
         A result that was given before, with the same id, is not given again (`Repeats`).
 
         A quarantine's record has the form of `secadmin.cli.refused`.
@@ -126,7 +136,7 @@ class Follower:
         shown = {name: texts[name] for name in (LABEL_HEADER, ID_HEADER) if name in texts}
         if ID_HEADER in shown and self._is_repeat(message, shown):
             return None
-        return {"value": _value(message.value()), **shown}
+        return {"value": _value(message.value()), **shown, **_of_upsert(message, texts)}
 
     def _is_repeat(self, message: Any, shown: Mapping[str, str]) -> bool:
         label = shown.get(LABEL_HEADER, "").encode("utf-8", "surrogateescape")
@@ -173,6 +183,14 @@ def _end_of(consumer: Any, partition: Any) -> int:
         # Taken away again since it was assigned: from wherever its end is when it can be read.
         return OFFSET_END
     return int(end)
+
+
+def _of_upsert(message: Any, texts: Mapping[str, str]) -> dict[str, Any]:
+    """The key and the version of an upsert or a deletion."""
+    version = texts.get(ROW_VERSION_HEADER, "")
+    if not _VERSION.fullmatch(version):
+        return {}
+    return {"key": _value(message.key()), "version": int(version)}
 
 
 def _value(raw: bytes | None) -> Any:

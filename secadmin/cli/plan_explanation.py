@@ -186,6 +186,8 @@ def _of_change(change: Change) -> str:
             return "of the tuples of the row, and of newer ones that made it go"
         case Change.RSTREAM:
             return "of all tuples in the window"
+        case Change.UPSERT:
+            return "of all tuples of the group; of a deletion, also of newer ones that made it go"
 
 
 def _of_match(node: Match) -> tuple[str, str, str]:

@@ -11,10 +11,12 @@ from catalog.models import Object, OutputRow, StreamRow
 from catalog.namespace import Namespace
 from catalog.permission import ObjectKind, Permission
 from catalog.placement import Placement
+from catalog.plan import Plan
 from catalog.record_format import RecordFormat, TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.role_views import RoleViews
 from catalog.stored_form import from_stored
+from catalog.upserts import upsert_keys
 from catalog.view_plan import ViewedStream
 from secadmin.control.work import Reading
 
@@ -76,6 +78,11 @@ class VisibleRelations:
             raise InvalidInput(
                 f"the output {name} has semantics view: each of its subscribers has results of its "
                 "own, so no query reads it; add one query that does both steps"
+            )
+        if upsert_keys(from_stored(Plan, output.plan)):
+            raise InvalidInput(
+                f"the output {name} gives upserts, which replace each other, so no query reads it; "
+                "read the streams themselves"
             )
         return from_stored(Relation, output.relation)
 

@@ -10,6 +10,7 @@ from catalog.label import Label
 from catalog.plan import Node, Plan, sources
 from tests.differential.case import Case, Class
 from tests.differential.make_expression import EXTREME, MODERATE, Expressions
+from tests.differential.make_moving import with_upserts
 from tests.differential.make_plan import Plans
 from tests.differential.make_records import AGGREGATED, CATEGORIES, STARTS, Records
 
@@ -34,7 +35,8 @@ def make_moving_case(seed: int) -> Case:
     random = Random(seed)
     records = Records(random, MODERATE, random.choice(STARTS))
     plans = Plans(random, Expressions(random, MODERATE), records, f"m{seed}")
-    return _case(seed, random, records, plans, plans.make_moving(random.randint(1, 5)))
+    root = with_upserts(random, plans.make_moving(random.randint(1, 5)))
+    return _case(seed, random, records, plans, root)
 
 
 def make_matching_case(seed: int) -> Case:

@@ -30,6 +30,7 @@ from catalog.plan import (
     Union,
 )
 from catalog.schema import Schema, Type
+from catalog.upserts import keys_of
 
 # Makes a random expression of a type over attributes.
 MakeExpression = Callable[[Type, Schema], Expression]
@@ -106,7 +107,7 @@ def _joined(random: Random, left: Node, right: Node, make: MakeExpression) -> No
 
 def stream(random: Random, relation: Node, make: MakeExpression) -> Node:
     """The stream of a relation's changes, after random steps."""
-    change = random.choice(list(Change))
+    change = random.choice([Change.ISTREAM, Change.DSTREAM, Change.RSTREAM])
     if random.random() < 0.4:
         schema = analyse_node(relation).schema
 
@@ -117,6 +118,22 @@ def stream(random: Random, relation: Node, make: MakeExpression) -> Node:
         relation = _first_right(filtered, relation)
     shape = random.choice([_rows, _rows, _distinct, _groups, _groups, _ranked])
     return ToStream(shape(random, relation, make), change)
+
+
+def with_upserts(random: Random, root: Node) -> Node:
+    """The plan, perhaps with upserts where its root is the changes of groups with keys."""
+    if isinstance(root, ToStream) and _has_keys(root.input) and random.random() < 0.7:
+        return replace(root, change=Change.UPSERT)
+    return root
+
+
+def _has_keys(relation: Node) -> bool:
+    """Whether a relation is groups that can be upserts."""
+    try:
+        keys_of(relation)
+    except InvalidInput:
+        return False
+    return True
 
 
 def _rows(random: Random, relation: Node, make: MakeExpression) -> Node:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
 
+from catalog.expression import AttributeRef
 from catalog.label import Label
-from catalog.plan import Change, Moving, MovingWindow, ToStream
+from catalog.plan import Aggregate, Change, Moving, MovingWindow, Node, Project, ToStream
 from tests.oracle.labels import united
 from tests.oracle.relations import Member, RelationRow, Rules, movings_of, rows_of
 from tests.oracle.values import EPOCH, Tuple, Value
@@ -135,9 +136,27 @@ def _step(
         own += [each.absent for each in (row, *new_rows)]
         return united([*own, *around(of([row, *new_rows]))])
 
+    if node.change is Change.UPSERT:
+        upserts = [Tuple((instant, False, *row.values), added(row)) for row in there]
+        kept = {row.group for row in there}
+        keys = _keys(node.input)
+        for row in (each for each in gone if each.group not in kept):
+            known = (v if key else None for v, key in zip(row.values, keys, strict=True))
+            upserts.append(Tuple((instant, True, *known), taken(row)))
+        return upserts
     gives = [(row.values, added(row)) for row in there], [(row.values, taken(row)) for row in gone]
     mine, others = gives if node.change is Change.ISTREAM else gives[::-1]
     return _uncancelled(instant, mine, others)
+
+
+def _keys(relation: Node) -> list[bool]:
+    """For each value of a group's row whether it is a key."""
+    whole = relation.input if isinstance(relation, Project) else relation
+    assert isinstance(whole, Aggregate)
+    keys = [AttributeRef(key.name) for key in whole.keys]
+    if isinstance(relation, Project):
+        return [column.expression in keys for column in relation.columns]
+    return [True] * len(whole.keys) + [False] * len(whole.aggregations)
 
 
 def _derived(row: RelationRow) -> tuple[object, ...]:

@@ -6,6 +6,7 @@ from catalog.expression import AttributeRef
 from catalog.plan import (
     Aggregate,
     Aggregation,
+    Change,
     Column,
     Filter,
     Join,
@@ -39,8 +40,10 @@ def schema_of(node: Node) -> Schema:
             numbers = [] if number is None else [(number, Type.BIGINT)]
             others = [(each.name, type_of(each.attribute, given)) for each in neighbours]
             return Schema((*given.attributes, *_schema([*numbers, *others]).attributes))
-        case ToStream(below):
-            return Schema((Attribute("instant", Type.TIMESTAMP), *schema_of(below).attributes))
+        case ToStream(below, change):
+            deleted = [("deleted", Type.BOOLEAN)] if change is Change.UPSERT else []
+            first = _schema([("instant", Type.TIMESTAMP), *deleted]).attributes
+            return Schema((*first, *schema_of(below).attributes))
         case Match(below, partition, measures):
             given = schema_of(below)
             keys = ((each.name, type_of(each, given)) for each in partition)

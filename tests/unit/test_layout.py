@@ -73,6 +73,7 @@ VALUES = {
             "time_source",
             "topic_sharing",
             "topics",
+            "upserts",
             "user_limits",
         ),
     )

@@ -23,6 +23,7 @@ from secadmin.cli.following import OWN_SETTINGS, Follower, Limits
 from secadmin.cli.kafka_errors import open_client
 from secadmin.cli.kafka_settings import librdkafka_settings
 from secadmin.cli.login_check import LoginCheck, login_refused
+from secadmin.cli.newest import NewestRows
 from secadmin.cli.positions import Positions
 from secadmin.cli.refused import refused_line
 from secadmin.cli.safe_text import json_text
@@ -39,7 +40,7 @@ class Begin(StrEnum):
     END = "end"
 
 
-def consume(
+def consume(  # noqa: PLR0913, PLR0917  # one parameter for each option
     ctx: typer.Context,
     source: Annotated[
         str, typer.Argument(metavar="DIR|OUTPUT", autocompletion=names_of(ObjectKind.OUTPUT))
@@ -55,6 +56,9 @@ def consume(
         typer.Option("--from", help="Where to begin. Default: where the folder's group stopped."),
     ] = None,
     table: Annotated[bool, typer.Option("--table", help="Print a table at the end.")] = False,
+    newest: Annotated[
+        bool, typer.Option("--newest", help="Print the newest result of each key, at the end.")
+    ] = False,
 ) -> None:
     """Print the records of a subscription, one on each line: the JSON value, a tab, the label.
 
@@ -64,6 +68,8 @@ def consume(
 
     DIR is a folder that subscribe or quarantine wrote. For an OUTPUT, the command makes a
     subscription that ends with it. With --json, a line is an object with value, label and id.
+
+    Upserts have their key behind the label. The value of a deletion is null.
     """
     cli = cli_of(ctx)
     with (
@@ -71,6 +77,9 @@ def consume(
         # Closed here, even if the output breaks. The consumer then commits the printed records.
         closing(_records(cli, folder, begin, Limits(most, timeout))) as records,
     ):
+        if newest:
+            _newest(cli.screen, records, table=table)
+            return
         if table and not cli.screen.json:
             _table(cli.screen, records)
             return
@@ -126,7 +135,27 @@ def _print(screen: Screen, record: dict[str, Any]) -> None:
 
 def _line(record: dict[str, Any]) -> str:
     marks = [json_text(record["label"])[1:-1]] if "label" in record else []
+    marks += [json_text(record["key"])] if "key" in record else []
     return "\t".join([json_text(record["value"]), *marks])
+
+
+def _newest(screen: Screen, records: Iterator[dict[str, Any]], *, table: bool) -> None:
+    """The newest result of each key. One that was deleted is left out."""
+    found = NewestRows()
+    try:
+        for record in records:
+            found.take(record)
+    except KeyboardInterrupt:
+        screen.note("stopped")
+    finally:
+        rows = (dict(each) for each in found.rows())
+        if table and not screen.json:
+            _table(screen, rows)
+        else:
+            for record in rows:
+                _print(screen, record)
+        if found.left_out:
+            screen.note(f"{found.left_out} records are left out: without a key, or too many keys")
 
 
 def _table(screen: Screen, records: Iterator[dict[str, Any]]) -> None:

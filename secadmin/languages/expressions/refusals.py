@@ -33,7 +33,7 @@ PLAIN = {
 }
 
 DISTINCT = f"DISTINCT is not possible on a stream, {_ONLY_ALL}; group by a window"
-_RELATION_TO_STREAM = {"ISTREAM", "DSTREAM", "RSTREAM"}
+_RELATION_TO_STREAM = {"ISTREAM", "DSTREAM", "RSTREAM", "UPSERT"}
 _RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE"}
 # These go over moving windows.
 RANKED = {"ROW_NUMBER", "LAG", "LEAD"}

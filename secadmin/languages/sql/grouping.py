@@ -16,10 +16,13 @@ from catalog.plan import (
     Aggregation,
     Column,
     Filter,
+    Plan,
     SessionWindow,
     Window,
     Windowed,
+    source_nodes,
 )
+from catalog.relation import RelationKind
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import Aggregates, NoCalls, edge_marker
 from secadmin.languages.expressions.environment import Environment
@@ -104,6 +107,18 @@ def _require_same(
             f"window_start, window_end, {', '.join(names) or 'symbol'}",
             place,
         )
+
+
+def is_open_ended(node: exp.Select, source: Built) -> bool:
+    """Whether a SELECT has groups without any window, over streams with an event time."""
+    group = node.args.get("group")
+    if group is None or source.event_time is None or source.checked.keeps_state:
+        return False
+    names = {item.name.lower() for item in group.expressions if isinstance(item, exp.Column)}
+    if names & {*EDGES} or any(map(is_window, group.expressions)):
+        return False
+    read = source_nodes(Plan(source.node))
+    return all(each.relation.kind is RelationKind.STREAM for each in read)
 
 
 def _own_window(

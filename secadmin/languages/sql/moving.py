@@ -10,6 +10,7 @@ from sqlglot import exp
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression
 from catalog.plan import Aggregate, Aggregation, Change, Column, ToStream, Window
+from catalog.upserts import is_unbounded_group, keys_of
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import Aggregates, NoCalls
 from secadmin.languages.expressions.environment import Environment
@@ -91,11 +92,28 @@ def _refuse_windows(group: exp.Expr, environment: Environment) -> None:
             )
 
 
-def to_stream(relation: Built, environment: Environment, node: exp.Expr) -> Built:
-    """The stream of a relation's changes: those that the text names, or CQL's default."""
-    change = environment.moving.change or Change.ISTREAM
+def to_stream(
+    relation: Built, environment: Environment, node: exp.Expr, *, having: bool = False
+) -> Built:
+    """The stream of a relation's changes: those that the text names, or else its usual ones.
+
+    These are upserts of groups whose window has no end, if SELECT names their keys. Of all else it
+    is CQL's default.
+    """
+    usual = Change.UPSERT if _is_upserting(relation, having) else Change.ISTREAM
+    change = environment.moving.change or usual
     place = environment.moving.position or environment.at(node)
     return build(ToStream(relation.node, change), (relation,), place)
+
+
+def _is_upserting(relation: Built, having: bool) -> bool:
+    if having or not is_unbounded_group(relation.node):
+        return False
+    try:
+        keys_of(relation.node)
+    except InvalidInput:
+        return False
+    return True
 
 
 def _named(names: Sequence[str], found: Sequence[Aggregation]) -> tuple[Aggregation, ...]:

@@ -12,10 +12,13 @@ from catalog.plan import (
     WINDOW_START,
     Column,
     Filter,
+    Moving,
+    MovingWindow,
     Project,
     Source,
     walk,
 )
+from catalog.upserts import keys_of
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import Aggregates, NoCalls, Ungrouped, edge_marker
 from secadmin.languages.expressions.environment import Environment
@@ -23,12 +26,13 @@ from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.refusals import DISTINCT
 from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.syntax import conditions
-from secadmin.languages.expressions.windows import EDGES, clause_window
+from secadmin.languages.expressions.windows import EDGES, EXAMPLE, clause_window
 from secadmin.languages.sql.from_clause import Item, ReadQuery, read_item
 from secadmin.languages.sql.grouping import (
     Outside,
     Selected,
     grouped,
+    is_open_ended,
     read_aggregates,
     read_grouping,
 )
@@ -54,7 +58,8 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
     built = _read(node, environment, read_query)
     if not built.relation.checked.is_changing:
         return built.relation
-    stream = to_stream(built.relation, environment, node)
+    having = built.having is not None
+    stream = to_stream(built.relation, environment, node, having=having)
     if built.having is None:
         return stream
     return build(Filter(stream.node, built.having), (stream,), built.having.position)
@@ -102,6 +107,8 @@ def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
             "100]; a query without a window gives each new result, so leave it out",
             environment.moving.position,
         )
+    if outside is None and is_open_ended(node, source):
+        return _upserts(node, source, scope, environment)
     if node.args.get("group") is not None:
         source, columns = _grouped(node, source, scope, environment, outside)
     elif outside is not None:
@@ -130,6 +137,21 @@ def _where(
     for part in asked:
         source = interval_semi_join(source, scope, part, environment, read_query)
     return source
+
+
+def _upserts(node: exp.Select, source: Built, scope: Scope, environment: Environment) -> Selection:
+    """GROUP BY without a window: groups of all tuples so far, whose results replace each other."""
+    place = environment.at(node.args["group"])
+    endless = build(Moving(source.node, MovingWindow()), (source,), place)
+    found = _over_relation(node, endless, scope, environment)
+    if found.having is not None:
+        raise InvalidInput(
+            "without a window each group has one result, which newer ones replace, and HAVING "
+            f"would leave an old one standing: leave HAVING out, or add {EXAMPLE}",
+            environment.at(node.args["having"]),
+        )
+    keys_of(found.relation.node)
+    return found
 
 
 def _has_join(node: exp.Select) -> bool:

@@ -192,7 +192,7 @@ class _Writer:
         if node is whole or (grouped and isinstance(whole, Filter) and node is whole.input):
             return f"{node.change.upper()}({text})"
         if node.change is not Change.ISTREAM:
-            raise Unsayable("DSTREAM and RSTREAM go around a whole query")
+            raise Unsayable("DSTREAM, RSTREAM and UPSERT go around a whole query")
         return text
 
     def _matches(self, node: Match) -> str:

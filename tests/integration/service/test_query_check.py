@@ -105,3 +105,15 @@ def test_it_refuses_what_adding_would_refuse(
         assert checked.json()["detail"] == added.json()["detail"]
     nobody = new_user(fresh("R"))
     assert nobody.call("POST", "/queries/check", json=wrong[2]).status_code == 403
+
+
+def test_no_query_reads_upserts(admin: Api, stream: str, fresh: Callable[[str], str]) -> None:
+    query = fresh("q")
+    text = f"SELECT symbol, count(*) AS n FROM {stream} GROUP BY symbol"
+    added = admin.post("/queries", **asked(query, text))
+    names = [each["name"] for each in added["outputs"][0]["attributes"]]
+    assert names == ["instant", "deleted", "symbol", "n"]
+    body = asked(fresh("q"), f"SELECT symbol FROM {query}")
+    refused = admin.call("POST", "/queries/check", json=body)
+    assert refused.status_code == 422
+    assert "upserts, which replace each other" in refused.json()["detail"]

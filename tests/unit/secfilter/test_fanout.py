@@ -202,3 +202,42 @@ def test_the_fan_out_agrees_with_the_catalogs_check(
         if c.delivery.takes(label, sources)
     }
     assert got == expected
+
+
+def test_upserts_have_a_key_and_a_version_and_a_deletion_is_a_tombstone(
+    spark: SparkSession,
+) -> None:
+    schema = Schema(
+        (
+            Attribute("instant", Type.TIMESTAMP),
+            Attribute("deleted", Type.BOOLEAN),
+            Attribute("s", Type.STRING),
+            Attribute("n", Type.BIGINT),
+        )
+    )
+    types = "instant bigint, deleted boolean, s string, n bigint"
+    words = [f"{label_column(i)} bigint" for i in WORDS]
+    label = [LAYOUT.packed(Label.of(0)).word(i) for i in WORDS]
+    large = "x" * 500
+    rows = [
+        (5, False, "a", 1, *label, "i1"),
+        (-7, True, "a", None, *label, "i2"),
+        (8, False, None, 2, *label, "i3"),
+        (9, False, large, 3, *label, "i4"),
+    ]
+    frame = spark.createDataFrame(rows, ", ".join([types, *words, "__id string"])).coalesce(1)
+    typed = frame.withColumn("instant", fn.timestamp_micros("instant"))
+    compiled = Compiled(typed, schema, LAYOUT, ("s",))
+    run = run_of(FanOutClass("out.o.a", Clearance.of(0)), FanOutClass("out.o.b", Clearance.of(1)))
+    first, deletion, null, *others = fan_out(compiled, run, KEY, 400).collect()
+    assert others == [], "neither a class that does not cover it, nor what is too large"
+    assert json.loads(first["value"])["n"] == 1
+    assert [json.loads(each["key"]) for each in (first, deletion, null)] == [
+        {"s": "a"},
+        {"s": "a"},
+        {"s": None},
+    ]
+    assert deletion["value"] is None
+    versions = [headers(each)["row-version"] for each in (first, deletion, null)]
+    assert versions == ["5", "-7", "8"]
+    assert list(headers(deletion)) == ["label", "id", "row-version"]

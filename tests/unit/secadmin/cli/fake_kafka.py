@@ -60,6 +60,10 @@ class FakeMessage:
     marks: list[tuple[str, bytes]] = field(default_factory=list)
     failure: KafkaError | None = None
     at: int = 0
+    name: bytes | None = None
+
+    def key(self) -> bytes | None:
+        return self.name
 
     def error(self) -> KafkaError | None:
         return self.failure

@@ -81,6 +81,50 @@ def test_a_line_is_value_and_label_and_fences_are_left_out(tmp_path: Path, reade
     assert world.consumer.closed
 
 
+def upsert(key: str, version: int, value: object) -> FakeMessage:
+    """An upsert, or a deletion if the value is None."""
+    marks = [LABEL, ("id", f"{key}{version}".encode()), ("row-version", str(version).encode())]
+    content = None if value is None else json.dumps(value).encode()
+    return FakeMessage(content, marks, name=json.dumps({"s": key}).encode())
+
+
+UPSERTS = (
+    upsert("a", 2, {"s": "a", "n": 2}),
+    upsert("b", 1, {"s": "b", "n": 1}),
+    upsert("a", 1, {"s": "a", "n": 1}),
+    upsert("c", 1, {"s": "c", "n": 1}),
+    FENCE,
+    upsert("b", 3, None),
+    upsert("b", 2, {"s": "b", "n": 2}),
+)
+
+
+def test_an_upsert_has_its_key_and_a_deletion_has_no_value(tmp_path: Path, reader: Access) -> None:
+    world = World(tmp_path, reader, *UPSERTS)
+    lines = world.terminal.ok("consume", world.dir, "--max", "6").splitlines()
+    assert lines[0] == '{"s": "a", "n": 2}\t3\t{"s": "a"}'
+    assert lines[4] == 'null\t3\t{"s": "b"}'
+    world = World(tmp_path / "json", reader, *UPSERTS)
+    shown = world.terminal.ok("consume", world.dir, "--max", "1", "--json")
+    assert json.loads(shown)["key"] == {"s": "a"}
+    assert json.loads(shown)["version"] == 2
+
+
+def test_the_newest_of_each_key_is_that_of_the_highest_version(
+    tmp_path: Path, reader: Access
+) -> None:
+    world = World(tmp_path, reader, *UPSERTS, record({"s": "d"}))
+    result = world.terminal.run("consume", world.dir, "--max", "7", "--newest")
+    assert result.stdout.splitlines() == [
+        '{"s": "a", "n": 2}\t3\t{"s": "a"}',
+        '{"s": "c", "n": 1}\t3\t{"s": "c"}',
+    ]
+    assert "1 records are left out" in result.stderr
+    world = World(tmp_path / "table", reader, *UPSERTS)
+    shown = world.terminal.ok("consume", world.dir, "--max", "6", "--newest", "--table")
+    assert shown.splitlines() == ["s\tn\tlabel", "a\t2\t3", "c\t1\t3"]
+
+
 def test_with_json_a_line_is_an_object(tmp_path: Path, reader: Access) -> None:
     world = World(tmp_path, reader, record({"a": 1}))
     shown = world.terminal.ok("consume", world.dir, "--max", "1", "--json")

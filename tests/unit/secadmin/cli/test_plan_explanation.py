@@ -14,6 +14,8 @@ from catalog.expression import Literal
 from catalog.pattern import PatternVariable
 from catalog.placement import Placement
 from catalog.plan import (
+    Aggregate,
+    Aggregation,
     Change,
     Column,
     Filter,
@@ -55,6 +57,9 @@ ANTI = MovingJoin(
     kind=JoinKind.ANTI,
 )
 RANKED = Ranked(RELATION, (), (OrderKey(ref("price")),), 3)
+GROUPED = Aggregate(
+    RELATION, (Column("symbol", ref("symbol")),), (Aggregation("n", "count", None),)
+)
 MATCH = Match(SOURCE, (ref("symbol"),), (), PatternVariable("A"), 60_000)
 
 
@@ -85,6 +90,7 @@ def stream(node: Node, change: Change = Change.ISTREAM) -> ToStream:
         (stream(ANTI), "anti join of moving windows", "all that the other side can carry"),
         (stream(RANKED), "in an order", "of all rows up to its place"),
         (stream(RELATION, Change.DSTREAM), "to stream", "newer ones that made it go"),
+        (stream(GROUPED, Change.UPSERT), "to stream", "of a deletion, also of newer ones"),
         (stream(RELATION, Change.RSTREAM), "to stream", "of all tuples in the window"),
         (stream(Filter(RELATION, call("is_null", ref("price")))), "filter", "at each instant"),
         (MATCH, "pattern", "the rows of the last 1m"),

@@ -26,7 +26,6 @@ EXAMPLES = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "language.md").read_
 MISSING = {
     "flink-04": "ROW_NUMBER(...) OVER",
     "flink-05": "LAG(...) OVER",
-    "materialize-10": "GROUP BY has one window",
     # A temporal filter is accepted or refused; the error says which window to write.
     "postgres-26": "HOP(ts, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)",
 }
