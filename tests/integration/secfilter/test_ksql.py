@@ -85,11 +85,11 @@ class Vector:
         """What comes out: every result, or the last one of each window and key."""
         found = [(each.get("window"), self._row(each["value"])) for each in self.outputs]
         if not any(isinstance(each.node, Aggregate) for each in plan.root.walk()):
-            return sorted(row for _, row in found)
+            return sorted((row for _, row in found), key=str)
         if upsert_keys(plan.plan):
-            return sorted(row for _, row in found)
+            return sorted((row for _, row in found), key=str)
         last = {(json.dumps(window), row[0]): row for window, row in found}
-        return sorted(last.values())
+        return sorted(last.values(), key=str)
 
     def _row(self, value: Any) -> tuple[object, ...]:
         parts = value.values() if isinstance(value, dict) else value.split(",")
@@ -174,7 +174,7 @@ def test_each_case_gives_what_ksqldb_gives(plane: Plane) -> None:
         plan = case.plan(streams[name].relation)
         expected = case.expected(plan)
         records = plane.read(queries[name].classes[0].topic, len(expected))
-        shown = sorted(_shown(plan, each) for each in values(records))
+        shown = sorted((_shown(plan, each) for each in values(records)), key=str)
         if shown != expected:
             wrong[name] = (shown, expected)
     assert wrong == {}
