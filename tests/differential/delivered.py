@@ -11,10 +11,13 @@ from catalog.analysis import analyse
 from catalog.label import Label
 from catalog.output_relation import output_relation
 from catalog.placement import Placement
+from catalog.plan import DELETED, INSTANT
 from catalog.runs import FanOutClass, FedOutput, QueryRun
+from catalog.schema import Schema
+from catalog.upserts import upsert_keys
 from tests.differential.case import Case, Outcome
 from tests.differential.wire import decode, decode_json
-from tests.oracle.values import Tuple
+from tests.oracle.values import Tuple, Value, timestamp
 
 
 def run_of(case: Case) -> QueryRun:
@@ -46,11 +49,24 @@ def outcome(run: QueryRun, rows: Iterable[Row]) -> Outcome:
     return Outcome(
         # In a labelled topic the version is the first header.
         [Tuple(decode(row["value"], schema), _label(row, 1)) for row in inside],
-        tuple(
-            [Tuple(decode_json(row["value"], schema), _label(row, 0)) for row in rows]
-            for rows in delivered
-        ),
+        tuple([Tuple(_values(run, row), _label(row, 0)) for row in rows] for rows in delivered),
     )
+
+
+def _values(run: QueryRun, row: Row) -> tuple[Value, ...]:
+    """The values of a delivered record. An upsert also has them in its key and its version."""
+    schema, keys = run.output.schema, upsert_keys(run.plan)
+    if not keys:
+        return decode_json(row["value"], schema)
+    own = Schema(tuple(each for each in schema.attributes if each.name in keys))
+    known = dict(zip(own.names, decode_json(row["key"], own), strict=True))
+    known |= {INSTANT: timestamp(int(header(row, 2, "row-version")))}
+    if row["value"] is None:
+        known |= {DELETED: True}
+        return tuple(known.get(name) for name in schema.names)
+    values = dict(zip(schema.names, decode_json(row["value"], schema), strict=True))
+    assert values | known == values
+    return tuple(values.values())
 
 
 def header(row: Row, index: int, key: str) -> str:

@@ -100,4 +100,4 @@ def _records(index: int, case: Case, kept: DataFrame) -> DataFrame:
     # Spark wants each observation of a job under a name of its own.
     with patch.object(fanout, "TOO_LARGE", f"{fanout.TOO_LARGE}_{index}"):
         out = fanout.fan_out(compiled, run_of(case), "key")
-    return out.select(fn.lit(index).alias("case"), "topic", "value", "headers")
+    return out.select(fn.lit(index).alias("case"), "topic", "key", "value", "headers")

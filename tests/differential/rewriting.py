@@ -13,6 +13,7 @@ from typing import Any
 
 from catalog.expression import Call, Expression, Literal, conjuncts
 from catalog.plan import (
+    Aggregate,
     Filter,
     Join,
     JoinKind,
@@ -52,11 +53,18 @@ def rewritten(random: Random, plan: Plan) -> Plan:
     nodes = list(walk(plan.root))
     rewriting = _Rewriting(
         random,
-        branches=not any(isinstance(node, Moving | Match) for node in nodes),
-        sides=not any(isinstance(node, Ranked) for node in nodes),
+        branches=not any(isinstance(node, Moving | Match) or _by_order(node) for node in nodes),
+        sides=not any(map(_by_order, nodes)),
     )
     root = rewriting.of(plan.root)
     return replace(plan, root=root)
+
+
+def _by_order(node: Node) -> bool:
+    """Whether the order of tuples of one time decides over a result."""
+    if isinstance(node, Aggregate):
+        return any(each.function in {"first", "last"} for each in node.aggregations)
+    return isinstance(node, Ranked)
 
 
 @dataclass(frozen=True, slots=True)
