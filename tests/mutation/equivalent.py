@@ -113,10 +113,9 @@ DELIVERY = {
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
 }
 
-_GIVES_UPDATES = "if any(from_stored(Plan, row.plan).emission"
+_GIVES_UPDATES, _OR_UPSERTS = "return plan.emission", "Emission.UPDATES or bool(upsert_keys(plan))"
 DELIVERY_CLASSES = {
-    f"{_GIVES_UPDATES} is Emission.UPDATES for row in rows): -> {_GIVES_UPDATES} {operator} "
-    "Emission.UPDATES for row in rows):": why
+    f"{_GIVES_UPDATES} is {_OR_UPSERTS} -> {_GIVES_UPDATES} {operator} {_OR_UPSERTS}": why
     for operator, why in (("==", _ONE_EACH), (">=", _LATER_EMISSION))
 }
 
