@@ -31,7 +31,7 @@ from tests.differential.market import RELATIONS, Market
 from tests.differential.rewriting import changed, rewritten
 from tests.lanes import number_of
 
-_CASES = number_of("CANONICAL_CASES", sample=16, long=1_000)
+_CASES = number_of("CANONICAL_CASES", sample=8, long=1_000)
 _FIRST = int(os.environ.get("DIFFERENTIAL_SEED", "0"))
 _SEEDS = range(_FIRST, _FIRST + _CASES)
 _MADE = {"plans": make_case, "moving": make_moving_case, "matching": make_matching_case}

@@ -93,7 +93,7 @@ def grow(plane: Plane, *topics: str) -> None:
         future.result()
 
 
-@pytest.mark.parametrize("kind", ["lab", "quarantine"])
+@pytest.mark.parametrize("kind", ["lab", pytest.param("quarantine", marks=pytest.mark.long)])
 def test_a_deleted_topic_holds_up_its_stream_alone(
     plane: Plane, notes: Notes, until: Until, kind: str
 ) -> None:
