@@ -114,9 +114,14 @@ DELIVERY = {
 }
 
 _GIVES_UPDATES, _OR_UPSERTS = "return plan.emission", "Emission.UPDATES or bool(upsert_keys(plan))"
+_WITH_STATE = "Placement.SOURCES and is_stateful(from_stored(Plan, row.plan))"
 DELIVERY_CLASSES = {
     f"{_GIVES_UPDATES} is {_OR_UPSERTS} -> {_GIVES_UPDATES} {operator} {_OR_UPSERTS}": why
     for operator, why in (("==", _ONE_EACH), (">=", _LATER_EMISSION))
+} | {
+    f"by_class = row.placement == {_WITH_STATE} -> by_class = row.placement >= {_WITH_STATE}": (
+        "of the two placements, that at the sources has the later name"
+    )
 }
 
 _OF_SEMANTICS = "left = [each for each in held if each.delivery.weak"

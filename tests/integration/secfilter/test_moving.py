@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.clearance import Clearance
 from catalog.expression import AttributeRef, Call, Literal
@@ -125,7 +126,7 @@ def test_pairs_of_two_streams_outlive_a_crash(plane: Plane) -> None:
 
 
 _PRICE = AttributeRef("price")
-_LONG_MS = 20_000
+_LONG_MS = 120_000
 _TOTAL = (Aggregation("total", "sum", _PRICE),)
 _DIFFERENT = (
     Aggregation("prices", COUNT_DISTINCT, _PRICE),
@@ -177,35 +178,49 @@ _BEFORE, _AFTER = (("y", 0), ("x", 1), ("x", 2)), (("x", 4), ("x", 5))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", OPEN)
-def test_what_is_open_outlives_a_crash(plane: Plane, name: str) -> None:
-    make, wanted = OPEN[name]
+def test_what_is_open_outlives_a_crash(plane: Plane) -> None:
+    """All at once: each waits for the end of its window."""
     stream = plane.stream(0)
     stream = replace(stream, relation=replace(stream.relation, time=TimeSource.BROKER))
-    now = time.time() - _ZERO_S
-    plan = make(Source(stream.relation), int(time.time() * 1_000))
-    query = plane.query(plan, Clearance(Label.of(0).bits))
+    source, mine = Source(stream.relation), Clearance(Label.of(0).bits)
     plane.start(IngestRun("ingest-1", (stream,)))
-    running = plane.start(query)
-    plane.send(stream, *(tuple_at(now + 0.5, key, price) for key, price in _BEFORE))
+    begin_ms = int(time.time() * 1_000)
+    send_now(plane, stream, *_BEFORE)
+    queries = {name: plane.query(make(source, begin_ms), mine) for name, (make, _) in OPEN.items()}
+    for running in [plane.start(query) for query in queries.values()]:
+        await_state(running)
+        plane.break_off(running)
+    send_now(plane, stream, *_AFTER)
+    again = {name: plane.start(query) for name, query in queries.items()}
+    shown = {}
+    for name, query in queries.items():
+        wanted = OPEN[name][1]
+        after = plane.read(query.classes[0].topic, len(wanted), timeout_s=_WAIT_S + _LONG_MS / 500)
+        pairs = zip(after, values(after), strict=True)
+        found = {dict(headers(each))["id"]: value for each, value in pairs}
+        shown[name] = sorted(map(without_edges, found.values()), key=str)
+    assert shown == {name: wanted for name, (_, wanted) in OPEN.items()}
+    for running in again.values():
+        states = [state for each in running.recentProgress for state in each.stateOperators]
+        assert sum(state.numRowsDroppedByWatermark for state in states) == 0
+
+
+def send_now(plane: Plane, stream: IngestStream, *pairs: tuple[str, int]) -> None:
+    """Send tuples of now, a millisecond apart: keys with prices."""
+    now = time.time() - _ZERO_S
+    plane.send(stream, *(tuple_at(now + price / 1_000, key, price) for key, price in pairs))
+
+
+def await_state(running: StreamingQuery) -> None:
+    """Wait until the query keeps something as state."""
     deadline = time.monotonic() + _WAIT_S
-    while sum(each.numInputRows for each in running.recentProgress) < len(_BEFORE):
+    while not any(s.numRowsTotal for each in running.recentProgress for s in each.stateOperators):
         assert time.monotonic() < deadline, "the query reads nothing"
         time.sleep(0.1)
-    plane.break_off(running)
-    plane.send(stream, *(tuple_at(now + price / 4, key, price) for key, price in _AFTER))
-    running = plane.start(query)
-    after = plane.read(query.classes[0].topic, len(wanted), timeout_s=_WAIT_S)
-    found = {
-        dict(headers(each))["id"]: value for each, value in zip(after, values(after), strict=True)
-    }
-    edges = (WINDOW_START, WINDOW_END)
-    shown = [
-        tuple(value for key, value in each.items() if key not in edges) for each in found.values()
-    ]
-    assert sorted(shown, key=str) == wanted
-    states = [state for each in running.recentProgress for state in each.stateOperators]
-    assert sum(state.numRowsDroppedByWatermark for state in states) == 0
+
+
+def without_edges(value: dict[str, object]) -> tuple[object, ...]:
+    return tuple(each for key, each in value.items() if key not in {WINDOW_START, WINDOW_END})
 
 
 def test_upserts_and_deletions_have_keys_and_versions_and_outlive_a_crash(plane: Plane) -> None:

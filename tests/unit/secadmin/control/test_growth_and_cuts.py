@@ -154,15 +154,29 @@ def test_settling_twice_in_one_change_is_settling_once(place: Place) -> None:
     assert settlement.topics == {place.topic(access)}
 
 
-def test_a_class_with_a_view_of_its_own_is_whole(place: Place) -> None:
-    """Also where rights grow: windows of C' are no windows of C and some results more."""
+def _count(place: Place, placement: Placement) -> None:
+    """Let the output count the tuples of each second."""
     output = place.world.get_object("output out1").id
     with place.catalog.read() as session:
         plan = from_stored(Plan, session.get_one(OutputRow, output).plan)
     counted = grouped(plan.root, Window(1_000, 1_000), (), (Aggregation("n", "count", None),))
-    place.world.edit(
-        *(OutputRow, output), placement=Placement.SOURCES.value, plan=to_stored(Plan(counted))
-    )
+    place.world.edit(*(OutputRow, output), placement=placement.value, plan=to_stored(Plan(counted)))
+
+
+def test_closed_windows_have_difference_classes_under_strong_semantics(place: Place) -> None:
+    _count(place, Placement.SINK)
+    place.revoke("READ TUPLE", "stream in2")
+    access = place.access()
+    place.settle()
+    place.world.grant("R", "READ TUPLE", "stream in2")
+    (second,) = place.settle()
+    assert not any(row.leaving for row in place.topics(access).values())
+    assert place.classes(second)[0].beyond == Label.of(IN1).to_wire()
+
+
+def test_a_class_with_a_view_of_its_own_is_whole(place: Place) -> None:
+    """Also where rights grow: windows of C' are no windows of C and some results more."""
+    _count(place, Placement.SOURCES)
     place.revoke("READ TUPLE", "stream in2")
     access = place.access()
     place.settle()
