@@ -29,21 +29,40 @@ class Windows:
     _added: dict[int, datetime] = field(default_factory=dict)
 
     def in_the_way(
-        self, user_id: int, roles: Collection[int], output_id: int, before: int | None = None
+        self, user_id: int, roles: Collection[int], output_id: int, own: Access | None = None
     ) -> Access | None:
-        """The earlier access of the user that keeps it from the output; None if there is none.
+        """Another access of the user that keeps it from the output; None if there is none.
 
-        `before` is the id of the access to the output, if there is one already.
+        `own` is the access to the output, if there is one already. Only an access that reaches
+        something, or did, is in the way. Of two such accesses the older one stays.
         """
         found = self._gated(roles, output_id)
         if not found:
             return None
-        earlier = select(Access).where(Access.user_id == user_id, Access.kind == "output")
-        if before is not None:
-            earlier = earlier.where(Access.id < before)
+        # What this change has taken from the others counts, too.
+        self.session.flush()
+        others = select(Access).where(Access.user_id == user_id, Access.kind == "output")
+        newest = None
+        if own is not None:
+            others = others.where(Access.id != own.id)
+            newest = own.id if self._has_shown(own) else None
         return next(
-            (each for each in self.session.scalars(earlier) if self._clash(each, found)), None
+            (
+                each
+                for each in self.session.scalars(others.order_by(Access.id))
+                if (newest is None or each.id < newest)
+                and self._has_shown(each)
+                and self._clash(each, found)
+            ),
+            None,
         )
+
+    def _has_shown(self, access: Access) -> bool:
+        """Whether the access reaches a topic, or did."""
+        if access.topics:
+            return True
+        taken = select(Withdrawal.id).where(Withdrawal.principal == access.principal)
+        return self.session.scalar(taken.limit(1)) is not None
 
     def several_in(self, roles: Collection[int], output_id: int) -> bool:
         """Whether the output alone is computed from several windows over one such stream."""

@@ -287,7 +287,7 @@ class Settlement:
         output, windows = access.object_id, self._windows
         if windows.several_in(roles, output):
             return False
-        return windows.in_the_way(access.user_id, roles, output, access.id) is None
+        return windows.in_the_way(access.user_id, roles, output, access) is None
 
     def _is_divisible(self, output_id: int) -> bool:
         if output_id not in self._divisible:

@@ -16,6 +16,7 @@ _SETTLEMENT = tuple(
         *("delivery_classes", "growth_and_cuts", "senders_and_quarantines", "endings"),
         "role_texts",
         "views_of_accesses",
+        "window_accesses",
     )
 )
 _AUTHORIZER = ("authorizer", "visibility", "clearance_of", "senders", "roles", "authorizer_casbin")
