@@ -28,14 +28,14 @@ def show_check(screen: Screen, answer: Mapping[str, Any]) -> None:
 
 
 def _show_output(screen: Screen, output: Mapping[str, Any], free: int) -> None:
-    screen.line(f"takes {output['tasks']} tasks of {free} that are free, reads {output['reads']}")
+    screen.line(f"tasks: {output['tasks']} (free: {free}); sources: {output['reads']}")
     if output["keeps_state"]:
         late = duration_words(output["delay_ms"])
         screen.line(f"keeps state, results come up to {late} behind the newest tuple")
     else:
         screen.line("keeps no state, results come at once")
     for right in output["rights"]:
-        screen.line(f"shows {right['carries']} to who has {right['needs']}")
+        screen.line(f"shows {right['carries']} to each user with {right['needs']}")
     if not output["rights"]:
         screen.line("shows everything to everybody that may subscribe")
     reached = output["reached"]
