@@ -80,7 +80,7 @@ def test_a_query_is_checked_and_not_added(admin: Terminal, stream: str, tmp_path
     file.write_text(text)
     shown = admin.ok("query", "add", "q", str(file), "--check")
     assert "the query q can be added; nothing was added" in shown
-    assert "takes 1 tasks of 256" in shown
+    assert "tasks: 1 (free: 256); sources: 1" in shown
     assert "keeps state" in shown
     assert "shows tuples of stream in1 to each user with READ TUPLE on stream in1" in shown
     assert "users that could get all results: none" in shown
