@@ -57,7 +57,11 @@ def consume(  # noqa: PLR0913, PLR0917  # one parameter for each option
     ] = None,
     table: Annotated[bool, typer.Option("--table", help="Print a table at the end.")] = False,
     newest: Annotated[
-        bool, typer.Option("--newest", help="Print the newest result of each key, at the end.")
+        bool,
+        typer.Option(
+            "--newest",
+            help="Print the newest result of each key, at the end. Begins at the beginning.",
+        ),
     ] = False,
 ) -> None:
     """Print the records of a subscription, one on each line: the JSON value, a tab, the label.
@@ -72,6 +76,8 @@ def consume(  # noqa: PLR0913, PLR0917  # one parameter for each option
     Upserts have their key behind the label. The value of a deletion is null.
     """
     cli = cli_of(ctx)
+    if newest and begin is None:
+        begin = Begin.BEGINNING
     with (
         _opened(cli, source) as folder,
         # Closed here, even if the output breaks. The consumer then commits the printed records.

@@ -238,12 +238,15 @@ def test_a_keyboard_interrupt_is_clean(tmp_path: Path, reader: Access) -> None:
     assert world.calls == ["POST /outputs/alerts/subscriptions", ENDED]
 
 
-@pytest.mark.parametrize(("begin", "offset"), [("end", 17), ("beginning", -2)])
+@pytest.mark.parametrize(
+    ("begin", "offset"),
+    [(("--from", "end"), 17), (("--from", "beginning"), -2), (("--newest",), -2)],
+)
 def test_from_uses_a_group_of_its_own(
-    tmp_path: Path, reader: Access, begin: str, offset: int
+    tmp_path: Path, reader: Access, begin: tuple[str, ...], offset: int
 ) -> None:
     world = World(tmp_path, reader, record(1))
-    world.terminal.ok("consume", world.dir, "--from", begin, "--max", "1")
+    world.terminal.ok("consume", world.dir, *begin, "--max", "1")
     group = world.consumer.settings["group.id"]
     assert group.startswith("output-0a1b.")
     assert group != "output-0a1b.main"
