@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from catalog.errors import NotFound
 from catalog.label import Label
 from catalog.plan import sources
-from catalog.record_format import TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from secadmin.languages import parse_sql
@@ -22,6 +20,7 @@ from tests.differential.case import Case, Outcome, Record
 from tests.differential.comparing import check
 from tests.differential.conftest import interpreting
 from tests.differential.engine import run_cases
+from tests.differential.named_streams import NamedStreams
 from tests.differential.nexmark_answers import ANSWERS, Data
 from tests.oracle.values import Value
 
@@ -53,18 +52,6 @@ STREAMS = {
 }
 
 
-class Streams:
-    """The streams of the auction."""
-
-    def relation(self, name: str) -> Relation:
-        if name not in STREAMS:
-            raise NotFound(name)
-        return STREAMS[name]
-
-    def time_format(self, name: str) -> TimeFormat:
-        return TimeFormat.ISO
-
-
 def value(text: str, kind: Type) -> Value:
     if kind is Type.TIMESTAMP:
         return datetime.fromisoformat(text)
@@ -87,7 +74,7 @@ def data() -> Data:
 
 
 def case(name: str, data: Data) -> Case:
-    plan = parse_sql(QUERIES[name], Streams()).plan
+    plan = parse_sql(QUERIES[name], NamedStreams(STREAMS)).plan
     records = {
         each.name: [
             Record(tuple(row[key] for key in each.schema.names), SOURCE.to_wire())

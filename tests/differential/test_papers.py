@@ -10,9 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog.clearance import Clearance
-from catalog.errors import NotFound
 from catalog.label import Label
-from catalog.record_format import TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from secadmin.languages import parse_sql
@@ -20,6 +18,7 @@ from tests.differential.case import Case, Class, Outcome
 from tests.differential.comparing import check
 from tests.differential.conftest import interpreting
 from tests.differential.engine import run_cases
+from tests.differential.named_streams import NamedStreams
 from tests.oracle.values import Tuple
 from tests.spec import Example, examples_of
 
@@ -55,18 +54,6 @@ CLASSES = (
 )
 
 
-class Streams:
-    """The streams of the papers."""
-
-    def relation(self, name: str) -> Relation:
-        if name not in STREAMS:
-            raise NotFound(name)
-        return STREAMS[name]
-
-    def time_format(self, name: str) -> TimeFormat:
-        return TimeFormat.ISO
-
-
 EXAMPLES = {
     each.section: each
     for each in examples_of(
@@ -76,7 +63,7 @@ EXAMPLES = {
 
 
 def case(example: Example) -> Case:
-    found = example.case(parse_sql(example.sql, Streams()).plan)
+    found = example.case(parse_sql(example.sql, NamedStreams(STREAMS)).plan)
     reaches = {each.object_id: EVERY for each in STREAMS.values()}
     return replace(found, reaches=reaches, classes=CLASSES)
 
@@ -101,7 +88,7 @@ def test_a_query_of_a_paper_gives_what_is_found_by_hand(
     outcomes: dict[str, Outcome], name: str
 ) -> None:
     check(CASES[name], outcomes[name])
-    wanted = EXAMPLES[name].results(parse_sql(EXAMPLES[name].sql, Streams()).schema)
+    wanted = EXAMPLES[name].results(parse_sql(EXAMPLES[name].sql, NamedStreams(STREAMS)).schema)
     assert Counter(map(_plain, outcomes[name].results)) == Counter(map(_plain, wanted))
     assert wanted
 

@@ -18,10 +18,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog.clearance import Clearance
-from catalog.errors import NotFound
 from catalog.label import Label
 from catalog.plan import Plan
-from catalog.record_format import TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.role_clauses import RoleClauses
 from catalog.role_expression import RoleExpression, read_role_expression
@@ -31,6 +29,7 @@ from tests.differential.case import Case, Class, Outcome, Record
 from tests.differential.conftest import interpreting
 from tests.differential.engine import run_cases
 from tests.differential.market import NOON
+from tests.differential.named_streams import NamedStreams
 from tests.lanes import number_of
 from tests.oracle import role_sets
 from tests.oracle.plans import run
@@ -85,18 +84,6 @@ PAPER = {
 Given = dict[str, list[tuple[tuple[Value, ...], str]]]
 
 
-class Vitals:
-    """The streams of the paper."""
-
-    def relation(self, name: str) -> Relation:
-        if name not in STREAMS:
-            raise NotFound(name)
-        return STREAMS[name]
-
-    def time_format(self, name: str) -> TimeFormat:
-        return TimeFormat.ISO
-
-
 @dataclass(frozen=True, slots=True)
 class Told:
     """A query with its records, and the policy of each."""
@@ -106,7 +93,7 @@ class Told:
 
     @property
     def plan(self) -> Plan:
-        return parse_sql(self.text, Vitals()).plan
+        return parse_sql(self.text, NamedStreams(STREAMS)).plan
 
 
 def records(chance: random.Random, count: int) -> Given:
@@ -276,7 +263,7 @@ def test_exact_match_pairs_no_tuples_of_two_roles() -> None:
     def pairs(
         routed: Sequence[tuple[int, tuple[Value, ...]]],
     ) -> Sequence[tuple[tuple[Value, ...], Set[int]]]:
-        plan = parse_sql(PAPER["join"], Vitals()).plan
+        plan = parse_sql(PAPER["join"], NamedStreams(STREAMS)).plan
         tables: dict[str, list[Tuple]] = {name: [] for name in STREAMS}
         for number, (of, *values) in routed:
             name = HEART.name if of == "h" else PRESSURE.name
