@@ -4,7 +4,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -194,15 +194,21 @@ class Plane:
         consumer.close()
         return found
 
+    def read_until(
+        self, topic: str, enough: Callable[[list[Message]], bool], timeout_s: float = 180.0
+    ) -> list[Message]:
+        """The topic's records, from its beginning, once they are enough."""
+        deadline = time.monotonic() + timeout_s
+        while not enough(found := self.read(topic, 0)):
+            assert time.monotonic() < deadline, f"not enough: {values(found)}"
+            time.sleep(0.1)
+        return found
+
     def read_prices(
         self, topic: str, wanted: Set[object], timeout_s: float = 180.0
     ) -> list[Message]:
         """The topic's records once tuples of these prices are all among them, some maybe twice."""
-        deadline = time.monotonic() + timeout_s
-        while not wanted <= prices(found := self.read(topic, 0)):
-            assert time.monotonic() < deadline, f"not received: {wanted - prices(found)}"
-            time.sleep(0.1)
-        return found
+        return self.read_until(topic, lambda found: wanted <= prices(found), timeout_s)
 
 
 def prices(messages: Sequence[Message]) -> set[object]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from confluent_kafka import Message
 from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.clearance import Clearance
@@ -35,7 +36,7 @@ from catalog.plan import (
     ToStream,
     Window,
 )
-from catalog.runs import IngestRun, IngestStream
+from catalog.runs import IngestRun, IngestStream, QueryRun
 from catalog.schema import Type
 from catalog.time_source import TimeSource
 from tests.integration.secfilter.plane import Plane, headers, tuple_at, values
@@ -47,6 +48,28 @@ _SUMS = (
     Aggregation("n", "count", None),
     Aggregation("total", "sum", AttributeRef("price")),
 )
+
+
+def await_newest(plane: Plane, query: QueryRun, is_it: Callable[[Message], bool]) -> Message:
+    """The query's upsert with the greatest version, which grows over all restarts, once it is it.
+
+    How many upserts there are depends on the batches, and some may come again.
+    """
+
+    def newest_of(upserts: list[Message]) -> Message:
+        return max(upserts, key=lambda each: int(dict(headers(each))["row-version"]))
+
+    topic = query.classes[0].topic
+    found = plane.read_until(
+        topic, lambda found: bool(found) and is_it(newest_of(found)), timeout_s=_WAIT_S
+    )
+    return newest_of(found)
+
+
+def counted(upsert: Message) -> object:
+    """How many tuples the upsert's group has."""
+    (value,) = values([upsert])
+    return value and value["n"]
 
 
 def send(plane: Plane, stream: IngestStream, *prices: int) -> None:
@@ -238,18 +261,15 @@ def test_upserts_and_deletions_have_keys_and_versions_and_outlive_a_crash(plane:
     running = plane.start(totals)
     plane.start(passing)
     send(plane, stream, 1, 2)
-    before = plane.read(totals.classes[0].topic, 2, timeout_s=_WAIT_S)
+    await_newest(plane, totals, lambda newest: counted(newest) == 2)
     plane.break_off(running)
     send(plane, stream, 3)
     plane.start(totals)
-    after = plane.read(totals.classes[0].topic, len(before) + 1, timeout_s=_WAIT_S)
-    newest = max(after, key=lambda each: int(dict(headers(each))["row-version"]))
+    newest = await_newest(plane, totals, lambda newest: counted(newest) == 3)
     assert json.loads(newest.key() or b"") == {"key": "x"}
     (value,) = values([newest])
     assert (value["deleted"], value["n"], value["total"]) == (False, 3, 6), "the totals went on"
     # The window of time is empty in the end: its group is taken back by a tombstone.
-    found = plane.read(passing.classes[0].topic, 4, timeout_s=_WAIT_S)
-    last = max(found, key=lambda each: int(dict(headers(each))["row-version"]))
-    assert last.value() is None
+    last = await_newest(plane, passing, lambda newest: newest.value() is None)
     assert json.loads(last.key() or b"") == {"key": "x"}
     assert set(dict(headers(last))) == {"label", "id", "row-version"}
