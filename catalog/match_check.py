@@ -9,10 +9,10 @@ from catalog.errors import InvalidInput
 from catalog.expression import type_of
 from catalog.match_expressions import MatchExpressions, reading_type
 from catalog.pattern import (
+    CLASSIFIER,
     FIRST,
     LAST,
     PATTERN_AGGREGATES,
-    PREV,
     Pattern,
     PatternChoice,
     PatternRepeat,
@@ -30,7 +30,8 @@ from catalog.schema import Attribute, Schema, Type
 
 MAX_LENGTH = 100
 MAX_PATTERN_DEPTH = 30
-MAX_BACK = 100
+# So far FIRST and LAST count rows of a variable, and PREV and NEXT rows of the partition.
+MAX_MOVED = 100
 MAX_READINGS = 100
 
 
@@ -45,13 +46,30 @@ def match_schema(node: Match, given: CheckedNode) -> Schema:
     variables = {*variables_of(node.pattern)}
     for reading in (*node.readings, *node.measures):
         _check_reading(reading, schema, variables)
-    if any(each.function == PREV for each in node.measures):
-        raise InvalidInput("PREV is for DEFINE; MEASURES take FIRST, LAST and aggregates")
+    if any(each.function == CLASSIFIER or each.final for each in node.readings):
+        raise InvalidInput("DEFINE decides row by row: CLASSIFIER() and FINAL are for MEASURES")
+    if any(each.final for each in node.measures) and not node.per_row:
+        raise InvalidInput("without ALL ROWS PER MATCH, MEASURES are about the whole match anyway")
     _check_definitions(node, schema, variables)
     MatchExpressions(node, schema)
     keys = tuple(Attribute(each.name, type_of(each, schema)) for each in node.partition)
     measures = tuple(Attribute(each.name, reading_type(each, schema)) for each in node.measures)
+    if node.per_row:
+        _check_names(schema, measures)
+        keys = schema.attributes
     return Schema((Attribute(MATCH_TIME, Type.TIMESTAMP, required=True), *keys, *measures))
+
+
+def _check_names(schema: Schema, measures: tuple[Attribute, ...]) -> None:
+    """Refuse names that the rows of a match would have twice."""
+    told = "with ALL ROWS PER MATCH a result has all attributes of its row"
+    if schema.get(MATCH_TIME) is not None:
+        raise InvalidInput(
+            f"{told} beside {MATCH_TIME!r}; give the row's another name in a query of WITH"
+        )
+    for each in measures:
+        if schema.get(each.name) is not None:
+            raise InvalidInput(f"{told}; give the measure {each.name!r} another name")
 
 
 def _check_input(node: Match, given: CheckedNode) -> None:
@@ -103,13 +121,18 @@ def _check_skip(node: Match) -> None:
 
 
 def _check_reading(reading: Reading, schema: Schema, variables: set[str]) -> None:
-    if reading.function not in {FIRST, LAST, PREV, *PATTERN_AGGREGATES}:
-        known = ", ".join((FIRST, LAST, PREV, *PATTERN_AGGREGATES))
+    if reading.function not in {FIRST, LAST, CLASSIFIER, *PATTERN_AGGREGATES}:
+        known = ", ".join((FIRST, LAST, CLASSIFIER, *PATTERN_AGGREGATES))
         raise InvalidInput(f"a pattern has no function {reading.function!r}; there are: {known}")
     if reading.variable is not None and reading.variable not in variables:
         raise InvalidInput(f"PATTERN has no variable {reading.variable!r}")
-    if reading.function == PREV and not (1 <= reading.back <= MAX_BACK and not reading.variable):
-        raise InvalidInput(f"PREV goes 1 to {MAX_BACK} rows back")
+    far = max(abs(reading.moved), reading.offset)
+    if far > MAX_MOVED or reading.offset < 0:
+        raise InvalidInput(f"FIRST, LAST, PREV and NEXT go at most {MAX_MOVED} rows on or back")
+    if far and reading.function not in {FIRST, LAST}:
+        raise InvalidInput(f"{reading.function} is not of a single row")
+    if reading.function == CLASSIFIER and (reading.argument or reading.variable or reading.final):
+        raise InvalidInput("CLASSIFIER() is of the current row")
     reading_type(reading, schema)
 
 

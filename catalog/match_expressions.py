@@ -14,7 +14,7 @@ from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of, type_of
 from catalog.functions import AGGREGATE_FUNCTIONS
 from catalog.pair_expressions import PAIR_FUNCTIONS
-from catalog.pattern import COUNT, PATTERN_AGGREGATES, Reading
+from catalog.pattern import CLASSIFIER, COUNT, FIRST, LAST, PATTERN_AGGREGATES, Reading
 from catalog.plan import Match
 from catalog.schema import Attribute, Schema, Type
 
@@ -24,16 +24,33 @@ MAX_PARTS = 200
 
 @dataclass(frozen=True, slots=True)
 class ReadValue:
-    """A reading of which the argument is the `argument`-th value of each row (None: count(*))."""
+    """A reading of which the argument is the `argument`-th value of each row.
+
+    Without an argument it is count(*), or CLASSIFIER.
+    """
 
     function: str
     variable: str | None
     argument: int | None
-    back: int = 0
+    offset: int = 0
+    moved: int = 0
+    final: bool = False
+
+    @property
+    def is_of_one_row(self) -> bool:
+        """Whether it is a value of one row: FIRST, LAST, PREV or NEXT."""
+        return self.function in (FIRST, LAST)
+
+    @property
+    def is_from_current(self) -> bool:
+        """Whether it is of the current row, or of one so many rows before or behind it."""
+        return self.function == LAST and self.variable is None and not self.offset
 
 
 def reading_type(reading: Reading, schema: Schema) -> Type:
     """The type of a reading over rows of the schema. Raises InvalidInput."""
+    if reading.function == CLASSIFIER:
+        return Type.STRING
     if reading.argument is None:
         if reading.function != COUNT:
             raise InvalidInput(f"{reading.function} needs an argument")
@@ -53,7 +70,9 @@ class MatchExpressions:
     """The expressions of a Match over rows of `schema`, split between the engine and Python.
 
     `values` are computed for each row by the engine. In `conditions`, `0.<n>` is the n-th value of
-    the current row, and `1.<n>` the n-th reading. Raises InvalidInput, with the position.
+    the current row, and `1.<n>` the n-th reading. If each row of a match is a result, `shown` has
+    the numbers of the values that are its attributes. A kept row has its values in this order: so
+    what is added comes last. Raises InvalidInput, with the position.
     """
 
     def __init__(self, node: Match, schema: Schema) -> None:
@@ -67,6 +86,9 @@ class MatchExpressions:
         }
         self.readings = tuple(map(self._read, node.readings))
         self.measures = tuple(map(self._read, node.measures))
+        self.shown = tuple(
+            self._value(AttributeRef(name)) for name in schema.names if node.per_row
+        )
 
     @property
     def values(self) -> tuple[Expression, ...]:
@@ -89,7 +111,9 @@ class MatchExpressions:
 
     def _read(self, each: Reading) -> ReadValue:
         argument = None if each.argument is None else self._value(each.argument)
-        return ReadValue(each.function, each.variable, argument, each.back)
+        return ReadValue(
+            each.function, each.variable, argument, each.offset, each.moved, each.final
+        )
 
     def _over_match(self, expression: Expression) -> Expression:
         self._parts += 1
@@ -111,6 +135,6 @@ class MatchExpressions:
             case Call(function, _, position):
                 raise InvalidInput(
                     f"in DEFINE {function.upper()} takes values of the current row only, and not "
-                    "of other rows of the match; apply it inside of FIRST, LAST or PREV",
+                    "of other rows of the match; apply it inside of FIRST, LAST, PREV or NEXT",
                     position,
                 )

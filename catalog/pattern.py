@@ -6,13 +6,13 @@ and fulfils the variable's condition. `catalog.plan.Match` has a pattern.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from catalog.expression import Expression
 
-FIRST, LAST, PREV, COUNT = "first", "last", "prev", "count"
+FIRST, LAST, COUNT, CLASSIFIER = "first", "last", "count", "classifier"
 # What is computed over all rows of a variable. A deviation would need all values at each row.
 PATTERN_AGGREGATES = (COUNT, "sum", "avg", "min", "max")
 
@@ -56,19 +56,27 @@ Pattern = PatternVariable | PatternSequence | PatternChoice | PatternRepeat
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A named value of the rows of a match.
+    """A named value of the rows of a match, up to the current row; if it is `final`, of all rows.
 
-    FIRST and LAST: the argument's value in the first or last row of the variable. PREV: its value
-    in the row that is `back` rows before the current one. An aggregate: over all rows of the
-    variable; without an argument it is count(*). If `variable` is None, all rows of the match
-    count.
+    FIRST and LAST: the argument's value in the first or last row of the variable, or in the one
+    that is `offset` of its rows behind the first or before the last. From there it goes `moved`
+    rows of the partition on (NEXT), or back if that is negative (PREV). An aggregate: over all rows
+    of the variable; without an argument it is count(*). If `variable` is None, all rows of the
+    match count: the last one is the current row. CLASSIFIER: the variable of the current row.
     """
 
     name: str
     function: str
     variable: str | None
     argument: Expression | None
-    back: int = 0
+    offset: int = 0
+    moved: int = 0
+    final: bool = False
+
+    @property
+    def is_from_current(self) -> bool:
+        """Whether it is of the current row, or of one so many rows before or behind it."""
+        return self.function == LAST and self.variable is None and not self.offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +105,16 @@ class Skip:
 
 
 NEXT_ROW, PAST_LAST_ROW = Skip(SkipTo.NEXT_ROW), Skip(SkipTo.PAST_LAST_ROW)
+
+
+def rows_ahead(readings: Iterable[Reading]) -> int:
+    """How many rows behind the current one the readings may read at most (NEXT)."""
+    return max((each.moved for each in readings if each.moved > 0), default=0)
+
+
+def rows_back(readings: Iterable[Reading]) -> int:
+    """How many rows before the rows of a match the readings may read at most (PREV)."""
+    return max((-each.moved for each in readings if each.moved < 0), default=0)
 
 
 def variables_of(pattern: Pattern) -> Iterator[str]:

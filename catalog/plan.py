@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from catalog.conflict_class import LEVEL
 from catalog.expression import AttributeRef, Expression
-from catalog.pattern import PAST_LAST_ROW, Definition, Pattern, Reading, Skip
+from catalog.pattern import PAST_LAST_ROW, Definition, Pattern, Reading, Skip, rows_ahead
 from catalog.relation import Relation
 from catalog.schema import Attribute, Schema, Type
 
@@ -300,14 +300,15 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One tuple for each match of a pattern in a partition (SQL: MATCH_RECOGNIZE; 003 §3).
+    """The matches of a pattern in a partition (SQL: MATCH_RECOGNIZE; 003 §3).
 
     The rows of a partition are in the order of their event times. A match is rows that follow each
     other directly, fulfil the pattern, and lie within `within_ms`. `definitions` has the conditions
-    of variables; a variable without one fits every row. They use `readings`. The result's
-    attributes are `match_time`, the partition's attributes, and `measures`. `match_time` is the
-    event time of the match's last row. `absent` names the streams of which the pattern says that
-    they have no tuple between others (SEQ with NOT).
+    of variables; a variable without one fits every row. They use `readings`. A match gives one
+    tuple: `match_time`, the partition's attributes, and `measures`. If it is `per_row`, it gives
+    one for each of its rows: `match_time`, the row's attributes, and `measures`. `match_time` is
+    the event time of the match's last row. `absent` names the streams of which the pattern says
+    that they have no tuple between others (SEQ with NOT).
     """
 
     input: Node
@@ -319,6 +320,12 @@ class Match:
     readings: tuple[Reading, ...] = ()
     skip: Skip = PAST_LAST_ROW
     absent: tuple[str, ...] = ()
+    per_row: bool = False
+
+    @property
+    def rows_ahead(self) -> int:
+        """How many rows behind a row must be known before the pattern is tried at it (NEXT)."""
+        return rows_ahead((*self.readings, *self.measures))
 
 
 Node = (

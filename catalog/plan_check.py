@@ -184,10 +184,10 @@ def _spread_ms(node: Node) -> int:
     """The largest distance in event time between the results of one tuple (ms).
 
     One right tuple can complete left tuples that are up to the join's interval apart. A match may
-    wait for all rows that could make it longer.
+    wait for all rows that could make it longer, and for those that NEXT may read behind them.
     """
     if isinstance(node, Match):
-        return node.within_ms
+        return node.within_ms * (2 if node.rows_ahead else 1)
     return node.upper_ms - node.lower_ms if isinstance(node, Join) else 0
 
 

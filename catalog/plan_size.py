@@ -110,8 +110,8 @@ class _Counter:
         for reading in (*node.readings, *node.measures):
             if reading.argument is not None:
                 self._count(reading.argument, given)
-        names = (*(key.name for key in node.partition), *(each.name for each in node.measures))
-        return dict.fromkeys((MATCH_TIME, *names), 1)
+        keys = given if node.per_row else [key.name for key in node.partition]
+        return dict.fromkeys((MATCH_TIME, *keys, *(each.name for each in node.measures)), 1)
 
     def _count(self, expression: Expression, given: Sizes) -> int:
         size = size_of(expression, given)

@@ -107,6 +107,22 @@ def sessions_and_outer_joins(value: Any) -> Any:
     return _each_object(value, change)
 
 
+def rows_of_matches(value: Any) -> Any:
+    """9 to 10: in form 9 each match was one tuple, and PREV alone left the rows of a variable."""
+
+    def change(item: dict[str, Any]) -> dict[str, Any]:
+        if item.get("node") == "Match":
+            return {**item, "per_row": False}
+        if item.get("node") != "Reading":
+            return item
+        rest = {key: each for key, each in item.items() if key != "back"}
+        if item.get("function") == "prev":
+            return {**rest, "function": "last", "offset": 0, "moved": -item["back"], "final": False}
+        return {**rest, "offset": 0, "moved": 0, "final": False}
+
+    return _each_object(value, change)
+
+
 UPGRADES: tuple[Callable[[Any], Any], ...] = (
     windows_and_emission,
     no_reaches,
@@ -116,5 +132,6 @@ UPGRADES: tuple[Callable[[Any], Any], ...] = (
     joined_moving_windows,
     levels_patterns_and_joins,
     sessions_and_outer_joins,
+    rows_of_matches,
 )
 """The step at index n makes form n + 2 of form n + 1."""

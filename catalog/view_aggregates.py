@@ -189,11 +189,16 @@ def _matches(node: Match, below: _Restricted, event_time: str) -> tuple[Node, _R
     """A pattern: restricted attributes are only in aggregates of MEASURES.
 
     A condition over one would tell of single tuples. So would the difference of two groups that
-    overlap: matches that do, or a variable and the whole match.
+    overlap: matches that do, a variable and the whole match, or the first rows of a match.
     """
     if below.tuples_hidden:
         raise InvalidInput(
             "your roles' policies allow no pattern over this stream; use TUMBLE or HOP"
+        )
+    if node.per_row and below.functions:
+        raise InvalidInput(
+            f"your roles' policies show {', '.join(sorted(below.functions))} in no single tuple: "
+            "write ONE ROW PER MATCH"
         )
     for key in node.partition:
         _refuse(key, below)
@@ -219,6 +224,9 @@ def _matches(node: Match, below: _Restricted, event_time: str) -> tuple[Node, _R
 def _takes_restricted(reading: Reading, below: _Restricted) -> bool:
     if reading.argument is None:
         return False
+    if reading.offset or reading.moved:
+        # FIRST and LAST of all rows are aggregates. A row between them is a single tuple.
+        _refuse(reading.argument, below)
     as_aggregation = Aggregation(reading.name, reading.function, reading.argument)
     return bool(_restricted_argument(as_aggregation, below))
 

@@ -61,7 +61,7 @@ def compile_match(
     absent: Label,
     views: ClassViews | None = None,
 ) -> DataFrame:
-    """The matches over the rows that are `given`.
+    """The matches over the rows that are `given`, or their rows.
 
     `absent` has the categories of all that must not be there, in the bits of the layout. With
     views, each class has rows of its own.

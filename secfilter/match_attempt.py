@@ -12,13 +12,27 @@ from dataclasses import dataclass, field
 
 from catalog.match_expressions import ReadValue
 from secfilter.match_automaton import Automaton
-from secfilter.match_values import Accumulator, added, empty, result
+from secfilter.match_values import Accumulator, added, empty, result, value_in
 from secfilter.moving_values import Value
+from secfilter.moving_window import Arrival
 from secfilter.pair_values import Compute
 
 # The variables of the rows so far, the newest one first: (variable, those before it).
 Mapped = tuple[int, "Mapped | None"]
 Values = Sequence[Value | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PatternRow:
+    """A row, and the values that the engine computed for it: their texts, and what they mean."""
+
+    arrival: Arrival
+    texts: Sequence[str]
+    values: Values
+
+
+# The row that is so many rows behind (or before) the row of a number, or None.
+Around = Callable[[int, int], PatternRow | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +52,7 @@ class Conditions:
     """The conditions of the variables, and the readings that they use.
 
     `by_variable` has None for a variable that fits every row. `whole` says of which readings the
-    argument is a BIGINT. The readings of rows before the current one are `backs`.
+    argument is a BIGINT. `counted` has the numbers of the readings that need an accumulator.
     """
 
     automaton: Automaton
@@ -52,36 +66,49 @@ class Conditions:
         nothing = tuple(empty(self.readings[number]) for number in self.counted)
         return Way(self.automaton.first.places, nothing, None)
 
-    def with_row(self, way: Way, variable: int, values: Values) -> tuple[Accumulator, ...]:
-        """The accumulators with a row that is mapped to the variable."""
+    def with_row(
+        self, way: Way, variable: int, number: int, row: PatternRow
+    ) -> tuple[Accumulator, ...]:
+        """The accumulators with the row of a number, which is mapped to the variable."""
         name = self.automaton.variables[variable]
         return tuple(
-            added(reading, so_far, values) if reading.variable in (None, name) else so_far
+            added(reading, so_far, number if reading.moved else value_in(reading, row.values))
+            if reading.variable in (None, name)
+            else so_far
             for reading, so_far in zip(
-                (self.readings[number] for number in self.counted), way.so_far, strict=True
+                (self.readings[each] for each in self.counted), way.so_far, strict=True
             )
         )
 
     def hold(
-        self, variable: int, so_far: tuple[Accumulator, ...], values: Values, before: Before
+        self,
+        variable: int,
+        so_far: tuple[Accumulator, ...],
+        number: int,
+        row: PatternRow,
+        around: Around,
     ) -> bool:
-        """Whether the condition of the variable is true for a row."""
+        """Whether the condition of the variable is true for the row of a number."""
         condition = self.by_variable[variable]
         if condition is None:
             return True
         read: list[Value | None] = [None] * len(self.readings)
-        for place, number in enumerate(self.counted):
-            reading = self.readings[number]
-            read[number] = result(reading, so_far[place], whole=self.whole[number])
-        for number, reading in enumerate(self.readings):
-            if reading.back and reading.argument is not None:
-                row = before(reading.back)
-                read[number] = None if row is None else row[reading.argument]
-        return condition((((), values), ((), read))) is True
+        for place, each in enumerate(self.counted):
+            reading = self.readings[each]
+            value = result(reading, so_far[place], whole=self.whole[each])
+            if reading.moved:
+                value = None if value is None else _moved(reading, value, around)
+            read[each] = value
+        for each, reading in enumerate(self.readings):
+            if reading.is_from_current:
+                read[each] = _moved(reading, number, around)
+        return condition((((), row.values), ((), read))) is True
 
 
-# The values of the row that is so many rows before the current one.
-Before = Callable[[int], Values | None]
+def _moved(reading: ReadValue, number: int, around: Around) -> Value | None:
+    """The value in the row to which the reading goes from the row of a number."""
+    row = around(number, reading.moved)
+    return None if row is None else value_in(reading, row.values)
 
 
 @dataclass(slots=True)
@@ -114,7 +141,7 @@ class Attempt:
         """It has too many ways, so it gives no match."""
         self.ways, self.found, self.is_given_up = [], None, True
 
-    def look(self, number: int, values: Values, conditions: Conditions, before: Before) -> None:
+    def look(self, number: int, row: PatternRow, conditions: Conditions, around: Around) -> None:
         """Go on with the row of this number."""
         self.looked = number
         automaton = conditions.automaton
@@ -123,8 +150,10 @@ class Attempt:
         for way in self.ways:
             for place in way.places:
                 variable = automaton.variable_at[place]
-                so_far = conditions.with_row(way, variable, values)
-                if (place, so_far) in seen or not conditions.hold(variable, so_far, values, before):
+                so_far = conditions.with_row(way, variable, number, row)
+                if (place, so_far) in seen:
+                    continue
+                if not conditions.hold(variable, so_far, number, row, around):
                     continue
                 seen.add((place, so_far))
                 following = automaton.following[place]

@@ -2,46 +2,50 @@
 
 An attempt begins at every row. Which matches count when rows are skipped behind a match is decided
 afterwards, in the order of the first rows. So it is known on which earlier rows a match depends.
+
+The pattern is tried at a row when the rows behind it that NEXT may read are there, or cannot come
+any more.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.pattern import Skip, SkipTo
-from secfilter.match_attempt import Attempt, Conditions, Values, variables_of
-from secfilter.moving_window import Arrival, Words, united
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PatternRow:
-    """A row, and the values that the engine computed for it: their texts, and what they mean."""
-
-    arrival: Arrival
-    texts: Sequence[str]
-    values: Values
+from secfilter.match_attempt import Around, Attempt, Conditions, PatternRow, variables_of
+from secfilter.moving_window import Words, united
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A match that counts: its rows, the variable of each, and its label."""
+    """A match that counts: the number of its first row, its rows, the variable of each, its label.
 
+    `around` gives the rows near one of them while nothing else is asked of the partition.
+    """
+
+    start: int
     rows: Sequence[PatternRow]
     variables: Sequence[int]
     label: Words
+    around: Around
 
 
 @dataclass(frozen=True, slots=True)
 class PatternRules:
-    """What all partitions share. `back` is how far PREV goes, and `ways` how many ways are open."""
+    """What all partitions share.
+
+    `back` is how many rows PREV goes back at most, `ahead` how many NEXT goes on, and `ways` how
+    many ways are open.
+    """
 
     conditions: Conditions
     within_us: int
     skip: Skip
     back: int
+    ahead: int
     ways: int
 
     @property
@@ -54,7 +58,8 @@ class PatternRules:
 class Partition:
     """The rows of a partition that a match may still need, and the attempts over them.
 
-    Rows are numbered, and `base` is the number of the first row that is kept. `ended` has attempts
+    Rows are numbered, and `base` is the number of the first row that is kept. `tried` is that of
+    the first row at which the pattern has not been tried. `ended` has attempts
     that are not made again after a restart: the number of the first row, and that of the last row
     which they looked at. `next_start` is where a match may begin. `around` has the labels on which
     the next match depends, and `reached` is the last row of which it has the label. `given_up`
@@ -64,6 +69,7 @@ class Partition:
     rules: PatternRules
     rows: list[PatternRow] = field(default_factory=list)
     base: int = 0
+    tried: int = 0
     ended: dict[int, int] = field(default_factory=dict)
     next_start: int = 0
     around: Words = ()
@@ -83,6 +89,8 @@ class Partition:
         """The time (µs) that changes something if no row comes before, or None."""
         if self._asleep is not None:
             return self._deadline
+        if self.tried < self._end_of_rows:
+            return self._row(self.tried).arrival.time + self.rules.within_us
         if self._open:
             return self._open[0].deadline
         # Rows that only PREV may read.
@@ -93,25 +101,49 @@ class Partition:
         """Whether nothing is kept."""
         return not self.rows
 
-    def add(self, row: PatternRow) -> list[Found]:
-        """Take the next row, in the order of time. Gives the matches that are certain now."""
+    @property
+    def _end_of_rows(self) -> int:
+        """The number that the next row gets."""
+        return self.base + len(self.rows)
+
+    def add(self, row: PatternRow) -> Iterator[Found]:
+        """Take the next row, in the order of time. Gives the matches that are certain now.
+
+        Matches may be long, so each is given before the next one is made.
+        """
         self._wake()
-        self._end(row.arrival.time - 1)
-        found = self._decided()
         self.rows.append(row)
         self.characters += row.arrival.characters
-        self._look(self.base + len(self.rows) - 1)
-        found += self._decided()
+        yield from self._go_on(row.arrival.time - 1)
         self._forget(row.arrival.time)
-        return found
 
-    def pass_time(self, until: int) -> list[Found]:
+    def pass_time(self, until: int) -> Iterator[Found]:
         """No row up to this time comes any more. Gives the matches that are certain now."""
         self._wake()
-        self._end(until)
-        found = self._decided()
+        yield from self._go_on(until)
         self._forget(until)
-        return found
+
+    def _go_on(self, until: int) -> Iterator[Found]:
+        """Try the pattern at all rows of which enough is known."""
+        while self._is_ready(until):
+            number = self.tried
+            self._end(self._row(number).arrival.time - 1)
+            yield from self._decided()
+            self._look(number)
+            self.tried += 1
+        if self.tried < self._end_of_rows:
+            # A row may wait for others, and an attempt for it.
+            until = min(until, self._row(self.tried).arrival.time - 1)
+        self._end(until)
+        yield from self._decided()
+
+    def _is_ready(self, until: int) -> bool:
+        """Whether there is a row to try, and all that NEXT may read behind it is known."""
+        if self.tried + self.rules.ahead < self._end_of_rows:
+            return True
+        if self.tried >= self._end_of_rows:
+            return False
+        return self._row(self.tried).arrival.time + self.rules.within_us <= until
 
     def _end(self, until: int) -> None:
         """End the attempts to which no row can come in time."""
@@ -123,16 +155,9 @@ class Partition:
     def _look(self, number: int) -> None:
         """Let all open attempts look at a row, the oldest first, and begin one there."""
         row, rules = self._row(number), self.rules
-
-        def before(back: int) -> Values | None:
-            earlier = self._row(number - back) if number - back >= self.base else None
-            if earlier is None or row.arrival.time - earlier.arrival.time > rules.within_us:
-                return None
-            return earlier.values
-
         ways = 0
         for attempt in (*self._open, self._begun(number)):
-            attempt.look(number, row.values, rules.conditions, before)
+            attempt.look(number, row, rules.conditions, self._around)
             if ways + len(attempt.ways) > rules.ways:
                 attempt.give_up()
                 self.given_up += 1
@@ -153,22 +178,31 @@ class Partition:
     def _row(self, number: int) -> PatternRow:
         return self.rows[number - self.base]
 
-    def _decided(self) -> list[Found]:
+    def _around(self, number: int, moved: int) -> PatternRow | None:
+        """The row `moved` rows behind a row (before it, if negative), at most WITHIN away."""
+        other = number + moved
+        if not self.base <= other < self._end_of_rows:
+            return None
+        row = self._row(other)
+        apart = abs(row.arrival.time - self._row(number).arrival.time)
+        return row if apart <= self.rules.within_us else None
+
+    def _decided(self) -> Iterator[Found]:
         over = [each for each in self._open if not each.is_open]
         if not over:
-            return []
+            return
         self._open = [each for each in self._open if each.is_open]
-        return self._in_order() if self.rules.skips else self._each_by_itself(over)
+        yield from self._in_order() if self.rules.skips else self._each_by_itself(over)
 
-    def _each_by_itself(self, over: Sequence[Attempt]) -> list[Found]:
+    def _each_by_itself(self, over: Sequence[Attempt]) -> Iterator[Found]:
         """The matches of the attempts that are over. No attempt depends on another."""
         for attempt in over:
             self.ended[attempt.start] = attempt.looked
-        return [self._found(each, self._label(each)) for each in over if each.found]
+            if attempt.found:
+                yield self._found(attempt, self._label(attempt))
 
-    def _in_order(self) -> list[Found]:
+    def _in_order(self) -> Iterator[Found]:
         """The matches of attempts that are over, until an open one comes."""
-        found = []
         while self._waiting and not self._waiting[0].is_open:
             attempt = self._waiting.popleft()
             own = self._label(attempt)
@@ -177,21 +211,24 @@ class Partition:
             self.around = united((self.around, own)) if depends else own
             self.reached = max(self.reached, attempt.looked)
             if attempt.found and attempt.start >= self.next_start:
-                found.append(self._found(attempt, self.around))
-                self.next_start = self._behind(attempt, found[-1])
-        return found
+                found = self._found(attempt, self.around)
+                self.next_start = self._behind(attempt, found)
+                yield found
 
     def _label(self, attempt: Attempt) -> Words:
-        """The labels of all rows that the attempt looked at, and of those that PREV may read."""
+        """The labels of all rows that the attempt looked at, and that PREV and NEXT may read."""
         first = max(self.base, attempt.start - self.rules.back)
         earliest = self._row(attempt.start).arrival.time - self.rules.within_us
-        rows = self.rows[first - self.base : attempt.looked - self.base + 1]
-        return united(each.arrival.label for each in rows if each.arrival.time >= earliest)
+        latest = self._row(attempt.looked).arrival.time + self.rules.within_us
+        rows = self.rows[first - self.base : attempt.looked + self.rules.ahead - self.base + 1]
+        return united(
+            each.arrival.label for each in rows if earliest <= each.arrival.time <= latest
+        )
 
     def _found(self, attempt: Attempt, label: Words) -> Found:
         start = attempt.start - self.base
         rows = self.rows[start : start + attempt.length]
-        return Found(rows, variables_of(attempt.found), label)
+        return Found(attempt.start, rows, variables_of(attempt.found), label, self._around)
 
     def _behind(self, attempt: Attempt, found: Found) -> int:
         """The row at which the next match may begin."""
@@ -205,15 +242,15 @@ class Partition:
         return attempt.start + max(1, offset)
 
     def _first_needed(self) -> int:
-        """The number of the first row that an attempt needs."""
+        """The number of the first row that an attempt needs, or of the first one not tried."""
         needed = self._waiting if self.rules.skips else self._open
-        return needed[0].start if needed else self.base + len(self.rows)
+        return needed[0].start if needed else self.tried
 
     def _forget(self, until: int) -> None:
         """Let go of the rows that no attempt needs."""
         needed = self._first_needed()
         first = max(self.base, needed - self.rules.back)
-        now = self._row(needed).arrival.time if needed < self.base + len(self.rows) else until
+        now = self._row(needed).arrival.time if needed < self._end_of_rows else until
         while first < needed and self._row(first).arrival.time < now - self.rules.within_us:
             first += 1
         if first > self.base:
@@ -231,13 +268,16 @@ class Partition:
             sorted([each - self.base, last - self.base] for each, last in self.ended.items()),
             max(0, self.next_start - self.base),
             *(list(self.around), max(-1, self.reached - self.base), self.deadline),
+            self.tried - self.base,
         ]
 
     def restore(self, rows: list[PatternRow], state: list[Any]) -> None:
         """Go on with what `state` gave. The attempts are made again when they are needed."""
         self.rows = rows
         self.characters = sum(row.arrival.characters for row in rows)
-        self._asleep, ended, self.next_start, around, self.reached, self._deadline = state
+        self._asleep, ended, self.next_start, around, self.reached, self._deadline, *tried = state
+        # Form 1 has no NEXT, so the pattern was tried at all rows.
+        (self.tried,) = tried or [len(rows)]
         self.ended = dict(ended)
         self.around = tuple(around)
 
@@ -246,7 +286,7 @@ class Partition:
         start, self._asleep = self._asleep, None
         if start is None:
             return
-        for number in range(start, self.base + len(self.rows)):
+        for number in range(start, self.tried):
             if number in self.ended and self.rules.skips:
                 self._waiting.append(self._over(number))
             self._end(self._row(number).arrival.time - 1)

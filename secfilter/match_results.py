@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from catalog.match_expressions import ReadValue
-from catalog.pattern import FIRST, LAST
+from catalog.pattern import CLASSIFIER
 from catalog.schema import Type
 from secfilter.lab import NULL_MARK, SEPARATOR
-from secfilter.match_partition import Found, PatternRow
-from secfilter.match_values import added, empty, result
+from secfilter.match_attempt import PatternRow
+from secfilter.match_partition import Found
+from secfilter.match_values import Accumulator, added, empty, result, value_in
 from secfilter.moving_values import text_of, value_of
 from secfilter.moving_window import Arrival
 
@@ -19,12 +21,14 @@ from secfilter.moving_window import Arrival
 class MatchTexts:
     """Reads and writes the values of rows, whose types are `types`.
 
-    The text of a match has the attributes of its partition, if there are any, and `measures`.
+    The text of a match has the attributes of its partition, if there are any, and `measures`. If
+    each row is a result, its text has the values with the numbers `shown`, and `measures`.
     """
 
     types: Sequence[Type]
     variables: Sequence[str]
     measures: Sequence[ReadValue]
+    shown: Sequence[int] | None
     is_partitioned: bool
 
     def row(self, arrival: Arrival) -> PatternRow:
@@ -33,23 +37,45 @@ class MatchTexts:
         values = [value_of(text, kind) for text, kind in zip(texts, self.types, strict=True)]
         return PatternRow(arrival, texts, values)
 
-    def text(self, found: Found) -> str:
-        """The text of a match."""
-        keys = [found.rows[0].arrival.partition] if self.is_partitioned else []
-        return SEPARATOR.join([*keys, *(self._measure(each, found) for each in self.measures)])
+    def texts(self, found: Found) -> Iterator[str]:
+        """The texts of a match's results: one, or one for each row."""
+        last = len(found.rows) - 1
+        (whole,) = deque(self._read(found), maxlen=1)
+        if self.shown is None:
+            keys = [found.rows[0].arrival.partition] if self.is_partitioned else []
+            yield SEPARATOR.join([*keys, *self._measures(found, last, whole, whole)])
+            return
+        for place, so_far in enumerate(self._read(found)):
+            own = found.rows[place].texts
+            measures = self._measures(found, place, so_far, whole)
+            yield SEPARATOR.join([*(own[number] for number in self.shown), *measures])
 
-    def _measure(self, each: ReadValue, found: Found) -> str:
-        rows = found.rows
-        if each.variable is not None:
-            wanted = self.variables.index(each.variable)
-            pairs = zip(found.rows, found.variables, strict=True)
-            rows = [row for row, variable in pairs if variable == wanted]
-        if each.argument is not None and each.function in (FIRST, LAST):
-            # The text stays as the engine made it.
-            row = rows[0 if each.function == FIRST else -1] if rows else None
-            return NULL_MARK if row is None else row.texts[each.argument]
-        so_far = empty(each)
-        for row in rows:
-            so_far = added(each, so_far, row.values)
+    def _read(self, found: Found) -> Iterator[list[Accumulator]]:
+        """What the measures have read up to each row."""
+        so_far = [empty(each) for each in self.measures]
+        for place, row in enumerate(found.rows):
+            name = self.variables[found.variables[place]]
+            for number, each in enumerate(self.measures):
+                if each.function != CLASSIFIER and each.variable in (None, name):
+                    # The text of a row's value stays as the engine made it.
+                    kept = found.start + place if each.is_of_one_row else value_in(each, row.values)
+                    so_far[number] = added(each, so_far[number], kept)
+            yield so_far
+
+    def _measures(
+        self, found: Found, place: int, so_far: list[Accumulator], whole: list[Accumulator]
+    ) -> Iterator[str]:
+        """The texts of the measures at a row of the match."""
+        for each, running, final in zip(self.measures, so_far, whole, strict=True):
+            if each.function == CLASSIFIER:
+                yield self.variables[found.variables[place]]
+            else:
+                yield self._measure(each, found, final if each.final else running)
+
+    def _measure(self, each: ReadValue, found: Found, so_far: Accumulator) -> str:
         whole = each.argument is not None and self.types[each.argument] is Type.BIGINT
-        return text_of(result(each, so_far, whole=whole))
+        value = result(each, so_far, whole=whole)
+        if not each.is_of_one_row:
+            return text_of(value)
+        row = None if value is None else found.around(value, each.moved)
+        return NULL_MARK if row is None or each.argument is None else row.texts[each.argument]

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from catalog.expression import Expression
 from catalog.match_expressions import MatchExpressions, ReadValue
-from catalog.pattern import Pattern, Skip
+from catalog.pattern import Pattern, Skip, rows_back
 from catalog.plan import Match
 from catalog.schema import Schema, Type
 from secfilter.match_attempt import Conditions
 from secfilter.match_automaton import Automaton
 from secfilter.match_partition import PatternRules
 from secfilter.match_results import MatchTexts
-from secfilter.match_values import is_counted
 from secfilter.matching import Matching
 from secfilter.moving_window import HeldLimits, Words
 from secfilter.pair_values import computation
@@ -25,13 +24,16 @@ class MatchRules:
     """What the operator of a pattern needs.
 
     `schema` has the types of all that the conditions read, and `types` those of a row's values.
-    `ways` is how many ways to read the rows of a partition are open at once.
+    `shown` has the numbers of the values that are attributes of results, if each row is one; None
+    if a match is one. `ways` is how many ways to read the rows of a partition are open at once. PREV
+    goes `back` rows at most, and NEXT `ahead`.
     """
 
     pattern: Pattern
     conditions: Mapping[str, Expression]
     readings: tuple[ReadValue, ...]
     measures: tuple[ReadValue, ...]
+    shown: tuple[int, ...] | None
     schema: Schema
     types: tuple[Type, ...]
     within_us: int
@@ -40,6 +42,8 @@ class MatchRules:
     absent: Words
     limits: HeldLimits
     ways: int
+    back: int
+    ahead: int
 
     def empty(self) -> Matching:
         """The operator before any row."""
@@ -52,11 +56,14 @@ class MatchRules:
             [made.get(name) for name in automaton.variables],
             self.readings,
             [self._is_whole(each) for each in self.readings],
-            [number for number, each in enumerate(self.readings) if is_counted(each)],
+            [number for number, each in enumerate(self.readings) if not each.is_from_current],
         )
-        back = max((each.back for each in self.readings), default=0)
-        rules = PatternRules(conditions, self.within_us, self.skip, back, self.ways)
-        texts = MatchTexts(self.types, automaton.variables, self.measures, self.is_partitioned)
+        rules = PatternRules(
+            conditions, self.within_us, self.skip, self.back, self.ahead, self.ways
+        )
+        texts = MatchTexts(
+            self.types, automaton.variables, self.measures, self.shown, self.is_partitioned
+        )
         return Matching(rules, texts, self.absent, self.limits)
 
     def _is_whole(self, each: ReadValue) -> bool:
@@ -73,6 +80,7 @@ def match_rules(
         expressions.conditions,
         expressions.readings,
         expressions.measures,
+        expressions.shown if node.per_row else None,
         expressions.schema(),
         expressions.types,
         node.within_ms * 1_000,
@@ -81,4 +89,6 @@ def match_rules(
         absent,
         limits,
         ways,
+        rows_back((*node.readings, *node.measures)),
+        node.rows_ahead,
     )

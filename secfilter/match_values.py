@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 from catalog.match_expressions import ReadValue
-from catalog.pattern import COUNT, FIRST, LAST
 from secfilter.moving_values import Value
 
-# Of FIRST and LAST: the value in a tuple, or () before any row. Of an aggregate: its result so far.
+# Of FIRST: how many rows came before, and then what is in the row in a tuple. Of LAST: what is in
+# the newest rows. Of an aggregate: its result so far.
 Accumulator = Any
 
 
@@ -27,18 +27,24 @@ def empty(reading: ReadValue) -> Accumulator:
             return (0, Fraction(0))
         case "min" | "max":
             return None
+        case "first":
+            return 0
         case _:
             return ()
 
 
-def added(reading: ReadValue, so_far: Accumulator, values: Sequence[Value | None]) -> Accumulator:
-    """The accumulator with one more row of the reading's variable."""
-    value = True if reading.argument is None else values[reading.argument]
+def added(reading: ReadValue, so_far: Accumulator, value: Any) -> Accumulator:
+    """The accumulator with one more row of the reading's variable, and what is in the row.
+
+    FIRST and LAST keep what they get as it is.
+    """
     match reading.function:
         case "first":
-            return so_far or (value,)
+            if isinstance(so_far, tuple):
+                return so_far
+            return (value,) if so_far == reading.offset else so_far + 1
         case "last":
-            return (value,)
+            return (*so_far, value)[-reading.offset - 1 :]
     if value is None:
         return so_far
     match reading.function:
@@ -58,8 +64,10 @@ def added(reading: ReadValue, so_far: Accumulator, values: Sequence[Value | None
 def result(reading: ReadValue, so_far: Accumulator, *, whole: bool) -> Any:
     """The value of a reading. `whole` says that the argument is a BIGINT."""
     match reading.function:
-        case "first" | "last":
-            return so_far[0] if so_far else None
+        case "first":
+            return so_far[0] if isinstance(so_far, tuple) else None
+        case "last":
+            return so_far[0] if len(so_far) > reading.offset else None
         case "sum":
             count, total = so_far
             return _sum(total, whole) if count else None
@@ -71,9 +79,9 @@ def result(reading: ReadValue, so_far: Accumulator, *, whole: bool) -> Any:
             return so_far
 
 
-def is_counted(reading: ReadValue) -> bool:
-    """Whether the reading needs an accumulator."""
-    return reading.function in {FIRST, LAST, COUNT, "sum", "avg", "min", "max"}
+def value_in(reading: ReadValue, values: Sequence[Value | None]) -> Value | None:
+    """The value of the reading's argument in a row. For count(*) it is something."""
+    return True if reading.argument is None else values[reading.argument]
 
 
 def _sum(total: Fraction, whole: bool) -> int | float | None:

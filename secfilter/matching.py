@@ -15,12 +15,13 @@ from secfilter.match_partition import Found, Partition, PatternRules
 from secfilter.match_results import MatchTexts
 from secfilter.moving_window import Arrival, HeldLimits, Words, united
 
-_FORM = 1
+# Form 1 is of a program without NEXT. It is read too.
+_FORM, _FORMS = 2, (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class MatchResult:
-    """A match as it is sent: its time (µs), the lineage of its first row, its text and label."""
+    """A result as it is sent: the time of its match (µs), its lineage, its text and label."""
 
     time: int
     lineage: str
@@ -84,18 +85,21 @@ class Matching:
         else:
             found = partition.add(self.texts.row(row))
             size, characters = size + 1, characters + row.characters
+        for each in found:
+            yield from self._results(each)
         self._size += len(partition.rows) - size
         self._characters += partition.characters - characters
         self.withheld += partition.given_up - given_up
         if partition.is_empty:
             del self._partitions[name]
-        yield from (self._result(each) for each in found)
 
-    def _result(self, found: Found) -> MatchResult:
+    def _results(self, found: Found) -> Iterator[MatchResult]:
+        """The results of a match. All have its label: each row tells that the others are there."""
         first, last = found.rows[0].arrival, found.rows[-1].arrival
-        text = self.texts.text(found)
         label = united((found.label, self.absent)) if self.absent else found.label
-        return MatchResult(last.time, first.lineage, text, label)
+        for number, text in enumerate(self.texts.texts(found)):
+            lineage = first.lineage if self.texts.shown is None else f"{first.lineage}+{number}"
+            yield MatchResult(last.time, lineage, text, label)
 
     def next_time(self) -> int | None:
         """The next time at which something changes without a further row, or None."""
@@ -121,7 +125,7 @@ class Matching:
     def restore(self, text: str) -> None:
         """Go on with a state that `to_text` gave. Raises ValueError for another form."""
         state: dict[str, Any] = json.loads(text)
-        if state.get("form") != _FORM:
+        if state.get("form") not in _FORMS:
             raise ValueError("the state of a pattern has another form")
         self._done = state["done"]
         for values in state["waiting"]:

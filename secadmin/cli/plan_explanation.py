@@ -195,4 +195,10 @@ def _of_match(node: Match) -> tuple[str, str, str]:
     if node.absent:
         label += f", and all that {', '.join(node.absent)} can carry"
     within = duration_words(node.within_ms)
-    return label, f"the rows of the last {within}, 50,000 in a bucket", "when it is certain"
+    sent = "when it is certain"
+    if node.per_row:
+        sent += ", all rows of a match together"
+    if node.rows_ahead:
+        label += f", and of {node.rows_ahead} rows behind them (NEXT)"
+        sent += f"; NEXT waits for later rows, up to {within}"
+    return label, f"the rows of the last {within}, 50,000 in a bucket", sent

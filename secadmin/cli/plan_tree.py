@@ -9,7 +9,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from catalog.expression import AttributeRef, Call, Expression
-from catalog.pattern import Reading, pattern_text
+from catalog.pattern import CLASSIFIER, Reading, pattern_text
 from catalog.plan import (
     Aggregate,
     Column,
@@ -155,6 +155,7 @@ def _match(node: Match) -> str:
     named = {each.name: _reading(each) for each in node.readings}
     parts = [
         f"{pattern_text(node.pattern)} within {duration_words(node.within_ms)}",
+        *(["each row of a match"] if node.per_row else []),
         *([f"for each {', '.join(key.name for key in node.partition)}"] if node.partition else []),
         *(
             f"{each.variable} AS {expression_words(_with_names(each.condition, named))}"
@@ -168,10 +169,20 @@ def _match(node: Match) -> str:
 
 
 def _reading(reading: Reading) -> str:
+    if reading.function == CLASSIFIER:
+        return "classifier()"
     argument = "*" if reading.argument is None else expression_words(reading.argument)
     variable = f"{reading.variable}: " if reading.variable else ""
-    back = f", {reading.back}" if reading.back > 1 else ""
-    return f"{reading.function}({variable}{argument}{back})"
+    text = f"{reading.function}({variable}{argument}{_number(reading.offset, 0)})"
+    if reading.moved:
+        inner = argument if reading.is_from_current else text
+        direction = "next" if reading.moved > 0 else "prev"
+        text = f"{direction}({inner}{_number(abs(reading.moved), 1)})"
+    return f"final {text}" if reading.final else text
+
+
+def _number(value: int, usual: int) -> str:
+    return "" if value == usual else f", {value}"
 
 
 def _with_names(expression: Expression, names: Mapping[str, str]) -> Expression:

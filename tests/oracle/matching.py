@@ -45,6 +45,8 @@ class Rows:
 
 def reading_type(reading: Reading, schema: Schema) -> Type:
     """The type of a reading."""
+    if reading.function == "classifier":
+        return Type.STRING
     if reading.argument is None or reading.function == "count":
         return Type.BIGINT
     return Type.DOUBLE if reading.function == "avg" else type_of(reading.argument, schema)
@@ -59,9 +61,19 @@ def matches(
     """The matches of all partitions. `absent` is the label of all that must not be there."""
     for key, rows in partitions.items():
         for start, mapped, label in _counted(node, rows, watermark):
-            values = (_read(each, rows, start, mapped) for each in node.measures)
             last = rows.times[start + len(mapped) - 1]
-            yield Tuple((last, *key, *values), united([label, absent]))
+            told = united([label, absent])
+            for length in range(1, len(mapped) + 1):
+                so_far = mapped[:length]
+                values = [
+                    _read(node, rows, start, mapped if each.final else so_far, each)
+                    for each in node.measures
+                ]
+                if node.per_row:
+                    own = rows.tuples[start + length - 1].values
+                    yield Tuple((last, *own, *values), told)
+                elif so_far == mapped:
+                    yield Tuple((last, *key, *values), told)
 
 
 @dataclass
@@ -71,7 +83,7 @@ class _Attempt:
     node: Match
     rows: Rows
     start: int
-    # How many rows are known, and whether others may still come in time.
+    # At how many rows the pattern can be tried, and whether others may still come in time.
     known: int
     goes_on: bool
     looked: int = field(default=-1)
@@ -135,45 +147,58 @@ def _row_with_readings(node: Match, rows: Rows, start: int, mapped: Mapped) -> R
     number = start + len(mapped) - 1
     values = rows.tuples[number].values
     readings = [
-        _before(node, rows, number, each)
-        if each.function == "prev"
-        else _read(each, rows, start, mapped)
-        for each in node.readings
+        _read(node, rows, start, mapped, each) for each in node.readings
     ]
     return Row(schema, (*values, *readings))
 
 
-def _before(node: Match, rows: Rows, number: int, reading: Reading) -> Value:
-    earlier = number - reading.back
-    within = timedelta(milliseconds=node.within_ms)
-    if earlier < 0 or rows.times[earlier] < rows.times[number] - within:
+def _moved(node: Match, rows: Rows, number: int, reading: Reading) -> Value:
+    """The value in the row to which a reading goes from a row (PREV, NEXT)."""
+    other = number + reading.moved
+    if not 0 <= other < len(rows.times):
         return None
-    return rows.value(reading, earlier)
+    apart = abs(rows.times[other] - rows.times[number])
+    return None if apart > _within(node) else rows.value(reading, other)
 
 
-def _read(reading: Reading, rows: Rows, start: int, mapped: Mapped) -> Value:
-    values = [
-        rows.value(reading, start + place)
+def _read(node: Match, rows: Rows, start: int, mapped: Mapped, reading: Reading) -> Value:
+    """A reading at the last of the rows that are mapped."""
+    if reading.function == "classifier":
+        return mapped[-1]
+    numbers = [
+        start + place
         for place, name in enumerate(mapped)
         if reading.variable in (None, name)
     ]
-    if reading.function == "first":
-        return values[0] if values else None
+    if reading.function not in {"first", "last"}:
+        return aggregate(reading.function, [rows.value(reading, each) for each in numbers])
     if reading.function == "last":
-        return values[-1] if values else None
-    return aggregate(reading.function, values)
+        numbers.reverse()
+    of = numbers[reading.offset :]
+    return _moved(node, rows, of[0], reading) if of else None
+
+
+def _within(node: Match) -> timedelta:
+    return timedelta(milliseconds=node.within_ms)
+
+
+def _ahead(node: Match) -> int:
+    """How many rows behind a row NEXT may read."""
+    return max((each.moved for each in (*node.readings, *node.measures)), default=0)
 
 
 def _counted(
     node: Match, rows: Rows, watermark: datetime | None
 ) -> Iterator[tuple[int, Mapped, Label]]:
     """The matches that count, and the label of each."""
-    within = timedelta(milliseconds=node.within_ms)
-    known = len([time for time in rows.times if watermark is None or time < watermark])
+    within = _within(node)
+    known = _tried(node, rows, watermark)
     in_order = node.skip.to is not SkipTo.NEXT_ROW
     next_start, reached, around = 0, -1, Label()
     for start in range(known):
-        goes_on = watermark is not None and rows.times[start] + within >= watermark
+        end = rows.times[start] + within
+        waits = known < len(rows.times) and rows.times[known] <= end
+        goes_on = watermark is not None and (waits or end >= watermark)
         attempt = _Attempt(node, rows, start, known, goes_on)
         mapped = attempt.first()
         if attempt.waits:
@@ -189,12 +214,23 @@ def _counted(
             next_start = _behind(node, start, mapped)
 
 
+def _tried(node: Match, rows: Rows, watermark: datetime | None) -> int:
+    """At how many rows the pattern can be tried: those behind which NEXT finds all it may read."""
+    if watermark is None:
+        return len(rows.times)
+    known = [time for time in rows.times if time < watermark]
+    complete = [time for time in known if time + _within(node) < watermark]
+    return max(len(known) - max(_ahead(node), 0), len(complete))
+
+
 def _label(node: Match, rows: Rows, attempt: _Attempt) -> Label:
-    """The labels of the rows that were looked at, and of those that PREV may read."""
-    back = max((each.back for each in node.readings), default=0)
-    oldest = rows.times[attempt.start] - timedelta(milliseconds=node.within_ms)
-    numbers = range(max(0, attempt.start - back), attempt.looked + 1)
-    return united(rows.tuples[n].label for n in numbers if rows.times[n] >= oldest)
+    """The labels of the rows that were looked at, and of those that PREV and NEXT may read."""
+    back = max((-each.moved for each in (*node.readings, *node.measures)), default=0)
+    oldest = rows.times[attempt.start] - _within(node)
+    newest = rows.times[attempt.looked] + _within(node)
+    first, last = attempt.start - max(back, 0), attempt.looked + max(_ahead(node), 0)
+    numbers = range(max(0, first), min(last + 1, len(rows.times)))
+    return united(rows.tuples[n].label for n in numbers if oldest <= rows.times[n] <= newest)
 
 
 def _behind(node: Match, start: int, mapped: Mapped) -> int:

@@ -46,7 +46,9 @@ def schema_of(node: Node) -> Schema:
             return Schema((*first, *schema_of(below).attributes))
         case Match(below, partition, measures):
             given = schema_of(below)
-            keys = ((each.name, type_of(each, given)) for each in partition)
+            keys = [(each.name, type_of(each, given)) for each in partition]
+            if node.per_row:
+                keys = [(each.name, each.type) for each in given.attributes]
             read = ((each.name, reading_type(each, given)) for each in measures)
             return _schema([("match_time", Type.TIMESTAMP), *keys, *read])
         case Union(several):

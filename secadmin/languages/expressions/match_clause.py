@@ -16,7 +16,10 @@ PlacedName = tuple[str, Position]
 
 @dataclass(frozen=True, slots=True)
 class MatchClause:
-    """One MATCH_RECOGNIZE of a query, or PATTERN SEQ. `position` is that of the word."""
+    """One MATCH_RECOGNIZE of a query, or PATTERN SEQ. `position` is that of the word.
+
+    If it is `per_row`, each row of a match is a result (ALL ROWS PER MATCH).
+    """
 
     position: Position
     within_ms: int
@@ -27,3 +30,4 @@ class MatchClause:
     measures: tuple[tuple[str, exp.Expr, Position], ...]
     definitions: tuple[tuple[str, exp.Expr, Position], ...]
     events: EventWords | None
+    per_row: bool

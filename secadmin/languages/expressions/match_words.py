@@ -66,6 +66,7 @@ class MatchWords:
     measures: list[Named] = field(default_factory=list)
     definitions: list[Named] = field(default_factory=list)
     events: EventWords | None = None
+    per_row: bool = False
 
 
 def take_matches(tokens: list[Token], place: Place) -> dict[int, MatchWords]:
@@ -153,12 +154,27 @@ class _Others(TypedDict):
 
 def _others(parts: dict[str, list[Token]], skip: Skip, place: Place, end: Token) -> _Others:
     """The clauses that may be left out."""
+    _check_results(parts, place)
     return {
         "skip": _skip(parts["after"], place) if "after" in parts else skip,
         "partition": [*_names(parts["partition"][1:], place, end)] if "partition" in parts else [],
         "measures": [*_named(parts["measures"][1:], place, end)] if "measures" in parts else [],
         "definitions": [*_defined(parts["define"][1:], place, end)] if "define" in parts else [],
     }
+
+
+def _check_results(parts: dict[str, list[Token]], place: Place) -> None:
+    """Whether a match is one result or its rows are, and nothing else."""
+    if "one" in parts and "all" in parts:
+        raise InvalidInput("a match is one row or all its rows, not both", _at(parts["all"], place))
+    for name in ("one", "all"):
+        further = parts.get(name, [])[len(_HEADS[name]) :]
+        if further:
+            raise InvalidInput(
+                "nothing stands behind PER MATCH: a match has at least one row, and rows without a "
+                "match are left out",
+                _at(further, place),
+            )
 
 
 def _closing(tokens: list[Token], opening: int, place: Place) -> int:
@@ -191,11 +207,11 @@ def _read(tokens: list[Token], place: Place) -> MatchWords:
         read_pattern(pattern[2:-1], place, pattern[-1].start),
         _single(parts["order"][1:], place, end),
         **_others(parts, PAST_LAST_ROW, place, end),
+        per_row="all" in parts,
     )
 
 
 _REFUSED = {
-    "all": "ALL ROWS PER MATCH is not part of this language: write ONE ROW PER MATCH",
     "subset": "SUBSET is not part of this language: name the variables one by one",
 }
 _NEEDED = {
@@ -287,7 +303,7 @@ def _named(tokens: list[Token], place: Place, end: Token) -> Iterator[Named]:
             raise InvalidInput(
                 "each of MEASURES has a name: LAST(A.price) AS price", place(wrong.start)
             )
-        yield Named(part[-1], part[:-2])
+        yield Named(part[-1], _as_calls(part[:-2], place))
 
 
 def _defined(tokens: list[Token], place: Place, end: Token) -> Iterator[Named]:
@@ -298,7 +314,30 @@ def _defined(tokens: list[Token], place: Place, end: Token) -> Iterator[Named]:
             raise InvalidInput(
                 "DEFINE has a condition for each variable: A AS price > 5", place(wrong.start)
             )
-        yield Named(part[0], part[2:])
+        yield Named(part[0], _as_calls(part[2:], place))
+
+
+def _as_calls(tokens: list[Token], place: Place) -> list[Token]:
+    """The words with RUNNING LAST(a) and FINAL LAST(a) as calls: FINAL(LAST(a))."""
+    made: list[Token] = []
+    # Where a call ends that is put around another one.
+    ends: list[int] = []
+    for index, token in enumerate(tokens):
+        made.append(token)
+        if word(tokens, index) in _WHEN and word(tokens, index + 2) == "(":
+            made.append(_parenthesis(TokenType.L_PAREN, "(", tokens[index + 1]))
+            ends.append(_closing(tokens, index + 2, place))
+        while ends and ends[-1] == index:
+            made.append(_parenthesis(TokenType.R_PAREN, ")", token))
+            ends.pop()
+    return made
+
+
+_WHEN = {"RUNNING", "FINAL"}
+
+
+def _parenthesis(kind: TokenType, text: str, near: Token) -> Token:
+    return Token(kind, text, near.line, near.col, near.start, near.end)
 
 
 def _listed(tokens: list[Token]) -> Iterator[list[Token]]:

@@ -100,6 +100,7 @@ def _match_clause(words: MatchWords, text: str, place: Place) -> MatchClause:
         tuple(map(parsed, words.measures)),
         tuple(map(parsed, words.definitions)),
         words.events,
+        words.per_row,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -11,11 +11,11 @@ from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Call, Expression
 from catalog.match_expressions import reading_type
 from catalog.pattern import (
+    CLASSIFIER,
     COUNT,
     FIRST,
     LAST,
     PATTERN_AGGREGATES,
-    PREV,
     Definition,
     Pattern,
     Reading,
@@ -33,15 +33,11 @@ from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.sql.events import between, is_none_of, is_of, pattern_of, streams_of
 from secadmin.languages.typed import Typed, attribute
 
-_REFUSED = {
-    "next": "NEXT looks at rows that have not come; write the pattern so that PREV or a variable "
-    "behind it compares them",
-    "match_number": "MATCH_NUMBER() is not part of this language",
-    "classifier": "CLASSIFIER() is not part of this language; use one result for each variable, "
-    "such as COUNT(A.*)",
-    "running": "RUNNING is not part of this language: MEASURES are about the whole match",
-    "final": "FINAL is not part of this language: MEASURES are about the whole match anyway",
-}
+PREV, NEXT, RUNNING, FINAL = "prev", "next", "running", "final"
+_NUMBERED = (
+    "MATCH_NUMBER() would tell how many matches came before, also those that you may not see; the "
+    "time of a match's first row names it: FIRST(ts) AS began"
+)
 
 
 def read_match(clause: MatchClause, source: Built, environment: Environment) -> Built:
@@ -114,12 +110,21 @@ def _built(
     partition = tuple(_attribute(name, at, rows.scope) for name, at in clause.partition)
     measures, columns = _measures(clause, rows)
     node = Match(
-        source.node, partition, measures, pattern, clause.within_ms, *parts, clause.skip, absent
+        source.node,
+        partition,
+        measures,
+        pattern,
+        clause.within_ms,
+        *parts,
+        clause.skip,
+        absent,
+        clause.per_row,
     )
     built = build(node, (source,), clause.position)
     if columns is None:
         return built
-    kept = (MATCH_TIME, *(each.name for each in partition))
+    keys = source.schema.names if clause.per_row else tuple(each.name for each in partition)
+    kept = (MATCH_TIME, *keys)
     plain = tuple(Column(name, AttributeRef(name)) for name in kept)
     return build(Project(built.node, (*plain, *columns)), (built,), clause.position)
 
@@ -163,18 +168,16 @@ def _measures(
 ) -> tuple[tuple[Reading, ...], tuple[Column, ...] | None]:
     """The readings of MEASURES, and what is computed of them, or None if nothing is."""
     taken = {name for name, _, _ in clause.measures}
+    taken |= {*rows.schema.names} if clause.per_row else set()
     readings: list[Reading] = []
     columns: list[Column] = []
     for name, tree, _ in clause.measures:
         found: list[Reading] = []
-        calls = RowCalls(rows, None, found)
+        calls = RowCalls(rows, None, found, per_row=clause.per_row)
         value = Reader(rows.environment, rows.scope, calls).read(tree).expression
         is_plain = isinstance(value, AttributeRef)
         names = {each.name: name if is_plain else _unused(name, taken) for each in found}
-        readings += [
-            Reading(names[each.name], each.function, each.variable, each.argument, each.back)
-            for each in found
-        ]
+        readings += [replace(each, name=names[each.name]) for each in found]
         columns.append(Column(name, _renamed(value, names)))
     computed = any(column.expression != AttributeRef(column.name) for column in columns)
     return tuple(readings), tuple(columns) if computed else None
@@ -228,20 +231,27 @@ class _Rows:
 class RowCalls:
     """Reads the values of rows, and collects them. Each becomes the attribute `row.<n>`.
 
-    `own` is the variable that is defined, or None in MEASURES. A user's name never has a digit
-    after a dot, so these names are always new.
+    `own` is the variable that is defined, or None in MEASURES. If each row is a result (`per_row`),
+    FINAL makes a value one of the whole match. A user's name never has a digit after a dot, so
+    these names are always new.
     """
 
     rows: _Rows
     own: str | None
     found: list[Reading]
+    per_row: bool = False
+    final: bool = False
 
     def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
-        """The value of FIRST, LAST, PREV or an aggregate, or None for a scalar function."""
+        """The value of FIRST, LAST, PREV, NEXT, an aggregate and so on, or None for others."""
         place = reader.environment.at(node)
-        if name in _REFUSED:
-            raise InvalidInput(_REFUSED[name], place)
-        if name in (FIRST, LAST, PREV):
+        if name == "match_number":
+            raise InvalidInput(_NUMBERED, place)
+        if name in (RUNNING, FINAL):
+            return self._when(node, name, reader)
+        if name == CLASSIFIER:
+            return self._classified(node, place)
+        if name in (FIRST, LAST, PREV, NEXT):
             return self._navigated(node, name, place)
         if name not in AGGREGATES:
             return None
@@ -259,33 +269,68 @@ class RowCalls:
         if self.own is not None and variable in (None, self.own):
             return self.rows.scope_of(self.own).resolve(name, None, position)
         argument = self.rows.scope_of(variable).resolve(name, None, position).expression
-        return self._add(LAST, variable, argument, position)
+        return self._add(Reading("", LAST, variable, argument), position)
+
+    def _when(self, node: exp.Expr, name: str, reader: Reader) -> Typed:
+        """RUNNING or FINAL before another function of rows."""
+        place = reader.environment.at(node)
+        inner = node.expressions[0] if len(node.expressions) == 1 else None
+        called = _name_of(inner)
+        if inner is None or called not in {FIRST, LAST, PREV, NEXT, *AGGREGATES}:
+            raise InvalidInput(
+                f"{name.upper()} stands before FIRST, LAST or an aggregate: "
+                f"{name.upper()} LAST(price)",
+                place,
+            )
+        if self.own is not None and name == FINAL:
+            raise InvalidInput("DEFINE decides row by row: FINAL is for MEASURES", place)
+        calls = replace(self, final=name == FINAL and self.per_row)
+        return Reader(reader.environment, reader.scope, calls).read(inner)
+
+    def _classified(self, node: exp.Expr, place: Position) -> Typed:
+        if self.own is not None:
+            raise InvalidInput(
+                f"in DEFINE the current row is mapped to {self.own!r}: CLASSIFIER() is for MEASURES",
+                place,
+            )
+        if node.expressions:
+            raise InvalidInput("CLASSIFIER() takes no argument", place)
+        return self._add(Reading("", CLASSIFIER, None, None), place)
 
     def _navigated(self, node: exp.Expr, name: str, place: Position) -> Typed:
-        self.rows.environment.only(node, "this", "expressions")
-        back = 0
-        arguments = list(node.expressions)
-        if name == PREV:
-            back = self._back(arguments.pop(), place) if len(arguments) == 2 else 1
-        if len(arguments) != 1:
-            takes = "a value, and perhaps how many rows" if name == PREV else "one value"
-            raise InvalidInput(f"{name.upper()} takes {takes}", place)
-        variable, argument = self._argument(arguments[0])
-        if name == PREV:
-            if self.own is None:
-                raise InvalidInput(
-                    "PREV is for DEFINE; MEASURES take FIRST, LAST and aggregates", place
-                )
-            if variable not in (None, self.own):
-                raise InvalidInput("PREV goes back from the current row; leave A. out", place)
-            variable = None
-        return self._add(name, variable, argument, place, back)
+        """FIRST or LAST, PREV or NEXT, or PREV or NEXT of FIRST or LAST."""
+        inner, number = self._counted(node, name, place)
+        if name in (FIRST, LAST):
+            variable, argument = self._argument(inner)
+            made = Reading("", name, variable, argument, offset=number or 0)
+            return self._add(made, place)
+        called = _name_of(inner)
+        if called in (FIRST, LAST):
+            row, offset = self._counted(inner, called, place)
+            variable, argument = self._argument(row)
+            made = Reading("", called, variable, argument, offset=offset or 0)
+        else:
+            variable, argument = self._argument(inner)
+            # The current row is the last one of its own variable.
+            made = Reading("", LAST, None if variable == self.own else variable, argument)
+        number = 1 if number is None else number
+        return self._add(replace(made, moved=number if name == NEXT else -number), place)
 
-    def _back(self, node: exp.Expr, place: Position) -> int:
-        number = node.this if isinstance(node, exp.Literal) and not node.is_string else ""
-        if not (number.isdecimal() and len(number) < 4 and int(number)):
-            raise InvalidInput("PREV goes back a number of rows: PREV(price, 2)", place)
-        return int(number)
+    def _counted(self, node: exp.Expr, name: str, place: Position) -> tuple[exp.Expr, int | None]:
+        """The argument of a function that goes over rows, and over how many."""
+        self.rows.environment.only(node, "this", "expressions")
+        if len(node.expressions) not in (1, 2):
+            raise InvalidInput(f"{name.upper()} takes a value, and perhaps how many rows", place)
+        inner, *further = node.expressions
+        if not further:
+            return inner, None
+        given = further[0]
+        number = given.this if isinstance(given, exp.Literal) and not given.is_string else ""
+        if not (number.isdecimal() and len(number) < 4):
+            raise InvalidInput(
+                f"{name.upper()} goes over a number of rows: {name.upper()}(price, 2)", place
+            )
+        return inner, int(number)
 
     def _aggregated(self, node: exp.Expr, function: str, place: Position) -> Typed:
         self.rows.environment.only(node, "this", "expressions")
@@ -293,12 +338,12 @@ class RowCalls:
             raise InvalidInput(f"{function.upper()} takes one argument", place)
         (given,) = node.expressions
         if function == COUNT and isinstance(given, exp.Star):
-            return self._add(COUNT, None, None, place)
+            return self._add(Reading("", COUNT, None, None), place)
         if function == COUNT and isinstance(given, exp.Column) and isinstance(given.this, exp.Star):
             name = self.rows.environment.identifier(given.args.get("table"))
-            return self._add(COUNT, self.rows.variable(name, place), None, place)
+            return self._add(Reading("", COUNT, self.rows.variable(name, place), None), place)
         variable, argument = self._argument(given)
-        return self._add(function, variable, argument, place)
+        return self._add(Reading("", function, variable, argument), place)
 
     def _argument(self, node: exp.Expr) -> tuple[str | None, Expression]:
         """The expression over one row, and the variable whose rows are meant (None: all)."""
@@ -308,35 +353,25 @@ class RowCalls:
             raise InvalidInput("a value inside of these is of one variable", value.position)
         return next(iter(calls.named), None), value.expression
 
-    def _add(
-        self,
-        function: str,
-        variable: str | None,
-        argument: Expression | None,
-        place: Position,
-        back: int = 0,
-    ) -> Typed:
-        made = Reading(f"row.{len(self.found)}", function, variable, argument, back)
-        for each in self.found:
-            if (each.function, each.variable, each.argument, each.back) == (
-                *(function, variable, argument, back),
-            ):
-                made = each
-        if made not in self.found:
+    def _add(self, wanted: Reading, place: Position) -> Typed:
+        """The value of a reading. One that is there twice has one name."""
+        named = replace(wanted, name=f"row.{len(self.found)}", final=self.final)
+        made = next((each for each in self.found if replace(named, name=each.name) == each), named)
+        if made is named:
             self.found.append(made)
         return attribute(made.name, reading_type(made, self.rows.schema), place)
 
 
 @dataclass(frozen=True, slots=True)
 class _OneRow:
-    """The inside of FIRST, LAST, PREV and aggregates: one row. `named` has its variables."""
+    """The inside of FIRST, LAST, PREV, NEXT and aggregates: one row. `named` has its variables."""
 
     rows: _Rows
     named: set[str] = field(default_factory=set)
 
     def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
         """None for a scalar function. Raises InvalidInput for the others."""
-        if name in (FIRST, LAST, PREV, *_REFUSED):
+        if name in _OF_ROWS:
             place = reader.environment.at(node)
             raise InvalidInput(f"{name.upper()} cannot be used in {_INSIDE}", place)
         return NoCalls(_INSIDE).special(node, name, reader)
@@ -350,3 +385,9 @@ class _OneRow:
 
 
 _INSIDE = "another function of rows"
+_OF_ROWS = (FIRST, LAST, PREV, NEXT, RUNNING, FINAL, CLASSIFIER, "match_number")
+
+
+def _name_of(node: exp.Expr | None) -> str:
+    """The function that a syntax tree calls, in lower case, or nothing."""
+    return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catalog.expression import Expression
-from catalog.pattern import COUNT, PREV, Definition, Reading, pattern_text
+from catalog.pattern import CLASSIFIER, COUNT, Definition, Reading, pattern_text
 from catalog.plan import Match
 from secadmin.languages.writing.expression_text import (
     Names,
@@ -28,7 +28,7 @@ def match_text(node: Match, event_time: str) -> str:
         *([f"PARTITION BY {keys}"] if keys else []),
         f"ORDER BY {name_text(event_time)}",
         *([f"MEASURES {measures}"] if measures else []),
-        "ONE ROW PER MATCH",
+        "ALL ROWS PER MATCH" if node.per_row else "ONE ROW PER MATCH",
         f"AFTER MATCH SKIP {skip}",
         f"PATTERN ({pattern_text(node.pattern, name_text)}) WITHIN {interval_text(node.within_ms)}",
         *([f"DEFINE {conditions}"] if conditions else []),
@@ -43,14 +43,30 @@ def _definition(each: Definition, node: Match) -> str:
 
 
 def _reading(reading: Reading) -> str:
+    """FIRST, LAST, PREV, NEXT, CLASSIFIER or an aggregate, perhaps behind FINAL."""
+    text = _moved(reading) if reading.moved else _of_variable(reading)
+    return f"FINAL {text}" if reading.final else text
+
+
+def _moved(reading: Reading) -> str:
+    inner = _of_variable(reading)
+    if reading.is_from_current and reading.argument is not None:
+        inner = _qualified(reading.argument, "")
+    direction = "NEXT" if reading.moved > 0 else "PREV"
+    far = "" if abs(reading.moved) == 1 else f", {abs(reading.moved)}"
+    return f"{direction}({inner}{far})"
+
+
+def _of_variable(reading: Reading) -> str:
     function = reading.function.upper()
+    if reading.function == CLASSIFIER:
+        return f"{function}()"
     qualifier = "" if reading.variable is None else f"{name_text(reading.variable)}."
     if reading.argument is None:
         return f"{COUNT.upper()}({qualifier}*)"
     argument = _qualified(reading.argument, qualifier)
-    if reading.function == PREV and reading.back > 1:
-        return f"{function}({argument}, {reading.back})"
-    return f"{function}({argument})"
+    offset = f", {reading.offset}" if reading.offset else ""
+    return f"{function}({argument}{offset})"
 
 
 def _qualified(expression: Expression, qualifier: str) -> str:

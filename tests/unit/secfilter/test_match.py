@@ -38,7 +38,7 @@ RISES = Match(
     PatternSequence((PatternVariable("low"), PatternRepeat(PatternVariable("up"), 1, None))),
     10_000,
     (Definition("up", RISING),),
-    (Reading("row.0", "prev", None, PRICE, 1),),
+    (Reading("row.0", "last", None, PRICE, moved=-1),),
 )
 
 

@@ -220,7 +220,7 @@ def test_a_pattern_is_shown_in_the_words_of_its_author(
         PatternSequence((PatternVariable("a"), few)),
         60_000,
         (Definition("b", Call(">", (price, AttributeRef("row.0")))),),
-        (Reading("row.0", "prev", None, price, 2),),
+        (Reading("row.0", "last", None, price, moved=-2),),
         Skip(SkipTo.LAST, "b"),
         ("in1",),
     )

@@ -86,7 +86,7 @@ def _node(node: Node, name: str) -> str:
             rest = "".join(f", [{', '.join(each)}]" for each in lists)
             return (
                 f"match({_node(below, name)}{parts}, {pattern(node.pattern)}, {node.within_ms} ms, "
-                f"{skip}{rest})"
+                f"{skip}{rest}{', per row' if node.per_row else ''})"
             )
         case Aggregate(below, keys, aggregations):
             results = ", ".join(
@@ -126,7 +126,9 @@ def pattern(part: Pattern) -> str:
 
 def _reading(reading: Reading) -> str:
     argument = "*" if reading.argument is None else value(reading.argument)
-    return f"{reading.function} {reading.variable or '-'} {argument} {reading.back}"
+    text = f"{reading.function} {reading.variable or '-'} {argument} {reading.offset}"
+    moved = f" moved {reading.moved}" if reading.moved else ""
+    return f"{text}{moved}{' final' if reading.final else ''}"
 
 
 def _columns(columns: object) -> str:
