@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from catalog.analysis import analyse_node
 from catalog.errors import InvalidInput
-from catalog.expression import AttributeRef, Call, Expression, Literal
+from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of
 from catalog.label import Label
 from catalog.match_expressions import MatchExpressions
 from catalog.pattern import (
@@ -32,7 +33,7 @@ from catalog.pattern import (
 from catalog.plan import Match, Source
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
-from secfilter.lab import SEPARATOR
+from secfilter.lab import NULL_MARK, SEPARATOR
 from secfilter.match_rules import match_rules
 from secfilter.matching import Matching, MatchResult
 from secfilter.moving_values import text_of
@@ -74,8 +75,8 @@ def number(value: int) -> Literal:
 
 
 READINGS = (
-    Reading("row.0", "prev", None, PRICE, 1),
-    Reading("row.1", "prev", None, PRICE, 2),
+    Reading("row.0", "last", None, PRICE, moved=-1),
+    Reading("row.1", "last", None, PRICE, moved=-2),
     Reading("row.2", "last", "a", PRICE),
     Reading("row.3", "first", "b", PRICE),
     Reading("row.4", "sum", "b", PRICE),
@@ -84,6 +85,11 @@ READINGS = (
     Reading("row.7", "max", None, PRICE),
     Reading("row.8", "sum", "c", RATE),
     Reading("row.9", "count", "a", PRICE),
+    Reading("row.10", "last", None, PRICE, moved=1),
+    Reading("row.11", "last", None, PRICE, moved=2),
+    Reading("row.12", "first", "a", PRICE, offset=1, moved=1),
+    Reading("row.13", "last", "b", PRICE, offset=1),
+    Reading("row.14", "last", None, PRICE, offset=2, moved=-1),
 )
 MEASURES = (
     Reading("first_price", "first", None, PRICE),
@@ -93,6 +99,20 @@ MEASURES = (
     Reading("mean", "avg", "b", RATE),
     Reading("low", "min", None, RATE),
     Reading("until", "last", "c", AttributeRef("at")),
+    Reading("part", "classifier", None, None),
+    Reading("second", "first", None, PRICE, offset=1),
+    Reading("before_last", "last", "a", RATE, offset=1),
+    Reading("before", "first", "b", PRICE, moved=-2),
+)
+AHEAD = (
+    Reading("behind", "last", None, PRICE, moved=1),
+    Reading("far", "first", "a", RATE, offset=1, moved=2),
+)
+FINAL = (
+    Reading("all", "count", None, None, final=True),
+    Reading("highest", "max", "a", RATE, final=True),
+    Reading("end", "last", None, AttributeRef("at"), final=True),
+    Reading("beyond", "last", "b", PRICE, moved=1, final=True),
 )
 OPERANDS: st.SearchStrategy[Expression] = st.sampled_from(
     [*(AttributeRef(each.name) for each in READINGS), PRICE, number(1), number(2)]
@@ -137,16 +157,20 @@ def nodes(draw: st.DrawFn) -> Match:
         for name in "abc"
         if (condition := draw(st.none() | EASY | CONDITIONS)) is not None
     )
+    used = {ref.name for each in definitions for ref in attributes_of(each.condition)}
+    per_row = draw(st.booleans())
+    measures = (*MEASURES, *(AHEAD if draw(st.integers(0, 3)) == 0 else ()))
     return Match(
         SOURCE,
         draw(st.sampled_from([(), (KEY,)])),
-        MEASURES,
+        (*measures, *FINAL) if per_row else measures,
         draw(PATTERNS.filter(lambda each: not may_be_empty(each))),
         draw(st.integers(1, 6)),
         definitions,
-        READINGS,
+        tuple(each for each in READINGS if each.name in used),
         draw(SKIPS),
         draw(st.sampled_from([(), ("a",)])),
+        per_row,
     )
 
 
@@ -247,7 +271,7 @@ def test_an_engine_finds_what_trying_all_ways_finds(
 
 
 def empty_text(matching: Matching) -> str:
-    return f'{{"form":1,"done":{10**9},"waiting":[],"partitions":[]}}'
+    return f'{{"form":2,"done":{10**9},"waiting":[],"partitions":[]}}'
 
 
 def simple(pattern: Pattern, skip: Skip = NEXT_ROW, *, within_ms: int = 10) -> Match:
@@ -309,7 +333,88 @@ def test_rows_wait_until_their_match_is_certain_and_are_then_let_go() -> None:
 
 def test_a_state_of_another_form_is_refused() -> None:
     with pytest.raises(ValueError, match="another form"):
-        engine(simple(A)).restore('{"form":2}')
+        engine(simple(A)).restore('{"form":3}')
+
+
+RISING = Match(
+    SOURCE,
+    (KEY,),
+    (
+        Reading("low", "first", "a", PRICE),
+        Reading("high", "last", "b", PRICE),
+        Reading("n", "count", None, None),
+    ),
+    PatternSequence((A, PatternRepeat(B, 1, None))),
+    10,
+    (Definition("b", Call(">", (PRICE, AttributeRef("row.0")))),),
+    (Reading("row.0", "last", None, PRICE, moved=-1),),
+)
+
+
+def test_a_match_goes_on_from_the_state_of_an_older_program() -> None:
+    """It was kept in the middle of two matches, by the program that wrote form 1."""
+    matching = engine(RISING)
+    matching.restore((Path(__file__).parent / "match_state_1.json").read_text())
+    # A row waits in the kept state. It ends the first match.
+    ids = [f"{number:05}" for number in (5, 6)]
+    further = arrivals(RISING, table([(4, 1, 7, 5), (5, 0, 1, 6)]))
+    matching.take(replace(each, lineage=name) for each, name in zip(further, ids, strict=True))
+    results = [*matching.until(10**9)]
+    assert [(each.lineage, *each.row.split(SEPARATOR), each.label) for each in results] == [
+        ("00000", "0", "1", "3", "3", (0b10111,)),
+        ("00003", "1", "5", "7", "2", (0b101000,)),
+    ]
+    assert matching.withheld == 0
+
+
+def before_next(per_row: bool = False) -> Match:
+    """Rows that are cheaper than the next one, which comes within 10 ms."""
+    cheaper = Definition("a", Call("<", (PRICE, AttributeRef("row.0"))))
+    ahead = (Reading("row.0", "last", None, PRICE, moved=1),)
+    measures = (Reading("price_now", "last", None, PRICE), Reading("n", "count", None, None))
+    one_or_more = PatternRepeat(A, 1, None)
+    return Match(SOURCE, (), measures, one_or_more, 10, (cheaper,), ahead, per_row=per_row)
+
+
+def priced(node: Match, *rows: tuple[int, int]) -> list[Arrival]:
+    """Rows of a time (ms) and a price, each with a category of its own."""
+    return arrivals(node, table([(at, None, price, n) for n, (at, price) in enumerate(rows)]))
+
+
+def test_a_row_waits_for_the_row_that_next_reads() -> None:
+    node = before_next()
+    matching = engine(node)
+    rows = priced(node, (1, 1), (2, 5), (3, 4))
+    matching.take(rows[:2])
+    # The first row fits. Whether the second one does depends on a row that has not come.
+    assert [*matching.until(2_500)] == []
+    matching.take(rows[2:])
+    (result,) = matching.until(3_000)
+    assert (result.row, result.label) == (f"1{SEPARATOR}1", (0b111,))
+    # The last row waits until no row can come that is within 10 ms.
+    assert matching.next_time() == 13_000
+    assert [*matching.until(13_000)] == []
+    assert matching.to_text() == empty_text(matching).replace(str(10**9), "13000")
+
+
+def test_what_comes_later_than_within_is_no_next_row() -> None:
+    node = before_next()
+    matching = engine(node)
+    matching.take(priced(node, (1, 1), (12, 5)))
+    assert [*matching.until(10**9)] == []
+
+
+def test_each_row_of_a_match_is_a_result_with_the_label_of_all() -> None:
+    node = before_next(per_row=True)
+    matching = engine(node)
+    matching.take(priced(node, (1, 1), (2, 5), (3, 6), (4, 0)))
+    results = [*matching.until(10**9)]
+    assert [each.row.split(SEPARATOR) for each in results] == [
+        ["1000", NULL_MARK, "1", "0.25", "1", "1"],
+        ["2000", NULL_MARK, "5", "1.25", "5", "2"],
+    ]
+    assert [(each.time, each.label) for each in results] == [(2_000, (0b1111,))] * 2
+    assert [each.lineage for each in results] == ["00000+0", "00000+1"]
 
 
 def test_nested_choices_of_optional_parts_take_no_time() -> None:
