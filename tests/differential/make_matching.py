@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from catalog.analysis import analyse_node
@@ -51,7 +52,8 @@ def _made(random: Random, node: Node, schema: Schema, make: MakeExpression) -> M
             condition = _condition(random, variables, readings, schema, make)
             definitions.append(Definition(variable, condition))
     keys = random.sample(schema.names, 1) if random.random() < 0.3 else []
-    measures = [_reading(random, f"m{n}", variables, schema, make) for n in range(3)]
+    per_row = random.random() < 0.4
+    measures = [_measure(random, f"m{n}", variables, schema, make, per_row) for n in range(3)]
     to = random.choice(list(SkipTo))
     named = random.choice(variables) if to in (SkipTo.FIRST, SkipTo.LAST) else None
     return Match(
@@ -63,6 +65,7 @@ def _made(random: Random, node: Node, schema: Schema, make: MakeExpression) -> M
         tuple(definitions),
         tuple(readings),
         Skip(to, named),
+        per_row=per_row,
     )
 
 
@@ -79,13 +82,31 @@ def _condition(
     kind = random.choice([Type.BIGINT, Type.STRING, Type.TIMESTAMP])
     name = f"row.{len(readings)}"
     if random.random() < 0.5:
-        readings.append(Reading(name, "prev", None, make(kind, schema), random.randint(1, 2)))
+        moved = random.choice([-2, -1, 1, 2])
+        readings.append(Reading(name, "last", None, make(kind, schema), moved=moved))
     else:
         function = random.choice(["first", "last", "min", "max"])
         variable = random.choice([None, *variables])
         readings.append(Reading(name, function, variable, make(kind, schema)))
     compared = random.choice(["=", "<>", "<", ">="])
     return Call(compared, (make(kind, schema), AttributeRef(name)))
+
+
+def _measure(
+    random: Random,
+    name: str,
+    variables: list[str],
+    schema: Schema,
+    make: MakeExpression,
+    per_row: bool,
+) -> Reading:
+    """A value of one row or of many, in results of rows perhaps of the whole match."""
+    if random.random() < 0.1:
+        return Reading(name, "classifier", None, None)
+    made = _reading(random, name, variables, schema, make)
+    if made.function in {"first", "last"} and random.random() < 0.4:
+        made = replace(made, offset=random.randint(0, 2), moved=random.randint(-1, 1))
+    return replace(made, final=per_row and random.random() < 0.4)
 
 
 def _reading(

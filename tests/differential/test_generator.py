@@ -102,6 +102,8 @@ _LEAST_MATCHING: dict[str, int] = {
     "conditions": 9,
     "conditions that read other rows": 6,
     "partitions": 6,
+    "results for each row": 5,
+    "values of later rows": 3,
     **dict.fromkeys(map(str, SkipTo), 3),
     "results": 7,
     "label of several categories": 5,
@@ -164,6 +166,8 @@ def _of_plan(plan: Plan) -> Iterator[str]:
             yield from ["conditions"] * bool(node.definitions)
             yield from ["conditions that read other rows"] * bool(node.readings)
             yield from ["partitions"] * bool(node.partition)
+            yield from ["results for each row"] * node.per_row
+            yield from ["values of later rows"] * bool(node.rows_ahead)
         if isinstance(node, ToStream):
             yield node.change.value
             if isinstance(node.input, Aggregate):

@@ -103,7 +103,11 @@ aggregation = st.builds(
 )
 aggregations = st.lists(aggregation, max_size=2).map(tuple)
 readings = st.lists(
-    st.builds(Reading, names, names, st.none() | names, st.none() | expressions, st.integers(0, 9)),
+    st.builds(
+        Reading,
+        *(names, names, st.none() | names, st.none() | expressions),
+        *(st.integers(0, 9), st.integers(-9, 9), st.booleans()),
+    ),
     max_size=2,
 ).map(tuple)
 patterns: st.SearchStrategy[Pattern] = st.recursive(
@@ -140,6 +144,7 @@ def _nodes(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
             readings,
             st.builds(Skip, st.sampled_from(SkipTo), st.none() | names),
             texts,
+            st.booleans(),
         ),
         st.builds(ToStream, inner, st.sampled_from(Change)),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catalog.plan import Column, Filter, Node, Plan, Project, Union
+from catalog.plan import Column, Filter, Match, Node, Plan, Project, Union, walk
 from catalog.record_format import RecordFormat, TimeFormat, UnknownFields
 from catalog.relation import Relation
 from catalog.schema import Schema
@@ -62,6 +62,19 @@ def test_what_else_is_stored_in_an_older_form_is_read(version: int) -> None:
     assert from_stored(Relation, data["relation"]) == relation(declared=DECLARED)
     assert from_stored(RecordFormat, data["record_format"]) == FORMAT
     assert from_stored(Schema, data["schema"]) == SOURCE.relation.schema
+
+
+def test_a_pattern_of_form_9_is_read() -> None:
+    """Its PREV was a function of its own, and it has one result for each match."""
+    (match,) = [
+        node for node in walk(from_stored(Plan, kept(9)["pattern"]).root) if isinstance(node, Match)
+    ]
+    assert not match.per_row
+    assert [(each.function, each.moved) for each in match.readings] == [
+        ("last", -2),
+        ("sum", 0),
+        ("first", 0),
+    ]
 
 
 def test_there_is_a_kept_file_for_each_older_form() -> None:

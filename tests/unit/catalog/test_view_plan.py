@@ -79,6 +79,8 @@ def pattern(measures: str, skip: str = "PAST LAST ROW", define: str = "") -> str
 
 
 ALLOWED = [
+    (view(None, "symbol", "price: last"), pattern("LAST(B.price)")),
+    (view(None, "symbol", "ts"), pattern("1").replace("AFTER", "ALL ROWS PER MATCH AFTER")),
     (AGGREGATES, pattern("avg(B.price)")),
     (AGGREGATES, pattern("avg(B.price) + sum(B.volume)")),
     (AGGREGATES, pattern("LAST(symbol)", "TO NEXT ROW", "DEFINE B AS symbol = 'A'")),
@@ -100,6 +102,15 @@ REFUSED = [
     (AGGREGATES, pattern("1", define="DEFINE B AS price > 5"), "'price' only as avg(price)"),
     (AGGREGATES, pattern("1", define="DEFINE B AS avg(B.price) > 5"), "'price' only as avg(price)"),
     (AGGREGATES, pattern("LAST(ts)"), "'ts' only as the time of windows; leave it out"),
+    # The last tuple is an aggregate that this policy allows. A tuple before it is a single tuple.
+    (view(None, "symbol", "price: last"), pattern("LAST(B.price, 1)"), "only as last(price)"),
+    (view(None, "symbol", "price: last"), pattern("PREV(B.price)"), "only as last(price)"),
+    (view(None, "symbol", "price: last"), pattern("NEXT(price)"), "only as last(price)"),
+    (
+        AGGREGATES,
+        pattern("avg(B.price)").replace("AFTER", "ALL ROWS PER MATCH AFTER"),
+        "policies show price, ts, volume in no single tuple: write ONE ROW PER MATCH",
+    ),
     (
         AGGREGATES,
         pattern("1").replace("SELECT m", "SELECT match_time"),

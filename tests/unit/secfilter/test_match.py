@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,32 @@ def test_a_match_that_waits_ends_when_its_time_has_passed(gives: Gives) -> None:
         (2 * S, None, 1.0, 2.0, 1 | 2),
         (13 * S, None, 3.0, 4.0, 1 | 2 | 4 | 8),
     ]
+
+
+def test_each_row_of_a_match_is_a_tuple_with_the_label_of_all(gives: Gives) -> None:
+    """It waits over a batch for the row that NEXT reads."""
+    per_row = replace(
+        RISES,
+        measures=(
+            Reading("part", "classifier", None, None),
+            Reading("so_far", "count", None, None),
+            Reading("top", "last", "up", PRICE, final=True),
+            Reading("behind", "last", None, PRICE, moved=1),
+        ),
+        per_row=True,
+    )
+    found = gives(
+        per_row,
+        [(1, "a", 1.0, 1), (2, "a", 2.0, 2)],
+        [(3, "a", 3.0, 4)],
+        [(4, "a", 2.5, 8)],
+        END,
+    )
+    assert rows(found, "key", "price", "part", "so_far", "top", "behind") == [
+        (3 * S, "a", float(n), part, n, 3.0, behind, 1 | 2 | 4 | 8)
+        for n, part, behind in [(1, "low", 2.0), (2, "up", 3.0), (3, "up", 2.5)]
+    ]
+    assert len({row["at"] for row in found}) == 3
 
 
 def test_the_absence_of_a_stream_s_tuples_is_in_the_label(gives: Gives) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from xml.etree.ElementTree import Element  # only the type
 
@@ -11,7 +12,7 @@ import pytest
 from defusedxml.ElementTree import fromstring  # type: ignore[import-untyped]
 
 from catalog.expression import Literal
-from catalog.pattern import PatternVariable
+from catalog.pattern import PatternVariable, Reading
 from catalog.placement import Placement
 from catalog.plan import (
     Aggregate,
@@ -61,6 +62,7 @@ GROUPED = Aggregate(
     RELATION, (Column("symbol", ref("symbol")),), (Aggregation("n", "count", None),)
 )
 MATCH = Match(SOURCE, (ref("symbol"),), (), PatternVariable("A"), 60_000)
+LOOKING_AHEAD = replace(MATCH, measures=(Reading("behind", "last", None, ref("price"), moved=2),))
 
 
 def nodes(node: ExplainedNode) -> Iterator[ExplainedNode]:
@@ -94,6 +96,9 @@ def stream(node: Node, change: Change = Change.ISTREAM) -> ToStream:
         (stream(RELATION, Change.RSTREAM), "to stream", "of all tuples in the window"),
         (stream(Filter(RELATION, call("is_null", ref("price")))), "filter", "at each instant"),
         (MATCH, "pattern", "the rows of the last 1m"),
+        (replace(MATCH, per_row=True), "pattern", "all rows of a match together"),
+        (LOOKING_AHEAD, "pattern", "and of 2 rows behind them (NEXT)"),
+        (LOOKING_AHEAD, "pattern", "NEXT waits for later rows, up to 1m"),
     ],
 )
 def test_what_is_said_of_a_node(plan: AnyPlan, name: str, said: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -224,6 +225,20 @@ def test_a_pattern_is_shown_in_the_words_of_its_author(
         Skip(SkipTo.LAST, "b"),
         ("in1",),
     )
+    per_row = replace(
+        root,
+        measures=(
+            Reading("part", "classifier", None, None),
+            Reading("next_low", "first", "a", price, 1, 2, final=True),
+            Reading("behind", "last", None, price, moved=1),
+        ),
+        per_row=True,
+    )
+    answer = {"outputs": [{"name": "o", "plan": to_stored(Plan(per_row)), "attributes": []}]}
+    told = " ".join(server(tmp_path, answer).ok("query", "plan", "q").split())
+    assert "within 1m, each row of a match, for each price" in told
+    assert "classifier() AS part, final next(first(a: price, 1), 2) AS next_low" in told
+    assert "next(price) AS behind" in told
     answer = {"outputs": [{"name": "o", "plan": to_stored(Plan(root)), "attributes": []}]}
     lines = server(tmp_path, answer).ok("query", "plan", "q").splitlines()
     assert " ".join(line.strip(" └─│") for line in lines[1:]) == (
