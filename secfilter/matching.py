@@ -15,8 +15,8 @@ from secfilter.match_partition import Found, Partition, PatternRules
 from secfilter.match_results import MatchTexts
 from secfilter.moving_window import Arrival, HeldLimits, Words, united
 
-# Form 1 is of a program without NEXT. It is read too.
-_FORM, _FORMS = 2, (1, 2)
+# A state outlives the program that wrote it. So a state of another form gets another number.
+_FORM = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Matching:
     def restore(self, text: str) -> None:
         """Go on with a state that `to_text` gave. Raises ValueError for another form."""
         state: dict[str, Any] = json.loads(text)
-        if state.get("form") not in _FORMS:
+        if state.get("form") != _FORM:
             raise ValueError("the state of a pattern has another form")
         self._done = state["done"]
         for values in state["waiting"]:

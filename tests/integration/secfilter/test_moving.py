@@ -16,6 +16,13 @@ from catalog.clearance import Clearance
 from catalog.expression import AttributeRef, Call, Literal
 from catalog.functions import COUNT_DISTINCT, FIRST, LAST
 from catalog.label import Label
+from catalog.pattern import (
+    Definition,
+    PatternRepeat,
+    PatternSequence,
+    PatternVariable,
+    Reading,
+)
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,
@@ -26,6 +33,7 @@ from catalog.plan import (
     Filter,
     Join,
     JoinKind,
+    Match,
     Moving,
     MovingJoin,
     MovingWindow,
@@ -178,6 +186,25 @@ def paired(kind: JoinKind, source: Source, now_ms: int) -> Node:
     return Project(both, tuple(columns))
 
 
+def rising(source: Source, _now_ms: int) -> Node:
+    """Prices of a key that rise four times, with the next price of each, if it comes in time."""
+    before, behind = (Reading(name, LAST, None, _PRICE, moved=by) for name, by in _NEAR)
+    found = Match(
+        source,
+        (AttributeRef("key"),),
+        (Reading("top", LAST, "up", _PRICE, final=True), behind),
+        PatternSequence((PatternVariable("low"), PatternRepeat(PatternVariable("up"), 3, 3))),
+        _LONG_MS,
+        (Definition("up", Call(">", (_PRICE, AttributeRef(before.name)))),),
+        (before,),
+        per_row=True,
+    )
+    return Project(found, tuple(Column(n, AttributeRef(n)) for n in ("price", "top", "behind")))
+
+
+_NEAR = (("row.0", -1), ("behind", 1))
+
+
 OPEN: dict[str, tuple[Callable[[Source, int], Node], list[tuple[object, ...]]]] = {
     "session": (
         lambda source, _: grouped(source, SessionWindow(_LONG_MS), (), _SUMS),
@@ -196,6 +223,8 @@ OPEN: dict[str, tuple[Callable[[Source, int], Node], list[tuple[object, ...]]]] 
     ),
     "semi join": (partial(paired, JoinKind.SEMI), [(1,), (2,)]),
     "anti join": (partial(paired, JoinKind.ANTI), [(0,)]),
+    # The first rows of the match, and the key that it is not about, are in the state only.
+    "pattern": (rising, [(1, 5, 2), (2, 5, 4), (4, 5, 5), (5, 5, None)]),
 }
 _BEFORE, _AFTER = (("y", 0), ("x", 1), ("x", 2)), (("x", 4), ("x", 5))
 

@@ -270,6 +270,33 @@ def test_an_engine_finds_what_trying_all_ways_finds(
     assert matching.to_text() == empty_text(matching)
 
 
+@settings(max_examples=number_of("PATTERN_EXAMPLES", sample=60, long=2_000), deadline=None)
+@given(node=nodes().map(all_variables), rows=GIVENS, data=st.data())
+def test_what_comes_too_late_is_left_out_as_if_it_were_not_there(
+    node: Match, rows: list[Given], data: st.DataObject
+) -> None:
+    assume(is_right(node))
+    tuples = table(rows)
+    matching, withheld, done = engine(node), 0, -(10**9)
+    results: list[MatchResult] = []
+    in_time: list[int] = []
+    # Rows come in any order, and time goes on between them.
+    order = data.draw(st.permutations([*enumerate(arrivals(node, tuples))]))
+    for place, each in order:
+        if each.time > done:
+            in_time.append(place)
+        matching.take([each])
+        if data.draw(st.integers(0, 3)) == 0:
+            done = max(done, data.draw(st.integers(-1, 12)) * 1_000)
+            results += matching.until(done)
+            stored, withheld = matching.to_text(), withheld + matching.withheld
+            matching = engine(node)
+            matching.restore(stored)
+    results += matching.until(10**9)
+    assert withheld + matching.withheld == len(tuples) - len(in_time)
+    assert seen(node, results) == expected(node, [tuples[place] for place in sorted(in_time)])
+
+
 def empty_text(matching: Matching) -> str:
     return f'{{"form":2,"done":{10**9},"waiting":[],"partitions":[]}}'
 
@@ -343,6 +370,7 @@ RISING = Match(
         Reading("low", "first", "a", PRICE),
         Reading("high", "last", "b", PRICE),
         Reading("n", "count", None, None),
+        Reading("behind", "last", None, PRICE, moved=1),
     ),
     PatternSequence((A, PatternRepeat(B, 1, None))),
     10,
@@ -351,18 +379,17 @@ RISING = Match(
 )
 
 
-def test_a_match_goes_on_from_the_state_of_an_older_program() -> None:
-    """It was kept in the middle of two matches, by the program that wrote form 1."""
+def test_a_match_goes_on_from_a_state_that_an_older_program_kept() -> None:
+    """It was kept in the middle of two matches, while rows wait for their time and for others."""
     matching = engine(RISING)
-    matching.restore((Path(__file__).parent / "match_state_1.json").read_text())
-    # A row waits in the kept state. It ends the first match.
+    matching.restore((Path(__file__).parent / "match_state.json").read_text())
     ids = [f"{number:05}" for number in (5, 6)]
     further = arrivals(RISING, table([(4, 1, 7, 5), (5, 0, 1, 6)]))
     matching.take(replace(each, lineage=name) for each, name in zip(further, ids, strict=True))
     results = [*matching.until(10**9)]
     assert [(each.lineage, *each.row.split(SEPARATOR), each.label) for each in results] == [
-        ("00000", "0", "1", "3", "3", (0b10111,)),
-        ("00003", "1", "5", "7", "2", (0b101000,)),
+        ("00000", "0", "1", "3", "3", "2", (0b1010111,)),
+        ("00003", "1", "5", "7", "2", NULL_MARK, (0b101000,)),
     ]
     assert matching.withheld == 0
 
