@@ -82,6 +82,33 @@ def _right(right: Mapping[str, Any]) -> str:
     return f"{text} when {right['when']}" if right["when"] else str(text)
 
 
+def written_policy(shown: Mapping[str, Any]) -> dict[str, Any]:
+    """What adds a policy that is shown. The event time of windows is added by itself.
+
+    >>> written_policy({"policy": "p", "role": "R", "rows": None, "rights": None, "xacml": ""})
+    {'rows': None, 'policy': 'p', 'role': 'R'}
+    """
+    known = ("policy", "role", "rows", "rights", "window", "minimum")
+    found: dict[str, Any] = {"rows": None}
+    found |= {name: shown[name] for name in known if shown.get(name) is not None}
+    if isinstance(found.get("rights"), list):
+        rights = [each for each in found["rights"] if isinstance(each, dict)]
+        found["rights"] = [each for each in rights if each.get("functions") != []]
+    return found
+
+
+def difference_in_words(difference: Mapping[str, Any]) -> dict[str, str]:
+    """What two versions of a policy show of one part of a stream."""
+    change = {"more": "more", "less": "less", "other": "more and less"}
+    return {
+        "role": difference["role"],
+        "part": difference["attribute"] or difference["part"],
+        "old": difference["old"] or "-",
+        "new": difference["new"] or "-",
+        "shows": change.get(difference["change"], "the same"),
+    }
+
+
 def sight_in_words(sight: Mapping[str, Any]) -> str:
     """What a role sees of a record."""
     if not sight["seen"]:

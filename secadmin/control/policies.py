@@ -75,10 +75,10 @@ def add_policy(platform: Platform, caller: Caller, wanted: PolicyDefinition) -> 
     """
     check_object_name(wanted.name)
     with working(platform, caller, "add policy", _target(wanted.stream, wanted.name)) as work:
-        stream = _stream(work, wanted.stream)
+        stream = stream_to_change(work, wanted.stream)
         role = work.role(wanted.role)
-        view = wanted.read(_relation(work, stream))
-        before = _find(work, stream, wanted.name)
+        view = wanted.read(relation_of(work, stream))
+        before = find_policy(work, stream, wanted.name)
         touched = {role.id}
         if before is not None:
             if not wanted.replace:
@@ -107,8 +107,8 @@ def add_policy(platform: Platform, caller: Caller, wanted: PolicyDefinition) -> 
 def remove_policy(platform: Platform, caller: Caller, stream: str, name: str) -> list[int]:
     """Remove a policy. Gives the ids of the executions that stopped. Needs CHANGE PERM."""
     with working(platform, caller, "remove policy", _target(stream, name)) as work:
-        obj = _stream(work, stream)
-        policy = _require(work, obj, name)
+        obj = stream_to_change(work, stream)
+        policy = require_policy(work, obj, name)
         work.detail["role"] = work.session.get_one(Role, policy.role_id).name
         work.session.delete(policy)
         return _enforce(work, obj, {policy.role_id})
@@ -117,7 +117,7 @@ def remove_policy(platform: Platform, caller: Caller, stream: str, name: str) ->
 def list_policies(platform: Platform, caller: Caller, stream: str) -> list[ShownPolicy]:
     """The policies on a stream, by role and name. Needs CHANGE PERM on the stream."""
     with reading(platform, caller, "list policies", f"stream {stream}") as view:
-        obj = _stream(view, stream)
+        obj = stream_to_change(view, stream)
         rows = (
             select(PolicyRow, Role.name)
             .join(Role, Role.id == PolicyRow.role_id)
@@ -130,8 +130,8 @@ def list_policies(platform: Platform, caller: Caller, stream: str) -> list[Shown
 def show_policy(platform: Platform, caller: Caller, stream: str, name: str) -> ShownPolicy:
     """One policy. Needs CHANGE PERM on the stream."""
     with reading(platform, caller, "show policy", _target(stream, name)) as view:
-        obj = _stream(view, stream)
-        policy = _require(view, obj, name)
+        obj = stream_to_change(view, stream)
+        policy = require_policy(view, obj, name)
         return _shown(obj, policy, view.session.get_one(Role, policy.role_id).name)
 
 
@@ -139,24 +139,27 @@ def _target(stream: str, name: str) -> str:
     return f"policy {name} on stream {stream}"
 
 
-def _stream(view: Reading, name: str) -> Object:
+def stream_to_change(view: Reading, name: str) -> Object:
     """The stream, whose policies the caller may change. Raises NotFound, Denied."""
     obj = view.find(ObjectKind.STREAM, name)
     view.require(Permission.CHANGE_PERM, obj)
     return obj
 
 
-def _relation(view: Reading, stream: Object) -> Relation:
+def relation_of(view: Reading, stream: Object) -> Relation:
+    """The stream as a relation."""
     return from_stored(Relation, view.session.get_one(StreamRow, stream.id).relation)
 
 
-def _find(view: Reading, stream: Object, name: str) -> PolicyRow | None:
+def find_policy(view: Reading, stream: Object, name: str) -> PolicyRow | None:
+    """The policy of that name on the stream, or None."""
     own = select(PolicyRow).where(PolicyRow.stream_id == stream.id, PolicyRow.name == name)
     return view.session.scalar(own)
 
 
-def _require(view: Reading, stream: Object, name: str) -> PolicyRow:
-    found = _find(view, stream, name)
+def require_policy(view: Reading, stream: Object, name: str) -> PolicyRow:
+    """The policy of that name on the stream. Raises NotFound."""
+    found = find_policy(view, stream, name)
     if found is None:
         raise NotFound(f"{stream.name} has no policy {name[:80]!r}")
     return found

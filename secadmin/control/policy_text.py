@@ -55,6 +55,30 @@ def written_view(view: RoleView) -> WrittenView:
     )
 
 
+def rows_text(view: RoleView) -> str:
+    """Which tuples the view shows."""
+    return _text(view.rows) or "all"
+
+
+def right_text(right: AttributeRight) -> str:
+    """How the right lets an attribute be used."""
+    functions = right.functions
+    text = right.name if functions is None else ", ".join(f"{f}({right.name})" for f in functions)
+    when = "" if right.when is None else f" when {_text(right.when)}"
+    return f"{text or f'{right.name} as the time of windows'}{when}"
+
+
+def window_text(view: RoleView) -> str | None:
+    """Which windows the view asks for, or None if it asks for none."""
+    window = view.window
+    tumbling = "tumbling" if view.only_tumbling else ""
+    if window is None:
+        return tumbling or None
+    size, slide = window.size_ms / 1000, window.slide_ms / 1000
+    text = f"of {size:g} s or more, slide {slide:g} s or more"
+    return f"{text}, {tumbling}" if tumbling else text
+
+
 def _right(written: WrittenRight, stream: Relation) -> AttributeRight:
     if stream.schema.get(written.name) is None:
         known = ", ".join(stream.schema.names)

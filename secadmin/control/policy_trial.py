@@ -11,14 +11,13 @@ from typing import Any, cast
 from sqlalchemy import select
 
 from catalog.errors import InvalidInput
-from catalog.models import Grant, Role, StreamRow
-from catalog.permission import ObjectKind, Permission
-from catalog.relation import Relation
+from catalog.models import Grant, Role
+from catalog.permission import Permission
 from catalog.role_views import RoleViews
 from catalog.schema import Attribute, Schema, Type
-from catalog.stored_form import from_stored
 from catalog.view_trial import Sight, Value, Values, sight_of
 from secadmin.control.platform import Platform
+from secadmin.control.policies import relation_of, stream_to_change
 from secadmin.control.work import Caller, reading
 
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
@@ -48,10 +47,9 @@ def try_record(
     Needs CHANGE PERM on the stream. Raises InvalidInput if the record does not fit the schema.
     """
     with reading(platform, caller, "try policies", f"stream {stream}") as view:
-        obj = view.find(ObjectKind.STREAM, stream)
-        view.require(Permission.CHANGE_PERM, obj)
-        relation = from_stored(Relation, view.session.get_one(StreamRow, obj.id).relation)
-        values = _values(relation.schema, record)
+        obj = stream_to_change(view, stream)
+        relation = relation_of(view, obj)
+        values = values_of(relation.schema, record)
         readers = (
             select(Role)
             .join(Grant, Grant.role_id == Role.id)
@@ -63,18 +61,19 @@ def try_record(
         for role in view.session.scalars(readers):
             seen = views.of({role.id}, obj)
             window = None if seen.window is None else seen.window.size_ms
-            sight = _as_written(sight_of(seen, relation.schema, values), record)
+            sight = as_written(sight_of(seen, relation.schema, values), record)
             found.append(RoleSight(role.name, sight, window))
         return found
 
 
-def _as_written(sight: Sight, record: Mapping[str, Any]) -> Sight:
+def as_written(sight: Sight, record: Mapping[str, Any]) -> Sight:
     """The sight with its values as the record has them."""
     values = {n: None if v is None else record[n] for n, v in sight.values.items()}
     return Sight(sight.seen, values, sight.aggregated)
 
 
-def _values(schema: Schema, record: Mapping[str, Any]) -> Values:
+def values_of(schema: Schema, record: Mapping[str, Any]) -> Values:
+    """The values of a record as a sender would send it. Raises InvalidInput."""
     for name in record:
         if schema.get(name) is None:
             known = ", ".join(schema.names)

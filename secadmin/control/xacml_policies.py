@@ -17,8 +17,14 @@ def add_xacml_policy(
     Gives the policy, and the ids of the executions that it stopped. Without a `name` it has that
     of its PolicyId. Raises as `add_policy`, and InvalidInput with the position in the text.
     """
+    wanted = defined(text, name, replace)
+    return wanted, add_policy(platform, caller, wanted)
+
+
+def defined(text: str, name: str | None = None, replace: bool = False) -> PolicyDefinition:
+    """The policy of an XACML text. Raises InvalidInput, with the position in the text."""
     found = read_role_policy(text)
-    wanted = PolicyDefinition(
+    return PolicyDefinition(
         name or found.name,
         found.stream,
         found.role,
@@ -26,4 +32,3 @@ def add_xacml_policy(
         replace,
         text,
     )
-    return wanted, add_policy(platform, caller, wanted)

@@ -237,6 +237,22 @@ class XacmlPolicyBody(Body):
     replace: bool = False
 
 
+class PolicyVersionBody(Body):
+    """One version of a policy: the name of a stored one, an XACML text, or what it shows."""
+
+    stored: Name | None = None
+    xacml: str | None = Field(default=None, min_length=1, max_length=65_536)
+    written: PolicyBody | None = None
+
+
+class PolicyVersionsBody(Body):
+    """Two versions of a policy; null stands for none. With a record, what is seen of it counts."""
+
+    old: PolicyVersionBody | None
+    new: PolicyVersionBody | None
+    record: dict[str, Any] | None = Field(default=None, max_length=200)
+
+
 class RecordBody(Body):
     """A record as a sender would send it."""
 

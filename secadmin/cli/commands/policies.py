@@ -1,4 +1,4 @@
-"""policy add, load, list, show, remove, try; and policy sender: who may see what one sends."""
+"""policy add, load, list, show, remove, try, compare, sender: who sees what of a stream."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from secadmin.cli.context import Cli, cli_of
 from secadmin.cli.options import StreamName
 from secadmin.cli.policy_words import (
     aggregated_attribute,
+    difference_in_words,
     rights_in_words,
     shown_attribute,
     sight_in_words,
     smallest_window,
+    written_policy,
 )
 
 app = typer.Typer(no_args_is_help=True, help="Policies: what a role sees of a stream.")
@@ -175,13 +177,58 @@ def try_record(
     cli.screen.rows(rows, f"no role holds READ TUPLE on {stream}")
 
 
-def _object(text: str) -> dict[str, Any]:
+@app.command()
+def compare(
+    ctx: typer.Context,
+    stream: StreamName,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="A stored policy, or a file.")],
+    new: Annotated[
+        str | None,
+        typer.Argument(metavar="NEW", help="Another one. [default: as if OLD were removed]"),
+    ] = None,
+    record: Annotated[
+        str | None, typer.Option(metavar="RECORD", help="One JSON object: compare by it alone.")
+    ] = None,
+) -> None:
+    """Say what more and what less a role would see with another version of a policy.
+
+    A version is the name of a stored policy, or a file: XACML, or what `policy show --json` gives.
+    The name of a file has a dot or a slash. Nothing is changed.
+
+    Example: secadmin policy compare trades desk stricter.xml
+    """
+    body: dict[str, Any] = {"old": _version(old), "new": None if new is None else _version(new)}
+    if record is not None:
+        body["record"] = _object(record)
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        answer = api.post("streams", stream, "policies", "compare", body=body)
+    if cli.screen.answered(answer):
+        return
+    if not answer:
+        cli.screen.line(f"no role of these policies holds READ TUPLE on {stream}")
+        return
+    rows = [difference_in_words(each) for each in answer if each["change"] != "same"]
+    cli.screen.rows(rows, "both versions show the same")
+
+
+def _version(text: str) -> dict[str, Any]:
+    """A stored policy by its name, or what a file has."""
+    if not {".", "/"} & {*text}:
+        return {"stored": text}
+    content = Path(text).read_text(encoding="utf-8")
+    if content.lstrip().startswith("<"):
+        return {"xacml": content}
+    return {"written": written_policy(_object(content, f"{text} is neither XACML nor"))}
+
+
+def _object(text: str, told: str = "the record is not") -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise InvalidInput("the record is not a JSON object")
+        raise InvalidInput(f"{told} a JSON object")
     return found
 
 

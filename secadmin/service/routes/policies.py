@@ -8,11 +8,19 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from catalog.errors import InvalidInput
 from catalog.role_view import SmallestWindow
-from secadmin.control import policies, policy_trial, xacml_policies
+from secadmin.control import policies, policy_comparison, policy_trial, xacml_policies
 from secadmin.control.policy_text import WrittenRight, WrittenView, read_view
 from secadmin.service.authentication import Authenticated, OnPlatform
-from secadmin.service.requests import AttributeRightBody, PolicyBody, RecordBody, XacmlPolicyBody
+from secadmin.service.requests import (
+    AttributeRightBody,
+    PolicyBody,
+    PolicyVersionBody,
+    PolicyVersionsBody,
+    RecordBody,
+    XacmlPolicyBody,
+)
 
 router = APIRouter(prefix="/streams/{name}/policies", tags=["policies"])
 xacml_router = APIRouter(tags=["policies"])
@@ -45,10 +53,7 @@ def add_policy(
 
     `stopped` has the executions that were stopped, because their roles see another part now.
     """
-    wanted = policies.PolicyDefinition(
-        body.policy, name, body.role, partial(read_view, _view(body)), body.replace
-    )
-    stopped = policies.add_policy(platform, caller, wanted)
+    stopped = policies.add_policy(platform, caller, _defined(name, body))
     return {"policy": body.policy, "stopped": stopped}
 
 
@@ -70,6 +75,16 @@ def try_record(
     ]
 
 
+@router.post("/compare")
+def compare_policies(
+    platform: OnPlatform, caller: Authenticated, name: str, body: PolicyVersionsBody
+) -> list[dict[str, Any]]:
+    """What two versions of a policy would show, by role and attribute. Nothing is changed."""
+    versions = (_version(name, body.old), _version(name, body.new))
+    found = policy_comparison.compare_policies(platform, caller, name, versions, body.record)
+    return [asdict(each) for each in found]
+
+
 @router.get("/{policy}")
 def show_policy(
     platform: OnPlatform, caller: Authenticated, name: str, policy: str
@@ -85,6 +100,22 @@ def remove_policy(
 ) -> dict[str, Any]:
     """Remove a policy. `stopped` has the executions that were stopped."""
     return {"stopped": policies.remove_policy(platform, caller, name, policy)}
+
+
+def _defined(stream: str, body: PolicyBody) -> policies.PolicyDefinition:
+    return policies.PolicyDefinition(
+        body.policy, stream, body.role, partial(read_view, _view(body)), body.replace
+    )
+
+
+def _version(stream: str, body: PolicyVersionBody | None) -> policy_comparison.Version:
+    if body is None:
+        return None
+    if [body.stored, body.xacml, body.written].count(None) != 2:
+        raise InvalidInput("a version of a policy is one of: stored, xacml, written")
+    if body.xacml is not None:
+        return xacml_policies.defined(body.xacml)
+    return body.stored if body.written is None else _defined(stream, body.written)
 
 
 def _view(body: PolicyBody) -> WrittenView:

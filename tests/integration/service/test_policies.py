@@ -302,6 +302,61 @@ def test_a_policy_is_tried_on_a_record(scene: Scene) -> None:
         assert refused(scene.admin, path, 422, record=wrong)
 
 
+def test_two_versions_of_a_policy_are_compared(scene: Scene) -> None:
+    policy(scene, scene.role, rights=[{"name": "symbol"}, {"name": "price"}])
+    path = f"/streams/{scene.stream}/policies/compare"
+    stored = {"stored": "p"}
+    wider = {
+        "policy": "p",
+        "role": scene.role,
+        "rows": "price > 3 AND price > 2",
+        "rights": [{"name": "symbol", "when": "price > 5"}, {"name": "ts"}],
+    }
+    body = {"old": stored, "new": {"written": wider}}
+
+    def changed(answer: list[dict[str, Any]]) -> dict[str, tuple[Any, Any, str]]:
+        assert {each["role"] for each in answer} == {scene.role}
+        return {
+            each["attribute"] or each["part"]: (each["old"], each["new"], each["change"])
+            for each in answer
+            if each["change"] != "same"
+        }
+
+    found = changed(scene.admin.post(path, **body))
+    # The condition of the symbol is that of the old rows: so it is shown in the same tuples.
+    assert found.keys() == {"rows", "ts", "price"}
+    assert found["rows"][0] == "price > 5" and found["rows"][2] == "more"
+    assert found["ts"] == (None, "ts", "more")
+    assert found["price"] == ("price", None, "less")
+    record = {"ts": "2026-01-31T12:00:00Z", "symbol": "ACME", "price": 4}
+    assert changed(scene.admin.post(path, **body, record=record)) == {
+        "rows": (None, "the record", "more"),
+        "ts": (None, '"2026-01-31T12:00:00Z"', "more"),
+        "symbol": (None, "null", "more"),
+    }
+    removed = changed(scene.admin.post(path, old=stored, new=None))
+    assert removed["rows"] == ("price > 5", "all", "more")
+    # Nothing is changed, and the audit log tells of it.
+    assert scene.admin.get(f"/streams/{scene.stream}/policies/p")["rows"] == "price > 5"
+    with scene.platform.catalog.read() as session:
+        entries = session.scalars(
+            select(AuditEntry.target).where(
+                AuditEntry.action == "compare policies", AuditEntry.outcome == Outcome.ALLOWED
+            )
+        )
+        assert [*entries].count(f"stream {scene.stream}") == 3
+    assert refused(scene.bob, path, 403, **body)
+    for wrong, status in (
+        ({"old": None, "new": None}, 422),
+        ({"old": stored, "new": {}}, 422),
+        ({"old": stored, "new": {**stored, "written": wider}}, 422),
+        ({"old": stored, "new": {"stored": "none"}}, 404),
+        ({"old": stored, "new": {"written": wider | {"rows": "cost > 5"}}}, 422),
+        ({**body, "record": {"cost": 1}}, 422),
+    ):
+        assert refused(scene.admin, path, status, **wrong)
+
+
 def test_a_public_stream_has_no_policies(admin: Api, fresh: Callable[[str], str]) -> None:
     stream = fresh("in")
     add_stream(admin, stream, fresh("s"), public=True)

@@ -95,6 +95,8 @@ class World:
             "window_rows": 10,
             "xacml": _xacml(fresh, self.names["other role"], self.names["stream"]),
             "record": {"ts": "2026-01-31T12:00:00Z"},
+            "old": {"stored": self.names["policy"]},
+            "new": {"xacml": _xacml(fresh, self.names["other role"], self.names["stream"])},
             "text": f"SELECT * FROM {self.names['stream']}",
             "output": f"o{fresh}",
             "after": 0,

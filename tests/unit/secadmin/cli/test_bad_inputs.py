@@ -123,6 +123,7 @@ def values(tmp_path: Path) -> dict[str, str]:
         "folder": str(tmp_path / "d"),
         "switch": "on",
         "record": '{"s": "x"}',
+        "old": "big",
     }
 
 

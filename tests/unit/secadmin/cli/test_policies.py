@@ -101,5 +101,31 @@ def test_a_policy_is_loaded_from_xacml(admin: Terminal, stream: str, tmp_path: P
     assert refused.exit_code == 2 and "does not name a stream" in refused.output
 
 
+def test_versions_of_a_policy_are_compared(admin: Terminal, stream: str, tmp_path: Path) -> None:
+    admin.ok("role", "add", "DESK")
+    policy = ("policy", "add", stream, "desk", "--role", "DESK", "--aggregate", "price:avg")
+    admin.ok(*policy)
+    compare = ("policy", "compare", stream, "desk")
+    assert "no role of these policies holds READ TUPLE on in1" in admin.ok(*compare)
+    grant(admin, "DESK")
+    lines = [line.split("\t") for line in admin.ok(*compare).splitlines()]
+    assert ["DESK", "price", "avg(price)", "price", "more"] in lines
+    file = tmp_path / "now.json"
+    file.write_text(admin.ok("policy", "show", stream, "desk", "--json"))
+    assert "both versions show the same" in admin.run(*compare, str(file)).output
+    rows = x.obligation("filtering", ("filter-condition", "price &gt; 5", "string"))
+    inside = f"{x.rule()}<ObligationExpressions>{rows}</ObligationExpressions>"
+    xacml = tmp_path / "desk.xml"
+    xacml.write_text(x.policy(inside, aim=x.role_target("DESK", stream), name="desk"))
+    answer = admin.json(*compare, str(xacml))
+    assert {each["attribute"]: each["change"] for each in answer}["symbol"] == "more"
+    record = '{"ts": "2026-01-31T12:00:00Z", "symbol": "BETA", "price": 3}'
+    answer = admin.json(*compare, str(xacml), "--record", record)
+    assert {each["attribute"]: each["change"] for each in answer}["price"] == "less"
+    file.write_text("[1]")
+    refused = admin.run(*compare, str(file))
+    assert refused.exit_code == 2 and "neither XACML nor a JSON object" in refused.output
+
+
 def test_doctests() -> None:
     assert doctest.testmod(policy_words).failed == 0
