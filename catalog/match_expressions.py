@@ -86,9 +86,7 @@ class MatchExpressions:
         }
         self.readings = tuple(map(self._read, node.readings))
         self.measures = tuple(map(self._read, node.measures))
-        self.shown = tuple(
-            self._value(AttributeRef(name)) for name in schema.names if node.per_row
-        )
+        self.shown = tuple(self._value(AttributeRef(name)) for name in schema.names if node.per_row)
 
     @property
     def values(self) -> tuple[Expression, ...]:

@@ -275,7 +275,9 @@ class Partition:
         """Go on with what `state` gave. The attempts are made again when they are needed."""
         self.rows = rows
         self.characters = sum(row.arrival.characters for row in rows)
-        self._asleep, ended, self.next_start, around, self.reached, self._deadline, self.tried = state
+        self._asleep, ended, self.next_start, around, self.reached, self._deadline, self.tried = (
+            state
+        )
         self.ended = dict(ended)
         self.around = tuple(around)
 

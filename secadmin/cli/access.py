@@ -26,6 +26,7 @@ class Access:
     group_prefix: str | None = None
     topic: str | None = None
     topic_pattern: str | None = None
+    handle: str | None = None
 
     @classmethod
     def of_answer(cls, name: str, answer: Mapping[str, Any]) -> Access:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import and_, select
+from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import selectinload
 
 from catalog.errors import Denied, NotFound
@@ -161,17 +161,38 @@ def _require_sight_of_all(view: Reading, kind: str, obj: Object) -> None:
 def list_accesses(platform: Platform, caller: Caller) -> list[AccessView]:
     """The caller's live accesses: those of this session, and kept ones."""
     with reading(platform, caller, "list accesses", f"user {caller.user_name}") as view:
-        own = (
-            select(Access, Object.name)
-            .join(Object, Object.id == Access.object_id)
-            .where(Access.user_id == view.subject.user_id, Access.ended_at.is_(None))
-            .order_by(Access.id)
-        )
-        rows = view.session.execute(own.options(selectinload(Access.topics))).all()
-        classes = (t.class_id for access, _ in rows for t in access.topics)
-        known = (found for found in classes if found is not None)
-        fed = fed_classes(view.session, known, platform.pulse.living(view.session))
-        return [_view(access, name, fed) for access, name in rows]
+        return _own(platform, view)
+
+
+def show_access(platform: Platform, caller: Caller, principal: str) -> AccessView:
+    """One of the caller's live accesses: what its handle stands for (002 §3.2).
+
+    It is looked up anew each time. So it never shows more than the policies do now. Raises NotFound
+    for other principals, and for an access that has ended.
+    """
+    with reading(platform, caller, "show access", f"access {principal}") as view:
+        found = _own(platform, view, Access.principal == principal)
+        if not found:
+            raise _no_access(principal)
+        return found[0]
+
+
+def _own(platform: Platform, view: Reading, *wanted: ColumnElement[bool]) -> list[AccessView]:
+    own = (
+        select(Access, Object.name)
+        .join(Object, Object.id == Access.object_id)
+        .where(Access.user_id == view.subject.user_id, Access.ended_at.is_(None), *wanted)
+        .order_by(Access.id)
+    )
+    rows = view.session.execute(own.options(selectinload(Access.topics))).all()
+    classes = (t.class_id for access, _ in rows for t in access.topics)
+    known = (found for found in classes if found is not None)
+    fed = fed_classes(view.session, known, platform.pulse.living(view.session))
+    return [_view(access, name, fed) for access, name in rows]
+
+
+def _no_access(principal: str) -> NotFound:
+    return NotFound(f"no access {principal!r}")
 
 
 def _view(access: Access, name: str, fed: Collection[int]) -> AccessView:
@@ -202,5 +223,5 @@ def end(platform: Platform, caller: Caller, principal: str) -> None:
         access = work.session.scalar(select(Access).where(own, Access.ended_at.is_(None)))
         if access is None:
             undone.update(undone_topics(work.session, own))
-            raise NotFound(f"no access {principal!r}")
+            raise _no_access(principal)
         work.settlement.end(access)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from fastapi import Request
+
 from catalog.schema import Schema
 from secadmin.control.accesses import Given
 from secadmin.control.platform import Platform
@@ -20,9 +22,15 @@ def attributes_of(schema: Schema) -> list[dict[str, Any]]:
     return [{"name": a.name, "type": a.type, "required": a.required} for a in schema.attributes]
 
 
-def access_answer(platform: Platform, given: Given) -> dict[str, Any]:
+def handle_of(principal: str, request: Request) -> str:
+    """The URI of an access, at the address by which the caller reached the service (002 §3.2)."""
+    return str(request.url_for("show_access", principal=principal))
+
+
+def access_answer(platform: Platform, given: Given, request: Request) -> dict[str, Any]:
     """A new access as JSON, with everything that a client needs to connect."""
     answer = {
+        "handle": handle_of(given.principal, request),
         "principal": given.principal,
         "secret": given.secret,
         "kind": given.kind,

@@ -248,8 +248,8 @@ class PolicyVersionBody(Body):
 class PolicyVersionsBody(Body):
     """Two versions of a policy; null stands for none. With a record, what is seen of it counts."""
 
-    old: PolicyVersionBody | None
-    new: PolicyVersionBody | None
+    old_version: PolicyVersionBody | None
+    new_version: PolicyVersionBody | None
     record: dict[str, Any] | None = Field(default=None, max_length=200)
 
 

@@ -146,9 +146,7 @@ def _row_with_readings(node: Match, rows: Rows, start: int, mapped: Mapped) -> R
     )
     number = start + len(mapped) - 1
     values = rows.tuples[number].values
-    readings = [
-        _read(node, rows, start, mapped, each) for each in node.readings
-    ]
+    readings = [_read(node, rows, start, mapped, each) for each in node.readings]
     return Row(schema, (*values, *readings))
 
 
@@ -166,9 +164,7 @@ def _read(node: Match, rows: Rows, start: int, mapped: Mapped, reading: Reading)
     if reading.function == "classifier":
         return mapped[-1]
     numbers = [
-        start + place
-        for place, name in enumerate(mapped)
-        if reading.variable in (None, name)
+        start + place for place, name in enumerate(mapped) if reading.variable in (None, name)
     ]
     if reading.function not in {"first", "last"}:
         return aggregate(reading.function, [rows.value(reading, each) for each in numbers])

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from catalog.errors import NotFound
+from catalog.errors import InvalidInput, NotFound
 from secadmin.cli.access import Access
 from secadmin.cli.access_folder import (
     is_access_folder,
@@ -22,6 +22,7 @@ from secadmin.cli.ending import end_own
 from secadmin.cli.feeding import Feeding
 from secadmin.cli.options import Keep, NewFolder, OutputName, StreamName
 from secadmin.cli.private_files import new_private_folder
+from secadmin.cli.trust import server_url
 from secadmin.cli.words import pair_of
 
 
@@ -86,6 +87,7 @@ def _give(cli: Cli, path: tuple[str, str, str], folder: Path, body: Mapping[str,
 def _tell(cli: Cli, access: Access, folder: Path, fed: bool | None = None) -> None:
     """Say what the user got. `fed` is None if the command did not wait."""
     shown = {
+        "handle": access.handle,
         "principal": access.principal,
         "kind": access.kind,
         "name": access.name,
@@ -113,22 +115,35 @@ def _written(cli: Cli, path: tuple[str, str, str], folder: Path, body: Mapping[s
     return access
 
 
-def accesses(ctx: typer.Context) -> None:
-    """List your accesses: subscriptions, quarantines, senders."""
+def accesses(
+    ctx: typer.Context,
+    handle: Annotated[
+        str | None, typer.Argument(metavar="[HANDLE|PRINCIPAL|DIR]", help="Show this one alone.")
+    ] = None,
+) -> None:
+    """List your accesses: subscriptions, quarantines, senders. Or show what one may do now."""
     cli = cli_of(ctx)
     with cli.api() as api:
-        cli.screen.rows(api.get("accesses"), "you have no accesses")
+        if handle is None:
+            cli.screen.rows(api.get("accesses"), "you have no accesses")
+            return
+        shown = api.get("accesses", _principal(cli, handle))
+    if not cli.screen.answered(shown):
+        cli.screen.fields(shown)
 
 
 def unsubscribe(
     ctx: typer.Context,
-    access: Annotated[str, typer.Argument(metavar="PRINCIPAL|DIR")],
+    access: Annotated[str, typer.Argument(metavar="HANDLE|PRINCIPAL|DIR")],
 ) -> None:
-    """End an access. Name its principal or the folder of its files, which are then deleted."""
+    """End an access. Name its handle, its principal, or the folder of its files.
+
+    The files in the folder are then deleted.
+    """
     cli = cli_of(ctx)
     folder = Path(access)
     is_folder = is_access_folder(folder)
-    principal = principal_in(folder) if is_folder or "/" in access else access
+    principal = _principal(cli, access)
     said = f"{principal} has ended"
     with cli.api() as api:
         try:
@@ -141,3 +156,15 @@ def unsubscribe(
     if is_folder:
         remove_access_files(folder)
     cli.screen.line(said)
+
+
+def _principal(cli: Cli, named: str) -> str:
+    """The principal of an access: it, a handle, or the folder of its files. Raises InvalidInput."""
+    if "://" in named:
+        base, _, principal = named.rpartition("/accesses/")
+        server = cli.session().server
+        if not base or server_url(base) != server_url(server):
+            raise InvalidInput(f"{named} is no handle of an access at {server}")
+        return principal
+    folder = Path(named)
+    return principal_in(folder) if is_access_folder(folder) or "/" in named else named

@@ -197,7 +197,10 @@ def compare(
 
     Example: secadmin policy compare trades desk stricter.xml
     """
-    body: dict[str, Any] = {"old": _version(old), "new": None if new is None else _version(new)}
+    body: dict[str, Any] = {
+        "old_version": _version(old),
+        "new_version": None if new is None else _version(new),
+    }
     if record is not None:
         body["record"] = _object(record)
     cli = cli_of(ctx)

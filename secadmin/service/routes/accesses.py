@@ -5,20 +5,30 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from secadmin.control import accesses
-from secadmin.service.answers import utc
+from secadmin.service.answers import handle_of, utc
 from secadmin.service.authentication import Authenticated, OnPlatform
 
 router = APIRouter(prefix="/accesses", tags=["accesses"])
 
 
 @router.get("")
-def list_accesses(platform: OnPlatform, caller: Authenticated) -> list[dict[str, Any]]:
+def list_accesses(
+    platform: OnPlatform, caller: Authenticated, request: Request
+) -> list[dict[str, Any]]:
     """The caller's live accesses."""
     views = accesses.list_accesses(platform, caller)
-    return [_answer(view) for view in views]
+    return [_answer(view, request) for view in views]
+
+
+@router.get("/{principal}")
+def show_access(
+    platform: OnPlatform, caller: Authenticated, request: Request, principal: str
+) -> dict[str, Any]:
+    """One of the caller's live accesses, which its handle names."""
+    return _answer(accesses.show_access(platform, caller, principal), request)
 
 
 @router.delete("/{principal}", status_code=204)
@@ -27,6 +37,12 @@ def end_access(platform: OnPlatform, caller: Authenticated, principal: str) -> N
     accesses.end(platform, caller, principal)
 
 
-def _answer(view: accesses.AccessView) -> dict[str, Any]:
+def _answer(view: accesses.AccessView, request: Request) -> dict[str, Any]:
     since = utc(view.fed_since) if view.fed_since is not None else None
-    return {**asdict(view), "fed_since": since, "created_at": utc(view.created_at)}
+    handle = handle_of(view.principal, request)
+    return {
+        **asdict(view),
+        "fed_since": since,
+        "created_at": utc(view.created_at),
+        "handle": handle,
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from secadmin.control import accesses, outputs, record_explanation
 from secadmin.control.settlement import OUTPUT
@@ -52,8 +52,12 @@ def set_semantics(
 
 @router.post("/{name}/subscriptions", status_code=201)
 def subscribe(
-    platform: OnPlatform, caller: Authenticated, name: str, body: SubscriptionBody
+    platform: OnPlatform,
+    caller: Authenticated,
+    request: Request,
+    name: str,
+    body: SubscriptionBody,
 ) -> dict[str, Any]:
     """Subscribe to the output."""
     given = accesses.give(platform, caller, OUTPUT, name, body.keep, body.choices)
-    return access_answer(platform, given)
+    return access_answer(platform, given, request)

@@ -80,7 +80,7 @@ def compare_policies(
     platform: OnPlatform, caller: Authenticated, name: str, body: PolicyVersionsBody
 ) -> list[dict[str, Any]]:
     """What two versions of a policy would show, by role and attribute. Nothing is changed."""
-    versions = (_version(name, body.old), _version(name, body.new))
+    versions = (_version(name, body.old_version), _version(name, body.new_version))
     found = policy_comparison.compare_policies(platform, caller, name, versions, body.record)
     return [asdict(each) for each in found]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from catalog.record_format import RecordFormat
 from catalog.topic_sharing import Senders
@@ -106,19 +106,20 @@ def stop_readers(platform: OnPlatform, caller: Authenticated, name: str) -> dict
 
 @router.post("/{name}/quarantine", status_code=201)
 def read_quarantine(
-    platform: OnPlatform, caller: Authenticated, name: str, body: AccessBody
+    platform: OnPlatform, caller: Authenticated, request: Request, name: str, body: AccessBody
 ) -> dict[str, Any]:
     """An access to the stream's quarantine."""
     given = accesses.give(platform, caller, QUARANTINE, name, body.keep)
-    return access_answer(platform, given)
+    return access_answer(platform, given, request)
 
 
 @router.post("/{name}/senders", status_code=201)
 def add_sender(
-    platform: OnPlatform, caller: Authenticated, name: str, body: AccessBody
+    platform: OnPlatform, caller: Authenticated, request: Request, name: str, body: AccessBody
 ) -> dict[str, Any]:
     """An access for sending to the stream."""
-    return access_answer(platform, accesses.give(platform, caller, SEND, name, body.keep))
+    given = accesses.give(platform, caller, SEND, name, body.keep)
+    return access_answer(platform, given, request)
 
 
 @router.post("/{name}/independent-senders", status_code=204)

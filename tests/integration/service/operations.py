@@ -25,6 +25,7 @@ OWN_AFFAIRS = {
     "POST /password",
     "DELETE /whoami/roles/{role}",
     "GET /accesses",
+    "GET /accesses/{principal}",
     "GET /wall",
     "DELETE /accesses/{principal}",
 }

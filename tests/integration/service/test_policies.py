@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy import select
@@ -134,6 +135,26 @@ def test_a_change_stops_the_queries_that_it_touches(
     policy(scene, role, replace=True)
     for name in (first, second):
         scene.bob.post(f"/queries/{name}/start")
+
+
+def test_a_handle_shows_at_once_what_a_policy_takes(
+    scene: Scene, role: str, fresh: Callable[[str], str]
+) -> None:
+    """The handle is a URI (002 §3.2). It shows its owner what the access may do now (§3.3)."""
+    policy(scene, role)
+    name = fresh("q")
+    query(scene.bob, name, f"SELECT * FROM {scene.stream}")
+    given = scene.bob.post(f"/outputs/{name}/subscriptions")
+    path = urlsplit(given["handle"]).path
+    shown = scene.bob.get(path)
+    assert (shown["principal"], shown["handle"]) == (given["principal"], given["handle"])
+    assert shown["active"] and {*shown["topics"]} == topics_of(scene.platform, given["principal"])
+    policy(scene, role, rows="price > 9", replace=True)
+    shown = scene.bob.get(path)
+    assert (shown["active"], shown["topics"]) == (False, [])
+    assert scene.admin.call("GET", path).status_code == 404
+    scene.bob.delete(path)
+    assert scene.bob.call("GET", path).status_code == 404
 
 
 def test_removing_a_policy_stops_what_shows_less_now(
@@ -312,7 +333,7 @@ def test_two_versions_of_a_policy_are_compared(scene: Scene) -> None:
         "rows": "price > 3 AND price > 2",
         "rights": [{"name": "symbol", "when": "price > 5"}, {"name": "ts"}],
     }
-    body = {"old": stored, "new": {"written": wider}}
+    body = {"old_version": stored, "new_version": {"written": wider}}
 
     def changed(answer: list[dict[str, Any]]) -> dict[str, tuple[Any, Any, str]]:
         assert {each["role"] for each in answer} == {scene.role}
@@ -334,27 +355,28 @@ def test_two_versions_of_a_policy_are_compared(scene: Scene) -> None:
         "ts": (None, '"2026-01-31T12:00:00Z"', "more"),
         "symbol": (None, "null", "more"),
     }
-    removed = changed(scene.admin.post(path, old=stored, new=None))
+    removed = changed(scene.admin.post(path, old_version=stored, new_version=None))
     assert removed["rows"] == ("price > 5", "all", "more")
     # Nothing is changed, and the audit log tells of it.
     assert scene.admin.get(f"/streams/{scene.stream}/policies/p")["rows"] == "price > 5"
     with scene.platform.catalog.read() as session:
         entries = session.scalars(
-            select(AuditEntry.target).where(
+            select(AuditEntry.object).where(
                 AuditEntry.action == "compare policies", AuditEntry.outcome == Outcome.ALLOWED
             )
         )
         assert [*entries].count(f"stream {scene.stream}") == 3
     assert refused(scene.bob, path, 403, **body)
     for wrong, status in (
-        ({"old": None, "new": None}, 422),
-        ({"old": stored, "new": {}}, 422),
-        ({"old": stored, "new": {**stored, "written": wider}}, 422),
-        ({"old": stored, "new": {"stored": "none"}}, 404),
-        ({"old": stored, "new": {"written": wider | {"rows": "cost > 5"}}}, 422),
-        ({**body, "record": {"cost": 1}}, 422),
+        ((None, None), 422),
+        ((stored, {}), 422),
+        ((stored, {**stored, "written": wider}), 422),
+        ((stored, {"stored": "none"}), 404),
+        ((stored, {"written": wider | {"rows": "cost > 5"}}), 422),
     ):
-        assert refused(scene.admin, path, status, **wrong)
+        versions = dict(zip(body, wrong, strict=True))
+        assert refused(scene.admin, path, status, **versions)
+    assert refused(scene.admin, path, 422, **body, record={"cost": 1})
 
 
 def test_a_public_stream_has_no_policies(admin: Api, fresh: Callable[[str], str]) -> None:

@@ -24,6 +24,9 @@ def test_a_subscription_from_beginning_to_end(
     admin.ok("grant", "ADMIN", "READ TUPLE", "stream", "in1")
     admin.ok("subscribe", output, "--dir", str(folder))
     [access] = admin.json("accesses")
+    # Each way to name it shows the same.
+    for named in (access["handle"], access["principal"], str(folder)):
+        assert admin.json("accesses", named) == access
     described = json.loads((folder / "subscription.json").read_text())
     assert described["principal"] == access["principal"]
     assert described["topic_pattern"] == r"^out\.alerts\..*"
@@ -32,6 +35,19 @@ def test_a_subscription_from_beginning_to_end(
     admin.ok("unsubscribe", str(folder))
     assert not folder.exists()
     assert (service.kafka.readers, admin.json("accesses")) == (set(), [])
+
+
+def test_an_access_is_ended_by_its_handle(
+    admin: Terminal, service: Service, output: str, tmp_path: Path
+) -> None:
+    admin.ok("grant", "ADMIN", "READ TUPLE", "stream", "in1")
+    given = json.loads(admin.ok("subscribe", output, "--dir", str(tmp_path / "d"), "--json"))
+    elsewhere = given["handle"].replace("://", "://other.")
+    assert "is no handle of an access at" in admin.run("unsubscribe", elsewhere).output
+    admin.ok("unsubscribe", given["handle"])
+    assert service.kafka.readers == set()
+    gone = admin.run("accesses", given["handle"])
+    assert gone.exit_code == 5 and f"no access '{given['principal']}'" in gone.output
 
 
 def test_subscribe_waits_until_it_is_fed(
