@@ -25,8 +25,8 @@ class MatchRules:
 
     `schema` has the types of all that the conditions read, and `types` those of a row's values.
     `shown` has the numbers of the values that are attributes of results, if each row is one; None
-    if a match is one. `ways` is how many ways to read the rows of a partition are open at once. PREV
-    goes `back` rows at most, and NEXT `ahead`.
+    if a match is one. `ways` is how many ways to read the rows of a partition are open at once.
+    PREV goes `back` rows at most, and NEXT `ahead`.
     """
 
     pattern: Pattern

@@ -290,7 +290,8 @@ class RowCalls:
     def _classified(self, node: exp.Expr, place: Position) -> Typed:
         if self.own is not None:
             raise InvalidInput(
-                f"in DEFINE the current row is mapped to {self.own!r}: CLASSIFIER() is for MEASURES",
+                f"in DEFINE the current row is mapped to {self.own!r}: CLASSIFIER() is for "
+                "MEASURES",
                 place,
             )
         if node.expressions:
