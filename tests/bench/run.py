@@ -12,6 +12,7 @@ from tests.bench.label_mask import label_mask
 from tests.bench.latency import end_to_end, kafka_alone
 from tests.bench.many_streams import scale
 from tests.bench.many_subscribers import revocation_from_many
+from tests.bench.patterns import patterns
 from tests.bench.policies import policies
 from tests.bench.query_setup import query_setup
 from tests.bench.rights import recovery, revocation, subscription
@@ -30,6 +31,7 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "policies": policies,
     "setup": query_setup,
     "label": label_mask,
+    "patterns": patterns,
     "cost": cost,
     "sharing": sharing,
     "many": revocation_from_many,
