@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -89,9 +88,10 @@ class _Spark:
         self.session.stop()
 
     def security_us(self) -> list[float]:
-        """What a role's policy and the label add to a query: CPU microseconds an event, each run.
+        """What a role's policy and the label add to a query: microseconds an event, each run.
 
-        The role sees two thirds of the types, one attribute under a condition, and one not at all.
+        The policy names each type, one attribute has a condition, and one is hidden. All events
+        pass, so that security saves no work.
         """
         secured, plain = self._secured(), self._plain()
         for frame in (secured, plain):
@@ -104,7 +104,7 @@ class _Spark:
         return self.session.range(0, EVENTS, 1, 1).select(*_attributes(number))
 
     def _plain(self) -> DataFrame:
-        """The same query without security: it reads what the role sees, of all events."""
+        """The same query without security."""
         return self._events().where("amount > 1").select("ts", "type", "account", "amount")
 
     def _secured(self) -> DataFrame:
@@ -115,7 +115,7 @@ class _Spark:
             AttributeRight("amount", parse_condition("balance > 100", SCHEMA)),
             AttributeRight("place"),
         ]
-        seen = ", ".join(f"'t{number}'" for number in range(TYPES * 2 // 3))
+        seen = ", ".join(f"'t{number}'" for number in range(TYPES))
         rows = parse_condition(f"type IN ({seen})", SCHEMA)
         viewed = ViewedStream(STREAM, checked_view(RoleView(rows, tuple(shown)), STREAM))
         text = "SELECT ts, type, account, amount FROM events WHERE amount > 1"
@@ -190,7 +190,7 @@ def _attributes(number: Column) -> list[Column]:
 
 def _seconds(frame: DataFrame) -> float:
     """How long a query takes over all events, each of its values used."""
-    used = fn.sum(fn.xxhash64("ts", "type", "account", "amount"))
+    used = fn.bit_xor(fn.xxhash64("ts", "type", "account", "amount"))
     started = time.monotonic()
     frame.agg(used).collect()
     return time.monotonic() - started
