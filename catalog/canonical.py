@@ -46,9 +46,14 @@ _MIRRORED = frozenset({JoinKind.INNER, JoinKind.FULL})
 
 
 def sharing_key(
-    checked: CheckedPlan, level: Label | None, placement: Placement = Placement.SINK
+    checked: CheckedPlan,
+    level: Label | None,
+    placement: Placement = Placement.SINK,
+    space: str = "",
 ) -> str:
     """What two queries must have in common to run as one, as a hash. Empty: it runs alone.
+
+    `space` is the engine that the query's role has for itself, if it has one.
 
     A query that keeps state runs alone. Its state begins when the query is added, and goes on where
     the query was stopped. So the results of a state that others share would tell of them.
@@ -60,6 +65,7 @@ def sharing_key(
     except RecursionError:
         return ""
     text = f"{form}\n{'' if level is None else level.to_wire()}\n{placement}"
+    text += f"\n{space}" if space else ""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

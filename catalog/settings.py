@@ -11,6 +11,7 @@ from typing import Any
 from catalog.engines import INGEST
 from catalog.errors import InvalidInput
 from catalog.limits import Limits, read_limits
+from catalog.spaces import Spaces
 from catalog.user_limits import UserLimits
 
 FORMER_ACCOUNT = (
@@ -102,7 +103,8 @@ class SecAdminSettings:
 class SecFilterSettings:
     """SecFilter: Spark master, connector jars, checkpoints (mode 0700), key of the result ids.
 
-    `engines` is the number of engines for queries. `ingest` and `probation` do not count.
+    `engines` is the number of engines for queries. `ingest` and `probation` do not count. `spaces`
+    says which roles have one of them for their own queries.
     """
 
     master: str
@@ -111,6 +113,7 @@ class SecFilterSettings:
     id_key_file: Path
     options: dict[str, str] = field(default_factory=dict)
     engines: int = 1
+    spaces: Spaces = field(default_factory=Spaces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +229,14 @@ def _secadmin(data: dict[str, Any]) -> SecAdminSettings:
 
 
 def _secfilter(data: dict[str, Any]) -> SecFilterSettings:
+    engines = _number(data, "engines", 1)
+    of_roles = {str(role): str(engine) for role, engine in dict(data.get("spaces", {})).items()}
     return SecFilterSettings(
         master=data["master"],
         jars=Path(data["jars"]),
         checkpoints=Path(data["checkpoints"]),
         id_key_file=Path(data["id_key_file"]),
         options=dict(data.get("options", {})),
-        engines=_number(data, "engines", 1),
+        engines=engines,
+        spaces=Spaces(engines, of_roles),
     )

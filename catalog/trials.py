@@ -104,16 +104,20 @@ def has_superfluous(session: Session, engines: Collection[str]) -> bool:
 
 
 def give_up(
-    session: Session, engines: Collection[str], gone: Collection[str], limits: Limits
+    session: Session,
+    engines: Collection[str],
+    gone: Collection[str],
+    limits: Limits,
+    homes: Collection[str] | None = None,
 ) -> None:
     """Find new homes for the executions of engines that the deployment does not have any more.
 
-    `engines` are its query engines. `gone` are engines that have surely ended. An execution for
-    which there is no room waits.
+    `engines` are its query engines, and `homes` those of them that no role has for itself (None:
+    all). `gone` are engines that have surely ended. An execution for which there is no room waits.
     """
     for heart in _superfluous(session, engines):
         if heart.ended or heart.engine in gone:
-            _move_all(session, heart.engine, engines, limits)
+            _move_all(session, heart.engine, engines if homes is None else homes, limits)
 
 
 def _superfluous(session: Session, engines: Collection[str]) -> list[Heartbeat]:

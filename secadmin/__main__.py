@@ -78,7 +78,7 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
         anchors=anchors,
         limits=settings.limits,
         user_limits=settings.user_limits,
-        query_engines=settings.secfilter.engines,
+        spaces=settings.secfilter.spaces,
         idle_class=timedelta(seconds=settings.secadmin.idle_class_s),
     )
 

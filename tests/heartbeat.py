@@ -10,5 +10,5 @@ def let_beat(platform: Platform) -> None:
     with platform.catalog.read() as session:
         platform.pulse.living(session)
     with platform.catalog.bookkeeping() as session:
-        for engine in all_engines(platform.query_engines):
+        for engine in all_engines(platform.spaces.count):
             beat(session, engine)

@@ -15,6 +15,7 @@ from datetime import datetime
 
 from sqlalchemy import func, orm, select
 
+from catalog.assignments import engine_of
 from catalog.errors import NotFound
 from catalog.executions import sharing
 from catalog.models import (
@@ -41,9 +42,9 @@ from secadmin.control.work import Caller, Work, reading, working
 class ExecutionView:
     """The execution of one output, and its use of the platform.
 
-    `run` is the name of its run, which computes `sharing` outputs. `sources` is the number of reads
-    in its plan. `classes` is the number of its delivery topics. `slots` is the number of tasks that
-    run at once, which is the number of partitions it reads.
+    `run` is the name of its run, which computes `sharing` outputs in the engine `engine`. `sources`
+    is the number of reads in its plan. `classes` is the number of its delivery topics. `slots` is
+    the number of tasks that run at once, which is the number of partitions it reads.
     """
 
     id: int
@@ -59,6 +60,7 @@ class ExecutionView:
     weak: bool
     run: str
     sharing: int
+    engine: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,4 +205,5 @@ def _view(
         weak=output.weak,
         run=query_run_name(execution.id),
         sharing=len(sharing(session, execution.id)),
+        engine=engine_of(session, query_run_name(execution.id)),
     )

@@ -14,7 +14,7 @@ from sqlalchemy import orm, select, update
 
 from catalog.admission import ingesting, taken_slots
 from catalog.audit import PLATFORM
-from catalog.engines import FIRST, query_engines
+from catalog.engines import FIRST
 from catalog.errors import Conflict, PlatformError
 from catalog.models import (
     Assignment,
@@ -116,7 +116,7 @@ class _Growth:
     def require_room(self, platform: Platform, session: orm.Session) -> None:
         """Raise Conflict if an engine has too few slots."""
         most = platform.limits.slots
-        taken = dict(taken_slots(session, query_engines(platform.query_engines)))
+        taken = dict(taken_slots(session, platform.spaces.engines))
         needed = {"ingest": (ingesting(session), self.ingest)}
         needed |= {engine: (taken.get(engine, 0), more) for engine, more in self.engines.items()}
         for engine, (held, more) in needed.items():

@@ -69,7 +69,7 @@ def faults_of(session: Session, obj: Object) -> Mapping[str, str]:
 
 def _problems(platform: Platform, session: Session) -> Iterator[Problem]:
     living = platform.pulse.living(session)
-    for engine in all_engines(platform.query_engines):
+    for engine in all_engines(platform.spaces.count):
         if engine not in living:
             why = "it has no heartbeat: check whether it runs"
             yield Problem(f"engine {engine}", why)

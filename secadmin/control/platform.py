@@ -11,6 +11,7 @@ from catalog.limits import Limits
 from catalog.passwords import Passwords
 from catalog.pulse import Pulse
 from catalog.settings import IDLE_CLASS_S
+from catalog.spaces import Spaces
 from catalog.store import Catalog
 from catalog.user_limits import UserLimits
 from secadmin.control.alignment import Alignment, TopicControl
@@ -75,8 +76,8 @@ class KafkaControl(TopicControl, Protocol):
 class Platform:
     """The parts of the service: catalog, Kafka, their alignment, the anchors of the audit log.
 
-    `bootstrap` and `ca_pem` go to users. `pulse` says which engines are alive; there should be
-    `query_engines` of those that run queries. A delivery class without a subscription is closed
+    `bootstrap` and `ca_pem` go to users. `pulse` says which engines are alive; `spaces` has those
+    that should run queries, and for which roles. A delivery class without a subscription is closed
     after `idle_class`.
     """
 
@@ -91,5 +92,5 @@ class Platform:
     pulse: Pulse = field(default_factory=Pulse)
     limits: Limits = field(default_factory=Limits)
     user_limits: UserLimits = field(default_factory=UserLimits)
-    query_engines: int = 1
+    spaces: Spaces = field(default_factory=Spaces)
     idle_class: timedelta = timedelta(seconds=IDLE_CLASS_S)

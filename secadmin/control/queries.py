@@ -52,6 +52,7 @@ from secadmin.control.shared_executions import (
     begin_there,
     beginnings,
     compute,
+    role_name,
 )
 from secadmin.control.visible_relations import VisibleRelations
 from secadmin.control.work import Caller, Work, reading, working
@@ -133,6 +134,7 @@ def _store(
             roles=list(work.session.scalars(active)),
         )
     )
+    space = platform.spaces.own(role_name(work.session, relations.as_role))
     computed: dict[str, Computed] = {}
     for name, plan in plans.items():
         work.require_free(Namespace.RELATION, name)
@@ -143,7 +145,7 @@ def _store(
         seen = from_whole_windows(declared.with_whole_windows(plan, seen_from), whole)
         stored = to_stored(seen)
         begins = {topic: dict(offsets[topic]) for topic in read}
-        key = sharing_key(checked[name], relations.level, placement)
+        key = sharing_key(checked[name], relations.level, placement, space)
         computed[name] = compute(work.session, key, stored, begins, slots_of(plan, offsets))
         work.session.add(
             OutputRow(
@@ -172,7 +174,7 @@ def _store(
             if relation.object_id in relations.viewed
         )
         work.session.flush()
-    assign_new(platform, work.session, computed.values())
+    assign_new(platform, work.session, computed.values(), relations.as_role)
     work.detail["outputs"] = sorted(plans)
     if placement is Placement.SOURCES:
         work.detail["semantics"] = "view"
@@ -219,7 +221,7 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
             require_room_to_run(platform.user_limits, work.session, query.owner_id, plans)
         executions = executions_of(work.session, outputs)
         if running and (not row.running or parked(work.session).keys() & executions):
-            assign_again(platform, work.session, executions)
+            assign_again(platform, work.session, executions, row.as_role_id)
         if not running and row.running:
             leave(work.session, outputs, work.change.now)
         # If somebody else stopped the query, the reason stays until the query is started.

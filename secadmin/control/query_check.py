@@ -10,7 +10,6 @@ from sqlalchemy import select
 from catalog.admission import engines_for, slots_of, taken_slots
 from catalog.authorizer import Authorizer
 from catalog.checked_plan import CheckedPlan
-from catalog.engines import query_engines
 from catalog.label import Label
 from catalog.models import User
 from catalog.permission import Permission
@@ -24,6 +23,7 @@ from secadmin.control.category_words import category_words
 from secadmin.control.platform import Platform
 from secadmin.control.prepared_query import PreparedQuery, QueryDefinition, prepare
 from secadmin.control.room import reads_of, require_room_to_run
+from secadmin.control.shared_executions import role_name
 from secadmin.control.work import Caller, Reading, reading
 
 MAX_USERS = 1_000
@@ -97,7 +97,7 @@ def check_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> 
     offsets = platform.kafka.end_offsets(sorted(read))
     tasks = {name: slots_of(plan, offsets) for name, plan in prepared.plans.items()}
     with reading(platform, caller, "check room for query", target) as view:
-        engines = query_engines(platform.query_engines)
+        engines = platform.spaces.homes(role_name(view.session, prepared.relations.as_role))
         # The outputs have no ids yet, so negative numbers stand for them.
         slots = {-number: each for number, each in enumerate(tasks.values(), start=1)}
         engines_for(view.session, slots, engines, platform.limits)

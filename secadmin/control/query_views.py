@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import select
 
 from catalog.executions import executions_of, sharing
-from catalog.models import Object, OutputInput, OutputRow, QueryRow, RunStatus
+from catalog.models import Object, OutputInput, OutputRow, QueryRow, Role, RunStatus
 from catalog.permission import ObjectKind, Permission
 from catalog.placement import Placement
 from catalog.plan import Plan, sources
@@ -29,14 +29,16 @@ class QueryView:
     the number of withheld tuples by kind, and `sharing` that of the outputs, of all users' queries,
     that its executions compute; both are None unless the caller holds CHANGE SYSTEM.
 
-    `text` is empty if the caller may not view everything that the query names. `outputs` are those
-    that the caller may view.
+    `text` is empty if the caller may not view everything that the query names. `role` is the one as
+    which the query sees its streams, for those who see the text: the query is in this role's space.
+    `outputs` are those that the caller may view.
     """
 
     name: str
     owner: str
     language: str
     text: str
+    role: str | None
     running: bool
     outputs: tuple[str, ...]
     state: str
@@ -106,11 +108,14 @@ def _view(view: Reading, query: Object, living: Container[str]) -> QueryView:
     statuses = list(view.session.scalars(select(RunStatus).where(RunStatus.name.in_(names))))
     state = state_of_query(view.session, [output.id for output in outputs], row.running, living)
     shows_all = _may_see_counts(view)
+    shows_text = _may_view_inputs(view, outputs)
+    role = view.session.get(Role, row.as_role_id) if row.as_role_id and shows_text else None
     return QueryView(
         name=query.name,
         owner=query.owner.name if query.owner else "",
         language=row.language,
-        text=row.text if _may_view_inputs(view, outputs) else "",
+        text=row.text if shows_text else "",
+        role=role.name if role else None,
         running=row.running,
         outputs=tuple(output.name for output in outputs if view.may_view(output)),
         state=state.state,

@@ -15,10 +15,9 @@ from sqlalchemy import orm, select
 
 from catalog.admission import engines_for
 from catalog.assignments import assign
-from catalog.engines import query_engines
 from catalog.errors import Conflict
 from catalog.executions import to_join
-from catalog.models import ExecutionRow, OutputRow
+from catalog.models import ExecutionRow, OutputRow, Role
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
 from catalog.stored_form import from_stored
@@ -53,12 +52,19 @@ def compute(
     return Computed(made.id, True, slots)
 
 
-def assign_new(platform: Platform, session: orm.Session, computed: Iterable[Computed]) -> None:
-    """Give new executions their engines. Raises Conflict if no engine has room.
+def role_name(session: orm.Session, role: int | None) -> str | None:
+    """The name of the role as which a query sees its streams, if there is one."""
+    return None if role is None else session.get_one(Role, role).name
+
+
+def assign_new(
+    platform: Platform, session: orm.Session, computed: Iterable[Computed], role: int | None
+) -> None:
+    """Give new executions their engines, in the space of a role. Raises Conflict without room.
 
     What joins an execution needs room as well, as if it were new.
     """
-    engines, found = query_engines(platform.query_engines), list(computed)
+    engines, found = platform.spaces.homes(role_name(session, role)), list(computed)
     # The ids of executions are positive.
     wanted = {
         each.execution if each.is_new else -number: each.slots
@@ -69,11 +75,14 @@ def assign_new(platform: Platform, session: orm.Session, computed: Iterable[Comp
     assign(session, new, engines, platform.limits)
 
 
-def assign_again(platform: Platform, session: orm.Session, executions: Collection[int]) -> None:
+def assign_again(
+    platform: Platform, session: orm.Session, executions: Collection[int], role: int | None
+) -> None:
     """Give executions that start again their engines. Raises Conflict if no engine has room."""
     rows = session.scalars(select(ExecutionRow).where(ExecutionRow.id.in_(executions)))
     slots = {row.id: row.slots for row in rows}
-    assign(session, slots, query_engines(platform.query_engines), platform.limits)
+    homes = platform.spaces.homes(role_name(session, role))
+    assign(session, slots, homes, platform.limits)
 
 
 def beginnings(platform: Platform, caller: Caller, query: str) -> Mapping[int, _Offsets]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import select, update
 
-from catalog.engines import query_engines
 from catalog.errors import PlatformError
 from catalog.models import Access, DeliveryClass, Object, SenderRow, Withdrawal
 from catalog.sender_state import SenderState
@@ -174,12 +173,13 @@ def retire_ended(platform: Platform) -> None:
 
 def find_new_engines(platform: Platform) -> None:
     """Give what was assigned to engines that the deployment has no more to those that it has."""
-    engines = query_engines(platform.query_engines)
+    engines = platform.spaces.engines
     with platform.catalog.read() as session:
         if not has_superfluous(session, engines):
             return
     with platform.catalog.bookkeeping() as session:
-        give_up(session, engines, platform.pulse.gone(), platform.limits)
+        gone, homes = platform.pulse.gone(), platform.spaces.homes()
+        give_up(session, engines, gone, platform.limits, homes)
 
 
 def delete_removed(platform: Platform) -> None:

@@ -68,6 +68,7 @@ VALUES = {
         *("role_view", "view_aggregates", "view_merging", "view_plan", "view_trial"),
         "view_windows",
         *(
+            "spaces",
             "stored_form",
             "stored_upgrades",
             "time_source",

@@ -130,11 +130,18 @@ def _attributes(attributes: list[dict[str, Any]]) -> str:
 
 
 @app.command("list")
-def list_queries(ctx: typer.Context) -> None:
+def list_queries(
+    ctx: typer.Context,
+    role: Annotated[
+        str | None, typer.Option(help="Only those of this role's space (query add --as).")
+    ] = None,
+) -> None:
     """List the queries that you may view."""
     cli = cli_of(ctx)
     with cli.api() as api:
         rows: list[dict[str, Any]] = api.get("queries")
+    if role is not None:
+        rows = [row for row in rows if row["role"] == role]
     if not cli.screen.json:
         rows = [{name: value for name, value in row.items() if name != "text"} for row in rows]
     cli.screen.rows(rows, "there is no query that you may view")

@@ -12,6 +12,7 @@ from catalog.audit_key import AuditKey
 from catalog.engines import all_engines
 from catalog.errors import InvalidInput
 from catalog.settings import Settings
+from catalog.spaces import Spaces
 from catalog.user_limits import UserLimits
 from deploy.certificates import ensure_certificates
 from deploy.credentials import ensure_credentials
@@ -49,6 +50,21 @@ def test_the_catalog_reads_what_is_written(tmp_path: Path) -> None:
     assert settings.secadmin.certificate_file.exists()
     assert settings.secadmin.key_file.exists()
     assert settings.secfilter.jars == state / "jars"
+
+
+def test_the_spaces_of_roles_are_read(tmp_path: Path) -> None:
+    def load(engines: int, **spaces: str) -> Spaces:
+        table = merged(_local(tmp_path), {"secfilter": {"engines": engines, "spaces": spaces}})
+        return Settings.load(write_settings(table, tmp_path / "settings.toml")).secfilter.spaces
+
+    assert load(1) == Spaces(1)
+    spaces = load(3, DESK="query-3")
+    assert (spaces.homes("DESK"), spaces.own("DESK")) == (("query-3",), "query-3")
+    assert spaces.homes() == spaces.homes("BACK") == ("query-1", "query-2")
+    # What has no other engine runs in the first one, so no role has it for itself.
+    for engine in ("query-1", "query-4", "ingest"):
+        with pytest.raises(InvalidInput, match=f"spaces: DESK = '{engine}'"):
+            load(3, DESK=engine)
 
 
 def test_the_limits_of_a_user_are_read(tmp_path: Path) -> None:
