@@ -1,0 +1,58 @@
+"""The space of a role: its queries run in an engine of its own, and share with no other role's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from fastapi.testclient import TestClient
+
+from catalog.engines import FIRST
+from catalog.spaces import Spaces
+from secadmin.service.app import create_app
+from tests.integration.brokers import embedded_only
+from tests.integration.service.conftest import Api, Scene
+
+pytestmark = embedded_only
+
+
+def test_the_queries_of_a_role_run_in_its_engine_and_no_others_do(
+    scene: Scene, fresh: Callable[[str], str]
+) -> None:
+    scene.grant("ADD QUERY", "system", "system")
+    schema = scene.admin.get(f"/streams/{scene.stream}")["schema"]
+    scene.grant("VIEW OBJECT", "schema", schema)
+    spaces = Spaces(2, {scene.role: "query-2"})
+    app = create_app(replace(scene.platform, spaces=spaces))
+    own, equal, apart, outside = (fresh("q") for _ in range(4))
+    text = f"SELECT * FROM {scene.stream} WHERE price > 1"
+    with TestClient(app, raise_server_exceptions=False) as client:
+        bob, admin = (Api(client, each.token, each.user) for each in (scene.bob, scene.admin))
+
+        def add(name: str, text: str, **more: Any) -> None:
+            bob.post("/queries", name=name, language="sql", text=text, **more)
+
+        def runs() -> dict[str, tuple[str, str]]:
+            """The engine and the run of each query's output."""
+            ids = {n: bob.get(f"/outputs/{n}")["execution"] for n in (own, equal, apart, outside)}
+            found = {each["id"]: (each["engine"], each["run"]) for each in admin.get("/executions")}
+            return {name: found[id_] for name, id_ in ids.items()}
+
+        add(own, text, as_role=scene.role)
+        add(equal, text, as_role=scene.role)
+        add(apart, f"{text} AND price > 2", as_role=scene.role)
+        add(outside, text)
+        before = runs()
+        assert {before[name][0] for name in (own, equal, apart)} == {"query-2"}
+        # Equal queries of the space are one execution. The one outside is another, elsewhere.
+        assert before[own] == before[equal] != before[apart]
+        assert before[outside][0] == FIRST and before[outside][1] != before[own][1]
+        bob.post(f"/queries/{apart}/stop")
+        bob.post(f"/queries/{apart}/start")
+        assert runs() == before
+        shown = {each["name"]: each["role"] for each in bob.get("/queries")}
+        assert {name: shown[name] for name in before} == {
+            **dict.fromkeys((own, equal, apart), scene.role),
+            outside: None,
+        }
