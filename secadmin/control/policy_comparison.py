@@ -142,8 +142,11 @@ def _of_views(role: str, old: RoleView, new: RoleView, schema: Schema) -> Iterat
             *(role, "attribute", each.attribute, _right(each.old), _right(each.new), each.change)
         )
     yield Difference(role, "windows", None, window_text(old), window_text(new), found.windows)
-    groups = (str(view.minimum) if view.only_aggregates else None for view in (old, new))
-    yield Difference(role, "groups", None, *groups, found.groups)
+    yield Difference(role, "groups", None, _minimum(old), _minimum(new), found.groups)
+
+
+def _minimum(view: RoleView) -> str | None:
+    return f"of {view.minimum} values or more" if view.only_aggregates else None
 
 
 def _right(right: AttributeRight | None) -> str | None:
