@@ -61,9 +61,9 @@ class Partition:
     Rows are numbered, and `base` is the number of the first row that is kept. `tried` is that of
     the first row at which the pattern has not been tried. `ended` has attempts that are not made
     again after a restart: the number of the first row, and that of the last row which they looked
-    at. `next_start` is where a match may begin. `around` has the labels on which
-    the next match depends, and `reached` is the last row of which it has the label. `given_up`
-    counts the attempts that had too many ways, and `characters` those of the rows' texts.
+    at. `next_start` is where a match may begin. `around` has the labels on which the next match
+    depends, and `reached` is the last row of which it has the label. `given_up` counts the attempts
+    that had too many ways, and `characters` those of the rows' texts.
     """
 
     rules: PatternRules

@@ -32,7 +32,7 @@ from secadmin.control.policies import (
 from secadmin.control.policy_text import right_text, rows_text, window_text
 from secadmin.control.policy_trial import as_written, values_of
 from secadmin.control.work import Caller, Reading, reading
-from secadmin.solving.view_comparison import Change, compared
+from secadmin.solving.view_comparison import Change, compared, compared_windows
 
 # A stored policy by its name, one that is given, or none.
 Version = str | PolicyDefinition | None
@@ -159,7 +159,7 @@ def _of_record(
     """What the role sees of a record under both views, attribute by attribute."""
     values = values_of(schema, record)
     before, after = (as_written(sight_of(view, schema, values), record) for view in (old, new))
-    windows = compared(old, new, schema).windows
+    windows = compared_windows(old, new)
     yield Difference(
         *(role, "rows", None, _seen_text(before), _seen_text(after)),
         Change.of(more=after.seen > before.seen, less=before.seen > after.seen),

@@ -17,7 +17,7 @@ from catalog.view_merging import implies
 from secadmin.solving.conflicts import Loss, conflict
 
 # A question takes a few milliseconds, and half a second at most for each of its parts.
-MAX_QUESTIONS = 20
+MAX_QUESTIONS = 10
 
 
 class Change(StrEnum):
@@ -62,7 +62,7 @@ def compared(old: RoleView, new: RoleView, schema: Schema) -> ViewChange:
     return ViewChange(
         conditions.change(old.rows, new.rows),
         tuple(_rights(old, new, conditions)),
-        _windows(old, new),
+        compared_windows(old, new),
         # A minimum counts where something is aggregated only.
         Change.of(
             more=_minimum(new) < _minimum(old),
@@ -128,7 +128,7 @@ def _both(first: Expression | None, second: Expression | None) -> Expression | N
     return Call("and", (first, second))
 
 
-def _windows(old: RoleView, new: RoleView) -> Change:
+def compared_windows(old: RoleView, new: RoleView) -> Change:
     """Whether windows may be finer, or must be coarser."""
     first, second = (
         (0, 0) if each.window is None else (each.window.size_ms, each.window.slide_ms)
