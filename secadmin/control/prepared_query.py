@@ -9,7 +9,7 @@ from catalog.admission import require_admissible
 from catalog.analysis import analyse
 from catalog.checked_plan import CheckedPlan
 from catalog.errors import InvalidInput
-from catalog.names import check_object_name
+from catalog.names import check_object_name, check_query_name, output_of, space_in
 from catalog.namespace import Namespace
 from catalog.permission import Permission
 from catalog.placement import Placement
@@ -34,7 +34,8 @@ class QueryDefinition:
     `language` is sql, borealis, or user-query: the XML of paper 002's customised query.
 
     With `as_role`, the query reads its streams as this role sees them, and its results come by no
-    other role of a subscriber. A text in SQL can name it, too: AS doctor SELECT ... With
+    other role of a subscriber. A text in SQL can name it, too: AS doctor SELECT ... So can the
+    name, which is then in the space of the role: doctor.alarms. With
     `accept_empty`, it is added even if policies leave it no tuple of a stream. At a `level`, such
     as [Company1, _], it reads only what the level dominates (001 §3): AT LEVEL [...] SELECT ...
     `semantics` is `strong` (None is the same), or `view`: each subscriber gets what the query gives
@@ -73,7 +74,7 @@ def prepare(platform: Platform, view: Reading, wanted: QueryDefinition) -> Prepa
 
     Raises InvalidInput with a position, Denied, NotFound, and Conflict for a name that is taken.
     """
-    check_object_name(wanted.name)
+    check_query_name(wanted.name)
     view.require_system(Permission.ADD_QUERY)
     relations = VisibleRelations(view, role_to_see_as(view, chosen_role(wanted)))
     checked, notes = _parse(relations, wanted)
@@ -111,13 +112,19 @@ def chosen_placement(wanted: QueryDefinition) -> Placement:
 
 
 def chosen_role(wanted: QueryDefinition) -> str | None:
-    """The role that the caller chose, in the text or beside it. Raises InvalidInput."""
+    """The role that the caller chose, in the text, beside it or in the name. Raises InvalidInput."""
     named = query_role(wanted.text) if wanted.language == "sql" else None
     if named is not None and wanted.as_role not in (None, named):
         raise InvalidInput(
             f"the text reads AS {named}, and the role {wanted.as_role} was chosen; name one role"
         )
-    return named or wanted.as_role
+    chosen, space = named or wanted.as_role, space_in(wanted.name)
+    if space is not None and chosen not in (None, space):
+        raise InvalidInput(
+            f"the name is in the space of the role {space}, and the query reads AS {chosen}; name "
+            "one role"
+        )
+    return chosen or space
 
 
 def _parse(
@@ -126,7 +133,7 @@ def _parse(
     """The plans of the query's outputs over what the caller's roles see, and notes."""
     notes: tuple[str, ...] = ()
     if wanted.language != "borealis":
-        name = wanted.output or wanted.name
+        name = wanted.output or output_of(wanted.name)
         plans = {name: _read(relations, wanted, name)}
     else:
         if wanted.output is not None:

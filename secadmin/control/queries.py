@@ -22,7 +22,7 @@ from catalog.models import (
     QueryRow,
     Role,
 )
-from catalog.names import check_object_name
+from catalog.names import check_query_name
 from catalog.namespace import Namespace
 from catalog.output_relation import output_relation
 from catalog.permission import ObjectKind, Permission
@@ -81,7 +81,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
     InvalidInput with a position, Denied if the views of the roles do not add up or none of them
     allows an operator (004 §5.4), and Conflict if the engines are full.
     """
-    check_object_name(wanted.name)
+    check_query_name(wanted.name)
     target = f"query {wanted.name}"
     with reading(platform, caller, "prepare query", target) as view:
         prepared = prepare(platform, view, wanted)

@@ -12,9 +12,41 @@ from catalog.engines import FIRST
 from catalog.spaces import Spaces
 from secadmin.service.app import create_app
 from tests.integration.brokers import embedded_only
-from tests.integration.service.conftest import Api, Scene
+from tests.integration.service.conftest import Api, NewUser, Scene
 
 pytestmark = embedded_only
+
+
+def test_each_role_has_names_of_its_own(
+    scene: Scene, new_user: NewUser, fresh: Callable[[str], str]
+) -> None:
+    schema = scene.admin.get(f"/streams/{scene.stream}")["schema"]
+    other = fresh("R")
+    both, one = new_user(scene.role, other), new_user(other)
+    for role in (scene.role, other):
+        for permission, kind, name in (
+            ("ADD QUERY", "system", "system"),
+            ("VIEW OBJECT", "schema", schema),
+            ("VIEW OBJECT", "stream", scene.stream),
+            ("READ TUPLE", "stream", scene.stream),
+        ):
+            body = {"role": role, "permissions": [permission], "kind": kind, "name": name}
+            scene.admin.post("/grants", **body)
+    name, text = fresh("q"), f"SELECT * FROM {scene.stream}"
+    for role in (scene.role, other):
+        added = both.post("/queries", name=f"{role}.{name}", language="sql", text=text)
+        assert [each["name"] for each in added["outputs"]] == [f"{role}-{name}"]
+        assert both.get(f"/queries/{role}.{name}")["role"] == role
+    body = {"language": "sql", "text": text}
+    for user, given, status in (
+        (one, {"name": f"{scene.role}.{fresh('q')}"}, 403),
+        (both, {"name": f"{other}.{name}"}, 409),
+        (both, {"name": f"{other}.{fresh('q')}", "as_role": scene.role}, 422),
+        (both, {"name": f"{other}."}, 422),
+        (both, {"name": f".{name}"}, 422),
+        (both, {"name": f"{other}.{name}.{name}"}, 422),
+    ):
+        assert user.call("POST", "/queries", json=body | given).status_code == status, given
 
 
 def test_the_queries_of_a_role_run_in_its_engine_and_no_others_do(

@@ -3,7 +3,14 @@
 import pytest
 
 from catalog.errors import InvalidInput
-from catalog.names import check_object_name, check_role_name, check_user_name
+from catalog.names import (
+    check_object_name,
+    check_query_name,
+    check_role_name,
+    check_user_name,
+    output_of,
+    space_in,
+)
 from catalog.permission import (
     APPLIES,
     OWNER_HOLDS,
@@ -70,3 +77,12 @@ def test_usable_names() -> None:
     assert check_object_name("in-1_x") == "in-1_x"
     assert check_role_name("INFO PROVIDER") == "INFO PROVIDER"
     assert check_user_name("al.b@example.org") == "al.b@example.org"
+
+
+def test_a_query_s_name_may_be_in_the_space_of_a_role() -> None:
+    for name, role in (("rising", None), ("DESK.rising", "DESK"), ("INFO DESK.up-1", "INFO DESK")):
+        assert (check_query_name(name), space_in(name)) == (name, role)
+    assert output_of("INFO DESK.up-1") == check_object_name("INFO-DESK-up-1")
+    for wrong in ("", ".", "DESK.", ".rising", "A.B.c", "DESK.1", "D" * 40 + "." + "r" * 40):
+        with pytest.raises(InvalidInput):
+            check_query_name(wrong)
