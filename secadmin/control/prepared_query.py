@@ -35,9 +35,9 @@ class QueryDefinition:
 
     With `as_role`, the query reads its streams as this role sees them, and its results come by no
     other role of a subscriber. A text in SQL can name it, too: AS doctor SELECT ... So can the
-    name, which is then in the space of the role: doctor.alarms. With
-    `accept_empty`, it is added even if policies leave it no tuple of a stream. At a `level`, such
-    as [Company1, _], it reads only what the level dominates (001 §3): AT LEVEL [...] SELECT ...
+    name, which is then in the space of the role: doctor.alarms. With `accept_empty`, it is added
+    even if policies leave it no tuple of a stream. At a `level`, such as [Company1, _], it reads
+    only what the level dominates (001 §3): AT LEVEL [...] SELECT ...
     `semantics` is `strong` (None is the same), or `view`: each subscriber gets what the query gives
     over the tuples that the subscriber may see. SEMANTICS VIEW SELECT ... says it in the text.
     """
@@ -112,7 +112,10 @@ def chosen_placement(wanted: QueryDefinition) -> Placement:
 
 
 def chosen_role(wanted: QueryDefinition) -> str | None:
-    """The role that the caller chose, in the text, beside it or in the name. Raises InvalidInput."""
+    """The role that the caller chose: in the text, beside it, or in the query's name.
+
+    Raises InvalidInput if these are two.
+    """
     named = query_role(wanted.text) if wanted.language == "sql" else None
     if named is not None and wanted.as_role not in (None, named):
         raise InvalidInput(
