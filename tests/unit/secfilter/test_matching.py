@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from catalog.analysis import analyse_node
+from catalog.analysis import analyse, analyse_node
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of
 from catalog.label import Label
@@ -30,7 +30,7 @@ from catalog.pattern import (
     SkipTo,
     may_be_empty,
 )
-from catalog.plan import Match, Source
+from catalog.plan import Match, Plan, Source
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from secfilter.lab import NULL_MARK, SEPARATOR
@@ -422,6 +422,13 @@ def test_a_row_waits_for_the_row_that_next_reads() -> None:
     assert matching.next_time() == 13_000
     assert [*matching.until(13_000)] == []
     assert matching.to_text() == empty_text(matching).replace(str(10**9), "13000")
+
+
+def test_the_results_of_next_may_come_so_much_later() -> None:
+    """The last row of a match may be at its end, and then NEXT may wait as long again."""
+    node = before_next()
+    back = replace(node, readings=(replace(node.readings[0], moved=-1),))
+    assert [analyse(Plan(each)).delay_ms for each in (back, node)] == [10, 20]
 
 
 def test_what_comes_later_than_within_is_no_next_row() -> None:
