@@ -103,8 +103,8 @@ class SecAdminSettings:
 class SecFilterSettings:
     """SecFilter: Spark master, connector jars, checkpoints (mode 0700), key of the result ids.
 
-    `engines` is the number of engines for queries. `ingest` and `probation` do not count. `spaces`
-    says which roles have one of them for their own queries.
+    `spaces` has the engines for queries, and which roles have one of them for their own. `ingest`
+    and `probation` do not count.
     """
 
     master: str
@@ -112,7 +112,6 @@ class SecFilterSettings:
     checkpoints: Path
     id_key_file: Path
     options: dict[str, str] = field(default_factory=dict)
-    engines: int = 1
     spaces: Spaces = field(default_factory=Spaces)
 
 
@@ -229,7 +228,6 @@ def _secadmin(data: dict[str, Any]) -> SecAdminSettings:
 
 
 def _secfilter(data: dict[str, Any]) -> SecFilterSettings:
-    engines = _number(data, "engines", 1)
     of_roles = {str(role): str(engine) for role, engine in dict(data.get("spaces", {})).items()}
     return SecFilterSettings(
         master=data["master"],
@@ -237,6 +235,5 @@ def _secfilter(data: dict[str, Any]) -> SecFilterSettings:
         checkpoints=Path(data["checkpoints"]),
         id_key_file=Path(data["id_key_file"]),
         options=dict(data.get("options", {})),
-        engines=engines,
-        spaces=Spaces(engines, of_roles),
+        spaces=Spaces(_number(data, "engines", 1), of_roles),
     )

@@ -107,7 +107,7 @@ class Stack:
     @property
     def engines(self) -> dict[str, ManagedProcess]:
         """The process of each engine, by the engine's name; after `start`."""
-        names = all_engines(self.settings.secfilter.engines)
+        names = all_engines(self.settings.secfilter.spaces.count)
         return {name: ManagedProcess(f"{ENGINE_PREFIX}{name}", self.state) for name in names}
 
     @property

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _require_known(engine: str, settings: Settings) -> None:
-    known = all_engines(settings.secfilter.engines)
+    known = all_engines(settings.secfilter.spaces.count)
     if engine not in known:
         raise InvalidInput(f"there is no engine {engine!r}; there are {', '.join(known)}")
 
