@@ -83,8 +83,5 @@ def test_the_queries_of_a_role_run_in_its_engine_and_no_others_do(
         bob.post(f"/queries/{apart}/stop")
         bob.post(f"/queries/{apart}/start")
         assert runs() == before
-        shown = {each["name"]: each["role"] for each in bob.get("/queries")}
-        assert {name: shown[name] for name in before} == {
-            **dict.fromkeys((own, equal, apart), scene.role),
-            outside: None,
-        }
+        shown = {name: bob.get(f"/queries/{name}")["role"] for name in before}
+        assert shown == {**dict.fromkeys((own, equal, apart), scene.role), outside: None}
