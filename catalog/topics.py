@@ -21,10 +21,13 @@ ROW_VERSION_HEADER = "row-version"
 """The version of an upsert or a deletion. Of one key the highest counts."""
 
 TICK = "tick"
-"""The value of the header `op` of a tick, which moves the time of a stream and is no tuple."""
+"""The value of the header `op` of a tick, which moves the time of a relation and is no tuple."""
 
 ECHO_TOPIC = "time.echo"
 """The topic that says how far ingest has come. Only ingest writes and reads it."""
+
+RESULT_ECHO_TOPIC = "time.results"
+"""The topic that says how far queries have come. Only the engines of queries use it."""
 
 HEAD_TOPIC = "audit.head"
 """The topic that keeps the audit log's heads."""

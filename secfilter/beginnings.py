@@ -39,7 +39,7 @@ def begun(late: Sequence[FedOutput], topic: str) -> Column:
         fn.when(_is_after(output, topic), fn.lit(1 << number)).otherwise(fn.lit(0))
         for number, output in enumerate(late)
     )
-    return reduce(lambda a, b: a.bitwiseOR(b), bits, fn.lit(0)).cast("bigint").alias(BEGUN)
+    return reduce(lambda a, b: a.bitwiseOR(b), bits, fn.lit(0)).cast("bigint")
 
 
 def _is_after(output: FedOutput, topic: str) -> Column:

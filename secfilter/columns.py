@@ -21,8 +21,10 @@ CLASS = "__class"
 TICK_COLUMN = "__tick"
 # Which of the outputs that began later had begun when the tuple came (`secfilter.beginnings`).
 BEGUN = "__begun"
+# The echo of a tick in a plan that keeps no state (`secfilter.output_ticker`), or NULL for a tuple.
+ECHO = "__echo"
 _LABEL = "__label_"
-_RESERVED = re.compile(r"__id|__class|__sender|__clock|__tick|__begun|__label_\d+")
+_RESERVED = re.compile(r"__id|__class|__sender|__clock|__tick|__begun|__echo|__label_\d+")
 
 SPARK_TYPES: dict[Type, str] = {
     Type.BOOLEAN: "boolean",

@@ -43,8 +43,8 @@ from catalog.upserts import upsert_keys
 from secfilter.aggregate import Grouping, compile_aggregate
 from secfilter.class_views import ClassViews
 from secfilter.columns import (
-    BEGUN,
     CLASS,
+    ECHO,
     ID,
     SENDER,
     TICK_COLUMN,
@@ -88,7 +88,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     classes: Sequence[ConflictClass] = (),
     floor: Label = PUBLIC,
     viewers: Sequence[FanOutClass] | None = None,
-    begun: bool = False,
+    beside: Sequence[str] = (),
 ) -> Compiled:
     """Compile a plan.
 
@@ -100,9 +100,11 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     says that each source has one partition. Stateful nodes then need no shuffle. `classes` are the
     conflict classes of the levels that the plan shows. Each result also carries `floor`. With
     `viewers`, the plan runs over the tuples that each of these classes may see, for each one by
-    itself, and each result is of one class. With `begun`, which a plan that keeps state cannot
-    have, `source` also gives the column `secfilter.columns.BEGUN`, and each result has that of its
-    tuple. Raises InvalidInput for a plan that uses the name of one of the platform's own columns.
+    itself, and each result is of one class. `beside` are columns that `source` also gives, and
+    each result has those of its tuple; a plan that keeps state has none. If
+    `secfilter.columns.ECHO` is one of them, `source` also gives ticks, and nothing in the plan
+    leaves them out. Raises InvalidInput for a plan that uses the name of one of the platform's own
+    columns.
     """
     for each in checked.root.walk():
         check_names(each.schema)
@@ -113,7 +115,9 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
         raise ValueError("the layout has no bit for a category that the plan reaches")
     known = {each.id: each for each in classes}
     views = None if viewers is None else ClassViews(tuple(viewers), layout)
-    compiler = _Compiler(source, reach_of, numbers_of, layout, checked, known, narrow, views, begun)
+    compiler = _Compiler(
+        source, reach_of, numbers_of, layout, checked, known, narrow, views, tuple(beside)
+    )
     frame = with_floor(compiler.compile(checked.root), layout, floor)
     return Compiled(frame, checked.schema, layout, upsert_keys(checked.plan))
 
@@ -128,7 +132,7 @@ class _Compiler:
     classes: Mapping[int, ConflictClass]
     narrow: bool
     views: ClassViews | None
-    begun: bool
+    beside: tuple[str, ...]
     # Whether the compiled node is below a join, a moving window, a pattern or a session window.
     pairing: bool = False
     # Whether the compiled node is below a declared aggregate, which counts senders.
@@ -142,7 +146,9 @@ class _Compiler:
                 return self._source(each.node)
             case Filter(_, condition):
                 wanted = to_column(condition, each.inputs[0].schema)
-                return self.compile(each.inputs[0]).where(wanted)
+                # A tick has no attributes, so it fulfils no condition.
+                passes = wanted | fn.col(ECHO).isNotNull() if ECHO in self.beside else wanted
+                return self.compile(each.inputs[0]).where(passes)
             case Project(_, columns):
                 return self._project(columns, each.inputs[0])
             case Union():
@@ -183,7 +189,7 @@ class _Compiler:
             *([fn.col(SENDER)] if self.counting else []),
             *([_clock(relation).alias(CLOCK)] if self.checked.keeps_state else []),
             *([fn.col(TICK_COLUMN)] if self._by_ticks(relation) else []),
-            *self._begun(),
+            *map(fn.col, self.beside),
         )
         if self.checked.keeps_state and relation.event_time is not None:
             timed = self._timed(frame, relation)
@@ -283,7 +289,7 @@ class _Compiler:
         # A tuple may come through two branches. That gives two results.
         lineage = fn.concat(fn.lit(f"{index}/"), fn.col(ID)).alias(ID)
         attributes = _attributes(branch.schema)
-        own = (*self._words(), *map(fn.col, self._class()), *self._begun())
+        own = (*self._words(), *map(fn.col, (*self._class(), *self.beside)))
         return self.compile(branch).select(*attributes, *own, lineage, *clock)
 
     def _words(self) -> list[Column]:
@@ -293,10 +299,7 @@ class _Compiler:
         return [fn.col(CLOCK)] if self.clocked else []
 
     def _carried(self) -> Iterable[Column]:
-        return (*self._words(), fn.col(ID), *map(fn.col, self._class()), *self._begun())
-
-    def _begun(self) -> Iterable[Column]:
-        return [fn.col(BEGUN)] if self.begun else []
+        return (*self._words(), fn.col(ID), *map(fn.col, (*self._class(), *self.beside)))
 
 
 def _clock(relation: Relation) -> Column:

@@ -12,9 +12,9 @@ from catalog.functions import MAX_TEXT_BYTES
 from catalog.plan import DELETED, INSTANT
 from catalog.runs import FedOutput, QueryRun
 from catalog.schema import Schema, Type
-from catalog.topics import ID_HEADER, LABEL_HEADER, ROW_VERSION_HEADER
+from catalog.topics import ID_HEADER, LABEL_HEADER, RESULT_ECHO_TOPIC, ROW_VERSION_HEADER
 from secfilter.beginnings import has_begun
-from secfilter.columns import BEGUN, CLASS, ID, attribute
+from secfilter.columns import BEGUN, CLASS, ECHO, ID, attribute
 from secfilter.compiler import Compiled
 from secfilter.expressions import finite
 from secfilter.lab import encode_label, encode_value, headers, lab_headers, label_word
@@ -36,6 +36,8 @@ def fan_out(
     id_key: str,
     max_bytes: int = DEFAULT_MAX_BYTES,
     late: Sequence[FedOutput] = (),
+    *,
+    echoes: bool = False,
 ) -> DataFrame:
     """Records for Kafka's sink: `topic`, `key`, `value`, `headers`.
 
@@ -43,7 +45,8 @@ def fan_out(
     output that is labelled. A tuple larger than `max_bytes` as JSON is delivered to nobody, because
     the broker would refuse it and stop the query. The observation `too_large` counts these tuples.
     The outputs in `late` get only tuples that came after their beginning
-    (`secfilter.beginnings`).
+    (`secfilter.beginnings`). With `echoes`, there is also one record for each tick, which is no
+    result: its echo (`secfilter.output_ticker`).
     """
     layout = compiled.layout
     own, sources = words(layout), layout.packed(run.sources)
@@ -59,6 +62,8 @@ def fan_out(
         conditions = {
             c.topic: (fn.col(CLASS) == fn.lit(c.id)) & conditions[c.topic] for c in run.viewers
         }
+    if echoes:
+        conditions = {t: taken & fn.col(ECHO).isNull() for t, taken in conditions.items()}
     # If the texts are too long together, they are not even joined.
     fits = _text_bytes(compiled.schema) <= fn.lit(max_bytes)
     value = fn.when(fits, to_json(compiled.schema))
@@ -77,11 +82,16 @@ def fan_out(
         (~fits).alias(_LARGE),
         *([fn.when(fits, encode_value(compiled.schema)).alias(_LAB)] if run.labelled else []),
         *([fn.col(BEGUN)] if late else []),
+        *([fn.col(ECHO)] if echoes else []),
         *_key_and_version(compiled),
     )
     for output in run.outputs:
         if output.labelled:
-            conditions[output.relation.topic] = begun.get(output.relation.name, fn.lit(True))
+            since = begun.get(output.relation.name, fn.lit(True))
+            is_result = fn.col(ECHO).isNull() if echoes else fn.lit(True)
+            conditions[output.relation.topic] = since & is_result
+    if echoes:
+        conditions[RESULT_ECHO_TOPIC] = fn.col(ECHO).isNotNull()
     texts = [_JSON, *([_LAB] if run.labelled else []), *([_KEY] if compiled.keys else [])]
     within = _within(made, max_bytes, texts)
     return _delivered(within, run, conditions, upserts=bool(compiled.keys))
@@ -146,6 +156,11 @@ def _delivered(
         key = fn.when(inside, id_).otherwise(key)
         value = fn.when(inside, fn.col(_LAB)).otherwise(value)
         marks = fn.when(inside, lab_headers(fn.col(_LABEL))).otherwise(marks)
+    if RESULT_ECHO_TOPIC in conditions:
+        echo = fn.col(_TOPIC) == fn.lit(RESULT_ECHO_TOPIC)
+        key = fn.when(~echo, key)
+        value = fn.when(echo, fn.col(ECHO)).otherwise(value)
+        marks = fn.when(~echo, marks)
     return addressed.select(_TOPIC, key.alias("key"), value.alias("value"), marks.alias("headers"))
 
 

@@ -11,6 +11,7 @@ A tick is no tuple. It has the header `op` in place of a label, and its value is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
@@ -26,7 +27,7 @@ from catalog.topics import (
     VERSION_HEADER,
     WIRE_VERSION,
 )
-from secfilter.columns import BEGUN, ID, SENDER, TICK_COLUMN, attribute, label_column, words_of
+from secfilter.columns import ECHO, ID, SENDER, TICK_COLUMN, attribute, label_column, words_of
 from secfilter.timeline import no_tick, tick_at
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
@@ -219,7 +220,7 @@ def read_lab(  # noqa: PLR0913  # each is known to another part of the caller
     registered: int | None = None,
     *,
     ticks: bool = False,
-    begun: Column | None = None,
+    beside: Mapping[str, Column] = MappingProxyType({}),
 ) -> DataFrame:
     """Read the tuples of a relation from the records of its lab topic (004 §3.2).
 
@@ -228,8 +229,8 @@ def read_lab(  # noqa: PLR0913  # each is known to another part of the caller
     aggregate, it also has the sender `__sender`. Records without a valid label are left out. With
     `metric`, the column `withheld` of the observation of that name counts them. Ticks are left out
     too. With `ticks`, they stay as rows of NULLs, and the column
-    `secfilter.columns.TICK_COLUMN` has their time. With `begun`, a
-    tuple has this value of its record in the column `secfilter.columns.BEGUN`.
+    `secfilter.columns.TICK_COLUMN` has their time. Each row also has these columns of its
+    record, `beside` its own. If `secfilter.columns.ECHO` is one of them, ticks stay, too.
 
     `registered` is the first bit that had no category when the reach was looked up. A category from
     there on may be in the relation's reach by now. So nobody knows whether its tuple is to be left
@@ -247,7 +248,7 @@ def read_lab(  # noqa: PLR0913  # each is known to another part of the caller
         *([sender_of(fn.col("headers")).alias(SENDER)] if relation.declared else ()),
         *(word.alias(label_column(index)) for index, word in words.items()),
         *([] if registered is None else [text.alias(_TEXT)]),
-        *([] if begun is None else [begun.alias(BEGUN)]),
+        *(column.alias(name) for name, column in beside.items()),
     )
     checked = read.withColumn(_VALID, is_valid({i: label_word(i) for i in words}, relation, reach))
     if metric is not None:
@@ -255,7 +256,7 @@ def read_lab(  # noqa: PLR0913  # each is known to another part of the caller
         checked = checked.observe(metric, fn.count_if(unlabelled).alias("withheld"))
     valid = fn.col(_VALID) if registered is None else _or_fail(registered)
     is_tuple = valid & ~fn.col(_TICK)
-    kept = checked.where(is_tuple | fn.col(_TICK) if ticks else is_tuple)
+    kept = checked.where(is_tuple | fn.col(_TICK) if ticks or ECHO in beside else is_tuple)
     # A tick has no attributes.
     value = fn.when(~fn.col(_TICK), fn.col("__value"))
     return kept.select(
@@ -264,7 +265,7 @@ def read_lab(  # noqa: PLR0913  # each is known to another part of the caller
         fn.col(ID),
         *([fn.col(SENDER)] if relation.declared else ()),
         *([fn.col(TICK_COLUMN)] if ticks else []),
-        *([] if begun is None else [fn.col(BEGUN)]),
+        *map(fn.col, beside),
     )
 
 

@@ -15,15 +15,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from catalog.analysis import analyse
 from catalog.errors import Unavailable
 from catalog.plan import Emission, is_stateful, sources
-from catalog.relation import Relation
+from catalog.relation import Relation, RelationKind
 from catalog.run_counts import ANEW, LOST, refused_kind
 from catalog.runs import IngestRun, QueryRun, Run, topics_of, written_by
 from catalog.topics import quarantine_topic
 from secfilter.after_commit import AfterCommit, Drains
 from secfilter.background import Task, in_thread
 from secfilter.beginnings import begun, late_outputs
-from secfilter.beside import fed_by
+from secfilter.beside import fed_by, side_name
 from secfilter.checkpoint import Checkpoint, Checkpoints
+from secfilter.columns import BEGUN, ECHO
 from secfilter.compiler import compile_plan
 from secfilter.fanout import fan_out
 from secfilter.going_on import GoingOn, owners_of
@@ -34,6 +35,13 @@ from secfilter.lab_notes import notes_of
 from secfilter.leftovers import Leftovers
 from secfilter.lock import FileLock, lock_run
 from secfilter.order import check_supported, in_order
+from secfilter.output_ticker import (
+    OutputTicker,
+    echo_column,
+    echoes,
+    ticked_of,
+    ticked_topics,
+)
 from secfilter.pace import Pace
 from secfilter.positions import Positions
 from secfilter.running_query import REFUSED, RunningQuery
@@ -154,13 +162,16 @@ class Engine:
         writer = writer.queryName(run.name).option("checkpointLocation", str(checkpoint.spark))
         writer = writer.outputMode(_mode(run))
         if _in_microbatches(run):
-            interval = f"{self.pace.microbatch_ms} milliseconds"
-            return _started(writer.trigger(processingTime=interval))
-        query = _started(writer.trigger(realTime=f"{batch_ms} milliseconds"))
+            trigger = writer.trigger(processingTime=f"{self.pace.microbatch_ms} milliseconds")
+        else:
+            trigger = writer.trigger(realTime=f"{batch_ms} milliseconds")
+        query = _started(trigger)
         if isinstance(run, IngestRun):
             beside = AfterCommit(run, checkpoint, self.positions, self.drains)
             in_thread(f"beside {run.name}", Task(lambda: beside.keep_up(lambda: query.isActive)))
             self._tick(run, ticks, self.kafka.sink(client), query)
+        elif ticked_topics(run):
+            self._tick_outputs(run, ticks.life, self.kafka.sink(client), query)
         return query
 
     def _tick(
@@ -174,6 +185,22 @@ class Engine:
             lambda: write_out(self.spark, sink),
             self.positions.partitions,
         )
+        in_thread(f"ticks {run.name}", Task(lambda: ticker.keep_up(lambda: query.isActive)))
+
+    def _tick_outputs(
+        self, run: QueryRun, life: str, sink: Mapping[str, str], query: StreamingQuery
+    ) -> None:
+        """Move the time of the run's outputs, while its query runs."""
+        if self.ticking is None:
+            return
+        side = side_name(run.name)
+        ticked = ticked_of(
+            *(run, query, life),
+            write_out=lambda: write_out(self.spark, sink),
+            held=lambda: bool(self.sides.unfinished(side)),
+            partitions=self.positions.partitions,
+        )
+        ticker = OutputTicker(ticked, self.ticking)
         in_thread(f"ticks {run.name}", Task(lambda: ticker.keep_up(lambda: query.isActive)))
 
     def _checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
@@ -194,15 +221,20 @@ class Engine:
         # State that is older than an output would be in its results, so no such query is shared.
         late = () if checked.keeps_state else late_outputs(run, checkpoint.committed())
 
+        echoing = echoes(run)
+
         def source(relation: Relation) -> DataFrame:
             nonlocal count
+            beside = {BEGUN: begun(late, relation.topic)} if late else {}
+            if echoing:
+                beside[ECHO] = echo_column(ticks.life, count)
             count += 1
             records = self._records([relation.topic], checkpoint)
             reached, metric = run.reach_of(relation), f"source_{count}"
             return read_lab(
                 *(records, relation, reached, metric, run.registered),
                 ticks=checked.keeps_state and relation.by_ticks,
-                begun=begun(late, relation.topic) if late else None,
+                beside=beside,
             )
 
         compiled = compile_plan(
@@ -212,13 +244,13 @@ class Engine:
             classes=run.conflict_classes,
             floor=run.floor,
             viewers=run.viewers,
-            begun=bool(late),
+            beside=(*([BEGUN] if late else []), *([ECHO] if echoing else [])),
         )
         check_supported(compiled.frame, _mode(run))
         if _in_microbatches(run):
             ordered = in_order(compiled.frame, checked.event_time, by_class=run.viewers is not None)
             compiled = replace(compiled, frame=ordered)
-        return fan_out(compiled, run, self.id_key, late=late)
+        return fan_out(compiled, run, self.id_key, late=late, echoes=echoing)
 
     def _require_old_topics(self, run: IngestRun, newest: Newest, committed: Offsets) -> None:
         """Raise Unavailable where a topic was made anew under its sender, and tell of it.
@@ -297,5 +329,10 @@ def _mode(run: Run) -> str:
 
 
 def _by_ticks(run: Run) -> bool:
-    """Whether ticks alone move the time of the run."""
-    return isinstance(run, QueryRun) and all(each.by_ticks for each in sources(run.plan))
+    """Whether ticks of streams alone move the time of the run.
+
+    An output may repeat results after a crash, behind the ticks that came after them.
+    """
+    return isinstance(run, QueryRun) and all(
+        each.by_ticks and each.kind is RelationKind.STREAM for each in sources(run.plan)
+    )

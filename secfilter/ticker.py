@@ -12,12 +12,13 @@ stream gets the tick T less its lateness, three things are made sure of:
   exists, so the catalog is asked after the echoes came. A new sender holds the stream's time until
   ingest reads it.
 - No topic has got partitions that ingest does not read yet. They could have records before T.
-- The proof is `_SETTLED_S` old. A query asks Kafka for the ends of all partitions at once, but
+- The proof is `SETTLED_S` old. A query asks Kafka for the ends of all partitions at once, but
   Kafka does not look at them in the same instant. So a query could see the tick, and not yet a
   tuple of another partition that stood there first.
 
-So no tuple that ingest took as in time comes behind a tick that makes it late. The tick goes to one
-partition of lab.<stream>, because what it says is true of all.
+So no tuple that ingest took as in time comes behind a tick that makes it late. The tick goes to
+each partition of lab.<stream>. What it says is true of all of them, so one would do for a query
+that keeps state. A query that keeps none echoes each of them (`secfilter.output_ticker`).
 
 Nothing here depends on a clock but the brokers' own, and the times at which ticks are sent.
 """
@@ -26,23 +27,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from confluent_kafka import (
-    Consumer,
-    KafkaError,
-    Message,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 from catalog.errors import PlatformError, Unavailable
 from catalog.runs import IngestRun, IngestStream, Sender
 from catalog.topics import ECHO_TOPIC, TAKEN_HEADER, lab_topic, parked_topic
-from secfilter.kafka_options import GROUP_PREFIX
+from secfilter.echoes import heard, ignored, tick_clients
 from secfilter.lab import tick_record
 from secfilter.stream_time import (
     NO_SENDER,
@@ -56,13 +50,11 @@ from secfilter.stream_time import (
 from secfilter.tick_mark import TickMark
 
 _LONGEST_S = 5.0
-_SETTLED_S = 0.5
+SETTLED_S = 0.5
 # A sender that ingest does not read holds its stream's time for this long. Ingest takes in a new
 # sender earlier. Then only a topic that was changed by hand is left.
 IDLE_S = 180.0
 _AGAIN_S = 2.0
-_AT_ONCE = 1_000
-_TIMEOUT_S = 10.0
 _log = logging.getLogger(__name__)
 
 # Is told of a record that was sent.
@@ -164,7 +156,7 @@ class Ticker:
         """Tick while the query runs."""
         while goes_on():
             try:
-                with _clients(self._ticking.config) as (producer, consumer):
+                with tick_clients(self._ticking.config, ECHO_TOPIC) as (producer, consumer):
                     self._begin()
                     while goes_on():
                         self._turn(producer, consumer, goes_on)
@@ -179,6 +171,7 @@ class Ticker:
         counts = self._partitions()
         streams = by_ticks(self._run)
         needed = {sender.topic for stream in streams for sender in stream.senders}
+        needed |= {lab_topic(stream.relation.name) for stream in streams}
         # A partition that nobody knows of would not be waited for.
         if missing := {ECHO_TOPIC, *needed} - counts.keys():
             raise Unavailable(f"the topic {min(missing)} is missing")
@@ -198,12 +191,10 @@ class Ticker:
         """Take the echoes that came, and wait for the first until something else is to do."""
         now = time.monotonic()
         times = [each.next_at for each in self._streams.values()] + [at for at, _, _ in self._due]
-        first = consumer.poll(min(1.0, max(0.01, min(times) - now)))
-        if first is None:
-            return
+        messages = heard(consumer, min(1.0, max(0.01, min(times) - now)))
         senders = {s.id: [each] for each in self._streams.values() for s in each.stream.senders}
         senders[NO_SENDER] = list(self._streams.values())
-        for message in (first, *consumer.consume(_AT_ONCE, 0)):
+        for message in messages:
             echo = _echo(message)
             if echo is not None and echo.life == self._mark.life:
                 for each in senders.get(echo.sender, ()):
@@ -235,7 +226,7 @@ class Ticker:
     ) -> None:
         for _, partition in each.places([sender]):
             producer.produce(
-                sender.topic, self._mark.value, partition=partition, on_delivery=noted or _ignored
+                sender.topic, self._mark.value, partition=partition, on_delivery=noted or ignored
             )
 
     def _tick_parked(self, each: _Stream, sender: Sender, producer: Producer) -> None:
@@ -255,7 +246,7 @@ class Ticker:
                 self._mark.value,
                 partition=partition,
                 headers=[(TAKEN_HEADER, str(proven_ms).encode())],
-                on_delivery=_ignored,
+                on_delivery=ignored,
             )
 
     def _tick_last(self, each: _Stream, sender: Sender, producer: Producer) -> None:
@@ -298,7 +289,7 @@ class Ticker:
         ]
         if not reads_all or not self._write_out() or not goes_on():
             return
-        at = time.monotonic() + _SETTLED_S
+        at = time.monotonic() + SETTLED_S
         for each, now_ms in reads_all:
             each.proven_ms = now_ms
             self._due.append((at, each, now_ms))
@@ -318,12 +309,9 @@ class Ticker:
             relation = each.stream.relation
             headers, value = tick_record(time_ms - relation.lateness_ms)
             topic = lab_topic(relation.name)
-            producer.produce(topic, value, partition=0, headers=list(headers))
+            for partition in range(each.counts[topic]):
+                producer.produce(topic, value, partition=partition, headers=list(headers))
         producer.poll(0)
-
-
-def _ignored(_error: KafkaError | None, _message: Message) -> None:
-    """Do nothing. A tick that was lost is followed by others."""
 
 
 def _echo(message: Message) -> Echo | None:
@@ -332,27 +320,3 @@ def _echo(message: Message) -> Echo | None:
     if echo is None or echo.sender != NO_SENDER:
         return echo
     return replace(echo, offset=message.offset() or 0, time_ms=message.timestamp()[1])
-
-
-@contextmanager
-def _clients(config: Mapping[str, Any]) -> Iterator[tuple[Producer, Consumer]]:
-    """A producer for ticks, and a consumer of the echoes that come from now on."""
-    producer = Producer({**config, "linger.ms": 0, "acks": "all", "log_level": 0})
-    consumer = Consumer(
-        {
-            **config,
-            "group.id": f"{GROUP_PREFIX}-ticker",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "error",
-            "log_level": 0,
-        }
-    )
-    try:
-        place = TopicPartition(ECHO_TOPIC, 0)
-        _, end = consumer.get_watermark_offsets(place, timeout=_TIMEOUT_S)
-        consumer.assign([TopicPartition(ECHO_TOPIC, 0, end)])
-        yield producer, consumer
-    finally:
-        consumer.close()
-        producer.purge()
-        producer.flush(1)

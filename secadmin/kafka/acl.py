@@ -127,11 +127,12 @@ class EngineAccounts:
     def output_acls(self, topic: str) -> frozenset[TopicAcl]:
         """What engines need on a topic of an output.
 
-        Queries write it, and other queries read `lab.<output>`. Ingest has nothing to do there.
+        Queries write it, and other queries read `lab.<output>`. Queries also write and read the
+        echoes of ticks (`secfilter.output_ticker`). Ingest has nothing to do there.
         """
         query = partial(TopicAcl, self.query, topic)
         match topic.partition(".")[0]:
-            case "lab":
+            case "lab" | "time":
                 return frozenset({query(Operation.READ), query(Operation.WRITE)})
             case "out":
                 return frozenset({query(Operation.WRITE)})

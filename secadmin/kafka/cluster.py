@@ -7,7 +7,14 @@ from datetime import datetime
 from typing import Protocol
 
 from catalog.settings import KafkaSettings
-from catalog.topics import ECHO_TOPIC, HEAD_TOPIC, lab_topic, parked_topic, quarantine_topic
+from catalog.topics import (
+    ECHO_TOPIC,
+    HEAD_TOPIC,
+    RESULT_ECHO_TOPIC,
+    lab_topic,
+    parked_topic,
+    quarantine_topic,
+)
 from catalog.user_limits import UserLimits
 from secadmin.kafka.access import Lock, PrincipalsOf, TopicAccess
 from secadmin.kafka.acl import (
@@ -115,9 +122,12 @@ class Cluster:
         )
 
     def create_output_topics(self, output: str) -> None:
-        """Create lab.<output>, for queries over it."""
+        """Create lab.<output>, for queries over it.
+
+        The first output also brings the one topic that all outputs have in common.
+        """
         lab = TopicSpec(lab_topic(output), 1, LABELLED_RETENTION_MS)
-        self._create(self._engines.output_acls, lab)
+        self._create(self._engines.output_acls, lab, TopicSpec(RESULT_ECHO_TOPIC))
 
     def open_classes(self, retention_ms: Mapping[str, int]) -> None:
         """Create delivery topics and let queries write them, where that is not done."""
@@ -214,6 +224,8 @@ class Cluster:
                 found |= self._engines.output_acls(topic)
             if ECHO_TOPIC in existing:
                 found |= self._engines.stream_acls(ECHO_TOPIC)
+            if RESULT_ECHO_TOPIC in existing:
+                found |= self._engines.output_acls(RESULT_ECHO_TOPIC)
             if HEAD_TOPIC in existing:
                 found |= write_acls(self._audit_account, HEAD_TOPIC)
             groups = {GroupAcl(name, group_prefix(name)) for name in now.reading}

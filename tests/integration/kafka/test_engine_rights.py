@@ -17,7 +17,14 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollectio
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from catalog.settings import KafkaAccount
-from catalog.topics import ECHO_TOPIC, in_topic, lab_topic, out_topic, quarantine_topic
+from catalog.topics import (
+    ECHO_TOPIC,
+    RESULT_ECHO_TOPIC,
+    in_topic,
+    lab_topic,
+    out_topic,
+    quarantine_topic,
+)
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.cluster import Cluster
 from secadmin.kafka.principals import Credentials
@@ -53,7 +60,12 @@ TABLE = {
         "lab of a stream": {READ, WRITE},
         "quarantine": {WRITE},
     },
-    QUERY: {"lab of a stream": {READ}, "lab of an output": {READ, WRITE}, "out": {WRITE}},
+    QUERY: {
+        "lab of a stream": {READ},
+        "lab of an output": {READ, WRITE},
+        "out": {WRITE},
+        "echo of queries": {READ, WRITE},
+    },
 }
 
 
@@ -79,6 +91,7 @@ def cast(parts: Parts) -> Iterator[Cast]:
         "lab of a stream": lab_topic(stream),
         "quarantine": quarantine_topic(stream),
         "echo": ECHO_TOPIC,
+        "echo of queries": RESULT_ECHO_TOPIC,
         "lab of an output": lab_topic(output),
         "out": out_topic(output, "1"),
         "audit": f"audit.{output}",
@@ -94,7 +107,7 @@ def cast(parts: Parts) -> Iterator[Cast]:
     parts.topics.create([TopicSpec(topics["audit"]), TopicSpec(topics["of others"])])
     accounts = {INGEST: parts.settings.ingest, QUERY: parts.settings.query}
     yield Cast({name: _credentials(account) for name, account in accounts.items()}, topics)
-    cluster.delete_topics(list(topics.values())[:7])
+    cluster.delete_topics(list(topics.values())[:8])
     cluster.close()
 
 

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
 )
 from pyspark.sql import SparkSession
 
-from catalog.topics import ECHO_TOPIC
+from catalog.topics import ECHO_TOPIC, RESULT_ECHO_TOPIC
 from deploy.runtime import Runtime
 from secadmin.kafka.acl import EngineAccounts, TopicAcl
 from secadmin.kafka.connect import AdminClients
@@ -36,13 +36,13 @@ from tests.integration.secfilter.plane import Login, Plane
 def rights(broker: Broker) -> None:
     """What SecAdmin gives the engines, here by the prefixes of the plane's topics."""
     Topics(AdminClients.open(kafka_settings(broker)), kafka_settings(broker)).create(
-        [TopicSpec(ECHO_TOPIC)]
+        [TopicSpec(ECHO_TOPIC), TopicSpec(RESULT_ECHO_TOPIC)]
     )
     engines = EngineAccounts(broker.ingest.username, broker.query.username)
     of_streams = (
         engines.stream_acls(prefix) for prefix in ("in.s", "lab.s", "quarantine.s", ECHO_TOPIC)
     )
-    of_outputs = (engines.output_acls(prefix) for prefix in ("lab.o", "out.o"))
+    of_outputs = (engines.output_acls(prefix) for prefix in ("lab.o", "out.o", RESULT_ECHO_TOPIC))
     acls = [_by_prefix(acl) for each in (*of_streams, *of_outputs) for acl in each]
     admin = AdminClient(broker.admin_config())
     for future in admin.create_acls(acls).values():
@@ -63,6 +63,7 @@ def plane(spark: SparkSession, broker: Broker, rights: None, tmp_path: Path) -> 
         name: Login(
             kafka_options(settings, account, tmp_path / "kafka" / name),
             Positions({**settings.client_config(account), "broker.address.family": "v4"}),
+            Ticking(settings.client_config(account), lambda _: {}, frozenset, 0.2),
         )
         for name, account in (("ingest", settings.ingest), ("query", settings.query))
     }
@@ -73,7 +74,7 @@ def plane(spark: SparkSession, broker: Broker, rights: None, tmp_path: Path) -> 
         checkpoints=Checkpoints(tmp_path / "checkpoints"),
         id_key="0" * 64,
         pace=Pace(query_ms=500, ingest_ms=500),
-        ticking=Ticking(settings.client_config(settings.ingest), lambda _: {}, frozenset, 0.2),
+        ticking=logins["ingest"].ticking,
     )
     admin = AdminClient(broker.admin_config())
     made = Plane(broker, engine, logins["query"], admin, Producer(broker.admin_config()))

@@ -26,6 +26,7 @@ from secfilter.kafka_options import KafkaOptions
 from secfilter.positions import Positions
 from secfilter.queries import Engine
 from secfilter.running_query import RunningQuery, terminated
+from secfilter.ticker import Ticking
 from tests.integration.brokers import Broker
 from tests.plans import AnyPlan, checked
 from tests.senders import sent
@@ -47,6 +48,7 @@ class Login:
 
     kafka: KafkaOptions
     positions: Positions
+    ticking: Ticking
 
 
 @dataclass
@@ -119,7 +121,7 @@ class Plane:
         if name.startswith("ingest-"):
             return self.engine
         own = self.of_queries
-        return replace(self.engine, kafka=own.kafka, positions=own.positions)
+        return replace(self.engine, kafka=own.kafka, positions=own.positions, ticking=own.ticking)
 
     def running(self, query: StreamingQuery) -> RunningQuery:
         """The query as supervision sees it."""

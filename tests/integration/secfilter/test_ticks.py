@@ -11,9 +11,11 @@ from confluent_kafka import Message, Producer
 from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.clearance import Clearance
+from catalog.expression import AttributeRef, Call, Literal
 from catalog.label import Label
-from catalog.plan import Aggregation, Source, Window
+from catalog.plan import Aggregation, Filter, Source, Window
 from catalog.runs import IngestRun, IngestStream, QueryRun
+from catalog.schema import Type
 from catalog.time_source import TimeSource
 from catalog.topics import ECHO_TOPIC, OP_HEADER, lab_topic
 from secfilter.after_commit import Drains
@@ -23,6 +25,7 @@ from tests.integration.secfilter.plane import Plane, headers, tuple_at, values
 from tests.plans import grouped
 
 _COUNT = (Aggregation("n", "count", None),)
+_SUM = (Aggregation("n", "sum", AttributeRef("n")),)
 _ALL = Clearance(Label.of(0).bits)
 # The plane's tuples have their times since this time.
 _ZERO_S = 1_769_860_800
@@ -139,6 +142,30 @@ def test_time_goes_on_when_nobody_may_send(plane: Plane, until: Until, may_send:
     until(lambda: drained == {sender.id})
     before = len(ticks(plane, stream))
     until(lambda: len(ticks(plane, stream)) > before)
+
+
+def test_time_goes_on_through_outputs(plane: Plane) -> None:
+    """Windows over what a filter passes, and over other windows, close without further results."""
+    stream = by_broker(plane.stream(0, partitions=2))
+    positive = Call(">", (AttributeRef("price"), Literal(0, Type.BIGINT)))
+    passing = plane.query(Filter(Source(stream.relation), positive), _ALL, labelled=True)
+    per_second = grouped(Source(passing.output), Window(1_000, 1_000), (), _COUNT)
+    seconds = plane.query(per_second, _ALL, labelled=True)
+    per_minute = grouped(Source(seconds.output), Window(4_000, 4_000), (), _SUM)
+    minutes = plane.query(per_minute, _ALL)
+    plane.start(IngestRun("ingest-1", (stream,)))
+    running = [plane.start(each) for each in (passing, seconds, minutes)]
+    topic, sent = stream.senders[0].topic, now()
+    plane.write(plane.producer, topic, *(tuple_at(sent, price=n) for n in (0, 1, 2)), to=0)
+    plane.write(plane.producer, topic, tuple_at(sent, price=3), to=1)
+    assert counts(plane, seconds, 1) == [3]
+    assert counts(plane, minutes, 1) == [3]
+    assert late(running[1]) == late(running[2]) == 0
+    # A query that has broken off gives its results again. Who read them counts them once.
+    plane.break_off(running[1])
+    plane.write(plane.producer, topic, tuple_at(now(), price=4), to=1)
+    plane.start(seconds)
+    assert counts(plane, minutes, 2) == [3, 1]
 
 
 def _ticking(plane: Plane) -> Ticking:

@@ -18,6 +18,7 @@ from catalog.relation import Relation, RelationKind
 from catalog.runs import FanOutClass, FedOutput, QueryRun
 from catalog.schema import Attribute, Schema, Type
 from secfilter.beginnings import begun, late_outputs
+from secfilter.columns import BEGUN
 from secfilter.compiler import compile_plan
 from secfilter.fanout import fan_out
 from secfilter.lab import HEADERS_TYPE, read_lab
@@ -71,10 +72,11 @@ def delivered(spark: SparkSession, start: Mapping[str, Mapping[str, int]]) -> di
     late = late_outputs(RUN, start)
 
     def source(relation: Relation) -> DataFrame:
-        of = begun(late, relation.topic) if late else None
-        return read_lab(records(spark, relation), relation, LABEL, begun=of)
+        beside = {BEGUN: begun(late, relation.topic)} if late else {}
+        return read_lab(records(spark, relation), relation, LABEL, beside=beside)
 
-    compiled = compile_plan(checked(RUN.plan), source, RUN.reach_of, begun=bool(late))
+    beside = [BEGUN] if late else []
+    compiled = compile_plan(checked(RUN.plan), source, RUN.reach_of, beside=beside)
     found: defaultdict[str, list[int]] = defaultdict(list)
     for row in fan_out(compiled, RUN, "00", late=late).coalesce(1).collect():
         number = row["value"].removeprefix('{"n":').removesuffix("}")
@@ -121,6 +123,6 @@ def test_an_output_is_late_if_anything_older_is_read(
 
 def test_a_partition_that_was_added_later_is_no_older(spark: SparkSession) -> None:
     two = replace(RUN.outputs[1], begins={"lab.s1": {"0": 2}})
-    frame = records(spark, ONE).select("partition", "offset", begun([two], "lab.s1"))
-    found = frame.where(fn.col("__begun") == 0).collect()
+    frame = records(spark, ONE).select("partition", "offset", begun([two], "lab.s1").alias(BEGUN))
+    found = frame.where(fn.col(BEGUN) == 0).collect()
     assert sorted((row["partition"], row["offset"]) for row in found) == [(0, 0), (0, 1)]

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as fn
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.expression import Literal
 from catalog.functions import COUNT_DISTINCT, FIRST, LAST
-from catalog.label import Label
 from catalog.plan import (
     WINDOW_START,
     Aggregate,
@@ -32,85 +29,24 @@ from catalog.plan import (
     ToStream,
     Window,
 )
-from catalog.relation import Relation, RelationKind
+from catalog.relation import RelationKind
 from catalog.schema import Type
 from catalog.time_source import TimeSource
-from secfilter.compiler import compile_plan
-from secfilter.lab import HEADERS_TYPE, read_lab, tick_record
-from secfilter.order import check_supported
-from tests.plans import AnyPlan, checked, grouped, updating
+from tests.plans import checked, grouped, updating
 from tests.unit.catalog.plans import call, ref
-from tests.unit.secfilter.collected import collected
 from tests.unit.secfilter.test_lateness import YEARS, counted, late, paired, relation
+from tests.unit.secfilter.ticked import Entry, results_of
 
-# A tuple (second and key), or a tick (second alone).
-Entry = tuple[int, int] | int
 Gives = Callable[..., tuple[list[Row], StreamingQuery]]
 Rows = list[tuple[int, ...]]
 COUNT = (Aggregation("n", "count", None),)
-_HEADERS = "array<struct<key:string,value:string>>"
 A = replace(relation("a", RelationKind.STREAM), time=TimeSource.BROKER)
-
-
-def _record(entry: Entry) -> dict[str, object]:
-    """A record of a lab topic."""
-    if isinstance(entry, int):
-        headers, value = tick_record(entry * 1_000)
-        return {"headers": _written(headers), "value": value.decode()}
-    second, key = entry
-    headers = [("version", b"2"), ("label", b"1")]
-    return {
-        "key": f"1:0:{key}",
-        "headers": _written(headers),
-        "value": f"{second * 1_000_000}\x1f{key}",
-    }
-
-
-def _written(headers: Sequence[tuple[str, bytes]]) -> list[dict[str, str]]:
-    return [{"key": key, "value": value.decode()} for key, value in headers]
 
 
 @pytest.fixture
 def gives(spark: SparkSession, tmp_path: Path) -> Gives:
-    """All results of a plan over batches of records, by relation, and its query, which has ended.
-
-    Times are seconds since 1970.
-    """
-
-    def run(
-        plan: AnyPlan, batches: Mapping[str, Sequence[Sequence[Entry]]], mode: str = "append"
-    ) -> tuple[list[Row], StreamingQuery]:
-        here = tmp_path / str(len(list(tmp_path.iterdir())))
-        here.mkdir()
-        for name, each in batches.items():
-            _write(here / name, each)
-
-        def source(relation: Relation) -> DataFrame:
-            columns = f"key string, value string, headers {_HEADERS}"
-            reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
-            read = reader.json(str(here / relation.name)).select(
-                fn.col("key").cast("binary").alias("key"),
-                fn.col("value").cast("binary").alias("value"),
-                fn.lit(0).alias("partition"),
-                fn.lit(0).alias("offset"),
-                fn.col("headers").cast(HEADERS_TYPE).alias("headers"),
-            )
-            return read_lab(read, relation, Label.of(0), f"o_{relation.name}", ticks=True)
-
-        frame = compile_plan(checked(plan), source, lambda _relation: Label.of(0)).frame
-        check_supported(frame, mode)
-        return collected(frame, mode, here / "checkpoint")
-
-    return run
-
-
-def _write(folder: Path, batches: Sequence[Sequence[Entry]]) -> None:
-    """A file for each batch, in their order."""
-    folder.mkdir()
-    for number, batch in enumerate(batches):
-        file = folder / f"{number}.json"
-        file.write_text("\n".join(json.dumps(_record(entry)) for entry in batch))
-        os.utime(file, (1_000_000 + number, 1_000_000 + number))
+    """As `results_of`."""
+    return partial(results_of, spark, tmp_path)
 
 
 def windows(found: Sequence[Row]) -> dict[int, int]:

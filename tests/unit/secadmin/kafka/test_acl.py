@@ -65,6 +65,7 @@ def test_what_engines_may_do_with_topics_of_streams(topic: str, rights: set[str]
     [
         ("lab.o", {"q READ", "q WRITE"}),
         ("out.o.a", {"q WRITE"}),
+        ("time.results", {"q READ", "q WRITE"}),
         ("in.o.1", set()),
         ("quarantine.o", set()),
         ("audit.head", set()),

@@ -1,0 +1,242 @@
+"""Moves the time of the outputs of one query, with ticks in lab.<output>.
+
+Only an output that other queries read gets ticks, and only if ticks move the time of all that its
+query reads (`Relation.by_ticks`). A tick T says that no result before T comes behind it. How a time
+is proven depends on the query:
+
+- A query that keeps state has a watermark. When a batch is committed, all results before the
+  watermark of this batch are written, but for those that are held (`catalog.held_time`).
+- A query that keeps none echoes each tick of its sources to `time.results`, as ingest does
+  (`secfilter.ticker`). By then its tasks have handed on all that came before. The earliest of the
+  newest echoes of all partitions of all sources is proven once the producer has written all.
+
+While a side run still feeds an output, its results are not proven by those of the main run. So the
+outputs get no ticks. As in `secfilter.ticker`, a tick goes out when its proof is `SETTLED_S` old.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from confluent_kafka import Consumer, Producer
+from pyspark.sql import Column
+from pyspark.sql import functions as fn
+from pyspark.sql.streaming.query import StreamingQuery
+
+from catalog.analysis import analyse
+from catalog.errors import PlatformError, Unavailable
+from catalog.held_time import held_ms
+from catalog.plan import is_stateful, source_nodes
+from catalog.runs import QueryRun
+from catalog.topics import RESULT_ECHO_TOPIC
+from secfilter.beside import is_side
+from secfilter.echoes import heard, ignored, tick_clients
+from secfilter.lab import is_tick, tick_record
+from secfilter.stream_time import Place, StreamTime, echo_of
+from secfilter.ticker import SETTLED_S, Ticking
+from secfilter.timeline import SHIFT_MS
+
+_AGAIN_S = 2.0
+_TURN_S = 0.25
+# Spark rounds the watermark of a join to milliseconds, more than once.
+_ROUNDED_MS = 10
+_WATERMARK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_log = logging.getLogger(__name__)
+
+
+def ticked_topics(run: QueryRun) -> list[str]:
+    """The topics lab.<output> to which ticks of the query go. A side run sends none."""
+    if is_side(run.name):
+        return []
+    return [o.relation.topic for o in run.outputs if o.labelled and o.relation.by_ticks]
+
+
+def echoes(run: QueryRun) -> bool:
+    """Whether the query echoes the ticks of its sources."""
+    return bool(ticked_topics(run)) and not is_stateful(run.plan)
+
+
+def echo_column(life: str, source: int) -> Column:
+    """The echo of a tick, from its record in the lab topic. `source` is its number in the plan."""
+    place = (fn.col(name).cast("string") for name in ("partition", "offset"))
+    time_ms = fn.col("value").cast("string")
+    echo = fn.concat_ws(":", fn.lit(f"{life}:{source}"), *place, time_ms)
+    return fn.when(is_tick(fn.col("headers")), echo)
+
+
+class Proof(Protocol):
+    """Knows how far a query has come."""
+
+    def await_ms(self, consumer: Consumer) -> int | None:
+        """The time before which all results are written, or None; waits a moment for news."""
+
+    def holds(self) -> bool:
+        """Whether what it said last is really written."""
+
+
+@dataclass
+class BatchProof:
+    """The watermark of the newest batch of a query that keeps state."""
+
+    query: StreamingQuery
+    held_ms: int
+    turn_s: float = _TURN_S
+    _newest: tuple[int, int | None] = (-1, None)
+
+    def await_ms(self, consumer: Consumer) -> int | None:
+        """See `Proof`."""
+        time.sleep(self.turn_s)
+        progress: Any = self.query._jsq.lastProgress()
+        # While nothing comes, Spark reports the watermark of the batch that is to come.
+        if progress is not None and progress.durationMs().containsKey("addBatch"):
+            batch, watermark = progress.batchId(), progress.eventTime().get("watermark")
+            if batch != self._newest[0]:
+                self._newest = batch, self._proven_ms(watermark or "")
+        return self._newest[1]
+
+    def _proven_ms(self, watermark: str) -> int | None:
+        if not _WATERMARK.fullmatch(watermark):
+            return None
+        place_ms = round(datetime.fromisoformat(watermark).timestamp() * 1_000)
+        proven_ms = place_ms - SHIFT_MS - self.held_ms - _ROUNDED_MS
+        return proven_ms if proven_ms > 0 else None
+
+    def holds(self) -> bool:
+        """Whether all is written: Spark commits a batch after its tasks have written all."""
+        return True
+
+
+@dataclass
+class EchoProof:
+    """What the echoes of a query without state say."""
+
+    life: str
+    places: tuple[Place, ...]
+    write_out: Callable[[], bool]
+    time: StreamTime = field(default_factory=StreamTime)
+
+    def await_ms(self, consumer: Consumer) -> int | None:
+        """See `Proof`."""
+        for message in heard(consumer, _TURN_S):
+            echo = None if message.error() else echo_of(message.value())
+            if echo is not None and echo.life == self.life:
+                self.time.hear(echo)
+        return self.time.time_ms(self.places)
+
+    def holds(self) -> bool:
+        """Whether the producer has written all that it was given."""
+        return self.write_out()
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """What a ticker of outputs knows of its query.
+
+    `topics` get the ticks. `held` says whether a side run feeds one of them. `partitions` are the
+    numbers of partitions of all topics, and `proof` gives the proof of a query whose sources have
+    these partitions.
+    """
+
+    name: str
+    topics: Sequence[str]
+    sources: Sequence[str]
+    proof: Callable[[Mapping[str, int]], Proof]
+    held: Callable[[], bool]
+    partitions: Callable[[], Mapping[str, int]]
+
+
+def ticked_of(
+    run: QueryRun,
+    query: StreamingQuery,
+    life: str,
+    *,
+    write_out: Callable[[], bool],
+    held: Callable[[], bool],
+    partitions: Callable[[], Mapping[str, int]],
+) -> Ticked:
+    """The outputs of the run that `query` computes. Echoes of its own ticks have that `life`."""
+    sources = [each.relation.topic for each in source_nodes(run.plan)]
+
+    def proof(counts: Mapping[str, int]) -> Proof:
+        if is_stateful(run.plan):
+            return BatchProof(query, held_ms(analyse(run.plan).root))
+        places = ((n, p) for n, topic in enumerate(sources) for p in range(counts[topic]))
+        return EchoProof(life, tuple(places), write_out)
+
+    return Ticked(run.name, ticked_topics(run), sources, proof, held, partitions)
+
+
+class OutputTicker:
+    """Ticks of the outputs of one query, in one thread."""
+
+    def __init__(self, ticked: Ticked, ticking: Ticking) -> None:
+        self._ticked, self._ticking = ticked, ticking
+        self._proven_ms = -1
+        self._due: list[tuple[float, int]] = []
+        self._next_at = 0.0
+
+    def keep_up(self, goes_on: Callable[[], bool]) -> None:
+        """Tick while the query runs."""
+        while goes_on():
+            try:
+                with self._begun() as (proof, counts, producer, consumer):
+                    while goes_on():
+                        self._turn(proof, counts, consumer)
+                        self._pass_on(counts, producer, goes_on)
+            except PlatformError as error:
+                _log.warning("%s: no ticks now: %s", self._ticked.name, error.detail)
+            except Exception as error:  # whatever it is, time must not stand still for ever
+                _log.warning("%s: no ticks now: %s", self._ticked.name, type(error).__name__)
+            if goes_on():
+                time.sleep(_AGAIN_S)
+
+    @contextmanager
+    def _begun(self) -> Iterator[tuple[Proof, dict[str, int], Producer, Consumer]]:
+        self._due.clear()
+        with tick_clients(self._ticking.config, RESULT_ECHO_TOPIC) as (producer, consumer):
+            counts = self._counts()
+            yield self._ticked.proof(counts), counts, producer, consumer
+
+    def _counts(self) -> dict[str, int]:
+        found, needed = self._ticked.partitions(), {*self._ticked.topics, *self._ticked.sources}
+        if missing := needed - found.keys():
+            raise Unavailable(f"the topic {min(missing)} is missing")
+        return {topic: found[topic] for topic in needed}
+
+    def _turn(self, proof: Proof, counts: Mapping[str, int], consumer: Consumer) -> None:
+        now_ms = proof.await_ms(consumer)
+        now = time.monotonic()
+        if now_ms is None or now_ms <= self._proven_ms or now < self._next_at:
+            return
+        if self._ticked.held() or not proof.holds():
+            return
+        if self._counts() != counts:
+            raise Unavailable("a topic has got partitions")
+        self._proven_ms, self._next_at = now_ms, now + self._ticking.every_s
+        self._due.append((now + SETTLED_S, now_ms))
+
+    def _pass_on(
+        self, counts: Mapping[str, int], producer: Producer, goes_on: Callable[[], bool]
+    ) -> None:
+        now = time.monotonic()
+        due = [time_ms for at, time_ms in self._due if at <= now]
+        self._due = [each for each in self._due if each[0] > now]
+        for time_ms in due if goes_on() else ():
+            headers, value = tick_record(time_ms)
+            for topic in self._ticked.topics:
+                for partition in range(counts[topic]):
+                    producer.produce(
+                        topic,
+                        value,
+                        partition=partition,
+                        headers=list(headers),
+                        on_delivery=ignored,
+                    )
+        producer.poll(0)
