@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from deploy.stack import Stack
 from tests.bench.aggregate import aggregate
 from tests.bench.cost import cost
+from tests.bench.crowded_classes import crowded_classes
 from tests.bench.figure import Figure
 from tests.bench.label_mask import label_mask
 from tests.bench.latency import end_to_end, kafka_alone
@@ -35,6 +36,7 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "cost": cost,
     "sharing": sharing,
     "many": revocation_from_many,
+    "subscribers": crowded_classes,
     # Last: it stops the runner.
     "scale": scale,
 }
