@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import combinations
 
 from catalog.permission import Permission
@@ -34,7 +35,7 @@ def crowded_classes(world: World) -> list[Figure]:
     for _ in range(WARM_UP + RUNS):
         given.append(_took_ms(lambda: world.grant(LONE, "stream", STREAMS[0], "READ TUPLE")))
         taken.append(_took_ms(lambda: world.revoke(LONE, "stream", STREAMS[0], "READ TUPLE")))
-    new = [_took_ms(lambda s=each: _subscribe(s)) for each in sessions[USERS:]]
+    new = [_took_ms(partial(_subscribe, each)) for each in sessions[USERS:]]
     what = f"{USERS} subscribers in {len(SETS)} classes"
     return [
         middle(f"{what}: grant to one user, the whole call", given[WARM_UP:], "ms", 200),

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from itertools import combinations
 
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
@@ -37,7 +38,12 @@ _PARKED = {"fetch.wait.max.ms": _PARKED_MS, "fetch.min.bytes": 1_000_000}
 def revocation_from_many(world: World) -> list[Figure]:
     """The call, and what was written after it had returned and arrived all the same."""
     _prepare(world)
-    consumers = _subscribe_all(world)
+    with ExitStack() as open_:
+        consumers = _subscribe_all(world, open_)
+        return _measured(world, consumers)
+
+
+def _measured(world: World, consumers: Sequence[Consumer]) -> list[Figure]:
     producer, topic = world.sender(COMMON)
     late, took, given = 0, [], []
     with Feed(producer, [topic], 20):
@@ -51,8 +57,6 @@ def revocation_from_many(world: World) -> list[Figure]:
             started = time.monotonic()
             world.grant(ROLE, "stream", COMMON, "READ TUPLE")
             given.append(time.monotonic() - started)
-    for consumer in consumers:
-        consumer.close()
     what = f"{CLASSES} topics, {USERS} users"
     return [
         middle(f"revoke, {what}, the whole call", took[WARM_UP:], "s", 2.0),
@@ -88,8 +92,8 @@ def _group(number: int) -> str:
     return f"GROUP{number}"
 
 
-def _subscribe_all(world: World) -> list[Consumer]:
-    """Subscribe all users; a consumer for the first of each class."""
+def _subscribe_all(world: World, open_: ExitStack) -> list[Consumer]:
+    """Subscribe all users; a consumer for the first of each class. `open_` closes them."""
     crowd = Crowd(Catalog(world.stack.settings.catalog_url, AUDIT_KEY))
     users = {f"holder{i}": [ROLE, _group(i % CLASSES)] for i in range(USERS)}
     crowd.add_users(users)
@@ -101,7 +105,7 @@ def _subscribe_all(world: World) -> list[Consumer]:
         list(pool.map(_subscribe, others))
     for session in firsts:
         session.wait_until_fed()
-    return [_parking_consumer(world, access) for access in accesses]
+    return [open_.enter_context(closing(_parking_consumer(world, each))) for each in accesses]
 
 
 def _subscribe(session: Session) -> dict[str, str]:
@@ -111,11 +115,14 @@ def _subscribe(session: Session) -> dict[str, str]:
 
 def _parking_consumer(world: World, access: dict[str, str]) -> Consumer:
     group = {"group.id": access["group_prefix"] + "bench"}
-    consumer = Consumer(world.client_config(access) | group | _PARKED | {"log_level": 0})
-    # The one topic that it may read is the only one that it is shown.
-    (topic,) = (t for t in consumer.list_topics(timeout=30).topics if t.startswith("out."))
-    consumer.assign([TopicPartition(topic, 0, OFFSET_END)])
-    return consumer
+    return Consumer(world.client_config(access) | group | _PARKED | {"log_level": 0})
+
+
+def _follow(consumer: Consumer) -> None:
+    """Read all topics that the subscription has now. It is shown no others."""
+    now = {t for t in consumer.list_topics(timeout=30).topics if t.startswith("out.")}
+    if now != {place.topic for place in consumer.assignment()}:
+        consumer.assign([TopicPartition(topic, 0, OFFSET_END) for topic in sorted(now)])
 
 
 def _await_all(consumers: Sequence[Consumer]) -> None:
@@ -124,6 +131,7 @@ def _await_all(consumers: Sequence[Consumer]) -> None:
 
     def heard() -> bool:
         for number in list(silent):
+            _follow(consumers[number])
             if any(sent > begin for sent in _sent(consumers[number])):
                 silent.remove(number)
         return not silent
