@@ -41,6 +41,7 @@ VALUES = {
         *("clearance", "clock", "decision", "delivery", "engines", "errors", "expression"),
         *(
             "functions",
+            "held_time",
             "label",
             "label_layout",
             "label_rule",
