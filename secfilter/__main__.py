@@ -153,7 +153,7 @@ class EngineProcess:
             pace=pace,
             ticking=Ticking(config, ledger.unfinished, ledger.draining, pace.tick_ms / 1000),
         )
-        starts = Starts(engine.running, engine.running_side, engine.sides)
+        starts = Starts(engine.running, engine.running_side, engine.sides, engine.prepare)
         return Runner(self._ledger, starts, watch, pace=engine.pace)
 
     def _note_death(self) -> None:

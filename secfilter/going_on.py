@@ -61,7 +61,7 @@ class GoingOn:
         a new one at what is left. No side run of an ingest run runs now. Raises Unavailable.
         """
         current = self.checkpoints.current(run.name, shape_of(run))
-        layout, anew = _layout(run, current)
+        layout, anew = layout_of(run, current)
         if current is not None:
             current.clear_cut_off()
             if anew:
@@ -153,7 +153,7 @@ def owners_of(run: Run) -> dict[str, int]:
     return {relation.topic: relation.object_id for relation in sources(run.plan)}
 
 
-def _layout(run: Run, current: Checkpoint | None) -> tuple[LabelLayout | None, bool]:
+def layout_of(run: Run, current: Checkpoint | None) -> tuple[LabelLayout | None, bool]:
     """The layout of a query's labels, and whether the state that there is has no room for it."""
     if isinstance(run, IngestRun):
         return None, False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,43 +13,37 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
 
-from catalog.analysis import analyse
 from catalog.errors import Unavailable
-from catalog.plan import Emission, is_stateful, sources
-from catalog.relation import Relation, RelationKind
+from catalog.plan import is_stateful, sources
+from catalog.relation import RelationKind
 from catalog.run_counts import ANEW, LOST, refused_kind
 from catalog.runs import IngestRun, QueryRun, Run, topics_of, written_by
 from catalog.topics import quarantine_topic
 from secfilter.after_commit import AfterCommit, Drains
 from secfilter.background import Task, in_thread
-from secfilter.beginnings import begun, late_outputs
 from secfilter.beside import fed_by, side_name
 from secfilter.checkpoint import Checkpoint, Checkpoints
-from secfilter.columns import BEGUN, ECHO
-from secfilter.compiler import compile_plan
-from secfilter.fanout import fan_out
-from secfilter.going_on import GoingOn, owners_of
+from secfilter.going_on import GoingOn, layout_of, owners_of, shape_of
 from secfilter.ingest import Newest, in_topics, ingest
 from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets, written
-from secfilter.lab import read_lab
 from secfilter.lab_notes import notes_of
 from secfilter.leftovers import Leftovers
 from secfilter.lock import FileLock, lock_run
-from secfilter.order import check_supported, in_order
 from secfilter.output_ticker import (
     OutputTicker,
-    echo_column,
-    echoes,
     ticked_of,
     ticked_topics,
 )
 from secfilter.pace import Pace
 from secfilter.positions import Positions
+from secfilter.query_frames import Built, Place, QueryFrames, output_mode
 from secfilter.running_query import REFUSED, RunningQuery
 from secfilter.shared_producer import write_out
 from secfilter.side_notes import SideNotes
 from secfilter.tick_mark import TickMark, new_mark
 from secfilter.ticker import Ticker, Ticking, by_ticks
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +72,8 @@ class Engine:
     writers: dict[str, Writer] = field(default_factory=dict)
     # What moves the time of streams. Without it, there are no ticks.
     ticking: Ticking | None = None
+    # Run -> the DataFrame that was prepared for its next query.
+    built: dict[str, Built] = field(default_factory=dict)
 
     def running(self, run: Run, settled: bool) -> RunningQuery:
         """As `start`, as supervision sees it; no other engine runs it until it has ended.
@@ -154,13 +151,17 @@ class Engine:
         return self._start(run, self._checkpoint(run)[0], batch_ms)
 
     def _start(self, run: Run, checkpoint: Checkpoint, batch_ms: int) -> StreamingQuery:
-        ticks = new_mark(self.id_key)
-        frame = self._frame(run, checkpoint, ticks)
+        if isinstance(run, IngestRun):
+            ticks = new_mark(self.id_key)
+            frame = self._ingested(run, checkpoint, ticks)
+        else:
+            built = self.frames.take(run, Place.of(run, checkpoint, checkpoint.layout()))
+            ticks, frame = built.ticks, built.frame
         client = f"{GROUP_PREFIX}-{run.name}-{uuid.uuid4().hex[:8]}"
         self.writers[run.name] = Writer(client, _written(run))
         writer: Any = frame.writeStream.format("kafka").options(**self.kafka.sink(client))
         writer = writer.queryName(run.name).option("checkpointLocation", str(checkpoint.spark))
-        writer = writer.outputMode(_mode(run))
+        writer = writer.outputMode("update" if isinstance(run, IngestRun) else output_mode(run))
         if _in_microbatches(run):
             trigger = writer.trigger(processingTime=f"{self.pace.microbatch_ms} milliseconds")
         else:
@@ -206,51 +207,41 @@ class Engine:
     def _checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
         return GoingOn(self.checkpoints, self.positions, self.drains).checkpoint(run)
 
-    def _frame(self, run: Run, checkpoint: Checkpoint, ticks: TickMark) -> DataFrame:
-        if isinstance(run, IngestRun):
-            committed = checkpoint.committed()
-            noted = notes_of(checkpoint).lab_ends(committed)
-            streams = (stream.relation.name for stream in run.streams)
-            newest = self.positions.newest_origins(streams, noted)
-            self._require_old_topics(run, newest, committed)
-            ruled = any(stream.rule is not None for stream in run.streams)
-            records = self._records(in_topics(run), checkpoint, sent=True, headers=ruled)
-            return _counting_refused(ingest(records, run, newest, ticks), run)
-        count = 0
-        checked = analyse(run.plan)
-        # State that is older than an output would be in its results, so no such query is shared.
-        late = () if checked.keeps_state else late_outputs(run, checkpoint.committed())
+    def prepare(self, run: Run) -> None:
+        """Build now what `running` will need, while another query of that name still runs.
 
-        echoing = echoes(run)
+        What cannot be built fails again when the run starts, and is told then.
+        """
+        if not isinstance(run, QueryRun):
+            return
+        current = self.checkpoints.current(run.name, shape_of(run))
+        if current is None:
+            return
+        try:
+            layout, anew = layout_of(run, current)
+            if layout is not None and not anew:
+                self.frames.prepare(run, Place.of(run, current, layout))
+        except Exception as error:  # whatever it is, the query that runs must end in its time
+            _log.warning("%s is not prepared: %s", run.name, type(error).__name__)
 
-        def source(relation: Relation) -> DataFrame:
-            nonlocal count
-            beside = {BEGUN: begun(late, relation.topic)} if late else {}
-            if echoing:
-                beside[ECHO] = echo_column(ticks.life, count)
-            count += 1
-            records = self._records([relation.topic], checkpoint)
-            reached, metric = run.reach_of(relation), f"source_{count}"
-            return read_lab(
-                *(records, relation, reached, metric, run.registered),
-                ticks=checked.keeps_state and relation.by_ticks,
-                beside=beside,
-            )
+    @property
+    def frames(self) -> QueryFrames:
+        """The DataFrames of queries."""
+        return QueryFrames(self._lab_records, self.id_key, self.built)
 
-        compiled = compile_plan(
-            *(checked, source, run.reach_of, run.numbers_of),
-            layout=checkpoint.layout(),
-            narrow=checkpoint.narrow(),
-            classes=run.conflict_classes,
-            floor=run.floor,
-            viewers=run.viewers,
-            beside=(*([BEGUN] if late else []), *([ECHO] if echoing else [])),
-        )
-        check_supported(compiled.frame, _mode(run))
-        if _in_microbatches(run):
-            ordered = in_order(compiled.frame, checked.event_time, by_class=run.viewers is not None)
-            compiled = replace(compiled, frame=ordered)
-        return fan_out(compiled, run, self.id_key, late=late, echoes=echoing)
+    def _lab_records(self, topic: str, start: Offsets) -> DataFrame:
+        return self._records([topic], start)
+
+    def _ingested(self, run: IngestRun, checkpoint: Checkpoint, ticks: TickMark) -> DataFrame:
+        committed = checkpoint.committed()
+        noted = notes_of(checkpoint).lab_ends(committed)
+        streams = (stream.relation.name for stream in run.streams)
+        newest = self.positions.newest_origins(streams, noted)
+        self._require_old_topics(run, newest, committed)
+        ruled = any(stream.rule is not None for stream in run.streams)
+        start = checkpoint.start or {}
+        records = self._records(in_topics(run), start, sent=True, headers=ruled)
+        return _counting_refused(ingest(records, run, newest, ticks), run)
 
     def _require_old_topics(self, run: IngestRun, newest: Newest, committed: Offsets) -> None:
         """Raise Unavailable where a topic was made anew under its sender, and tell of it.
@@ -271,13 +262,13 @@ class Engine:
     def _records(
         self,
         topics: list[str],
-        checkpoint: Checkpoint,
+        begins: Offsets,
         *,
         sent: bool = False,
         headers: bool = True,
     ) -> DataFrame:
         # Spark wants offsets of exactly the topics that this source reads.
-        start = {t: p for t, p in (checkpoint.start or {}).items() if t in topics}
+        start = {t: p for t, p in begins.items() if t in topics}
         options = self.kafka.source(topics, start, sent=sent, headers=headers)
         return self.spark.readStream.format("kafka").options(**options).load()
 
@@ -320,12 +311,6 @@ def _started(writer: Any) -> StreamingQuery:
 def _in_microbatches(run: Run) -> bool:
     """Spark's real-time mode keeps no state."""
     return isinstance(run, QueryRun) and is_stateful(run.plan)
-
-
-def _mode(run: Run) -> str:
-    """The output mode; the real-time trigger has one alone."""
-    closed = isinstance(run, QueryRun) and run.plan.emission is Emission.CLOSED
-    return "append" if closed and _in_microbatches(run) else "update"
 
 
 def _by_ticks(run: Run) -> bool:

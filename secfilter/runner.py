@@ -91,7 +91,9 @@ class Runner:
         self._watch = watch
         self._clock = clock
         self._pace = pace or Pace()
-        self._means = Means(starts.main, self._told, clock, self._pace, begin, self._has_room)
+        self._means = Means(
+            *(starts.main, self._told, clock, self._pace, begin, self._has_room, starts.prepare)
+        )
         self._starts = starts
         self._runs: dict[str, WithSide] = {}
         self._asked = True

@@ -63,6 +63,10 @@ class Query(Protocol):
         """How much it has withheld since this was last asked, by kind."""
 
 
+def nothing(_run: Run) -> None:
+    """Prepare nothing."""
+
+
 # Starts the query of a run; `settled` tells that the run has not changed for a while.
 Starter = Callable[[Run, bool], Query]
 
@@ -72,7 +76,8 @@ class Means:
     """What runs are supervised with.
 
     `report` tells whether it could report; `begin` begins a task; a start waits while `has_room`
-    says that there is none.
+    says that there is none. `prepare` does what can be done for a start while the query before it
+    still runs.
     """
 
     start: Starter
@@ -81,6 +86,7 @@ class Means:
     pace: Pace
     begin: Begin
     has_room: Callable[[], bool]
+    prepare: Callable[[Run], object] = nothing
 
 
 class Supervised:
@@ -95,6 +101,7 @@ class Supervised:
         self._pace = means.pace
         self._begin = means.begin
         self._has_room = means.has_room
+        self._prepare = means.prepare
         self._changed = means.clock()
         self._wanted: Run | None = None
         self._mark = ""
@@ -265,7 +272,15 @@ class Supervised:
             return
         _log.info("%s ends with its batch: %s", self.name, reason)
         self._stopping_since = self._clock()
-        self._ask("end", query.request_stop)
+        wanted = None if self._hurt else self._wanted
+
+        def end() -> None:
+            # All readers wait from the end of this query to the start of the next one.
+            if wanted is not None:
+                self._prepare(wanted)
+            query.request_stop()
+
+        self._ask("end", end)
 
     def _ask(self, what: str, work: Callable[[], None]) -> None:
         self._asking = Task(work)

@@ -14,7 +14,7 @@ from typing import Protocol
 from catalog.runs import NOT_ENDED, Run, RunReport
 from secfilter.beside import side_name
 from secfilter.kafka_options import Offsets
-from secfilter.supervised import Means, Query, Starter, Supervised
+from secfilter.supervised import Means, Query, Starter, Supervised, nothing
 
 STOPPED = "stopped"
 
@@ -39,12 +39,13 @@ class SideKeeper(Protocol):
 class Starts:
     """How queries are started: those of main runs, and those of side runs.
 
-    `kept` knows how far each side run has come.
+    `kept` knows how far each side run has come. `prepare` as in `Means`.
     """
 
     main: Starter
     side: Callable[[Run], Query]
     kept: SideKeeper
+    prepare: Callable[[Run], object] = nothing
 
 
 class WithSide(ABC):

@@ -44,7 +44,7 @@ def running(engine: Engine, *, to_the_end: bool = True) -> Iterator[Notes]:
     """Let a runner work in a thread. At the end its batches end too, or are broken off."""
     made, stop = Notes(), Event()
     watch = TopicWatch(engine.positions.partitions)
-    starts = Starts(engine.running, engine.running_side, engine.sides)
+    starts = Starts(engine.running, engine.running_side, engine.sides, engine.prepare)
     runner = Runner(made, starts, watch, pace=engine.pace)
 
     def work() -> None:

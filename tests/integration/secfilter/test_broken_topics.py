@@ -60,7 +60,7 @@ def notes(plane: Plane) -> Iterator[Notes]:
     made, stop = Notes(), Event()
     watch = TopicWatch(plane.engine.positions.partitions)
     engine = replace(plane.engine, note_anew=watch.note_anew)
-    starts = Starts(engine.running, engine.running_side, engine.sides)
+    starts = Starts(engine.running, engine.running_side, engine.sides, engine.prepare)
     runner = Runner(made, starts, watch, pace=engine.pace)
     thread = Thread(target=runner.run, args=(stop,))
     thread.start()

@@ -103,13 +103,20 @@ class Bench:
     counts: Counter[str] = field(default_factory=Counter)
     now: float = 100.0
     queries: list[FakeQuery] = field(default_factory=list)
+    prepared: list[tuple[Run, bool]] = field(default_factory=list)
     told: list[tuple[str, str, str]] = field(default_factory=list)
     marks: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         sides = NoSides(self.queries)
-        starts = Starts(self.start, lambda run: self.start(run, settled=True), sides)
+        starts = Starts(
+            *(self.start, lambda run: self.start(run, settled=True), sides, self.prepare)
+        )
         self.runner = Runner(self, starts, Watch(self), lambda: self.now, PACE, self.begin)
+
+    def prepare(self, run: Run) -> None:
+        """Note what was prepared, and whether all queries still went on."""
+        self.prepared.append((run, not any(query.asked for query in self.queries)))
 
     def begin(self, name: str, task: Task[Any]) -> None:
         """Do it at once, or where that takes long, when `let_go` is called."""

@@ -32,6 +32,18 @@ def test_a_changed_run_restarts_at_its_batchs_end() -> None:
     assert bench.marks["a"] == fingerprint(run_of("a", 2))
 
 
+def test_a_run_is_prepared_before_the_query_that_it_replaces_is_asked_to_end() -> None:
+    bench = Bench((run_of("a", 1),))
+    bench.step()
+    bench.wanted = (changed := run_of("a", 2),)
+    bench.step()
+    assert bench.prepared == [(changed, True)]
+    assert bench.queries[0].asked
+    bench.wanted = ()
+    bench.step()
+    assert len(bench.prepared) == 1, "what is not wanted needs nothing"
+
+
 def test_a_run_that_has_settled_is_started_once_more_with_longer_batches() -> None:
     bench = Bench((run_of("a", 1),))
     bench.step()
