@@ -22,6 +22,7 @@ from catalog.models import (
     SenderRow,
     StreamRow,
 )
+from catalog.placement import Placement
 from catalog.plan import Plan, source_nodes
 from catalog.sender_state import SenderState
 
@@ -58,12 +59,17 @@ def view_classes(checked: CheckedPlan, limits: Limits) -> int:
     return max(1, min(limits.classes, limits.view_copies // max(1, copies)))
 
 
-def slots_of(plan: Plan, partitions: Mapping[str, Sized]) -> int:
-    """The number of tasks that the sources of a plan take.
+def slots_of(plan: Plan, partitions: Mapping[str, Sized], runs: int = 1) -> int:
+    """The number of tasks that the sources of a plan take in so many runs.
 
     `partitions` has the partitions of each topic that the plan reads, by the topic's name.
     """
-    return sum(len(partitions[each.relation.topic]) for each in source_nodes(plan))
+    return runs * sum(len(partitions[each.relation.topic]) for each in source_nodes(plan))
+
+
+def runs_of(placement: Placement, limits: Limits) -> int:
+    """How many runs an execution may have: one, or one for each class that runs apart."""
+    return limits.isolated_classes if placement is Placement.APART else 1
 
 
 def engines_for(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from catalog.admission import engines_for
@@ -82,13 +82,25 @@ def hand_over(session: Session, row: Assignment) -> bool:
 
     Returns whether it moved. This is safe because an engine reports a run before it starts it.
     """
-    status = session.get(RunStatus, query_run_name(row.execution_id), populate_existing=True)
-    if row.engine == target_of(row) or (status is not None and status.state != "stopped"):
+    if row.engine == target_of(row) or _is_running(session, row.execution_id):
         return False
     row.engine, row.tried, row.tried_beat = target_of(row), False, None
     if not row.on_trial:
         row.changed_beat = heartbeat_of(session, row.home).beats
     return True
+
+
+def reports_on(execution_id: int) -> ColumnElement[bool]:
+    """The reports on all runs of the execution (`RunStatus`)."""
+    own = query_run_name(execution_id)
+    return or_(RunStatus.name == own, RunStatus.name.like(f"{own}-%"))
+
+
+def _is_running(session: Session, execution_id: int) -> bool:
+    """Whether a run of the execution runs, by the last report."""
+    session.flush()
+    live = select(RunStatus.name).where(reports_on(execution_id), RunStatus.state != "stopped")
+    return session.scalar(live.limit(1)) is not None
 
 
 def note_change(session: Session, run: str) -> None:

@@ -56,9 +56,10 @@ def sharing_key(
     `space` is the engine that the query's role has for itself, if it has one.
 
     A query that keeps state runs alone. Its state begins when the query is added, and goes on where
-    the query was stopped. So the results of a state that others share would tell of them.
+    the query was stopped. So the results of a state that others share would tell of them. So does
+    one whose classes run apart.
     """
-    if checked.keeps_state:
+    if checked.keeps_state or placement is Placement.APART:
         return ""
     try:
         form = canonical_form(checked)

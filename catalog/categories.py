@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from catalog.category_kind import CategoryKind
 from catalog.label import PUBLIC, Label, combine
-from catalog.models import CategoryRow, ClauseRole
+from catalog.models import CategoryRow, ClauseRole, FloorCategory
 from catalog.role_clauses import NO_CLAUSES, RoleClauses
 
 _CARRIED = (CategoryKind.SOURCE, CategoryKind.ROLE_CLAUSE)
@@ -27,8 +27,14 @@ def source_categories(session: Session) -> Mapping[int, Label]:
 
 
 def carried_categories(session: Session) -> Mapping[int, Label]:
-    """The categories that ingest can give to a tuple of each stream, by the stream's id."""
-    return _by_stream(session, _CARRIED)
+    """The categories that ingest can give to a tuple of each stream, by the stream's id.
+
+    Companies are not among them: these belong to conflict classes.
+    """
+    found = dict(_by_stream(session, _CARRIED))
+    for stream, label in _floor_categories(session).items():
+        found[stream] = found.get(stream, PUBLIC) | label
+    return found
 
 
 def role_clauses(session: Session) -> RoleClauses:
@@ -37,6 +43,14 @@ def role_clauses(session: Session) -> RoleClauses:
     for row in session.execute(select(ClauseRole.clause_bit, ClauseRole.role_bit)):
         found[row.clause_bit] = found.get(row.clause_bit, PUBLIC) | Label.of(row.role_bit)
     return RoleClauses(found) if found else NO_CLAUSES
+
+
+def _floor_categories(session: Session) -> Mapping[int, Label]:
+    """The categories that the floors of senders bring into each stream (`catalog.floors`)."""
+    found: dict[int, list[int]] = {}
+    for row in session.execute(select(FloorCategory.stream_id, FloorCategory.bit)):
+        found.setdefault(row.stream_id, []).append(row.bit)
+    return {stream: Label.of(*bits) for stream, bits in found.items()}
 
 
 def _by_stream(session: Session, kinds: tuple[CategoryKind, ...]) -> Mapping[int, Label]:

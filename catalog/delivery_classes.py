@@ -20,8 +20,12 @@ def delivery_of(row: DeliveryClass) -> Delivery | None:
     clearance = Label.from_wire(row.clearance)
     if clearance is None:
         return None
+    ways = [Label.from_wire(each) for each in row.ways or ()]
+    if any(way is None for way in ways):
+        return None
+    alone = tuple(Clearance(way.bits) for way in ways if way is not None)
     if row.beyond is None:
-        return Delivery(Clearance(clearance.bits), row.weak)
+        return Delivery(Clearance(clearance.bits), row.weak, ways=alone)
     beyond = Label.from_wire(row.beyond)
     if beyond is None:
         return None
@@ -31,10 +35,13 @@ def delivery_of(row: DeliveryClass) -> Delivery | None:
 def is_divisible(session: Session, output_id: int) -> bool:
     """Whether a difference class can bring what a subscription lacks.
 
-    It cannot if each class has results of its own (semantics `view`), or if results replace others.
+    It cannot if each class has results of its own (semantics `view` and `isolated`), if its
+    results come by single roles (`exact`), or if results replace others.
     """
     row = session.get_one(OutputRow, output_id)
-    by_class = row.placement == Placement.SOURCES and is_stateful(from_stored(Plan, row.plan))
+    if row.placement in (Placement.APART, Placement.ROLES):
+        return False
+    by_class = Placement(row.placement).by_class and is_stateful(from_stored(Plan, row.plan))
     return not by_class and only_appends(session, output_id)
 
 

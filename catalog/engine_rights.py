@@ -56,6 +56,7 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
             "executions": _READ,
             "outputs": _READ,
             "clause_roles": _READ,
+            "floor_categories": _READ,
             "output_inputs": _READ,
             "independent_senders": _READ,
             "senders": {"SELECT": ("id", "stream_id", "user_id")},

@@ -12,7 +12,16 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from catalog.models import Assignment, ExecutionRow, Object, OutputRow, QueryRow, RunStatus
+from catalog.models import (
+    Assignment,
+    DeliveryClass,
+    ExecutionRow,
+    Object,
+    OutputRow,
+    QueryRow,
+    RunStatus,
+)
+from catalog.placement import Placement
 from catalog.run_names import query_run_name
 
 MOST_SHARING = 32
@@ -28,6 +37,20 @@ def executions_of(session: Session, output_ids: Iterable[int]) -> frozenset[int]
     """The ids of the executions that compute these outputs."""
     own = OutputRow.object_id.in_(set(output_ids))
     return frozenset(session.scalars(select(OutputRow.execution_id).where(own)))
+
+
+def run_names_of(session: Session, output_id: int) -> tuple[str, ...]:
+    """The names of the runs that compute the output.
+
+    It is one, or one for each open class whose topic exists (`Placement.APART`): none without any.
+    """
+    row = session.get_one(OutputRow, output_id)
+    if row.placement != Placement.APART:
+        return (query_run_name(row.execution_id),)
+    opened = (DeliveryClass.opened_at.is_not(None), DeliveryClass.closed_at.is_(None))
+    own = select(DeliveryClass.id).where(DeliveryClass.output_id == output_id, *opened)
+    classes = session.scalars(own.order_by(DeliveryClass.id))
+    return tuple(query_run_name(row.execution_id, each) for each in classes)
 
 
 def sharing(session: Session, execution_id: int) -> list[int]:

@@ -25,6 +25,8 @@ class Limits:
     may be open; a call that takes rights away may open more. So many of them may one user hold by
     its own subscriptions (`classes_a_user`). With semantics `view`, each class has state of its own
     for each tuple. So `view_copies` limits classes times windows of a tuple (`catalog.admission`).
+    With semantics `isolated`, each class has a run of its own. So many `isolated_classes` may an
+    output have, and its query takes the tasks of all of them when it is added.
     """
 
     sources: int = 64
@@ -34,6 +36,7 @@ class Limits:
     classes: int = 64
     classes_a_user: int = 16
     view_copies: int = 240
+    isolated_classes: int = 4
 
 
 _Table = TypeVar("_Table")

@@ -251,7 +251,8 @@ class StreamRow(Base):
     """A stream with its encoded Relation, RecordFormat and rules, which never change.
 
     Without a label rule, its tuples carry the source category alone. If it is `shared`, all users
-    write one topic. Otherwise each user has its own topic.
+    write one topic. Otherwise each user has its own topic. If it is `floored`, all that a user
+    sends has the user's floor (`catalog.floors`).
     """
 
     __tablename__ = "streams"
@@ -265,6 +266,7 @@ class StreamRow(Base):
     max_bytes: Mapped[int]
     partitions: Mapped[int]
     shared: Mapped[bool]
+    floored: Mapped[bool] = mapped_column(default=False)
     ingest_group: Mapped[int] = mapped_column(index=True)
 
 
@@ -274,6 +276,10 @@ class SenderRow(Base):
     `user_id` is None for the topic that all users of a shared stream write, and for the one through
     which the platform `readmits` parked records. The id is never reused, because the origins of
     tuples contain it. The topic exists from `opened_at` to `removed_at`.
+
+    In a floored stream, `floor` is what ingest adds to the label of all that the user sends, in
+    wire form. Ingest does not read the topic before there is one. What is known to be added is
+    `stamped`. An administrator may have `lowered` it: then it does not rise any more.
     """
 
     __tablename__ = "senders"
@@ -285,6 +291,21 @@ class SenderRow(Base):
     state: Mapped[str] = mapped_column(String(16), index=True)
     opened_at: Mapped[datetime | None]
     removed_at: Mapped[datetime | None]
+    floor: Mapped[str | None]
+    stamped: Mapped[str | None]
+    lowered: Mapped[bool] = mapped_column(default=False)
+
+
+class FloorCategory(Base):
+    """A category that floors bring into a stream. No row is ever deleted: tuples carry it.
+
+    It is `applied` when all runs that read the stream know that its tuples can carry it.
+    """
+
+    __tablename__ = "floor_categories"
+    stream_id: Mapped[int] = mapped_column(ForeignKey("streams.object_id"), primary_key=True)
+    bit: Mapped[int] = mapped_column(ForeignKey("categories.bit"), primary_key=True)
+    applied: Mapped[bool]
 
 
 class IndependentSender(Base):
@@ -306,8 +327,8 @@ class QueryRow(Base):
     """A query as it was added. `running` says whether its users want it to run.
 
     `stopped_because` is the reason if the platform stopped it, and empty if a user stopped it.
-    `roles` were active when it was added. If its user chose one of them, or a junior, to see its
-    streams as this role does, it is `as_role_id`.
+    `roles` were active when it was added. A `narrowed` query is for some of them, or juniors: it
+    sees its streams as these `as_roles` do, and its results come by no other role.
     """
 
     __tablename__ = "queries"
@@ -316,14 +337,23 @@ class QueryRow(Base):
     text: Mapped[str]
     running: Mapped[bool] = mapped_column(default=True)
     stopped_because: Mapped[str] = mapped_column(String(200), default="")
-    as_role_id: Mapped[int | None] = mapped_column(ForeignKey("roles.id"), index=True)
+    narrowed: Mapped[bool] = mapped_column(default=False)
     roles: Mapped[list[Role]] = relationship(secondary="query_roles")
+    as_roles: Mapped[list[Role]] = relationship(secondary="query_as_roles")
 
 
 class QueryRole(Base):
     """A role that was active when the query was added."""
 
     __tablename__ = "query_roles"
+    query_id: Mapped[int] = mapped_column(ForeignKey("queries.object_id"), primary_key=True)
+    role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True, index=True)
+
+
+class QueryAsRole(Base):
+    """A role for which the query was added (000 §4.1)."""
+
+    __tablename__ = "query_as_roles"
     query_id: Mapped[int] = mapped_column(ForeignKey("queries.object_id"), primary_key=True)
     role_id: Mapped[int] = mapped_column(ForeignKey("roles.id"), primary_key=True, index=True)
 
@@ -408,9 +438,11 @@ class DeliveryClass(Base):
     """A delivery class of an output. The rule for its topic never changes. Its name is random.
 
     `clearance` is in the label's wire form, and so is `beyond`: a difference class takes nothing
-    that this one covers. A whole class has None. A class is fed from when its topic exists
+    that this one covers. A whole class has None. `ways` has the clearances of single roles
+    where only these count (`catalog.delivery`), or None. A class is fed from when its topic exists
     (`opened_at`); a closed one is never fed or opened again, and its topic is deleted since
-    `removed_at`.
+    `removed_at`. One that runs apart (`Placement.APART`) begins at `starting_offsets`, {topic:
+    {partition: offset}} of the lab topics when its topic was made.
     """
 
     __tablename__ = "delivery_classes"
@@ -422,6 +454,8 @@ class DeliveryClass(Base):
     clearance: Mapped[str]
     beyond: Mapped[str | None]
     weak: Mapped[bool]
+    ways: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
+    starting_offsets: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     opened_at: Mapped[datetime | None]
     closed_at: Mapped[datetime | None]
     removed_at: Mapped[datetime | None]

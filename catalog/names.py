@@ -14,6 +14,10 @@ _LONGEST = 63
 _USER = re.compile(r"[A-Za-z][A-Za-z0-9_.@-]{0,62}")
 
 
+MOST_ROLES = 20
+"""How many roles a query may name (000 §4.1)."""
+
+
 def _check(pattern: re.Pattern[str], kind: str, rule: str, name: str) -> str:
     if not pattern.fullmatch(name):
         raise InvalidInput(f"{name[:80]!r} is not a usable {kind} name: {rule}, at most 63")

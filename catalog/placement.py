@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 
 class Placement(StrEnum):
@@ -11,8 +13,36 @@ class Placement(StrEnum):
     SINK: behind the plan. Each result exists once, and goes to who may see all that went into it
     (semantics `strong` and `weak`; 004 §3.2). SOURCES: above each source, before the first node
     that keeps state. So each class gets what the plan gives over the tuples that the class may see
-    (semantics `view`: the partitioned windows of 000 §5.2, the stream shepherd of 001 §4.1).
+    (semantics `view`: the partitioned windows of 000 §5.2, the stream shepherd of 001 §4.1). APART:
+    each class has a run of its own, which reads nothing but what the class may see (semantics
+    `isolated`: the replicated query processors of 001 §2). ROLES: behind the plan, as SINK; but a
+    result goes only to who may see all that went into it by one role (semantics `exact`: exact
+    match, 000 §5.2.1).
     """
 
     SINK = "sink"
     SOURCES = "sources"
+    APART = "apart"
+    ROLES = "roles"
+
+    @property
+    def by_class(self) -> bool:
+        """Whether each class gets what the plan gives over the tuples that the class may see."""
+        return self in (Placement.SOURCES, Placement.APART)
+
+    @property
+    def semantics(self) -> str:
+        """The semantics that have this placement, as a query names them."""
+        return next(name for name, each in PLACEMENTS.items() if each is self)
+
+
+STRONG = "strong"
+PLACEMENTS: Mapping[str, Placement] = MappingProxyType(
+    {
+        STRONG: Placement.SINK,
+        "view": Placement.SOURCES,
+        "isolated": Placement.APART,
+        "exact": Placement.ROLES,
+    }
+)
+"""The semantics that a query may name, each with its placement."""

@@ -26,8 +26,9 @@ from catalog.stored_form import from_stored
 class Reaches:
     """The reaches of relations in one transaction, each computed once.
 
-    The reach of a stream is its source category, its role clauses and its companies. Without any,
-    nobody sees a tuple of it. The reach of an output follows from its plan and its level.
+    The reach of a stream is its source category, its role clauses, its companies, and what floors
+    bring. Without any, nobody sees a tuple of it. That of an output follows from its plan and its
+    level.
     """
 
     def __init__(self, session: Session) -> None:

@@ -6,7 +6,7 @@ AGGREGATE. A user without any of them gets no tuple of the stream by its label, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sqlalchemy import bindparam, orm, select
@@ -56,22 +56,26 @@ class RoleViews:
     _policies: dict[int, dict[int, RoleView]] = field(default_factory=dict)
     _reads: dict[int, tuple[_Read, ...]] = field(default_factory=dict)
 
-    def of(self, roles: Collection[int], stream: Object, as_role: int | None = None) -> RoleView:
+    def of(
+        self, roles: Collection[int], stream: Object, as_roles: Collection[int] | None = None
+    ) -> RoleView:
         """The view through which a query of these roles reads the stream.
 
-        With `as_role`, which is one of the roles, it is what this role sees. Raises Denied if the
-        views of the roles do not add up, or if `as_role` sees nothing of the stream.
+        With `as_roles`, which are some of the roles, it is what these see. Raises Denied if the
+        views of the roles do not add up, or if `as_roles` see nothing of the stream.
         """
-        views = self._views(roles, stream.id, as_role)
+        views = self._views(roles, stream.id, as_roles)
         if not views:
-            if as_role is not None and self._views(roles, stream.id, None):
-                name = self.session.get_one(Role, as_role).name
-                raise Denied(f"role {name} does not hold {Permission.READ_TUPLE} on {stream.name}")
+            if as_roles is not None and self._views(roles, stream.id, None):
+                known = ", ".join(self._names(as_roles)) or "none is left"
+                raise Denied(
+                    f"no role for which the query is ({known}) holds {Permission.READ_TUPLE} on "
+                    f"{stream.name}"
+                )
             return WHOLE
         merged = one_of(list(views.values()))
         if merged is None:
-            names = select(Role.name).where(Role.id.in_(views)).order_by(Role.name)
-            known = ", ".join(self.session.scalars(names))
+            known = ", ".join(self._names(views))
             raise Denied(
                 f"your roles see different attributes or windows of {stream.name}, which do not "
                 f"add up; choose one of them with --as ROLE: {known}"
@@ -79,7 +83,11 @@ class RoleViews:
         return merged
 
     def cover(
-        self, roles: Collection[int], stream_id: int, wanted: RoleView, as_role: int | None = None
+        self,
+        roles: Collection[int],
+        stream_id: int,
+        wanted: RoleView,
+        as_roles: Collection[int] | None = None,
     ) -> bool:
         """Whether one of the roles, or all that add up, see as much of the stream as `wanted`.
 
@@ -87,18 +95,18 @@ class RoleViews:
         """
         if not self._has_policies(stream_id):
             return True
-        views = list(self._views(roles, stream_id, as_role).values())
+        views = list(self._views(roles, stream_id, as_roles).values())
         if not views or any(covers(view, wanted) for view in views):
             return True
         merged = one_of(views)
         return merged is not None and covers(merged, wanted)
 
     def cover_output(
-        self, roles: Collection[int], output_id: int, as_role: int | None = None
+        self, roles: Collection[int], output_id: int, as_roles: Collection[int] | None = None
     ) -> bool:
         """Whether the roles see as much of each stream as the output was computed from."""
         return all(
-            self.cover(roles, each.stream, each.view, as_role) for each in self._read_by(output_id)
+            self.cover(roles, each.stream, each.view, as_roles) for each in self._read_by(output_id)
         )
 
     def windows_under(self, output_id: int) -> Mapping[int, frozenset[int]]:
@@ -113,15 +121,17 @@ class RoleViews:
                 found.setdefault(each.stream, set()).add(each.reader)
         return {stream: frozenset(readers) for stream, readers in found.items()}
 
-    def only_in_windows(
-        self, roles: Collection[int], stream_id: int, as_role: int | None = None
-    ) -> bool:
+    def only_in_windows(self, roles: Collection[int], stream_id: int) -> bool:
         """Whether policies show the stream to these roles, and by none of them a single tuple."""
-        views = self._views(roles, stream_id, as_role).values()
+        views = self._views(roles, stream_id, None).values()
         return bool(views) and all(view.window is not None for view in views)
 
+    def _names(self, roles: Iterable[int]) -> list[str]:
+        names = select(Role.name).where(Role.id.in_(list(roles))).order_by(Role.name)
+        return list(self.session.scalars(names))
+
     def _views(
-        self, roles: Collection[int], stream_id: int, as_role: int | None
+        self, roles: Collection[int], stream_id: int, as_roles: Collection[int] | None
     ) -> dict[int, RoleView]:
         """The view of each role that counts for the stream."""
         asked = {"stream": stream_id, "roles": list(roles)}
@@ -129,10 +139,14 @@ class RoleViews:
         for role, permission in self.session.execute(_HOLDERS, asked):
             held.setdefault(permission, set()).add(role)
         counting = held.get(Permission.READ_TUPLE) or held.get(Permission.READ_AGGREGATE) or set()
-        if as_role is not None:
+        if as_roles is not None:
             # What a role has of its own is what it sees; otherwise it has what its juniors have.
-            juniors = juniors_of(self.session, [as_role]).get(as_role, frozenset())
-            counting = {as_role} if as_role in counting else counting & juniors
+            juniors = juniors_of(self.session, as_roles)
+            counting = {
+                held
+                for role in as_roles
+                for held in ({role} if role in counting else juniors.get(role, set()) & counting)
+            }
         policies = self._policies_of(stream_id, counting)
         return {role: policies[role] for role in sorted(counting)}
 

@@ -10,11 +10,12 @@ def ingest_run_name(group: int) -> str:
     return f"{_INGEST}{group}"
 
 
-def query_run_name(execution_id: int) -> str:
-    """The name of the run of an execution."""
-    return f"{_QUERY}{execution_id}"
+def query_run_name(execution_id: int, class_id: int | None = None) -> str:
+    """The name of the run of an execution, or of its run for one class (`Placement.APART`)."""
+    own = f"{_QUERY}{execution_id}"
+    return own if class_id is None else f"{own}-{class_id}"
 
 
 def execution_of(run: str) -> int | None:
-    """The execution that the run of that name is; None for a run of ingest."""
-    return int(run.removeprefix(_QUERY)) if run.startswith(_QUERY) else None
+    """The execution to which the run of that name belongs; None for a run of ingest."""
+    return int(run.removeprefix(_QUERY).split("-")[0]) if run.startswith(_QUERY) else None

@@ -14,9 +14,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from catalog.engines import FIRST
-from catalog.executions import execution_of
+from catalog.executions import execution_of, run_names_of
 from catalog.models import Assignment, ExecutionRow, Object, OutputInput, RunStatus, TopicFault
-from catalog.run_names import query_run_name
 from catalog.topics import lab_topic
 from catalog.wanted import delivery_topics, is_in_step, used_topics
 
@@ -28,6 +27,7 @@ _DEAD = "its engine does not say that it is alive"
 _WAITS = "its engine ended, and it waits until it can run apart for a while"
 _BROKEN = "a topic that it uses is not what it should be; `health` tells which"
 _UNPROVEN = "it stands still until a fence is proven"
+_NOBODY = "nobody subscribes, so nothing runs yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ def state_of_query(
 
 def _state(session: Session, output_id: int, running: bool, living: Container[str]) -> QueryState:
     execution = session.get_one(ExecutionRow, execution_of(session, output_id))
-    status = session.get(RunStatus, query_run_name(execution.id), populate_existing=True)
+    names = run_names_of(session, output_id)
+    status = _worst(session, names)
     stands = status is None or status.state == STOPPED
     since = _since(session, output_id, execution, status)
     if not running and stands:
@@ -73,11 +74,22 @@ def _state(session: Session, output_id: int, running: bool, living: Container[st
         return QueryState(UNKNOWN, _DEAD)
     if not running:
         return QueryState(STOPPING, status.message if status else "", since)
+    if not names:
+        return QueryState("running", _NOBODY, since)
     if status is None or stands:
         if not is_in_step(session, engine):
             return QueryState(STARTING)
         return QueryState(STOPPED, _why_it_stands(session, output_id), since)
     return QueryState(status.state, status.message, since)
+
+
+def _worst(session: Session, names: Sequence[str]) -> RunStatus | None:
+    """The report on the run that is in the worst state; None if there is none on one of them."""
+    found = [session.get(RunStatus, name, populate_existing=True) for name in names]
+    known = [status for status in found if status is not None]
+    if not known or len(known) < len(found):
+        return None
+    return min(known, key=lambda status: _WORST_FIRST.index(status.state))
 
 
 def _since(

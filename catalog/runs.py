@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from catalog.clearance import Clearance
 from catalog.conflict_class import ConflictClass
@@ -38,8 +38,9 @@ class Sender:
     """A sender: only it may write its topic. Ingest uses its id in the origins of tuples.
 
     `policy` is its role expression if the stream's label rule is by sender. `parts` is its user's
-    level if the stream has a level rule, a part for each conflict class; None is undecided. The
-    sender that `readmits` is the platform itself: it sends parked records again, with their labels.
+    level if the stream has a level rule, a part for each conflict class; None is undecided. Each
+    label gets the `floor` in addition (`catalog.floors`). The sender that `readmits` is the
+    platform itself: it sends parked records again, with their labels.
     """
 
     id: int
@@ -47,6 +48,7 @@ class Sender:
     policy: str | None = None
     readmits: bool = False
     parts: tuple[str | None, ...] = ()
+    floor: Label = PUBLIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +107,12 @@ class FanOutClass:
     weak: bool = False
     beyond: Clearance | None = None
     id: int = 0
+    ways: tuple[Clearance, ...] = ()
 
     @property
     def delivery(self) -> Delivery:
         """What the topic takes."""
-        return Delivery(self.clearance, self.weak, self.beyond)
+        return Delivery(self.clearance, self.weak, self.beyond, self.ways)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,9 @@ class FedOutput:
 @dataclass(frozen=True, slots=True)
 class QueryRun:
     """One Spark query: an execution, which fans its results out to the classes of its outputs.
+
+    If these are isolated (`Placement.APART`), there is a run for each class, and its reaches have
+    only what the class may see: it reads nothing else.
 
     It has an output for each of the equal queries that share it, at least one. `sources` holds the
     categories of the kind `source`, which weak semantics treats differently. `starting_offsets` is
@@ -167,7 +173,7 @@ class QueryRun:
 
         A plan without state gives each class the same either way.
         """
-        by_class = self.placement is Placement.SOURCES and is_stateful(self.plan)
+        by_class = self.placement.by_class and is_stateful(self.plan)
         return self.classes if by_class else None
 
     @property
@@ -192,6 +198,26 @@ class QueryRun:
     def numbers_of(self, relation: Relation) -> SenderNumbers:
         """The independent senders of the relation. There are none of an unknown relation."""
         return self.independent.get(relation.object_id, {})
+
+
+def apart(
+    run: QueryRun, own: FanOutClass, name: str, begins: Mapping[str, Mapping[str, int]]
+) -> QueryRun:
+    """The run of one class alone, which begins there. It reads only what the class may see.
+
+    So nothing about it depends on what the class may not see: also not when it is started anew
+    (the replicated query processors of 001 §2).
+    """
+    (output,) = run.outputs
+    seen = {of: Label(reach.bits & own.clearance.bits) for of, reach in run.reaches.items()}
+    return replace(
+        run,
+        name=name,
+        outputs=(replace(output, classes=(own,), labelled=False, begins=begins),),
+        sources=Label(run.sources.bits & own.clearance.bits),
+        starting_offsets=begins,
+        reaches=seen,
+    )
 
 
 Run = IngestRun | QueryRun
@@ -260,7 +286,10 @@ def fingerprint(run: Run) -> str:
                     *(encode(s.relation), encode(s.label), s.max_ahead_ms, s.max_bytes),
                     *(encode(s.record_format), encode(s.rule)),
                     [
-                        [each.id, each.topic, each.policy, each.readmits, list(each.parts)]
+                        [
+                            *(each.id, each.topic, each.policy, each.readmits),
+                            *(list(each.parts), encode(each.floor)),
+                        ]
                         for each in s.senders
                     ],
                     [[text, encode(label)] for text, label in s.texts],
@@ -295,4 +324,5 @@ def _class_parts(each: ConflictClass) -> list[object]:
 
 def _parts(each: FanOutClass) -> list[object]:
     beyond = [] if each.beyond is None else [hex(each.beyond.bits)]
-    return [each.id, each.topic, hex(each.clearance.bits), each.weak, *beyond]
+    ways = [[hex(way.bits) for way in each.ways]] if each.ways else []
+    return [each.id, each.topic, hex(each.clearance.bits), each.weak, *beyond, *ways]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, and_, orm, select, update
+from sqlalchemy import ColumnElement, and_, or_, orm, select, update
 
-from catalog.models import Object, SenderRow, Withdrawal
+from catalog.models import Object, SenderRow, StreamRow, Withdrawal
 from catalog.store import bump_generation
 
 
@@ -23,9 +23,13 @@ class SenderState(StrEnum):
 
 
 def is_ingested() -> ColumnElement[bool]:
-    """The condition on rows of senders that ingest reads the topic."""
+    """The condition on rows of senders and their streams that ingest reads the topic.
+
+    A user's topic in a floored stream waits for the user's floor.
+    """
     return and_(
         SenderRow.opened_at.is_not(None),
+        or_(StreamRow.floored.is_(False), SenderRow.readmits, SenderRow.floor.is_not(None)),
         SenderRow.state.in_((SenderState.ACTIVE, SenderState.DRAINING)),
     )
 

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, delete, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from catalog.admission import taken_slots
-from catalog.assignments import hand_over, newest_group
+from catalog.assignments import hand_over, newest_group, reports_on
 from catalog.balance import balanced
 from catalog.engines import INGEST, PROBATION
 from catalog.limits import Limits
@@ -37,7 +37,6 @@ from catalog.probation import (
     suspects,
 )
 from catalog.pulse import heartbeat_of
-from catalog.run_names import query_run_name
 from catalog.store import bump_generation
 
 
@@ -140,7 +139,7 @@ def _move_all(session: Session, old: str, engines: Collection[str], limits: Limi
         row = rows[execution_id]
         row.home = home
         if row.engine == old:
-            own = update(RunStatus).where(RunStatus.name == query_run_name(execution_id))
+            own = update(RunStatus).where(reports_on(execution_id))
             session.execute(own.values(state="stopped", message="", topics=[]))
             hand_over(session, row)
     session.execute(delete(TopicFault).where(TopicFault.engine == old))

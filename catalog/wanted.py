@@ -15,7 +15,8 @@ from catalog.assignments import assigned_to, engine_of, note_change, parked
 from catalog.categories import next_category, source_categories
 from catalog.delivery_classes import delivery_of
 from catalog.engines import INGEST
-from catalog.executions import executions_of
+from catalog.executions import execution_of
+from catalog.floors import read_floor
 from catalog.independent_senders import numbers_of
 from catalog.label import PUBLIC, Label, combine
 from catalog.label_rule import fixed_texts
@@ -55,6 +56,7 @@ from catalog.runs import (
     Run,
     RunReport,
     Sender,
+    apart,
     fingerprint,
 )
 from catalog.sender_state import is_ingested
@@ -104,7 +106,7 @@ def fed_classes(
     """Those of the classes that a living engine feeds. They get all results from now on."""
     own = DeliveryClass.id.in_(set(class_ids))
     rows = session.scalars(select(DeliveryClass).where(own)).all()
-    names = {query_run_name(each) for each in executions_of(session, [r.output_id for r in rows])}
+    names = {each for row in rows for each in _run_names(session, row)}
     running = select(RunStatus).where(RunStatus.name.in_(names), RunStatus.state == "running")
     marks = {
         status.name: status.fingerprint
@@ -122,6 +124,12 @@ def fed_classes(
         for each in run.classes
     }
     return frozenset(row.id for row in rows if row.topic in fed)
+
+
+def _run_names(session: Session, row: DeliveryClass) -> tuple[str, str]:
+    """The names of the runs that may feed the class: that of all classes, or one of its own."""
+    execution = execution_of(session, row.output_id)
+    return query_run_name(execution), query_run_name(execution, row.id)
 
 
 def is_applied(session: Session, name: str) -> bool:
@@ -236,13 +244,15 @@ def _ingest_runs(session: Session, sources: Mapping[int, Label]) -> Iterable[Ing
 
 def _senders(session: Session) -> Mapping[int, tuple[Sender, ...]]:
     """stream id -> the senders whose topics are read."""
-    query = select(SenderRow).where(is_ingested()).order_by(SenderRow.stream_id, SenderRow.id)
+    query = select(SenderRow).join(StreamRow, StreamRow.object_id == SenderRow.stream_id)
+    query = query.where(is_ingested()).order_by(SenderRow.stream_id, SenderRow.id)
     by_stream = groupby(session.scalars(query), key=lambda row: row.stream_id)
     policies = {(row.stream_id, row.user_id): row.text for row in _policies(session)}
 
     def sender(row: SenderRow) -> Sender:
         policy = None if row.user_id is None else policies.get((row.stream_id, row.user_id))
-        return Sender(row.id, row.topic, policy, row.readmits)
+        floor = PUBLIC if row.floor is None or row.lowered else read_floor(row.floor)
+        return Sender(row.id, row.topic, policy, row.readmits, floor=floor)
 
     return {id_: tuple(map(sender, rows)) for id_, rows in by_stream}
 
@@ -305,7 +315,7 @@ def _query_runs(
         plan = reaches.plan_of(first) if own_plan else from_stored(Plan, execution.plan)
         outputs = tuple(map(fed, rows))
         reached = reaches.of(outputs[0].relation)
-        yield QueryRun(
+        run = QueryRun(
             name=query_run_name(execution.id),
             plan=plan,
             outputs=outputs,
@@ -322,6 +332,13 @@ def _query_runs(
             conflict_classes=shown_classes(session, plan),
             placement=Placement(rows[0].placement),
         )
+        if run.placement is not Placement.APART:
+            yield run
+            continue
+        begins = {row.id: row.starting_offsets for row in classes.get(first, ())}
+        for each in outputs[0].classes:
+            name = query_run_name(execution.id, each.id)
+            yield apart(run, each, name, begins[each.id] or execution.starting_offsets)
 
 
 def _wanted_outputs(session: Session) -> Iterable[tuple[OutputRow, ExecutionRow]]:
@@ -366,7 +383,11 @@ def _fan_out(
     if clearance.bits == 0 and not output.public:
         return None
     if delivery.beyond is None:
-        return FanOutClass(row.topic, clearance, row.weak, id=row.id)
+        cut = (clauses.cleared(way).cut_to(reached) for way in delivery.ways)
+        ways = tuple(way for way in cut if way.bits or output.public)
+        if delivery.ways and not ways:
+            return None
+        return FanOutClass(row.topic, clearance, row.weak, id=row.id, ways=ways)
     beyond = clauses.cleared(delivery.beyond).cut_to(reached)
     if clearance.bits & ~beyond.bits == 0:
         return None

@@ -6,16 +6,16 @@ refused if the text is nothing of these, or if there is none.
 
 from __future__ import annotations
 
-from functools import partial, reduce
+from functools import partial
 
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from catalog.conflict_class import NOTHING, TRUSTED, ConflictClass
-from catalog.label import MAX_WORDS, Label
+from catalog.label import Label
 from catalog.label_rule import ByExpression, BySender
 from secfilter import role_text
-from secfilter.lab import short_label
+from secfilter.added_labels import Added
 from secfilter.rule_columns import value_of
 from secfilter.stream_group import STREAM, Kind, StreamGroup
 
@@ -55,27 +55,11 @@ def _wrong(group: StreamGroup, place: int, name: str) -> Column:
     return fn.when(asked & ~fn.coalesce(known, fn.lit(False)), reason)
 
 
-def with_companies(label: Column, group: StreamGroup) -> Column:
-    """The text of a label with the categories of the record's companies added.
-
-    NULL stays NULL: a label that is not known yet.
-    """
-    each = [_label_texts(group, place) for place in range(_places(group))]
-    labels = [found for of_place in each for found in of_place.values()]
-    count = max((-(-found.bits.bit_length() // 64) for found in labels), default=0)
-    parts = fn.split(label, ",", -1)
-    words = []
-    for index in range(max(count, 1)):
-        own = fn.coalesce(fn.get(parts, fn.lit(index)), fn.lit("0")).cast("bigint")
-        pairs = zip(each, columns(group), strict=True)
-        added = [_word(found, name, index) for found, name in pairs]
-        words.append(reduce(lambda a, b: a.bitwiseOR(b), added, own))
-    # A label that is sent again may have more words than the companies.
-    rest = fn.slice(parts, len(words) + 1, MAX_WORDS)
-    texts = [word.cast("string") for word in words]
-    written = fn.when(fn.size(rest) > 0, fn.concat_ws(",", *texts, rest))
-    short = short_label(fn.concat_ws(",", *texts), last=words[-1])
-    return fn.when(label.isNotNull(), written.otherwise(short))
+def added(group: StreamGroup) -> list[Added]:
+    """The categories of the record's companies, one for each place in a level."""
+    return [
+        Added(_label_texts(group, place), _key(name)) for place, name in enumerate(columns(group))
+    ]
 
 
 def _text(kind: Kind, group: StreamGroup, place: int) -> Column:
@@ -125,12 +109,3 @@ def _label_texts(group: StreamGroup, place: int) -> dict[str, Label]:
                 if label is not None:
                     found[f"{number}{_SEPARATOR}{text}"] = label
     return found
-
-
-def _word(labels: dict[str, Label], name: str, index: int) -> Column:
-    """The word at `index` of the label of the record's text. 0 where the stream has no rule."""
-    pairs = [fn.lit(part) for text, label in labels.items() for part in (text, label.word(index))]
-    if not pairs:
-        return fn.lit(0).cast("bigint")
-    found = fn.try_element_at(fn.create_map(*pairs).cast("map<string,bigint>"), _key(name))
-    return fn.coalesce(found, fn.lit(0).cast("bigint"))

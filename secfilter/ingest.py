@@ -28,7 +28,17 @@ from catalog.topics import (
     parked_topic,
     quarantine_topic,
 )
-from secfilter import companies, quick_json, role_text, rule_columns, strict_json, texts, times
+from secfilter import (
+    companies,
+    floors,
+    quick_json,
+    role_text,
+    rule_columns,
+    strict_json,
+    texts,
+    times,
+)
+from secfilter.added_labels import with_added
 from secfilter.fanout import DEFAULT_MAX_BYTES
 from secfilter.lab import headers, lab_headers
 from secfilter.refusal import (
@@ -83,8 +93,8 @@ def ingest(
         dated = _with_rules(dated, group)
         kept += [*([ROLES] if group.ruled else []), *companies.columns(group)]
     refused, label = is_refused(group, envelope), role_text.label_text(group)
-    if group.levelled:
-        label = companies.with_companies(label, group)
+    if group.levelled or group.floored:
+        label = with_added(label, [*companies.added(group), floors.added(group)])
     checked = dated.select(*kept, QUICK, FAULTY, refused.alias(_REFUSED), label.alias(_LABEL))
     new = checked.where(~_repeated(group, newest))
     reason = words(fn.col(_REFUSED), group, envelope).alias(_REASON)

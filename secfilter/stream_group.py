@@ -74,6 +74,11 @@ class StreamGroup:
         """Whether a stream has a level rule."""
         return any(stream.level_rule is not None for stream in self.streams)
 
+    @property
+    def floored(self) -> bool:
+        """Whether a sender has a floor."""
+        return any(sender.floor.bits for sender in self.senders)
+
     def sender(self, topic: Column) -> Column:
         """The value of the column `SENDER` for a record of that topic."""
         pairs = [

@@ -26,7 +26,8 @@ def in_layout(class_: FanOutClass, layout: LabelLayout) -> FanOutClass:
         return Clearance(layout.packed(Label(clearance.bits)).bits)
 
     beyond = None if class_.beyond is None else packed(class_.beyond)
-    return replace(class_, clearance=packed(class_.clearance), beyond=beyond)
+    ways = tuple(map(packed, class_.ways))
+    return replace(class_, clearance=packed(class_.clearance), beyond=beyond, ways=ways)
 
 
 def visible_to(class_: FanOutClass, words: Sequence[int], sources: Label) -> Column:
@@ -35,6 +36,9 @@ def visible_to(class_: FanOutClass, words: Sequence[int], sources: Label) -> Col
     The class and the categories of the kind `source` are in the bits of the label words.
     """
     taken = _visible(class_.clearance, class_.weak, words, sources)
+    if class_.ways:
+        alone = [_covered(way, words, Label(0)) for way in class_.ways]
+        taken = taken & reduce(lambda a, b: a | b, alone)
     if class_.beyond is None:
         return taken
     return taken & ~_visible(class_.beyond, class_.weak, words, sources)

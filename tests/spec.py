@@ -43,7 +43,7 @@ _DAY = "2026-01-31 "
 _SECTION = re.compile(r"^## (\w+)$", re.MULTILINE)
 _RULE = re.compile(r"^- \*\*(\w+\.\d+)\*\*", re.MULTILINE)
 _EXAMPLE = re.compile(r"^Example \(([^)]*)\)(, refused)?: `([^`]*)`$", re.MULTILINE)
-_CLASS = re.compile(r"(strong|weak) to (.*?)(?: beyond (.*))?")
+_CLASS = re.compile(r"(strong|weak|exact) to (.*?)(?: beyond (.*))?")
 _VIEW = re.compile(r"(view) to (.*)()")
 
 
@@ -131,6 +131,10 @@ class Example:
     def _class(self, match: re.Match[str]) -> Class:
         how, held, beyond = match.groups()
         served = None if not beyond else Clearance.of(*self._held(beyond))
+        if how == "exact":
+            ways = tuple(Clearance.of(*self._held(way)) for way in held.split(" or "))
+            together = Clearance.of(*(at for way in held.split(" or ") for at in self._held(way)))
+            return Class(together, ways=ways)
         return Class(Clearance.of(*self._held(held)), how == "weak", served)
 
 

@@ -39,6 +39,10 @@ _FAN_OUT = {
     Placement.SINK: "fan-out here: each delivery class gets the results whose labels it covers",
     Placement.SOURCES: "fan-out above the sources: each delivery class gets what the plan gives "
     "over the tuples whose labels it covers",
+    Placement.APART: "a run for each delivery class: it reads only the tuples whose labels the "
+    "class covers",
+    Placement.ROLES: "fan-out here: each delivery class gets the results whose labels one role of "
+    "its subscribers covers alone",
 }
 _LIMITED = "200,000 tuples at most"
 

@@ -96,6 +96,7 @@ class AccessTopics:
             clearance=Label(delivery.clearance.bits).to_wire(),
             beyond=None if beyond is None else Label(beyond.bits).to_wire(),
             weak=delivery.weak,
+            ways=[Label(way.bits).to_wire() for way in delivery.ways] or None,
         )
         self.session.add(made)
         self.session.flush()

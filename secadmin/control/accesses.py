@@ -11,8 +11,9 @@ from sqlalchemy.orm import selectinload
 
 from catalog.errors import Denied, NotFound
 from catalog.label import Label
-from catalog.models import Access, Object, OutputRow, Role
+from catalog.models import Access, Object, OutputRow, QueryRow, Role
 from catalog.permission import ObjectKind, Permission
+from catalog.query_roles import counting_roles
 from catalog.reaches import Reaches
 from catalog.relation import Relation
 from catalog.role_views import WHOLE, RoleViews
@@ -149,6 +150,11 @@ def _require_one_window(view: Reading, output: Object) -> None:
 def _require_sight_of_all(view: Reading, kind: str, obj: Object) -> None:
     """Raise Denied if policies of the caller's roles hide a part of what it wants to read."""
     views, roles = RoleViews(view.session), view.subject.role_ids
+    if kind == OUTPUT:
+        output = view.session.get_one(OutputRow, obj.id)
+        query = view.session.get_one(QueryRow, output.query_id)
+        counting = counting_roles(view.session, query)
+        roles = roles if counting is None else roles & counting
     if kind == OUTPUT and not views.cover_output(roles, obj.id):
         raise Denied(shows_more(obj.name))
     if kind == QUARANTINE and not views.cover(roles, obj.id, WHOLE):

@@ -25,18 +25,22 @@ from catalog.models import (
     AccessTopic,
     DeliveryClass,
     Object,
+    OutputInput,
     OutputRow,
     SenderRow,
     StreamRow,
     Withdrawal,
 )
+from catalog.placement import Placement
 from catalog.sender_state import SenderState
 from catalog.store import Catalog, bump_generation
+from catalog.topics import lab_topic
 from secadmin.control.settlement import SEND
 from secadmin.control.slices import slices
 from secadmin.kafka.access import PrincipalsOf
 from secadmin.kafka.fence import FenceNotProven
 
+_K = TypeVar("_K")
 _T = TypeVar("_T")
 # Topics that Kafka was not yet told to let their access reach.
 _LACKS_ACL = AccessTopic.allowed_at.is_(None)
@@ -54,6 +58,9 @@ class TopicControl(Protocol):
 
     def open_classes(self, retention_ms: Mapping[str, int]) -> None:
         """Create delivery topics and let the data plane write them, where that is not done."""
+
+    def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+        """By topic and partition, the offset that the next record will get."""
 
     def open_senders(self, partitions: Mapping[str, int]) -> None:
         """Create senders' topics and let the data plane read them, where that is not done."""
@@ -161,7 +168,7 @@ class Alignment:
             Withdrawal.id <= max(row.id for row in rows),
         )
         try:
-            self.kafka.withdraw(_by_topic((row.topic, row.principal) for row in rows))
+            self.kafka.withdraw(_grouped((row.topic, row.principal) for row in rows))
         except FenceNotProven:
             # Of several, those whose fence is not proven are found when each is tried for itself.
             if len(topics) == 1:
@@ -191,7 +198,10 @@ class Alignment:
     def _open(self, topics: Sequence[str]) -> None:
         with self.catalog.read() as session:
             found = session.execute(
-                select(DeliveryClass.id, DeliveryClass.topic, OutputRow.retention_ms)
+                select(
+                    *(DeliveryClass.id, DeliveryClass.topic, DeliveryClass.output_id),
+                    *(OutputRow.retention_ms, OutputRow.placement),
+                )
                 .join(OutputRow, OutputRow.object_id == DeliveryClass.output_id)
                 .where(
                     DeliveryClass.topic.in_(topics),
@@ -202,11 +212,30 @@ class Alignment:
         if not found:
             return
         self.kafka.open_classes({row.topic: row.retention_ms for row in found})
+        apart = {row.id: row.output_id for row in found if row.placement == Placement.APART}
+        begins = self._ends_below(apart.values())
         with self.catalog.bookkeeping() as session:
+            for class_id, output_id in apart.items():
+                own = update(DeliveryClass).where(DeliveryClass.id == class_id)
+                session.execute(own.values(starting_offsets=begins[output_id]))
             opened = update(DeliveryClass).where(DeliveryClass.id.in_([row.id for row in found]))
             # One that was closed and removed while this service stood still is removed once more.
             session.execute(opened.values(opened_at=self.clock(), removed_at=None))
             bump_generation(session)
+
+    def _ends_below(self, outputs: Iterable[int]) -> Mapping[int, Mapping[str, Mapping[str, int]]]:
+        """The ends of the lab topics that each of these outputs reads, by the output's id."""
+        if not (wanted := sorted(set(outputs))):
+            return {}
+        with self.catalog.read() as session:
+            read = (
+                select(OutputInput.output_id, Object.name)
+                .join(Object, Object.id == OutputInput.relation_id)
+                .where(OutputInput.output_id.in_(wanted))
+            )
+            topics = _grouped((row.output_id, lab_topic(row.name)) for row in session.execute(read))
+        ends = self.kafka.end_offsets(sorted({t for of in topics.values() for t in of}))
+        return {output: {topic: ends[topic] for topic in of} for output, of in topics.items()}
 
     def _open_senders(self, topics: Sequence[str]) -> None:
         with self.catalog.read() as session:
@@ -232,12 +261,12 @@ class Alignment:
             ).all()
         if not lacking:
             return
-        if readers := _by_topic((a.topic, a.principal) for a in lacking if a.kind != SEND):
+        if readers := _grouped((a.topic, a.principal) for a in lacking if a.kind != SEND):
             self.kafka.allow_read(readers)
-        if writers := _by_topic((a.topic, a.principal) for a in lacking if a.kind == SEND):
+        if writers := _grouped((a.topic, a.principal) for a in lacking if a.kind == SEND):
             self.kafka.allow_write(writers)
         with self.catalog.bookkeeping() as session:
-            for topic, ids in _by_topic((a.topic, a.id) for a in lacking).items():
+            for topic, ids in _grouped((a.topic, a.id) for a in lacking).items():
                 for some in slices(ids):
                     self._note_let_in(session, topic, some)
 
@@ -261,8 +290,8 @@ def _at_once(
         return [failure for failures in pool.map(attempt, groups) for failure in failures]
 
 
-def _by_topic(pairs: Iterable[tuple[str | None, _T]]) -> dict[str, list[_T]]:
-    found: defaultdict[str, list[_T]] = defaultdict(list)
+def _grouped(pairs: Iterable[tuple[_K | None, _T]]) -> dict[_K, list[_T]]:
+    found: defaultdict[_K, list[_T]] = defaultdict(list)
     for topic, value in pairs:
         if topic is not None:
             found[topic].append(value)

@@ -27,6 +27,11 @@ def category_words(view: Reading, bit: int) -> tuple[str, str]:
         case CategoryKind.ROLE_CLAUSE:
             roles = ", ".join(_roles(view, bit)) or "none that there is"
             return f"a condition of role expressions of {_stream(view, row)}", f"a role: {roles}"
+        case CategoryKind.ROLE:
+            # It stands in floors alone.
+            role = view.session.get(Role, row.role_id) if row is not None else None
+            name = "that was removed" if role is None else role.name
+            return f"what members of the role {name} may have read", f"the role {name}"
         case CategoryKind.COMPANY:
             company, of = _company(view, bit)
             return f"the company {company} of {of}", f"the level {company} or T in {of}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import orm, select, update
 
-from catalog.admission import ingesting, taken_slots
+from catalog.admission import ingesting, runs_of, taken_slots
 from catalog.audit import PLATFORM
 from catalog.engines import FIRST
 from catalog.errors import Conflict, PlatformError
@@ -28,6 +28,7 @@ from catalog.models import (
     TopicFault,
 )
 from catalog.permission import ObjectKind
+from catalog.placement import Placement
 from catalog.plan import Plan, source_nodes
 from catalog.sender_state import SenderState
 from catalog.stored_form import from_stored
@@ -91,10 +92,10 @@ def _follow(platform: Platform, stream: int, counts: Mapping[str, int]) -> None:
         with platform.catalog.read() as session:
             if not lacking(counts) and session.get_one(StreamRow, stream).partitions == most:
                 return
-            _growth(session, stream, most).require_room(platform, session)
+            _growth(platform, session, stream, most).require_room(platform, session)
         platform.kafka.add_partitions(lacking(counts))
         with platform.catalog.change(PLATFORM) as change:
-            growth = _growth(change.session, stream, most)
+            growth = _growth(platform, change.session, stream, most)
             growth.require_room(platform, change.session)
             change.session.get_one(StreamRow, stream).partitions = most
             for execution_id, more in growth.executions.items():
@@ -127,13 +128,13 @@ class _Growth:
                 )
 
 
-def _growth(session: orm.Session, stream: int, partitions: int) -> _Growth:
+def _growth(platform: Platform, session: orm.Session, stream: int, partitions: int) -> _Growth:
     """The tasks that the stream would take with so many partitions, beyond those it takes now."""
     more = max(0, partitions - session.get_one(StreamRow, stream).partitions)
     read = (SenderRow.stream_id == stream, SenderRow.state != SenderState.GONE)
     senders = len(session.scalars(select(SenderRow.id).where(*read)).all())
     readers = (
-        select(ExecutionRow, QueryRow.running, Assignment)
+        select(ExecutionRow, OutputRow.placement, QueryRow.running, Assignment)
         .join(OutputRow, OutputRow.execution_id == ExecutionRow.id)
         .join(OutputInput, OutputInput.output_id == OutputRow.object_id)
         .join(Object, Object.id == OutputRow.object_id)
@@ -143,11 +144,12 @@ def _growth(session: orm.Session, stream: int, partitions: int) -> _Growth:
     )
     executions: dict[int, int] = {}
     engines: Counter[str] = Counter()
-    for execution, running, assigned in session.execute(readers):
+    for execution, placement, running, assigned in session.execute(readers):
         if execution.id in executions:
             continue
         reads = source_nodes(from_stored(Plan, execution.plan))
-        wanted = more * sum(each.relation.object_id == stream for each in reads)
+        runs = runs_of(Placement(placement), platform.limits)
+        wanted = runs * more * sum(each.relation.object_id == stream for each in reads)
         executions[execution.id] = wanted
         if running and not (assigned and assigned.parked_because):
             engines[assigned.home if assigned else FIRST] += wanted

@@ -67,7 +67,7 @@ def _completed(
     staying = _chain([each for each in kept if not each.leaving], rights)
     # A leaving topic is kept if it is useful: it is fed, and its reader is there.
     for chain in (staying, _chain(kept, rights)):
-        if chain and chain[-1].delivery.clearance == rights.clearance:
+        if chain and chain[-1].delivery.shows_as_much_as(rights):
             return chain, None
     chain = staying or _chain(kept, rights)
     if chain and len(chain) < MOST and not rights.weak and grows_by_difference():

@@ -88,9 +88,10 @@ def require_room_for_classes(work: Work, limits: Limits) -> None:
 def most_classes(session: orm.Session, output_id: int, limits: Limits) -> int:
     """How many open classes an output may have. They cost more if each has a view of its own."""
     row = session.get(OutputRow, output_id)
-    if row is None or row.placement == Placement.SINK:
+    if row is None or not Placement(row.placement).by_class:
         return limits.classes
-    return view_classes(analyse(from_stored(Plan, row.plan)), limits)
+    most = view_classes(analyse(from_stored(Plan, row.plan)), limits)
+    return min(most, limits.isolated_classes) if row.placement == Placement.APART else most
 
 
 def _full(output: str, most: int) -> Conflict:

@@ -21,7 +21,8 @@ from secadmin.control.work import Caller, Work, reading, working
 class OutputView:
     """An output as a caller sees it. `query` is None if the caller may not view the query.
 
-    `execution` is the id of the output's execution. `semantics` is strong, weak or view.
+    `execution` is the id of the output's execution. `semantics` is strong, weak, view,
+    isolated or exact.
     """
 
     execution: int
@@ -46,9 +47,7 @@ def show_output(platform: Platform, caller: Caller, name: str) -> OutputView:
 
 
 def _semantics(row: OutputRow) -> str:
-    if row.placement == Placement.SOURCES:
-        return "view"
-    return "weak" if row.weak else "strong"
+    return "weak" if row.weak else Placement(row.placement).semantics
 
 
 def set_weak(platform: Platform, caller: Caller, name: str, weak: bool) -> None:
@@ -67,12 +66,13 @@ def set_weak(platform: Platform, caller: Caller, name: str, weak: bool) -> None:
 def turn(platform: Platform, work: Work, output: OutputRow, weak: bool) -> None:
     """Turn weak semantics of the output on or off, without a check of rights.
 
-    Raises Conflict for an output with semantics `view`.
+    Raises Conflict for an output with other semantics than `strong`.
     """
-    if weak and output.placement == Placement.SOURCES:
+    placement = Placement(output.placement)
+    if weak and placement is not Placement.SINK:
         raise Conflict(
-            "the output has semantics view, where no result has parts that a subscriber may not "
-            "see; weak delivery goes with strong semantics"
+            f"the output has semantics {placement.semantics}, where no result has parts that a "
+            "subscriber may not see; weak delivery goes with strong semantics"
         )
     work.detail["weak"] = weak
     if output.weak != weak:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, delete, or_, select, update
+from sqlalchemy import ColumnElement, delete, or_, select
 
 from catalog.errors import Conflict, InvalidInput, NotFound
 from catalog.label_texts import forget_role
@@ -13,6 +13,7 @@ from catalog.models import (
     Object,
     OperatorLimitsRow,
     PolicyRow,
+    QueryAsRole,
     QueryRole,
     QueryRow,
     Role,
@@ -216,12 +217,13 @@ def remove_role(platform: Platform, caller: Caller, name: str) -> None:
             (Seniority, Seniority.junior_id),
         ):
             work.session.execute(delete(table).where(column == role.id))
-        # Nobody can say what a query sees that saw its streams as this role.
-        seen_as = select(QueryRow).where(QueryRow.as_role_id == role.id)
-        stop_for(work, work.session.scalars(seen_as).all(), "stopped when its role was removed")
-        work.session.execute(
-            update(QueryRow).where(QueryRow.as_role_id == role.id).values(as_role_id=None)
-        )
+        # Nobody can say what a query sees that saw its streams as this role. It stays narrowed.
+        seen_as = select(QueryRow).join(QueryAsRole, QueryAsRole.query_id == QueryRow.object_id)
+        named = work.session.scalars(seen_as.where(QueryAsRole.role_id == role.id)).all()
+        stop_for(work, named, "stopped when its role was removed")
+        work.session.execute(delete(QueryAsRole).where(QueryAsRole.role_id == role.id))
+        for query in named:
+            work.session.expire(query, ["as_roles"])
         work.session.flush()
         stop_beyond_limits(work)
         settle_senders(work, platform.limits)

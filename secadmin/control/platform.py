@@ -35,9 +35,6 @@ class KafkaControl(TopicControl, Protocol):
     def delete_topics(self, topics: Sequence[str]) -> None:
         """Delete topics with the ACLs on them, and wait until they are gone."""
 
-    def end_offsets(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
-        """The offsets that the next record of each partition will get."""
-
     def offsets_at(self, topics: Sequence[str], at: datetime) -> Mapping[str, Mapping[str, int]]:
         """By topic and partition, the offset of the first record that was written at `at` or later.
 

@@ -12,19 +12,19 @@ from catalog.errors import InvalidInput
 from catalog.names import check_object_name, check_query_name, output_of, space_in
 from catalog.namespace import Namespace
 from catalog.permission import Permission
-from catalog.placement import Placement
-from catalog.plan import Plan, sources
+from catalog.placement import PLACEMENTS, STRONG, Placement
+from catalog.plan import Filter, Join, JoinKind, Plan, Project, Source, Union, sources, walk
 from catalog.view_plan import through_views
 from secadmin.control import declared
 from secadmin.control.allowed_operators import require_operators
 from secadmin.control.lost_results import warnings_about
 from secadmin.control.one_window import require_one_window_below
 from secadmin.control.platform import Platform
-from secadmin.control.query_rights import level_of_query, role_to_see_as
+from secadmin.control.query_rights import level_of_query, roles_to_see_as
 from secadmin.control.user_queries import user_query_sql
 from secadmin.control.visible_relations import VisibleRelations
 from secadmin.control.work import Reading
-from secadmin.languages import parse_borealis, parse_sql, query_level, query_role, query_semantics
+from secadmin.languages import parse_borealis, parse_sql, query_level, query_roles, query_semantics
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +33,22 @@ class QueryDefinition:
 
     `language` is sql, borealis, or user-query: the XML of paper 002's customised query.
 
-    With `as_role`, the query reads its streams as this role sees them, and its results come by no
-    other role of a subscriber. A text in SQL can name it, too: AS doctor SELECT ... So can the
-    name, which is then in the space of the role: doctor.alarms. With `accept_empty`, it is added
+    With `as_roles`, the query reads its streams as these roles see them, and its results come by no
+    other role of a subscriber. A text in SQL can name them, too: AS doctor SELECT ... So can the
+    name, which is then in the space of one role: doctor.alarms. With `accept_empty`, it is added
     even if policies leave it no tuple of a stream. At a `level`, such as [Company1, _], it reads
     only what the level dominates (001 §3): AT LEVEL [...] SELECT ...
     `semantics` is `strong` (None is the same), or `view`: each subscriber gets what the query gives
-    over the tuples that the subscriber may see. SEMANTICS VIEW SELECT ... says it in the text.
+    over the tuples that the subscriber may see, or `isolated`: the same, and each delivery class
+    has a run of its own. With `exact`, a result comes by one role alone, and not by several
+    together (000 §5.2.1). SEMANTICS VIEW SELECT ... says it in the text.
     """
 
     name: str
     language: str
     text: str
     output: str | None = None
-    as_role: str | None = None
+    as_roles: tuple[str, ...] = ()
     accept_empty: bool = False
     level: str | None = None
     semantics: str | None = None
@@ -76,12 +78,15 @@ def prepare(platform: Platform, view: Reading, wanted: QueryDefinition) -> Prepa
     """
     check_query_name(wanted.name)
     view.require_system(Permission.ADD_QUERY)
-    relations = VisibleRelations(view, role_to_see_as(view, chosen_role(wanted)))
+    relations = VisibleRelations(view, roles_to_see_as(view, named_roles(wanted)))
     checked, notes = _parse(relations, wanted)
-    if chosen_placement(wanted) is Placement.SOURCES:
+    if chosen_placement(wanted).by_class:
+        _require_no_window_views(relations)
         checked = {name: declared.undeclared(each) for name, each in checked.items()}
     for each in checked.values():
         require_admissible(each, platform.limits)
+        if chosen_placement(wanted) is Placement.ROLES:
+            _require_single_tuples(each)
     prepared = PreparedQuery(checked, notes, relations)
     view.require_free(Namespace.QUERY, wanted.name)
     for name in checked:
@@ -89,6 +94,34 @@ def prepare(platform: Platform, view: Reading, wanted: QueryDefinition) -> Prepa
     declared.require_aggregates(view, prepared.plans.values())
     relations.level = level_of_query(view, chosen_level(wanted), prepared.plans.values())
     return prepared
+
+
+def _require_no_window_views(relations: VisibleRelations) -> None:
+    """Raise InvalidInput if policies show a stream only in windows.
+
+    A class that is opened later sees its first window in part. It would show few tuples.
+    """
+    names = sorted(relations.viewed[each].stream.name for each in relations.in_windows)
+    if names:
+        raise InvalidInput(
+            f"policies show {', '.join(names)} only in windows, and with semantics view or "
+            "isolated the first window of a class begins in the middle; use strong semantics"
+        )
+
+
+def _require_single_tuples(checked: CheckedPlan) -> None:
+    """Raise InvalidInput for a plan with a result that depends on more than its own tuples.
+
+    There a view of each role has other results than a plan over all tuples (000 §5.2.1).
+    """
+    for node in walk(checked.plan.root):
+        joins = isinstance(node, Join) and node.kind in (JoinKind.INNER, JoinKind.SEMI)
+        if not joins and not isinstance(node, Source | Filter | Project | Union):
+            raise InvalidInput(
+                "with semantics exact a query selects, joins by time and unites, and has no "
+                "windows, groups, outer joins and patterns; there, add a query for each role: AS "
+                "role SEMANTICS VIEW SELECT ..."
+            )
 
 
 def chosen_level(wanted: QueryDefinition) -> str | None:
@@ -107,27 +140,27 @@ def chosen_placement(wanted: QueryDefinition) -> Placement:
             f"the text has SEMANTICS {named.upper()}, and {wanted.semantics} was chosen beside it; "
             "name one semantics"
         )
-    by_class = (named or wanted.semantics) == "view"
-    return Placement.SOURCES if by_class else Placement.SINK
+    return PLACEMENTS[named or wanted.semantics or STRONG]
 
 
-def chosen_role(wanted: QueryDefinition) -> str | None:
-    """The role that the caller chose: in the text, beside it, or in the query's name.
+def named_roles(wanted: QueryDefinition) -> tuple[str, ...]:
+    """The roles that the caller chose: in the text, beside it, or one in the query's name.
 
-    Raises InvalidInput if these are two.
+    Raises InvalidInput if these are not the same.
     """
-    named = query_role(wanted.text) if wanted.language == "sql" else None
-    if named is not None and wanted.as_role not in (None, named):
+    named = query_roles(wanted.text) if wanted.language == "sql" else ()
+    if named and wanted.as_roles and {*named} != {*wanted.as_roles}:
         raise InvalidInput(
-            f"the text reads AS {named}, and the role {wanted.as_role} was chosen; name one role"
+            f"the text reads AS {', '.join(named)}, and {', '.join(wanted.as_roles)} was chosen "
+            "beside it; name the roles once"
         )
-    chosen, space = named or wanted.as_role, space_in(wanted.name)
-    if space is not None and chosen not in (None, space):
+    chosen, space = named or wanted.as_roles, space_in(wanted.name)
+    if space is not None and chosen not in ((), (space,)):
         raise InvalidInput(
-            f"the name is in the space of the role {space}, and the query reads AS {chosen}; name "
-            "one role"
+            f"the name is in the space of the role {space}, and the query reads AS "
+            f"{', '.join(chosen)}; name one role"
         )
-    return chosen or space
+    return (space,) if space is not None else chosen
 
 
 def _parse(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from catalog.admission import slots_of
+from catalog.admission import runs_of, slots_of
 from catalog.assignments import parked
 from catalog.canonical import sharing_key
 from catalog.checked_plan import CheckedPlan
@@ -28,6 +28,7 @@ from catalog.output_relation import output_relation
 from catalog.permission import ObjectKind, Permission
 from catalog.placement import Placement
 from catalog.plan import Plan, sources
+from catalog.query_roles import chosen_roles
 from catalog.schema import Schema
 from catalog.stored_form import from_stored, to_stored
 from catalog.view_windows import from_whole_windows
@@ -38,10 +39,10 @@ from secadmin.control.prepared_query import (
     QueryDefinition,
     chosen_level,
     chosen_placement,
-    chosen_role,
+    named_roles,
     prepare,
 )
-from secadmin.control.query_rights import level_of_query, require_same_views, role_to_see_as
+from secadmin.control.query_rights import level_of_query, require_same_views, roles_to_see_as
 from secadmin.control.query_views import outputs_of
 from secadmin.control.room import require_room_to_run
 from secadmin.control.settlement import of_objects
@@ -52,7 +53,7 @@ from secadmin.control.shared_executions import (
     begin_there,
     beginnings,
     compute,
-    role_name,
+    role_of_space,
 )
 from secadmin.control.visible_relations import VisibleRelations
 from secadmin.control.work import Caller, Work, reading, working
@@ -94,7 +95,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
         work.require_system(Permission.ADD_QUERY)
         # A relation may be hidden or gone by now, so all rights are checked again. The text is not
         # parsed again: it may be long, and no other call can change anything in the meantime.
-        again = VisibleRelations(work, role_to_see_as(work, chosen_role(wanted)))
+        again = VisibleRelations(work, roles_to_see_as(work, named_roles(wanted)))
         for name in relations.named:
             again.relation(name)
         if (again.named, again.viewed) != (relations.named, relations.viewed):
@@ -124,17 +125,19 @@ def _store(
     placement = chosen_placement(wanted)
     query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
     active = select(Role).where(Role.id.in_(work.subject.active_role_ids))
+    chosen = select(Role).where(Role.id.in_(relations.as_roles or ()))
     work.session.add(
         QueryRow(
             object_id=query.id,
             language=wanted.language,
             text=wanted.text,
             running=True,
-            as_role_id=relations.as_role,
+            narrowed=relations.as_roles is not None,
             roles=list(work.session.scalars(active)),
+            as_roles=list(work.session.scalars(chosen)),
         )
     )
-    space = platform.spaces.own(role_name(work.session, relations.as_role))
+    space = platform.spaces.own(role_of_space(work.session, relations.as_roles))
     computed: dict[str, Computed] = {}
     for name, plan in plans.items():
         work.require_free(Namespace.RELATION, name)
@@ -146,7 +149,8 @@ def _store(
         stored = to_stored(seen)
         begins = {topic: dict(offsets[topic]) for topic in read}
         key = sharing_key(checked[name], relations.level, placement, space)
-        computed[name] = compute(work.session, key, stored, begins, slots_of(plan, offsets))
+        slots = slots_of(plan, offsets, runs_of(placement, platform.limits))
+        computed[name] = compute(work.session, key, stored, begins, slots)
         work.session.add(
             OutputRow(
                 object_id=output.id,
@@ -174,10 +178,10 @@ def _store(
             if relation.object_id in relations.viewed
         )
         work.session.flush()
-    assign_new(platform, work.session, computed.values(), relations.as_role)
+    assign_new(platform, work.session, computed.values(), relations.as_roles)
     work.detail["outputs"] = sorted(plans)
-    if placement is Placement.SOURCES:
-        work.detail["semantics"] = "view"
+    if placement is not Placement.SINK:
+        work.detail["semantics"] = placement.semantics
     work.change.bump_generation()
 
 
@@ -221,7 +225,7 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
             require_room_to_run(platform.user_limits, work.session, query.owner_id, plans)
         executions = executions_of(work.session, outputs)
         if running and (not row.running or parked(work.session).keys() & executions):
-            assign_again(platform, work.session, executions, row.as_role_id)
+            assign_again(platform, work.session, executions, chosen_roles(row))
         if not running and row.running:
             leave(work.session, outputs, work.change.now)
         # If somebody else stopped the query, the reason stays until the query is started.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from catalog.admission import engines_for, slots_of, taken_slots
+from catalog.admission import engines_for, runs_of, slots_of, taken_slots
 from catalog.authorizer import Authorizer
 from catalog.checked_plan import CheckedPlan
 from catalog.label import Label
@@ -21,9 +21,14 @@ from catalog.subject import Subject, subject_of_user
 from secadmin.control import declared
 from secadmin.control.category_words import category_words
 from secadmin.control.platform import Platform
-from secadmin.control.prepared_query import PreparedQuery, QueryDefinition, prepare
+from secadmin.control.prepared_query import (
+    PreparedQuery,
+    QueryDefinition,
+    chosen_placement,
+    prepare,
+)
 from secadmin.control.room import reads_of, require_room_to_run
-from secadmin.control.shared_executions import role_name
+from secadmin.control.shared_executions import role_of_space
 from secadmin.control.work import Caller, Reading, reading
 
 MAX_USERS = 1_000
@@ -95,9 +100,10 @@ def check_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> 
         because = tuple(dict.fromkeys(each.reason for each in view.authorizer.trail))
     read = {relation.topic for plan in prepared.plans.values() for relation in sources(plan)}
     offsets = platform.kafka.end_offsets(sorted(read))
-    tasks = {name: slots_of(plan, offsets) for name, plan in prepared.plans.items()}
+    runs = runs_of(chosen_placement(wanted), platform.limits)
+    tasks = {name: slots_of(plan, offsets, runs) for name, plan in prepared.plans.items()}
     with reading(platform, caller, "check room for query", target) as view:
-        engines = platform.spaces.homes(role_name(view.session, prepared.relations.as_role))
+        engines = platform.spaces.homes(role_of_space(view.session, prepared.relations.as_roles))
         # The outputs have no ids yet, so negative numbers stand for them.
         slots = {-number: each for number, each in enumerate(tasks.values(), start=1)}
         engines_for(view.session, slots, engines, platform.limits)
@@ -159,7 +165,7 @@ def _may_get_some(view: Reading, reaches: Reaches, subject: Subject, plan: Plan)
 
 def _sees(views: RoleViews, prepared: PreparedQuery, plan: Plan, roles: Collection[int]) -> bool:
     """Whether policies let the roles see as much of each stream as the plan reads."""
-    seen_as = prepared.relations.as_role
+    seen_as = prepared.relations.as_roles
     for relation in sources(plan):
         if relation.kind is not RelationKind.STREAM:
             if not views.cover_output(roles, relation.object_id, seen_as):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import orm, select
 
@@ -15,6 +15,7 @@ from catalog.label import Label
 from catalog.models import Object, OutputInput, OutputView, QueryRow
 from catalog.permission import ObjectKind
 from catalog.plan import Plan, source_nodes
+from catalog.query_roles import chosen_roles
 from catalog.role_view import RoleView
 from catalog.role_views import WHOLE, RoleViews
 from catalog.roles import juniors_of
@@ -24,15 +25,19 @@ from secadmin.control.work import Reading
 CHANGED = "what its roles see of a stream has changed; remove the query and add it again"
 
 
-def role_to_see_as(view: Reading, name: str | None) -> int | None:
-    """The id of the role that the caller chose. Raises Denied if it is not active."""
-    if name is None:
+def roles_to_see_as(view: Reading, names: Collection[str]) -> frozenset[int] | None:
+    """The ids of the roles that the caller chose, or None if it chose none.
+
+    Raises Denied if one of them is not active. A junior of an active role is active.
+    """
+    if not names:
         return None
-    for role, known in view.subject.role_names.items():
-        if known == name:
-            return role
-    active = ", ".join(sorted(view.subject.role_names.values())) or "none"
-    raise Denied(f"you have not activated a role {name!r}; active roles: {active}")
+    active = {name: role for role, name in view.subject.role_names.items()}
+    for name in names:
+        if name not in active:
+            known = ", ".join(sorted(active)) or "none"
+            raise Denied(f"you have not activated a role {name!r}; active roles: {known}")
+    return frozenset(active[name] for name in names)
 
 
 def roles_of(session: orm.Session, query: QueryRow) -> frozenset[int]:
@@ -67,18 +72,18 @@ def level_of_query(view: Reading, text: str | None, plans: Iterable[Plan]) -> La
 
 def views_have_changed(session: orm.Session, query: QueryRow, output_ids: Iterable[int]) -> bool:
     """Whether the query's roles see another part of its streams now than it reads."""
-    views, roles = RoleViews(session), roles_of(session, query)
+    views, roles, chosen = RoleViews(session), roles_of(session, query), chosen_roles(query)
     for output in output_ids:
         reads = select(Object).join(OutputInput, OutputInput.relation_id == Object.id)
         stored = select(OutputView).where(OutputView.output_id == output)
         read = {row.stream_id: from_stored(RoleView, row.view) for row in session.scalars(stored)}
         for relation in session.scalars(reads.where(OutputInput.output_id == output)):
             if relation.kind != ObjectKind.STREAM:
-                if not views.cover_output(roles, relation.id, query.as_role_id):
+                if not views.cover_output(roles, relation.id, chosen):
                     return True
                 continue
             try:
-                now = views.of(roles, relation, query.as_role_id)
+                now = views.of(roles, relation, chosen)
             except Denied:
                 return True
             if now != read.get(relation.id, WHOLE):

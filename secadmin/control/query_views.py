@@ -9,12 +9,11 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from catalog.executions import executions_of, sharing
-from catalog.models import Object, OutputInput, OutputRow, QueryRow, Role, RunStatus
+from catalog.executions import executions_of, run_names_of, sharing
+from catalog.models import Object, OutputInput, OutputRow, QueryRow, RunStatus
 from catalog.permission import ObjectKind, Permission
 from catalog.placement import Placement
 from catalog.plan import Plan, sources
-from catalog.run_names import query_run_name
 from catalog.run_state import state_of_query
 from catalog.stored_form import from_stored
 from secadmin.control.platform import Platform
@@ -29,16 +28,17 @@ class QueryView:
     the number of withheld tuples by kind, and `sharing` that of the outputs, of all users' queries,
     that its executions compute; both are None unless the caller holds CHANGE SYSTEM.
 
-    `text` is empty if the caller may not view everything that the query names. `role` is the one as
-    which the query sees its streams, for those who see the text: the query is in this role's space.
-    `outputs` are those that the caller may view.
+    `text` is empty if the caller may not view everything that the query names. `roles` are
+    those as which the query sees its streams, if it names some, for those who see the text. The
+    query is in the space of a role that it names alone. `outputs` are those that the caller may
+    view.
     """
 
     name: str
     owner: str
     language: str
     text: str
-    role: str | None
+    roles: tuple[str, ...]
     running: bool
     outputs: tuple[str, ...]
     state: str
@@ -104,18 +104,18 @@ def _view(view: Reading, query: Object, living: Container[str]) -> QueryView:
     row = view.session.get_one(QueryRow, query.id)
     outputs = outputs_of(view, query)
     executions = executions_of(view.session, (output.id for output in outputs))
-    names = [query_run_name(execution) for execution in executions]
+    names = [name for each in outputs for name in run_names_of(view.session, each.id)]
     statuses = list(view.session.scalars(select(RunStatus).where(RunStatus.name.in_(names))))
     state = state_of_query(view.session, [output.id for output in outputs], row.running, living)
     shows_all = _may_see_counts(view)
     shows_text = _may_view_inputs(view, outputs)
-    role = view.session.get(Role, row.as_role_id) if row.as_role_id and shows_text else None
+    named = sorted(role.name for role in row.as_roles)
     return QueryView(
         name=query.name,
         owner=query.owner.name if query.owner else "",
         language=row.language,
         text=row.text if shows_text else "",
-        role=role.name if role else None,
+        roles=tuple(named) if shows_text else (),
         running=row.running,
         outputs=tuple(output.name for output in outputs if view.may_view(output)),
         state=state.state,

@@ -19,7 +19,8 @@ from sqlalchemy import orm, select
 from catalog.audit import PLATFORM
 from catalog.categories import source_categories
 from catalog.errors import InvalidInput, PlatformError, Unavailable
-from catalog.label import Label
+from catalog.floors import read_floor
+from catalog.label import PUBLIC, Label
 from catalog.label_texts import Registered, check_text, register
 from catalog.models import LabelText, Object, SenderRow
 from catalog.permission import ObjectKind
@@ -75,13 +76,16 @@ class Readmission:
             if record.roles is not None and record.stream in streams
         }
         labels = self._labels(wanted)
-        return list(self._moved(records, streams, labels))
+        with self.platform.catalog.read() as session:
+            floors = _floors(session, {sender for _, _, sender in wanted})
+        return list(self._moved(records, streams, labels, floors))
 
     def _moved(
         self,
         records: Sequence[Parked],
         streams: dict[str, _Stream],
         labels: dict[tuple[int, str], Label],
+        floors: dict[str, Label],
     ) -> Iterator[Moved]:
         for record in records:
             stream = streams.get(record.stream)
@@ -99,7 +103,7 @@ class Readmission:
             elif len(record.key or b"") + len(record.value or b"") > _MOST_BYTES:
                 yield _refusal(record, stream, "larger than a record that is sent again may be")
             else:
-                yield _readmitted(record, stream, label)
+                yield _readmitted(record, stream, label | floors.get(record.sender, PUBLIC))
 
     def _labels(self, wanted: Collection[tuple[_Stream, str, str]]) -> dict[tuple[int, str], Label]:
         """The labels of these texts. Those that have none have a reason in `_refused`."""
@@ -205,6 +209,14 @@ def _users(session: orm.Session, senders: Collection[str]) -> dict[str, int | No
     ids = [int(sender) for sender in senders]
     rows = session.execute(select(SenderRow.id, SenderRow.user_id).where(SenderRow.id.in_(ids)))
     return {str(row.id): row.user_id for row in rows}
+
+
+def _floors(session: orm.Session, senders: Collection[str]) -> dict[str, Label]:
+    """The floor of each of these senders, by its id. It may be gone by now."""
+    ids = [int(sender) for sender in senders]
+    own = (SenderRow.id.in_(ids), SenderRow.floor.is_not(None), SenderRow.lowered.is_(False))
+    rows = session.execute(select(SenderRow.id, SenderRow.floor).where(*own)) if ids else ()
+    return {str(row.id): read_floor(row.floor) for row in rows}
 
 
 def _readmitted(record: Parked, stream: _Stream, label: Label) -> Moved:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from catalog.authorizer import Authorizer
-from catalog.categories import source_categories
+from catalog.categories import role_clauses, source_categories
+from catalog.clearance import Clearance
 from catalog.delivery import Delivery
 from catalog.errors import InvalidInput
+from catalog.floors import withheld_from
 from catalog.label import Label, combine
 from catalog.models import (
     Object,
@@ -16,6 +18,8 @@ from catalog.models import (
     QueryRow,
 )
 from catalog.permission import ObjectKind, Permission
+from catalog.placement import Placement
+from catalog.query_roles import counting_roles
 from catalog.reaches import Reaches
 from catalog.relation import Relation
 from catalog.role_views import RoleViews
@@ -72,20 +76,20 @@ def explain_record(
             raise InvalidInput(f"a label with more than {MAX_CATEGORIES} categories is too large")
         subject = subject_of_user(view.session, view.user(user))
         row = view.session.get_one(OutputRow, obj.id)
-        obstacles = tuple(_obstacles(view, subject, obj))
+        obstacles = tuple(_obstacles(view, subject, obj, row, read))
         return _explained(view, _by_role(view, subject, row), row, read, obstacles)
 
 
 def _by_role(view: Reading, subject: Subject, row: OutputRow) -> Subject:
     """The subject with the roles that count for the output (000 §4.1)."""
-    role = view.session.get_one(QueryRow, row.query_id).as_role_id
-    if role is None:
-        return subject
-    counted = juniors_of(view.session, [role]).get(role, frozenset())
-    return replace(subject, role_ids=subject.role_ids & counted)
+    query = view.session.get_one(QueryRow, row.query_id)
+    counted = counting_roles(view.session, query)
+    return subject if counted is None else replace(subject, role_ids=subject.role_ids & counted)
 
 
-def _obstacles(view: Reading, subject: Subject, obj: Object) -> Iterator[str]:
+def _obstacles(
+    view: Reading, subject: Subject, obj: Object, row: OutputRow, label: Label
+) -> Iterator[str]:
     if subject.barred is not None:
         yield subject.barred
     authorizer = Authorizer(view.session)
@@ -94,6 +98,12 @@ def _obstacles(view: Reading, subject: Subject, obj: Object) -> Iterator[str]:
             yield f"no role of the user holds {permission} on the output"
     if not RoleViews(view.session).cover_output(subject.role_ids, obj.id):
         yield "policies of the user's roles hide a part of what the output shows"
+    withheld = withheld_from(view.session, [subject.user_id]).get(subject.user_id)
+    if withheld is not None and row.weak:
+        yield "the user has a floor in a stream, so it gets no weak delivery"
+    asked = role_clauses(view.session).deciding(label)
+    if withheld is not None and withheld.bits & asked.bits:
+        yield "a right waits until ingest adds it to the floor of what the user sends"
 
 
 def _explained(
@@ -110,5 +120,11 @@ def _explained(
         for means, given_by in [category_words(view, bit)]
     )
     sources = combine(source_categories(view.session).values())
-    covered = Delivery(clearance, row.weak).takes(label, sources)
+    ways: list[Clearance] = []
+    if row.placement == Placement.ROLES:
+        for roles in juniors_of(view.session, subject.active_role_ids).values():
+            alone = replace(subject, role_ids=roles & subject.role_ids)
+            rights = Authorizer(view.session).clearance_of(alone, deciding)
+            ways.append(reaches.clauses.cleared(rights))
+    covered = Delivery(clearance, row.weak, ways=tuple(ways)).takes(label, sources)
     return RecordExplanation(covered and not obstacles, row.weak, categories, obstacles)

@@ -20,6 +20,7 @@ from catalog.models import Object, SenderRow, StreamRow, User
 from catalog.sender_state import SenderState
 from catalog.senders import with_own_topics
 from catalog.topics import in_topic
+from secadmin.control.floors import begin_floors
 from secadmin.control.work import Work
 
 _NAME_BYTES = 8
@@ -55,6 +56,7 @@ def add_senders(
 
     Only the platform writes the topic of one that `readmits`.
     """
+    rows: list[SenderRow] = []
     for (stream, user), name in names.items():
         topic = in_topic(name, secrets.token_hex(_NAME_BYTES))
         row = SenderRow(
@@ -65,7 +67,9 @@ def add_senders(
             readmits=readmits,
         )
         work.session.add(row)
+        rows.append(row)
         work.settlement.topics.add(topic)
+    begin_floors(work.session, [] if readmits else rows)
     work.session.flush()
 
 

@@ -6,10 +6,11 @@ are one. Kafka hears of it afterwards (`secadmin.control.alignment`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import or_ as or_bits
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, orm, select
 from sqlalchemy.orm import joinedload, selectinload
@@ -18,7 +19,8 @@ from catalog.authorizer import Authorizer
 from catalog.clearance import Clearance
 from catalog.delivery import Delivery
 from catalog.delivery_classes import is_divisible
-from catalog.label import Label
+from catalog.floors import withheld_from
+from catalog.label import PUBLIC, Label
 from catalog.models import (
     Access,
     AccessRole,
@@ -33,6 +35,8 @@ from catalog.models import (
     Withdrawal,
 )
 from catalog.permission import ObjectKind, Permission
+from catalog.placement import Placement
+from catalog.query_roles import counting_roles
 from catalog.reaches import Reaches
 from catalog.relation import Relation
 from catalog.role_views import WHOLE, RoleViews
@@ -67,7 +71,8 @@ class _Reached:
 
     `deciding` are the categories on which it depends what is visible of the reach. `weak` counts
     for outputs alone, and `ruled`, whether there is a label rule, for streams alone. If its query
-    reads as one role (000 §4.1), `by_roles` are this role and its juniors: no other one counts.
+    names roles (000 §4.1), `by_roles` are these and their juniors: no other one counts. `exact`
+    says that each role counts by itself (000 §5.2.1).
     """
 
     object: Object
@@ -77,6 +82,7 @@ class _Reached:
     weak: bool
     ruled: bool
     by_roles: frozenset[int] | None = None
+    exact: bool = False
 
 
 @dataclass
@@ -100,6 +106,7 @@ class Settlement:
     _reached: dict[int, _Reached] = field(default_factory=dict)
     _divisible: dict[int, bool] = field(default_factory=dict)
     _seen: dict[tuple[frozenset[int], int], bool] = field(default_factory=dict)
+    _withheld: dict[int, Label] = field(default_factory=dict)
 
     @cached_property
     def _topics_of(self) -> AccessTopics:
@@ -142,7 +149,14 @@ class Settlement:
 
         Nothing was ever taken from it, so there is nothing to take up.
         """
+        self._look_up_floors([access.user_id])
         self._give(access, subject)
+
+    def _look_up_floors(self, users: Collection[int]) -> None:
+        """Note what is withheld from these users. One that is not noted has no floor."""
+        for user in users:
+            self._withheld.pop(user, None)
+        self._withheld |= withheld_from(self.change.session, users)
 
     def cut_leaving(self, accesses: Sequence[Access]) -> None:
         """Take from these what other topics of theirs have taken the place of."""
@@ -164,6 +178,7 @@ class Settlement:
     def _settle(self, accesses: Sequence[Access]) -> None:
         session = self.change.session
         subjects = subjects_of_accesses(session, accesses, self.now)
+        self._look_up_floors({access.user_id for access in accesses})
         # What is looked up for one does not depend on what another was given.
         with session.no_autoflush:
             for access, subject in zip(accesses, subjects, strict=True):
@@ -194,13 +209,15 @@ class Settlement:
             reach = self._reaches.of(relation)
             deciding = self._reaches.clauses.deciding(reach)
             by_roles = self._by_roles(row) if isinstance(row, OutputRow) else None
-            self._reached[obj.id] = _Reached(obj, relation, reach, deciding, weak, ruled, by_roles)
+            exact = isinstance(row, OutputRow) and row.placement == Placement.ROLES
+            self._reached[obj.id] = _Reached(
+                *(obj, relation, reach, deciding, weak, ruled, by_roles, exact)
+            )
         return self._reached[access.object_id]
 
     def _by_roles(self, output: OutputRow) -> frozenset[int] | None:
         session = self.change.session
-        role = session.get_one(QueryRow, output.query_id).as_role_id
-        return None if role is None else juniors_of(session, [role]).get(role, frozenset())
+        return counting_roles(session, session.get_one(QueryRow, output.query_id))
 
     def _give(self, access: Access, subject: Subject) -> None:
         """Give the access what its rights show, and take from it what they do not."""
@@ -234,10 +251,12 @@ class Settlement:
         return self._allowed[key]
 
     def _clearance(self, subject: Subject, reach: Label) -> Clearance:
+        """What the subject may see of a reach, without what waits for its floor (001 §3)."""
         key = (_rights(subject), reach)
         if key not in self._clearances:
             self._clearances[key] = self._authorizer.clearance_of(subject, reach)
-        return self._clearances[key]
+        withheld = self._withheld.get(subject.user_id, PUBLIC)
+        return Clearance(self._clearances[key].bits & ~withheld.bits)
 
     def _quarantine(self, subject: Subject, stream: _Reached) -> str | None:
         """The quarantine, for who may see every tuple that the stream had so far.
@@ -264,12 +283,37 @@ class Settlement:
         own = clearance.cut_to(output.reach)
         empty = own.bits == 0 and not output.relation.public
         seen = not empty and self._sees_all_of(subject, output.object)
-        if not seen or not self._has_one_window(access, roles):
+        ways = self._ways(subject, output) if output.exact and seen else ()
+        if not seen or (output.exact and not ways) or not self._has_one_window(access, roles):
             self._topics_of.reach(access, None)
             return
-        rights = Delivery(clearance, output.weak)
+        # Weak delivery shows parts of what no floor has.
+        weak = output.weak and subject.user_id not in self._withheld
+        rights = Delivery(clearance, weak)
+        if output.exact:
+            together = Clearance(reduce(or_bits, (way.bits for way in ways)))
+            rights = Delivery(together, ways=ways if len(ways) > 1 else ())
         divisible = partial(self._is_divisible, output.object.id)
         self._topics_of.deliver(access, output.object, rights, divisible)
+
+    def _ways(self, subject: Subject, output: _Reached) -> tuple[Clearance, ...]:
+        """What each active role of the subject sees of the output, with its juniors and no other.
+
+        What another role sees too is left out.
+        """
+        found: set[Clearance] = set()
+        for roles in juniors_of(self.change.session, subject.active_role_ids).values():
+            alone = replace(subject, role_ids=roles & subject.role_ids)
+            clearance = self._clearance(alone, output.deciding)
+            shown = clearance.cut_to(output.reach).bits != 0 or output.relation.public
+            if shown and self._sees_all_of(alone, output.object):
+                found.add(clearance)
+        widest = (
+            each
+            for each in found
+            if not any(each != other and each.bits & ~other.bits == 0 for other in found)
+        )
+        return tuple(sorted(widest, key=lambda each: each.bits))
 
     def _sees_all_of(self, subject: Subject, obj: Object) -> bool:
         """Whether policies show the subject all of a stream, or all that an output may hold."""

@@ -52,19 +52,30 @@ def compute(
     return Computed(made.id, True, slots)
 
 
-def role_name(session: orm.Session, role: int | None) -> str | None:
-    """The name of the role as which a query sees its streams, if there is one."""
-    return None if role is None else session.get_one(Role, role).name
+def role_of_space(session: orm.Session, roles: Collection[int] | None) -> str | None:
+    """The name of the role in whose space a query is that is for these roles.
+
+    A query for several roles, or for all, is in the space of none.
+    """
+    if roles is None or len(roles) != 1:
+        return None
+    (only,) = roles
+    return session.get_one(Role, only).name
 
 
 def assign_new(
-    platform: Platform, session: orm.Session, computed: Iterable[Computed], role: int | None
+    platform: Platform,
+    session: orm.Session,
+    computed: Iterable[Computed],
+    roles: Collection[int] | None,
 ) -> None:
-    """Give new executions their engines, in the space of a role. Raises Conflict without room.
+    """Give new executions of a query for these roles their engines.
+
+    Raises Conflict if no engine has room.
 
     What joins an execution needs room as well, as if it were new.
     """
-    engines, found = platform.spaces.homes(role_name(session, role)), list(computed)
+    engines, found = platform.spaces.homes(role_of_space(session, roles)), list(computed)
     # The ids of executions are positive.
     wanted = {
         each.execution if each.is_new else -number: each.slots
@@ -76,12 +87,15 @@ def assign_new(
 
 
 def assign_again(
-    platform: Platform, session: orm.Session, executions: Collection[int], role: int | None
+    platform: Platform,
+    session: orm.Session,
+    executions: Collection[int],
+    roles: Collection[int] | None,
 ) -> None:
     """Give executions that start again their engines. Raises Conflict if no engine has room."""
     rows = session.scalars(select(ExecutionRow).where(ExecutionRow.id.in_(executions)))
     slots = {row.id: row.slots for row in rows}
-    homes = platform.spaces.homes(role_name(session, role))
+    homes = platform.spaces.homes(role_of_space(session, roles))
     assign(session, slots, homes, platform.limits)
 
 

@@ -59,7 +59,8 @@ class StreamDefinition:
     """The definition of a new stream. Durations are in milliseconds, sizes in bytes.
 
     `label_rule` is written as `secadmin.languages.label_rule` says. `company_rules` says
-    which company of a conflict class a tuple is of (`secadmin.languages.level_rule`).
+    which company of a conflict class a tuple is of (`secadmin.languages.level_rule`). If it is
+    `floored`, all that a user sends carries what the user may have read (`catalog.floors`).
 
     If it is `shared`, all users write one topic. `lateness_ms` is None for the usual lateness: ten
     seconds if the broker's time moves the stream's time, and nothing if the data does.
@@ -79,6 +80,7 @@ class StreamDefinition:
     shared: bool = False
     label_rule: str | None = None
     company_rules: Mapping[str, str] = field(default_factory=dict)
+    floored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class StreamView:
     partitions: int
     record_format: RecordFormat
     shared: bool
+    floored: bool
     problems: tuple[str, ...]
     refused: int | None
     senders: tuple[ShownSender, ...] | None
@@ -135,6 +138,7 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
         relation = _relation(work, obj, wanted, schema)
         if levels is not None:
             relation = replace(relation, conflict_classes=levels.conflict_classes)
+        apart = rule is not None or levels is not None or wanted.floored
         work.session.add(
             StreamRow(
                 object_id=obj.id,
@@ -147,7 +151,8 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
                 max_bytes=wanted.max_bytes,
                 partitions=wanted.partitions,
                 shared=wanted.shared,
-                ingest_group=_group(work, wanted.partitions, apart=bool(rule or levels)),
+                floored=wanted.floored,
+                ingest_group=_group(work, wanted.partitions, apart=apart),
             )
         )
         if wanted.shared:
@@ -172,6 +177,7 @@ def show_stream(platform: Platform, caller: Caller, name: str) -> StreamView:
             row.partitions,
             from_stored(RecordFormat, row.record_format),
             row.shared,
+            row.floored,
             tuple(f"{topic}: {why}" for topic, why in faults_of(view.session, obj).items()),
             _refused(view, obj, row),
             *_for_its_keeper(view, obj, row),
@@ -245,6 +251,10 @@ def _check(
         raise InvalidInput("everybody may see a public stream, so its tuples are of no company")
     if levels is not None and wanted.shared and levels.asks_senders:
         raise InvalidInput(f"{_NO_SENDER}, or choose another rule for the companies")
+    if wanted.floored and wanted.public:
+        raise InvalidInput("everybody may see a public stream, so its senders have no floors")
+    if wanted.floored and wanted.shared:
+        raise InvalidInput(f"{_NO_SENDER}, or leave the floors out")
     return schema_object, schema, _label_rule(wanted, schema), levels
 
 
@@ -338,12 +348,16 @@ def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema)
 def _group(work: Work, partitions: int, *, apart: bool) -> int:
     """The ingest group with the most tasks that still has room, or a new one.
 
-    A stream with a label rule or a level rule is `apart`, in a group of its own: its senders'
-    policies and levels change, and each change starts the group anew.
+    A stream with a label rule, a level rule or floors is `apart`, in a group of its own: what its
+    senders have of these changes, and each change starts the group anew.
     """
     loads = ingesting_by_group(work.session).items()
     ruled = select(StreamRow.ingest_group).where(
-        or_(StreamRow.label_rule.is_not(None), StreamRow.level_rule.is_not(None))
+        or_(
+            StreamRow.label_rule.is_not(None),
+            StreamRow.level_rule.is_not(None),
+            StreamRow.floored,
+        )
     )
     closed = set(work.session.scalars(ruled))
     room = [

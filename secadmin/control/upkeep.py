@@ -22,6 +22,7 @@ from catalog.wanted import is_in_step, used_topics
 from secadmin.control import logins
 from secadmin.control.alignment import TOPIC_PATIENCE
 from secadmin.control.fed_topics import cut_replaced, note_fed
+from secadmin.control.floors import raise_floors
 from secadmin.control.grown_streams import follow_partitions
 from secadmin.control.open_classes import close_idle, delete_closed
 from secadmin.control.platform import Platform
@@ -33,6 +34,7 @@ from secadmin.kafka.fence import FenceNotProven
 log = logging.getLogger(__name__)
 TICK_S = 0.5
 RECONCILE_TICKS = 120
+OFTEN_TICKS = 3
 SELDOM_TICKS = 20
 RETIRED_A_TICK = 50
 """Kafka takes about a tenth of a second for each."""
@@ -117,6 +119,8 @@ class Upkeep:
         self._try("note what is fed", lambda: note_fed(self.platform))
         self._try("cut replaced topics", lambda: cut_replaced(self.platform))
         self._try("retire principals", lambda: retire_ended(self.platform))
+        if ticks % OFTEN_TICKS == 0:
+            self._try("raise floors", lambda: raise_floors(self.platform))
         if ticks % SELDOM_TICKS == 0:
             self._try("close idle classes", lambda: close_idle(self.platform))
             self._try("follow partitions", lambda: follow_partitions(self.platform))

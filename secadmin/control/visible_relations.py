@@ -27,12 +27,12 @@ class VisibleRelations:
 
     Needs VIEW OBJECT on a stream and its schema, SUBSCRIBE on an output (recursive, 004 §3.1). A
     stream that policies restrict has only the attributes that they show. `viewed` has these
-    streams, by their ids. With `as_role`, the streams are as this role sees them. The query runs
+    streams, by their ids. With `as_roles`, the streams are as these roles see them. The query runs
     at the `level`, if it is not None.
     """
 
     view: Reading
-    as_role: int | None = None
+    as_roles: frozenset[int] | None = None
     level: Label | None = None
     named: dict[str, Relation] = field(default_factory=dict)
     viewed: dict[int, ViewedStream] = field(default_factory=dict)
@@ -71,13 +71,14 @@ class VisibleRelations:
             return self._as_seen(obj, from_stored(Relation, stream.relation))
         self.view.require(Permission.SUBSCRIBE, obj)
         roles = self.view.subject.role_ids
-        if not self.views.cover_output(roles, obj.id, self.as_role):
+        if not self.views.cover_output(roles, obj.id, self.as_roles):
             raise Denied(shows_more(name))
         output = self.view.session.get_one(OutputRow, obj.id)
-        if output.placement != Placement.SINK:
+        placement = Placement(output.placement)
+        if placement.by_class:
             raise InvalidInput(
-                f"the output {name} has semantics view: each of its subscribers has results of its "
-                "own, so no query reads it; add one query that does both steps"
+                f"the output {name} has semantics {placement.semantics}: each of its subscribers "
+                "has results of its own, so no query reads it; add one query that does both steps"
             )
         if upsert_keys(from_stored(Plan, output.plan)):
             raise InvalidInput(
@@ -87,7 +88,7 @@ class VisibleRelations:
         return from_stored(Relation, output.relation)
 
     def _as_seen(self, obj: Object, stream: Relation) -> Relation:
-        seen = self.views.of(self.view.subject.role_ids, obj, self.as_role)
+        seen = self.views.of(self.view.subject.role_ids, obj, self.as_roles)
         if not seen.restricts:
             return stream
         if seen.attributes is not None and not seen.attributes:

@@ -9,7 +9,7 @@ from secadmin.languages.condition import parse_condition
 from secadmin.languages.label_rule import parse_label_rule, rule_text
 from secadmin.languages.level_rule import company_rule_text, parse_company_rule
 from secadmin.languages.resolver import Resolver, UnknownRelation
-from secadmin.languages.sql.parse import parse_sql, query_level, query_role, query_semantics
+from secadmin.languages.sql.parse import parse_sql, query_level, query_roles, query_semantics
 from secadmin.languages.writing.expression_text import expression_text
 from secadmin.languages.writing.sql_text import sql_text
 from secadmin.languages.writing.unsayable import Unsayable
@@ -29,7 +29,7 @@ __all__ = [
     "parse_label_rule",
     "parse_sql",
     "query_level",
-    "query_role",
+    "query_roles",
     "query_semantics",
     "rule_text",
     "sql_text",

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from catalog.conflict_class import MAX_COMPANIES
+from catalog.names import MOST_ROLES
 from catalog.operator_limits import Operator
 from catalog.permission import ObjectKind
 from catalog.record_format import TimeFormat, UnknownFields
@@ -147,6 +148,7 @@ class StreamBody(Body):
     declared_aggregate: DeclaredAggregateBody | None = None
     label_rule: str | None = Field(default=None, min_length=1, max_length=20_000)
     company_rules: dict[Name, RuleText] = Field(default_factory=dict, max_length=20)
+    floored: bool = False
 
 
 class ConflictClassBody(Body):
@@ -177,20 +179,21 @@ class LevelBody(Body):
 class QueryBody(Body):
     """A new query. `output` is the name of the output, if there is only one: not for `borealis`.
 
-    With `as_role`, the query reads its streams as this role sees them. With `accept_empty` it is
+    With `as_roles`, the query reads its streams as these roles see them. With `accept_empty` it is
     added even if policies leave it no tuple of a stream. At a `level`, such as [Company1, _], it
     reads only what the level dominates. With `semantics` view, each subscriber gets what the query
-    gives over the tuples that the subscriber may see.
+    gives over the tuples that the subscriber may see; with isolated, each delivery class also runs
+    apart. With exact, a result comes by one role of a subscriber alone.
     """
 
     name: Name
     language: Literal["sql", "borealis", "user-query"]
     text: str = Field(min_length=1, max_length=262_144)
     output: Name | None = None
-    as_role: Name | None = None
+    as_roles: list[Name] = Field(default_factory=list, max_length=MOST_ROLES)
     accept_empty: bool = False
     level: str | None = Field(default=None, min_length=1, max_length=2_000)
-    semantics: Literal["strong", "view"] | None = None
+    semantics: Literal["strong", "view", "isolated", "exact"] | None = None
 
 
 class AttributeRightBody(Body):

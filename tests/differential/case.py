@@ -34,11 +34,15 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """Who gets results, and whether weakly; a difference class gets none that `beyond` gets."""
+    """Who gets results, and whether weakly; a difference class gets none that `beyond` gets.
+
+    With `ways`, one of these covers a result alone.
+    """
 
     clearance: Clearance
     weak: bool = False
     beyond: Clearance | None = None
+    ways: tuple[Clearance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

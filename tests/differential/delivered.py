@@ -24,7 +24,7 @@ def run_of(case: Case) -> QueryRun:
     """The case as a run: each class's topic is called by its number."""
     output = output_relation(9, "result", analyse(case.plan))
     classes = tuple(
-        FanOutClass(str(index), each.clearance, each.weak, each.beyond, index + 1)
+        FanOutClass(str(index), each.clearance, each.weak, each.beyond, index + 1, each.ways)
         for index, each in enumerate(case.classes)
     )
     return QueryRun(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from catalog.clearance import Clearance
 from catalog.plan import sources
 from tests.differential.case import Case, Class, Outcome, Record
-from tests.oracle.delivery import deliver_strong, deliver_weak, leave_out, seen_by
+from tests.oracle.delivery import deliver_exactly, deliver_strong, deliver_weak, leave_out, seen_by
 from tests.oracle.labels import united
 from tests.oracle.plans import Tables, run
 from tests.oracle.values import Tuple
@@ -52,6 +52,8 @@ def _by_origin(stored: Sequence[Record]) -> list[Record]:
 
 def _delivered(case: Case, to: Class, results: list[Tuple]) -> list[Tuple]:
     delivered = _to(case, to.clearance, to.weak, results)
+    if to.ways:
+        return deliver_exactly(delivered, to.ways)
     if to.beyond is None:
         return delivered
     return leave_out(delivered, _to(case, to.beyond, to.weak, results))

@@ -1,4 +1,4 @@
-"""Semantics `view` batch by batch: classes come and go, and none learns of what is hidden from it.
+"""Semantics `view` and `isolated` batch by batch: no class learns of what is hidden from it.
 
 NON_INTERFERENCE_CASES sets how many pairs of inputs are compared for each query.
 """
@@ -18,6 +18,7 @@ from pyspark.sql import Row, SparkSession
 from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.relation import Relation, RelationKind
+from catalog.runs import apart
 from catalog.time_source import TimeSource
 from secadmin.languages import parse_sql
 from tests.differential.case import Case, Class, Record
@@ -109,12 +110,18 @@ def over(
     hidden: int,
     *,
     one_sender: bool = False,
+    alone: bool = False,
 ) -> list[Row]:
     """What the query gives over the visible input of `seed`, mixed with the hidden one.
 
     With `one_sender`, the same sender sends both, so hidden tuples move the offsets of the others.
+    With `alone`, it is what the run of the first class gives, which is isolated.
     """
     whole, chance, rest = case(name), Random(seed), Random(hidden)
+    run = run_of(whole)
+    if alone:
+        run = apart(run, run.classes[0], "query-1-1", {})
+        whole = replace(whole, reaches=dict(run.reaches))
     seen, secret = Label.of(TRADES), Label.of(TRADES, COMPANY)
     found: list[Row] = []
     for number in range(2):
@@ -131,7 +138,7 @@ def over(
             ]
         batch = replace(whole, records={of: records[of] for of in whole.records})
         tick = _NOON_MS + (60_000 if number == 0 else _LATER_MS)
-        run_batch(spark, whole, batch, folder, found, tick_ms=tick)
+        run_batch(spark, whole, batch, folder, found, tick_ms=tick, run=run)
     return found
 
 
@@ -149,6 +156,19 @@ def test_hidden_inputs_change_nothing(
     assert first, "an empty topic shows nothing"
     if name != "anti":
         assert topic(found[0], "1") != topic(found[1], "1"), "who may see them sees a difference"
+
+
+@pytest.mark.parametrize("seed", range(_NUMBER))
+@pytest.mark.parametrize("name", QUERIES if is_long() else ["rows"])
+def test_hidden_inputs_change_nothing_of_an_isolated_class(
+    spark: SparkSession, tmp_path: Path, name: str, seed: int
+) -> None:
+    """Its run gives what semantics `view` gives the class, and nothing hidden changes it."""
+    hidden = seed * 2 + 1
+    alone = topic(over(spark, name, tmp_path / "alone", seed, hidden, alone=True), "0")
+    shared = topic(over(spark, name, tmp_path / "view", seed, 0), "0")
+    assert alone == shared
+    assert alone, "an empty topic shows nothing"
 
 
 @pytest.mark.long

@@ -1,6 +1,7 @@
 """Queries over role expressions against the three stages of paper 000, with sets of roles.
 
-`strong` is the cumulative approach, `view` has windows that are partitioned by the roles of a user.
+`strong` is the cumulative approach, `view` has windows that are partitioned by the roles of a user,
+and `exact` is exact match: a partition for each role.
 The oracle of plans says what a query gives: each record has a label of its own there, so the label
 of a result names its records. ROLE_SET_CASES sets how many random queries there are.
 """
@@ -19,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from catalog.clearance import Clearance
 from catalog.label import Label
-from catalog.plan import Plan
+from catalog.plan import Filter, Join, Plan, Project, Source, Union, walk
 from catalog.relation import Relation, RelationKind
 from catalog.role_clauses import RoleClauses
 from catalog.role_expression import RoleExpression, read_role_expression
@@ -80,6 +81,8 @@ PAPER = {
     "GROUP BY HRStr.patID",
     "join": "SELECT ISTREAM h.pulseRate, b.systolic FROM HRStr [ROWS 1] AS h, BPStr [ROWS 1] AS b "
     "WHERE h.patID = b.patID",
+    "pairs": "SELECT h.pulseRate, b.systolic FROM HRStr AS h JOIN BPStr AS b ON h.patID = b.patID "
+    "AND b.ts BETWEEN h.ts - INTERVAL '2' MINUTE AND h.ts + INTERVAL '2' MINUTE",
 }
 Given = dict[str, list[tuple[tuple[Value, ...], str]]]
 
@@ -157,12 +160,23 @@ def label_of(relation: Relation, policy: str) -> Label:
     return Label.of(SOURCE[relation.object_id], *held)
 
 
-def case_of(name: str, told: Told, *, view: bool) -> Case:
+def cleared(*active: str) -> Clearance:
+    """The clearance of these roles together."""
+    return CLAUSES.cleared(Clearance.of(*SOURCE.values(), *(OF_ROLE[role] for role in active)))
+
+
+def class_of(active: Set[str], semantics: str) -> Class:
+    """The class of a user with these roles. By a role alone, who has none sees nothing."""
+    if semantics != "exact":
+        return Class(cleared(*active))
+    if not active:
+        return Class(Clearance())
+    return Class(cleared(*active), ways=tuple(cleared(role) for role in sorted(active)))
+
+
+def case_of(name: str, told: Told, semantics: str) -> Case:
     """The query on the platform: each clause is a category, and a user has those of its roles."""
-    classes = tuple(
-        Class(CLAUSES.cleared(Clearance.of(*SOURCE.values(), *(OF_ROLE[role] for role in active))))
-        for active in USERS
-    )
+    classes = tuple(class_of(active, semantics) for active in USERS)
     wired = {
         of: [Record(values, label_of(STREAMS[of], policy).to_wire()) for values, policy in several]
         for of, several in told.given.items()
@@ -171,14 +185,37 @@ def case_of(name: str, told: Told, *, view: bool) -> Case:
         each.object_id: Label.of(SOURCE[each.object_id], *OF_CLAUSE.values())
         for each in STREAMS.values()
     }
-    return Case(f"{name}, {view}", told.plan, wired, reaches, classes, view=view)
+    view = semantics == "view"
+    return Case(f"{name}, {semantics}", told.plan, wired, reaches, classes, view=view)
 
 
 Found = Counter[tuple[Value, ...]]
 Placed = tuple[str, tuple[Value, ...]]
 
 
-def by_the_paper(told: Told, active: Set[str], *, view: bool) -> Found:
+STAGES = {
+    "strong": role_sets.cumulative_approach,
+    "view": role_sets.partitioned,
+    "exact": role_sets.exact_match,
+}
+
+
+def of_single_tuples(told: Told) -> bool:
+    """Whether no result depends on other tuples than its own: only then there is `exact`."""
+    return all(
+        isinstance(node, Source | Filter | Project | Union | Join) for node in walk(told.plan.root)
+    )
+
+
+EACH = [
+    (name, semantics)
+    for name, told in TOLD.items()
+    for semantics in STAGES
+    if semantics != "exact" or of_single_tuples(told)
+]
+
+
+def by_the_paper(told: Told, active: Set[str], semantics: str) -> Found:
     """What a user with these roles gets."""
     elements: list[tuple[Placed, role_sets.Allowed]] = [
         ((of, values), POLICIES[policy])
@@ -194,30 +231,27 @@ def by_the_paper(told: Told, active: Set[str], *, view: bool) -> Found:
         found = run(told.plan.root, tables, lambda _: everything)
         return [(("", each.values), {*(each.label or Label()).categories()}) for each in found]
 
-    stages = role_sets.partitioned if view else role_sets.cumulative_approach
-    return Counter(values for _, values in stages(elements, results, active))
+    return Counter(values for _, values in STAGES[semantics](elements, results, active))
 
 
 @pytest.fixture(scope="module")
-def outcomes(spark: SparkSession) -> dict[tuple[str, bool], Outcome]:
-    """What all queries give with both semantics, from few jobs."""
-    names = [(name, view) for name in TOLD for view in (False, True)]
-    cases = [case_of(name, TOLD[name], view=view) for name, view in names]
+def outcomes(spark: SparkSession) -> dict[tuple[str, str], Outcome]:
+    """What all queries give with each semantics, from few jobs."""
+    cases = [case_of(name, TOLD[name], semantics) for name, semantics in EACH]
     found: list[Outcome] = []
     with interpreting(spark):
         for start in range(0, len(cases), 50):
             found += run_cases(spark, cases[start : start + 50])
-    return dict(zip(names, found, strict=True))
+    return dict(zip(EACH, found, strict=True))
 
 
-@pytest.mark.parametrize("view", [False, True], ids=["strong", "view"])
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize(("name", "semantics"), EACH)
 def test_each_user_gets_what_the_paper_says(
-    outcomes: dict[tuple[str, bool], Outcome], name: str, view: bool
+    outcomes: dict[tuple[str, str], Outcome], name: str, semantics: str
 ) -> None:
-    delivered = outcomes[name, view].delivered
+    delivered = outcomes[name, semantics].delivered
     for active, got in zip(USERS, delivered, strict=True):
-        wanted = by_the_paper(TOLD[name], active, view=view)
+        wanted = by_the_paper(TOLD[name], active, semantics)
         assert Counter(_rounded(each.values) for each in got) == Counter(
             _rounded(each) for each in wanted.elements()
         ), (active, TOLD[name])
@@ -227,16 +261,22 @@ def _rounded(values: tuple[Value, ...]) -> tuple[Value, ...]:
     return tuple(round(each, 6) if isinstance(each, float) else each for each in values)
 
 
-def test_the_cases_tell_both_semantics_apart() -> None:
-    differing = [
-        name
-        for name, told in TOLD.items()
-        if any(
-            by_the_paper(told, active, view=False) != by_the_paper(told, active, view=True)
-            for active in USERS
-        )
-    ]
-    assert len(differing) > len(TOLD) // 4
+def test_the_cases_tell_the_semantics_apart() -> None:
+    differing = {
+        other: {
+            name
+            for name, semantics in EACH
+            if semantics == other
+            and any(
+                by_the_paper(TOLD[name], active, "strong")
+                != by_the_paper(TOLD[name], active, other)
+                for active in USERS
+            )
+        }
+        for other in ("view", "exact")
+    }
+    assert len(differing["view"]) > len(TOLD) // 4
+    assert "pairs" in differing["exact"]
 
 
 def test_permissions_of_figure_8() -> None:

@@ -17,6 +17,16 @@ def deliver_strong(results: Iterable[Tuple], clearance: Clearance) -> list[Tuple
     ]
 
 
+def deliver_exactly(results: Iterable[Tuple], roles: Iterable[Clearance]) -> list[Tuple]:
+    """The results all of whose categories one of the roles holds by itself, each once."""
+    held = [_held(each) for each in roles]
+    return [
+        each
+        for each in results
+        if each.label is not None and any(set(each.label.categories()) <= own for own in held)
+    ]
+
+
 def seen_by(clearance: Clearance, tables: Mapping[str, Sequence[Tuple]]) -> dict[str, list[Tuple]]:
     """What a class sees of each relation, if it has a view of its own."""
     return {name: deliver_strong(given, clearance) for name, given in tables.items()}

@@ -39,6 +39,8 @@ class Semantics(StrEnum):
 
     STRONG = "strong"
     VIEW = "view"
+    ISOLATED = "isolated"
+    EXACT = "exact"
 
 
 class QueryTextError(InvalidInput):
@@ -61,9 +63,13 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
     output: Annotated[
         str | None, typer.Option(help="Name of the output; not for a Borealis diagram.")
     ] = None,
-    as_role: Annotated[
-        str | None,
-        typer.Option("--as", metavar="ROLE", help="Read the streams as this role sees them."),
+    as_roles: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as",
+            metavar="ROLE",
+            help="Read the streams as this role sees them. Several roles: give it again.",
+        ),
     ] = None,
     level: Annotated[
         str | None,
@@ -73,7 +79,8 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         Semantics | None,
         typer.Option(
             help="strong: results that a subscriber may see all of. view: what the query gives "
-            "over the tuples that the subscriber may see. Default: strong."
+            "over the tuples that the subscriber may see. isolated: as view, and each delivery "
+            "class runs apart. exact: results by one role of a subscriber alone. Default: strong."
         ),
     ] = None,
     accept_empty: Annotated[
@@ -90,7 +97,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
     text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     optional = {
         "output": output,
-        "as_role": as_role,
+        "as_roles": as_roles,
         "level": level,
         "semantics": semantics.value if semantics else None,
         "accept_empty": accept_empty,

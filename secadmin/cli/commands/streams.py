@@ -75,6 +75,12 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
             help="Which company of a conflict class a tuple is of: SENDER, or an SQL expression.",
         ),
     ] = None,
+    floors: Annotated[
+        bool,
+        typer.Option(
+            "--floors", help="What a user sends can be read by nobody who may not read as much."
+        ),
+    ] = False,
     declare_window: Annotated[
         str | None, typer.Option(rich_help_panel=_DECLARED, help="Tumbling window, such as 1m.")
     ] = None,
@@ -115,6 +121,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         "unknown_fields": unknown_fields,
         "label_rule": label_rule,
         "company_rules": dict(map(pair_of, company)) if company else None,
+        "floored": floors or None,
         "declared_aggregate": _declared(
             declare_window, declare_key, declare_function, declare_minimum
         ),
@@ -199,6 +206,26 @@ def unmark_independent(ctx: typer.Context, name: StreamName, user: UserName) -> 
     with cli.api() as api:
         api.delete("streams", name, "independent-senders", user)
     cli.screen.line(f"{user} does not count as an independent sender of {name} any more")
+
+
+@app.command()
+def floors(ctx: typer.Context, name: StreamName) -> None:
+    """Show what the labels of all that a sender sends have in addition, for each sender."""
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        cli.screen.rows(api.get("streams", name, "floors"), "no sender has a floor")
+
+
+@app.command("lower-floor")
+def lower_floor(ctx: typer.Context, name: StreamName, user: UserName) -> None:
+    """Take a sender's floor away. What it sends is declassified, which the audit log has.
+
+    Its floor in this stream does not rise any more, unless it loses SEND and gets it again.
+    """
+    cli = cli_of(ctx)
+    with cli.api() as api:
+        api.delete("streams", name, "floors", user)
+    cli.screen.line(f"{user} has no floor in {name} any more")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The words around a query: AS role (000 §4.1), AT LEVEL, SEMANTICS, CREATE ... AS, and EMIT ..."""
+"""The words around a query: AS role (000 §4.1), AT LEVEL, SEMANTICS, CREATE ... AS, EMIT ..."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from enum import StrEnum
 from sqlglot.tokenizer_core import Token, TokenType
 
 from catalog.errors import InvalidInput, Position
+from catalog.names import MOST_ROLES
 from secadmin.languages.expressions.level_words import take_level
 from secadmin.languages.expressions.places import Place
 from secadmin.languages.expressions.refusals import word
@@ -27,22 +28,22 @@ class Emit(StrEnum):
 class Statement:
     """The words that were taken off a query. Offsets count from the beginning of the text.
 
-    `name` is the name that CREATE gives, or None. `emit` is None if there is no EMIT. `role` is the
-    role that AS names, or None. `level` is the level that AT LEVEL names as it is written, or None.
-    `semantics` is what SEMANTICS names, in small letters, or None.
+    `name` is the name that CREATE gives, or None. `emit` is None if there is no EMIT. `roles` are
+    those that AS names, in their order. `level` is the level that AT LEVEL names as it is written,
+    or None. `semantics` is what SEMANTICS names, in small letters, or None.
     """
 
     name: str | None = None
     name_offset: int = 0
     emit: Emit | None = None
     emit_offset: int = 0
-    role: str | None = None
+    roles: tuple[str, ...] = ()
     level: str | None = None
     semantics: str | None = None
 
 
 _STARTS = ("SELECT", "WITH", "CREATE", "AS", "AT", "SEMANTICS")
-_SEMANTICS = ("STRONG", "VIEW")
+_SEMANTICS = ("STRONG", "VIEW", "ISOLATED", "EXACT")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _CREATED = (["MATERIALIZED", "VIEW"], ["VIEW"], ["STREAM"], ["TABLE"])
 _FORM = "CREATE MATERIALIZED VIEW name AS SELECT ... (or VIEW, STREAM, TABLE)"
@@ -54,13 +55,13 @@ def take_statement(tokens: list[Token], place: Place) -> Statement:
         return Statement()
     _check_start(tokens, place)
     emit, emit_offset = _take_emit(tokens)
-    role = _take_role(tokens, place)
+    roles = _take_roles(tokens, place)
     level = take_level(tokens, place)
     semantics = _take_semantics(tokens, place)
     if word(tokens, 0) != "CREATE":
-        return Statement(None, 0, emit, emit_offset, role, level, semantics)
+        return Statement(None, 0, emit, emit_offset, roles, level, semantics)
     name = _take_create(tokens, place)
-    return Statement(name.text, name.start, emit, emit_offset, role, level, semantics)
+    return Statement(name.text, name.start, emit, emit_offset, roles, level, semantics)
 
 
 def _check_start(tokens: list[Token], place: Place) -> None:
@@ -95,39 +96,45 @@ def _take_emit(tokens: list[Token]) -> tuple[Emit | None, int]:
     return None, 0
 
 
-def _take_role(tokens: list[Token], place: Place) -> str | None:
-    """Remove AS role from the beginning. Gives the role."""
+def _take_roles(tokens: list[Token], place: Place) -> tuple[str, ...]:
+    """Remove AS role[, role] from the beginning. Gives the roles."""
     if word(tokens, 0) != "AS":
-        return None
-    if len(tokens) < 2 or tokens[1].token_type not in _NAMES:
-        raise InvalidInput(
-            "AS names the role with which the query reads: AS doctor SELECT ...; a name with other "
-            'characters stands in "quotes"',
-            _place_at(tokens, 1, place),
-        )
-    role = tokens[1].text
-    if word(tokens, 2) == ",":
-        raise InvalidInput(
-            "AS takes one role; add a query for each role, or a role that is senior to them",
-            place(tokens[2].start),
-        )
-    del tokens[:2]
+        return ()
+    roles: list[str] = []
+    at = 1
+    while at == 1 or word(tokens, at - 1) == ",":
+        if at >= len(tokens) or tokens[at].token_type not in _NAMES:
+            raise InvalidInput(
+                "AS names the roles with which the query reads: AS doctor SELECT ..., or AS "
+                'doctor, nurse SELECT ...; a name with other characters stands in "quotes"',
+                _place_at(tokens, at, place),
+            )
+        if tokens[at].text in roles:
+            raise InvalidInput(
+                f"AS names the role {tokens[at].text[:80]} twice", place(tokens[at].start)
+            )
+        if len(roles) == MOST_ROLES:
+            raise InvalidInput(f"AS names at most {MOST_ROLES} roles", place(tokens[at].start))
+        roles.append(tokens[at].text)
+        at += 2
+    del tokens[: at - 1]
     if not tokens:
         raise InvalidInput("AS role with nothing after it: a SELECT is missing", place(0))
     _check_start(tokens, place)
-    return role
+    return tuple(roles)
 
 
 def _take_semantics(tokens: list[Token], place: Place) -> str | None:
-    """Remove SEMANTICS VIEW (or STRONG) from the beginning. Gives what it names."""
+    """Remove SEMANTICS VIEW (or another one) from the beginning. Gives what it names."""
     if word(tokens, 0) != "SEMANTICS":
         return None
     named = word(tokens, 1)
     if named not in _SEMANTICS:
         raise InvalidInput(
             "SEMANTICS is VIEW (each subscriber gets what the query gives over the tuples that the "
-            "subscriber may see) or STRONG (the usual one): SEMANTICS VIEW SELECT ...; weak "
-            "delivery is turned on by an administrator: secadmin output weak",
+            "subscriber may see), ISOLATED (the same, and each delivery class runs apart), "
+            "EXACT (results by one role alone) or STRONG (the usual one): SEMANTICS VIEW SELECT "
+            "...; weak delivery is turned on by an administrator: secadmin output weak",
             _place_at(tokens, 1, place),
         )
     del tokens[:2]

@@ -28,15 +28,15 @@ from secadmin.languages.text import check_text, placed
 MAX_BYTES = 64 * 1024
 
 
-def query_role(text: str) -> str | None:
-    """The role with which the query reads (000 §4.1), or None if it names none.
+def query_roles(text: str) -> tuple[str, ...]:
+    """The roles with which the query reads (000 §4.1). Empty if it names none.
 
     Raises InvalidInput, as `parse_sql`.
 
-    >>> query_role("AS doctor SELECT n FROM vitals")
-    'doctor'
+    >>> query_roles("AS doctor, nurse SELECT n FROM vitals")
+    ('doctor', 'nurse')
     """
-    return statement_of(text, check_text(text, MAX_BYTES).position).role
+    return statement_of(text, check_text(text, MAX_BYTES).position).roles
 
 
 def query_level(text: str) -> str | None:

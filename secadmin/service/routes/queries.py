@@ -51,7 +51,8 @@ def check_query(platform: OnPlatform, caller: Authenticated, body: QueryBody) ->
 
 def _definition(body: QueryBody) -> QueryDefinition:
     return QueryDefinition(
-        *(body.name, body.language, body.text, body.output, body.as_role, body.accept_empty),
+        *(body.name, body.language, body.text, body.output, tuple(body.as_roles)),
+        accept_empty=body.accept_empty,
         level=body.level,
         semantics=body.semantics,
     )

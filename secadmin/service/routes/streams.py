@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 
 from catalog.record_format import RecordFormat
 from catalog.topic_sharing import Senders
-from secadmin.control import accesses, executions, independence, sender_policies, streams
+from secadmin.control import accesses, executions, floors, independence, sender_policies, streams
 from secadmin.control.settlement import QUARANTINE, SEND
 from secadmin.service.answers import access_answer, attributes_of
 from secadmin.service.authentication import Authenticated, OnPlatform
@@ -42,6 +42,7 @@ def add_stream(platform: OnPlatform, caller: Authenticated, body: StreamBody) ->
         shared=body.senders == Senders.SHARED,
         label_rule=body.label_rule,
         company_rules=body.company_rules,
+        floored=body.floored,
     )
     streams.add_stream(platform, caller, wanted)
     return {"name": body.name}
@@ -67,6 +68,7 @@ def show_stream(platform: OnPlatform, caller: Authenticated, name: str) -> dict[
         "partitions": view.partitions,
         "senders": Senders.SHARED if view.shared else Senders.OWN,
         "public": relation.public,
+        "floored": view.floored,
         "problems": list(view.problems),
         **({"refused": view.refused} if view.refused is not None else {}),
         **({"label_rule": view.label_rule} if view.label_rule is not None else {}),
@@ -154,6 +156,18 @@ def set_sender_policy(
 def remove_sender_policy(platform: OnPlatform, caller: Authenticated, name: str) -> None:
     """Remove the caller's policy, so that what it sends is refused."""
     sender_policies.remove_policy(platform, caller, name)
+
+
+@router.get("/{name}/floors")
+def show_floors(platform: OnPlatform, caller: Authenticated, name: str) -> list[dict[str, Any]]:
+    """The floors of the stream's senders: what the labels of all that they send get."""
+    return [asdict(each) for each in floors.show_floors(platform, caller, name)]
+
+
+@router.delete("/{name}/floors/{user}", status_code=204)
+def lower_floor(platform: OnPlatform, caller: Authenticated, name: str, user: str) -> None:
+    """Take the floor of a sender away: what it sends is declassified from then on."""
+    floors.lower_floor(platform, caller, name, user)
 
 
 def _declaration(body: DeclaredAggregateBody | None) -> streams.Declaration | None:

@@ -185,7 +185,7 @@ def test_roles_that_do_not_add_up_need_a_choice(
     assert "do not add up; choose one of them with --as ROLE: " in told
     assert role in told and other in told
     name = fresh("q")
-    answer = query(both, name, text, as_role=other)
+    answer = query(both, name, text, as_roles=[other])
     assert [each["name"] for each in answer["outputs"][0]["attributes"]] == ["price"]
     assert topics_of(scene.platform, subscribe(both, name))
     # Bob has the other role alone.
@@ -193,10 +193,42 @@ def test_roles_that_do_not_add_up_need_a_choice(
     both.post("/grants", **body, name=name)
     assert "may show more" in refused(scene.bob, f"/outputs/{name}/subscriptions", 403)
     stranger = fresh("R")
-    told = refused(
-        both, "/queries", 403, name=fresh("q"), language="sql", text=text, as_role=stranger
-    )
+    chosen = {"language": "sql", "text": text, "as_roles": [other, stranger]}
+    told = refused(both, "/queries", 403, name=fresh("q"), **chosen)
     assert told.startswith(f"you have not activated a role {stranger!r}; active roles: ")
+    # Two roles that do not add up do not do so by being named.
+    named = {"language": "sql", "text": f"AS {role}, {other} {text}"}
+    assert "do not add up" in refused(both, "/queries", 403, name=fresh("q"), **named)
+
+
+def test_a_query_for_several_roles_has_what_these_see_together(
+    scene: Scene, role: str, new_user: NewUser, fresh: Callable[[str], str]
+) -> None:
+    """Issue 24: rows add up where attributes and windows are equal. A third role does not count."""
+    other, third = fresh("R"), fresh("R")
+    user = new_user(role, other, third)
+    for each in (other, third):
+        for permission in ("VIEW OBJECT", "READ TUPLE"):
+            grant = {"role": each, "permissions": [permission], "kind": "stream"}
+            scene.admin.post("/grants", **grant, name=scene.stream)
+    policy(scene, role)
+    policy(scene, other, policy="other", rows="symbol = 'ACME'")
+    policy(scene, third, policy="third", rows=None, rights=[{"name": "symbol"}])
+    text = f"SELECT * FROM {scene.stream}"
+    assert "do not add up" in refused(
+        user, "/queries", 403, name=fresh("q"), language="sql", text=text
+    )
+    name = fresh("q")
+    query(user, name, f"AS {role}, {other} {text}")
+    plan = str(user.get(f"/queries/{name}/plan", language="sql")["text"])
+    assert "symbol = 'ACME'" in plan and " OR " in plan
+    assert topics_of(scene.platform, subscribe(user, name))
+    body = {"role": third, "permissions": ["VIEW OBJECT", "SUBSCRIBE"], "kind": "output"}
+    user.post("/grants", **body, name=name)
+    one = new_user(third)
+    assert "may show more" in refused(one, f"/outputs/{name}/subscriptions", 403)
+    beside = {"language": "sql", "text": f"AS {role} {text}", "as_roles": [other]}
+    assert "name the roles once" in refused(user, "/queries", 422, name=fresh("q"), **beside)
 
 
 def test_rows_of_roles_add_up(

@@ -96,7 +96,7 @@ def test_it_refuses_what_adding_would_refuse(
         asked(fresh("q"), f"SELECT symbol FROM {stream}", output=stream),
         asked(fresh("q"), f"SELECT prize FROM {stream}"),
         asked(fresh("q"), "SELECT * FROM " + fresh("in")),
-        asked(fresh("q"), f"SELECT symbol FROM {stream}", as_role="NOBODY"),
+        asked(fresh("q"), f"SELECT symbol FROM {stream}", as_roles=["NOBODY"]),
         asked(fresh("q"), " UNION ALL ".join([f"SELECT symbol FROM {stream}"] * 65)),
     ]
     for body in wrong:

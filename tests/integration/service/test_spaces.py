@@ -36,12 +36,12 @@ def test_each_role_has_names_of_its_own(
     for role in (scene.role, other):
         added = both.post("/queries", name=f"{role}.{name}", language="sql", text=text)
         assert [each["name"] for each in added["outputs"]] == [f"{role}-{name}"]
-        assert both.get(f"/queries/{role}.{name}")["role"] == role
+        assert both.get(f"/queries/{role}.{name}")["roles"] == [role]
     body = {"language": "sql", "text": text}
     for user, given, status in (
         (one, {"name": f"{scene.role}.{fresh('q')}"}, 403),
         (both, {"name": f"{other}.{name}"}, 409),
-        (both, {"name": f"{other}.{fresh('q')}", "as_role": scene.role}, 422),
+        (both, {"name": f"{other}.{fresh('q')}", "as_roles": [scene.role]}, 422),
         (both, {"name": f"{other}."}, 422),
         (both, {"name": f".{name}"}, 422),
         (both, {"name": f"{other}.{name}.{name}"}, 422),
@@ -71,9 +71,9 @@ def test_the_queries_of_a_role_run_in_its_engine_and_no_others_do(
             found = {each["id"]: (each["engine"], each["run"]) for each in admin.get("/executions")}
             return {name: found[id_] for name, id_ in ids.items()}
 
-        add(own, text, as_role=scene.role)
-        add(equal, text, as_role=scene.role)
-        add(apart, f"{text} AND price > 2", as_role=scene.role)
+        add(own, text, as_roles=[scene.role])
+        add(equal, text, as_roles=[scene.role])
+        add(apart, f"{text} AND price > 2", as_roles=[scene.role])
         add(outside, text)
         before = runs()
         assert {before[name][0] for name in (own, equal, apart)} == {"query-2"}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pytest
+from httpx import Response
 
-from catalog.executions import execution_of
+from catalog.executions import execution_of, run_names_of
 from catalog.placement import Placement
+from catalog.plan import sources
 from catalog.run_names import query_run_name
 from catalog.runs import QueryRun
 from catalog.wanted import wanted_runs
@@ -59,7 +61,7 @@ def test_it_is_chosen_in_the_text_or_beside_it(scene: Scene, fresh: Fresh) -> No
     assert scene.admin.get(f"/outputs/{scene.output}")["semantics"] == "view"
     assert scene.run().placement is Placement.SOURCES
     plain = {"language": "sql", "text": f"SELECT symbol FROM {scene.streams[0]}"}
-    for semantics in ("strong", "view"):
+    for semantics in ("strong", "view", "exact"):
         name = fresh("q")
         scene.admin.post("/queries", name=name, semantics=semantics, **plain)
         assert scene.admin.get(f"/outputs/{name}")["semantics"] == semantics
@@ -86,6 +88,75 @@ def test_each_class_has_a_view_and_grows_as_a_whole(
     assert len({each.id for each in viewers.values()}) == 2
     one, both = (viewers[each].clearance.bits for each in (first, second))
     assert one & both == one and one != both
+
+
+def test_exact_results_are_of_single_tuples(scene: Scene, fresh: Fresh) -> None:
+    grouped = (
+        f"SEMANTICS EXACT SELECT COUNT(*) AS n FROM {scene.streams[0]} "
+        "GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"
+    )
+    moving = f"SEMANTICS EXACT SELECT ISTREAM symbol FROM {scene.streams[0]} [ROWS 2]"
+    for text in (grouped, moving):
+        body = {"name": fresh("q"), "language": "sql", "text": text}
+        refused = scene.admin.call("POST", "/queries", json=body)
+        assert (refused.status_code, "AS role SEMANTICS VIEW" in refused.text) == (422, True)
+    first, second = scene.streams
+    joined = (
+        f"SEMANTICS EXACT SELECT a.symbol FROM {first} AS a JOIN {second} AS b "
+        "ON a.symbol = b.symbol AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '5' SECOND"
+    )
+    name = fresh("q")
+    scene.admin.post("/queries", name=name, language="sql", text=joined)
+    weak = scene.admin.call("PUT", f"/outputs/{name}/semantics", json={"weak": True})
+    assert (weak.status_code, "has semantics exact" in weak.text) == (409, True)
+    above = f"SELECT symbol FROM {name}"
+    scene.admin.post("/queries", name=fresh("q"), language="sql", text=above)
+
+
+def test_isolated_classes_have_runs_of_their_own(
+    scene: Scene, new_user: NewUser, fresh: Fresh
+) -> None:
+    """Each begins at the ends of what the query reads, and an output has four of them at most."""
+    output, third = fresh("apart"), fresh("c")
+    add_stream(scene.admin, third, fresh("s"))
+    streams = (*scene.streams, third)
+    both = " UNION ALL ".join(f"SELECT * FROM {stream}" for stream in streams)
+    text = f"SEMANTICS ISOLATED SELECT symbol FROM ({both})"
+    scene.admin.post("/queries", name=fresh("q"), language="sql", text=text, output=output)
+    shown = scene.admin.get(f"/outputs/{output}")
+    assert shown["semantics"] == "isolated"
+
+    def subscribe(read: Sequence[str]) -> Response:
+        role = fresh("R")
+        user = new_user(role)
+        scene.grant(role, "output", output, "VIEW OBJECT", "SUBSCRIBE")
+        for stream in read:
+            scene.grant(role, "stream", stream, "READ TUPLE")
+        return user.call("POST", f"/outputs/{output}/subscriptions", json={})
+
+    sets = [streams[:1], streams[1:2], streams[:2], streams, streams[:1]]
+    given = [subscribe(each).json()["principal"] for each in sets]
+    topics = [topics_of(scene.platform, each) for each in given]
+    assert topics[0] == topics[4], "users with equal rights share a class"
+    assert len(frozenset().union(*topics)) == 4
+    full = subscribe(streams[1:])
+    assert (full.status_code, "it may have 4" in full.text) == (409, True)
+    with scene.platform.catalog.read() as session:
+        names = run_names_of(session, shown["execution"])
+        runs = [each for each in wanted_runs(session) if each.name in names]
+    ends = scene.platform.kafka.end_offsets([f"lab.{stream}" for stream in streams])
+    found = {}
+    for run in runs:
+        assert isinstance(run, QueryRun) and run.starting_offsets == ends
+        (own,) = run.classes
+        found[own.topic] = [bool(run.reaches[of.object_id].bits) for of in sources(run.plan)]
+    (low,), (other,), (two,), (all_,) = topics[:4]
+    assert found == {
+        low: [True, False, False],
+        other: [False, True, False],
+        two: [True, True, False],
+        all_: [True, True, True],
+    }
 
 
 def test_no_query_reads_its_output_and_it_is_never_weak(scene: Scene, fresh: Fresh) -> None:

@@ -81,7 +81,8 @@ class World:
             "language": "sql",
             "accept_empty": True,
             "semantics": "view",
-            "as_role": self.names.get("own role", self.names["role"]),
+            "as_roles": [self.names.get("own role", self.names["role"])],
+            "floored": True,
             "policy": fresh,
             "rows": "price > 5",
             "rights": [{"name": "price", "functions": ["avg"]}],
@@ -112,6 +113,8 @@ class World:
         what = parameter if parameter != "name" else _COLLECTIONS[collection]
         if path.endswith("/sender-policy"):
             return self.names["ruled stream"]
+        if "/floors" in path:
+            return self.names["floored stream" if parameter == "name" else parameter]
         if method == "DELETE" and f"lone {what}" in self.names:
             what = f"lone {what}"
         return self.names[what]
@@ -135,7 +138,8 @@ def make_world(owner: Api) -> World:
     names = {
         what: f"{what.replace(' ', '')}{tail}"
         for what in (
-            *("schema", "lone schema", "stream", "lone stream", "ruled stream", "query", "output"),
+            *("schema", "lone schema", "stream", "lone stream", "ruled stream", "floored stream"),
+            *("query", "output"),
             *("user", "role", "junior", "other role", "policy"),
             *("conflict-class", "lone conflict-class", "used conflict-class"),
         )
@@ -149,6 +153,7 @@ def make_world(owner: Api) -> World:
     owner.post("/streams", name=names["lone stream"], schema=names["schema"])
     ruled = {"schema": names["schema"], "label_rule": "SENDER"}
     owner.post("/streams", name=names["ruled stream"], **ruled)
+    owner.post("/streams", name=names["floored stream"], schema=names["schema"], floored=True)
     text = f"SELECT * FROM {names['stream']}"
     owner.post("/queries", name=names["query"], language="sql", text=text, output=names["output"])
     for role in ("role", "junior", "other role"):
@@ -157,7 +162,7 @@ def make_world(owner: Api) -> World:
     owner.post("/users", name=names["user"], password=PASSWORD_OF_THEIRS)
     owner.post(f"/users/{names['user']}/roles", role=names["role"])
     sending = {"role": names["role"], "permissions": ["SEND"], "kind": "stream"}
-    for stream in (names["stream"], names["lone stream"], names["ruled stream"]):
+    for stream in [names[what] for what in names if what.endswith("stream")]:
         owner.post("/grants", **sending, name=stream)
     owner.post(f"/streams/{names['lone stream']}/independent-senders", user=names["user"])
     for stream in (names["stream"], names["lone stream"]):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import combinations, pairwise
+from operator import or_
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -100,3 +102,27 @@ def test_no_label_goes_nowhere(
     held: Clearance, beyond: Clearance | None, weak: bool, sources: Label
 ) -> None:
     assert not Delivery(held, weak, beyond).takes(None, sources)
+
+
+@given(st.lists(clearances, min_size=1, max_size=4), sources)
+def test_by_ways_a_result_is_taken_if_one_of_them_alone_covers_it(
+    ways: list[Clearance], sources: Label
+) -> None:
+    """Exact match (000 §5.2.1): the views of the roles, merged once."""
+    together = Clearance(reduce(or_, (way.bits for way in ways)))
+    exact = Delivery(together, ways=tuple(ways))
+    alone = set().union(*(taken(Delivery(way), sources) for way in ways))
+    assert taken(exact, sources) == alone
+    assert exact.within(Delivery(together))
+    assert all(Delivery(way).within(exact) for way in ways)
+
+
+@given(*[st.lists(clearances, min_size=1, max_size=3)] * 2)
+def test_ways_are_within_others_if_they_take_nothing_more(
+    ways: list[Clearance], others: list[Clearance]
+) -> None:
+    one, other = (
+        Delivery(Clearance(reduce(or_, (way.bits for way in each))), ways=tuple(each))
+        for each in (ways, others)
+    )
+    assert one.within(other) == (taken(one) <= taken(other))

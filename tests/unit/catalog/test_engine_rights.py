@@ -63,6 +63,7 @@ MAY = {
         "executions": {"SELECT": ALL},
         "outputs": {"SELECT": ALL},
         "clause_roles": {"SELECT": ALL},
+        "floor_categories": {"SELECT": ALL},
         "output_inputs": {"SELECT": ALL},
         "independent_senders": {"SELECT": ALL},
         "senders": {"SELECT": "id stream_id user_id"},

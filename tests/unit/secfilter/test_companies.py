@@ -1,6 +1,10 @@
-"""Levels in ingest: each form of a level rule, and what has no known level (001 §3)."""
+"""Levels and floors in ingest: each form of a level rule, what has no known level, and what a
+sender's floor adds (001 §3).
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -60,6 +64,16 @@ def stream(
     )
 
 
+def with_floors(stream: IngestStream, **floors: Label) -> IngestStream:
+    """The stream with floors of senders, by the ends of their topics."""
+    senders = (
+        replace(each, floor=floors.get(each.topic.split(".")[-1], Label()))
+        for each in stream.senders
+    )
+    return replace(stream, senders=tuple(senders))
+
+
+FLOOR = Label.of(2, 140)
 RUN = IngestRun(
     "ingest-1",
     (
@@ -68,6 +82,9 @@ RUN = IngestRun(
         stream(3, "attribute", OF, BIG),
         stream(4, "sender", BySender(), BySender()),
         stream(5, "both", OF, BySender(), rule=ByHeader("roles")),
+        with_floors(stream(6, "floored"), al=FLOOR, cy=Label.of(1)),
+        with_floors(stream(7, "floors", BySender()), al=FLOOR, cy=Label.of(3, 300)),
+        with_floors(stream(8, "ruled", rule=ByHeader("roles")), al=FLOOR),
     ),
 )
 
@@ -104,6 +121,15 @@ CASES: list[tuple[str, str, str, list[tuple[str, bytes]], str]] = [
     ("new roles of no company", "in.both.al", record(of="X"), [("roles", b"x")], "COI1 has no"),
     # Its label has more words than any label that is known here.
     ("sent again", "in.both.back", record(), BACK, wire(READMITTED, 4, 200)),
+    ("a floor", "in.floored.al", record(), [], wire(1, FLOOR)),
+    ("a floor within the label", "in.floored.cy", record(), [], wire(1)),
+    ("another sender's floor", "in.floored.bo", record(), [], wire(1)),
+    ("a floor and a level", "in.floors.al", record(), [], wire(1, 4, FLOOR)),
+    ("a floor that has the level", "in.floors.cy", record(), [], wire(1, 3, 300)),
+    ("a floor, and roles", "in.ruled.al", record(), [("roles", b"doctor")], wire(1, 66, FLOOR)),
+    ("a floor, and new roles", "in.ruled.al", record(), [("roles", b"nurse")], "parked"),
+    # The platform has put the floor of its sender into the label.
+    ("sent again, with a floor", "in.ruled.back", record(), BACK, wire(READMITTED)),
     ("sent again, no company", "in.both.back", record(of="X"), BACK, "COI1 has no company"),
 ]
 

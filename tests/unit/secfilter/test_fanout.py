@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import pytest
@@ -178,6 +180,7 @@ bits = st.sets(st.sampled_from(REACH.categories())).map(lambda found: Label.of(*
     labels=st.lists(bits, min_size=1, max_size=20),
     sources=bits,
     served=st.none() | bits.map(lambda found: Clearance(found.bits)),
+    roles=st.lists(bits, min_size=1, max_size=3),
 )
 def test_the_fan_out_agrees_with_the_catalogs_check(
     spark: SparkSession,
@@ -185,12 +188,18 @@ def test_the_fan_out_agrees_with_the_catalogs_check(
     labels: list[Label],
     sources: Label,
     served: Clearance | None,
+    roles: list[Label],
 ) -> None:
+    together = Clearance(reduce(or_, (each.bits for each in roles)))
+    ways = tuple(Clearance(each.bits) for each in roles)
     classes = [
-        FanOutClass(f"{weak}-{beyond}-{i}", Clearance(held.bits), weak, beyond)
-        for i, held in enumerate(clearances)
-        for weak in (False, True)
-        for beyond in {None, served}
+        FanOutClass("ways", together, ways=ways),
+        *(
+            FanOutClass(f"{weak}-{beyond}-{i}", Clearance(held.bits), weak, beyond)
+            for i, held in enumerate(clearances)
+            for weak in (False, True)
+            for beyond in {None, served}
+        ),
     ]
     rows = [(*VALUES[:1], n, *VALUES[2:], label, str(n)) for n, label in enumerate(labels)]
     run = run_of(*classes, sources=sources)

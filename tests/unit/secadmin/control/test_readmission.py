@@ -177,3 +177,16 @@ def test_no_expression_stands_in_the_audit_log(ward: Ward) -> None:
         rows = session.connection().exec_driver_sql("SELECT * FROM audit").fetchall()
     assert any("register role expressions" in str(row) for row in rows)
     assert not any("secret" in str(row) or "nurse" in str(row.detail) for row in rows[-1:])
+
+
+def test_a_record_that_is_sent_again_has_the_floor_of_its_sender(ward: Ward) -> None:
+    """Also if the sender is gone by then. What is lowered is not added."""
+    floor = Label.of(400)
+    sender = int(PARKED.sender)
+    ward.place.world.edit(SenderRow, sender, floor=floor.to_wire(), state=SenderState.GONE)
+    (moved,) = ward.decide(PARKED)
+    without = Label.of(IN1) | ward.texts()["doctor"]
+    assert headers(moved)["label"] == (without | floor).to_wire()
+    ward.place.world.edit(SenderRow, sender, lowered=True)
+    (moved,) = ward.decide(PARKED)
+    assert headers(moved)["label"] == without.to_wire()

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import select
 
 from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.label_rule import BySender
 from catalog.label_texts import texts_of
-from catalog.models import Access, DeliveryClass, OutputInput, OutputRow, QueryRow, StreamRow
+from catalog.models import (
+    Access,
+    DeliveryClass,
+    Grant,
+    OutputInput,
+    OutputRow,
+    QueryAsRole,
+    QueryRow,
+    StreamRow,
+)
+from catalog.placement import Placement
 from catalog.runs import FanOutClass, QueryRun
 from catalog.stored_form import to_stored
 from catalog.wanted import wanted_runs
@@ -160,6 +171,14 @@ def test_weak_delivery_needs_every_clause(ward: Place) -> None:
     assert weak.clearance == Clearance(BOTH.bits)
 
 
+def name_roles(ward: Place, *roles: str) -> None:
+    """Let the query be for these roles, as AS role[, role] does."""
+    query = ward.world.get_object("query q").id
+    ward.world.edit(QueryRow, query, narrowed=True)
+    for role in roles:
+        ward.world.add(QueryAsRole(query_id=query, role_id=ward.world.get_role(role)))
+
+
 def test_a_query_as_one_role_counts_no_other_role(ward: Place) -> None:
     """The results of `AS doctor SELECT ...` come by the role doctor and its juniors alone."""
     world = ward.world
@@ -170,8 +189,89 @@ def test_a_query_as_one_role_counts_no_other_role(ward: Place) -> None:
     world.member("bob", "nurse")
     bob = access(ward, "bob", "doctor", "nurse")
     joe = access(ward, "joe")
-    world.edit(QueryRow, world.get_object("query q").id, as_role_id=world.get_role("doctor"))
+    name_roles(ward, "doctor")
     ward.settle()
     assert sees(ward, bob, label_of(ward, "doctor")) == 1
     assert sees(ward, bob, label_of(ward, "nurse")) == 0
     assert ward.topics(joe) == {}, "joe reads by R, which is no doctor"
+
+
+def test_a_query_as_several_roles_counts_these_and_their_juniors(ward: Place) -> None:
+    """AS doctor, nurse: a tuple for both roles is seen by who has both active, and by no third."""
+    world = ward.world
+    world.role("chief", ["nurse"])
+    for user, role in (("bob", "surgeon"), ("bob", "chief"), ("joe", "surgeon")):
+        world.member(user, role)
+    register(ward, "doctor & nurse", "nurse", "surgeon")
+    for role in ("doctor", "nurse", "surgeon"):
+        for stream in ("in1", "in2"):
+            world.grant(role, "READ TUPLE", f"stream {stream}")
+    both = access(ward, "bob", "doctor", "chief", "surgeon")
+    doctor, surgeon = access(ward, "bob", "doctor"), access(ward, "joe", "surgeon")
+    name_roles(ward, "doctor", "nurse")
+    ward.settle()
+    of_both, of_nurse, of_surgeon = (
+        label_of(ward, text) for text in ("doctor & nurse", "nurse", "surgeon")
+    )
+    assert [sees(ward, both, each) for each in (of_both, of_nurse, of_surgeon)] == [1, 1, 0]
+    assert [sees(ward, doctor, each) for each in (of_both, of_nurse, of_surgeon)] == [0, 0, 0]
+    assert sees(ward, doctor, Label.of(IN1)) == 1
+    assert ward.topics(surgeon) == {}
+
+
+def test_no_role_counts_when_all_that_a_query_names_are_removed(ward: Place) -> None:
+    reader = access(ward, "joe")
+    ward.settle()
+    assert ward.topics(reader)
+    name_roles(ward)
+    ward.settle()
+    assert ward.topics(reader) == {}
+
+
+def test_exact_match_takes_no_result_that_two_roles_cover_only_together(ward: Place) -> None:
+    """000 §5.2.1: a partition for each role. Each result comes once, also by two roles."""
+    world = ward.world
+    register(ward, "doctor", "nurse", "doctor | nurse")
+    world.member("bob", "nurse")
+    for role in ("doctor", "nurse"):
+        for stream in ("in1", "in2"):
+            world.grant(role, "READ TUPLE", f"stream {stream}")
+    output = world.get_object("output out1").id
+    world.edit(OutputRow, output, placement=Placement.ROLES)
+    both, doctor = access(ward, "bob", "doctor", "nurse"), access(ward, "bob", "doctor")
+    ward.settle()
+    labels = [label_of(ward, text) for text in ("doctor", "nurse", "doctor | nurse")]
+    cumulative = labels[0] | labels[1]
+    assert [sees(ward, both, each) for each in (*labels, cumulative)] == [1, 1, 1, 0]
+    assert [sees(ward, doctor, each) for each in (*labels, cumulative)] == [1, 0, 1, 0]
+    assert [len(each.ways) for each in fanned_out(ward, both)] == [2]
+    # A role that is senior to both is one role, and sees what both see together.
+    world.role("chief", ["doctor", "nurse"])
+    world.member("bob", "chief")
+    chief = access(ward, "bob", "chief", "nurse")
+    ward.settle()
+    assert [sees(ward, chief, each) for each in (*labels, cumulative)] == [1, 1, 1, 1]
+    assert [each.ways for each in fanned_out(ward, chief)] == [()]
+
+
+def test_a_role_that_is_lost_leaves_the_exact_results_of_the_others(ward: Place) -> None:
+    """The topic of both roles is cut at once. A smaller class takes its place."""
+    world = ward.world
+    register(ward, "doctor", "nurse")
+    world.member("bob", "nurse")
+    for role in ("doctor", "nurse"):
+        world.grant(role, "READ TUPLE", "stream in1")
+    world.edit(OutputRow, world.get_object("output out1").id, placement=Placement.ROLES)
+    both = access(ward, "bob", "doctor", "nurse")
+    ward.settle()
+    before = ward.topic(both)
+    target = world.get_object("stream in1").id
+    with ward.catalog.change("test") as change:
+        nurse = select(Grant).where(
+            Grant.role_id == world.get_role("nurse"), Grant.object_id == target
+        )
+        change.session.delete(change.session.scalars(nurse).one())
+        change.audit("revoke", "test")
+    ward.settle()
+    assert {topic for _, topic in ward.withdrawals()} == {before}
+    assert [sees(ward, both, label_of(ward, text)) for text in ("doctor", "nurse")] == [1, 0]

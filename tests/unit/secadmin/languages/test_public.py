@@ -28,7 +28,7 @@ def test_public_names() -> None:
         "parse_label_rule",
         "parse_sql",
         "query_level",
-        "query_role",
+        "query_roles",
         "query_semantics",
         "rule_text",
         "sql_text",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import InvalidInput
-from secadmin.languages import parse_sql, query_level, query_role, query_semantics
+from secadmin.languages import parse_sql, query_level, query_roles, query_semantics
 from tests.unit.secadmin.languages.streams import Streams
 
 QUERY = "SELECT symbol FROM trades"
@@ -18,14 +18,16 @@ QUERY = "SELECT symbol FROM trades"
         (f"SEMANTICS VIEW {QUERY}", "view"),
         (f"semantics strong\n{QUERY};", "strong"),
         (f"AS doctor AT LEVEL [_, T] SEMANTICS VIEW {QUERY}", "view"),
+        (f"SEMANTICS ISOLATED {QUERY}", "isolated"),
+        (f"AS doctor, nurse SEMANTICS EXACT {QUERY}", "exact"),
         (f"SEMANTICS VIEW CREATE VIEW v AS {QUERY}", "view"),
         ("SELECT symbol AS semantics FROM trades", None),
     ],
 )
 def test_the_semantics_of_a_query(text: str, semantics: str | None) -> None:
     assert query_semantics(text) == semantics
-    if "doctor" in text:
-        assert (query_role(text), query_level(text)) == ("doctor", "[_, T]")
+    if "LEVEL" in text:
+        assert (query_roles(text), query_level(text)) == (("doctor",), "[_, T]")
     if "AS semantics" not in text:
         assert parse_sql(text, Streams()).plan == parse_sql(QUERY, Streams()).plan
 

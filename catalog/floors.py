@@ -1,0 +1,115 @@
+"""Floors: what a user writes carries at least what the user may have read (001 §3, no laundering).
+
+The floor of a sender is a set of categories that ingest adds to the label of all that it sends. It
+holds all that its user can read by any role, active or not, and all that it held before: the user
+may still know it. A floor is made of *rights*: in place of the role clauses that the user satisfies
+it has the roles. So whoever may read what the user writes holds each of these roles, and satisfies
+each clause that the user satisfied, also one that is registered later.
+
+A floor rises in three steps, each when the one before has been applied (`secadmin.control.floors`):
+
+1. Its categories belong to the reach of the stream, in all runs that read the stream. Before that
+   a run would take a tuple that has them for an invisible one.
+2. Ingest adds them to what the sender sends.
+3. The user gets what they show. Until then they are withheld from all of its accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import orm, select
+
+from catalog.authorizer import Authorizer
+from catalog.category_kind import CategoryKind
+from catalog.label import PUBLIC, Label, combine
+from catalog.models import CategoryRow, ClauseRole, FloorCategory, SenderRow, User
+from catalog.sender_state import SenderState
+from catalog.subject import subject_of_user
+
+_READ = (CategoryKind.SOURCE, CategoryKind.AGGREGATED)
+
+
+def readable(session: orm.Session, user: User) -> Label:
+    """All that the user can read now, by any of its roles, as rights.
+
+    Of its roles it has those that a condition of a stream names which the user can read.
+    """
+    rights = Authorizer(session).clearance_of(subject_of_user(session, user)).bits
+    if not rights:
+        return PUBLIC
+    rows = session.execute(select(CategoryRow.bit, CategoryRow.kind))
+    kinds = {row.bit: row.kind for row in rows}
+    held = Label(rights).categories()
+    streams = select(CategoryRow.stream_id).where(
+        CategoryRow.bit.in_([bit for bit in held if kinds.get(bit) in _READ])
+    )
+    named = (
+        select(ClauseRole.role_bit)
+        .join(CategoryRow, CategoryRow.bit == ClauseRole.clause_bit)
+        .where(CategoryRow.kind == CategoryKind.ROLE_CLAUSE, CategoryRow.stream_id.in_(streams))
+    )
+    deciding = {bit for bit in held if kinds.get(bit) != CategoryKind.ROLE}
+    return Label.of(*deciding.union(set(session.scalars(named)).intersection(held)))
+
+
+def floor_of_user(session: orm.Session, user_id: int) -> Label:
+    """What all that the user sends should carry: what it can read, and each floor that it had."""
+    own = select(SenderRow.floor).where(SenderRow.user_id == user_id, SenderRow.floor.is_not(None))
+    before = combine(map(read_floor, session.scalars(own)))
+    return readable(session, session.get_one(User, user_id)) | before
+
+
+def read_floor(text: str | None) -> Label:
+    """A stored floor. Raises ValueError for what is none: it must not become a smaller one."""
+    label = Label.from_wire(text) if text is not None else None
+    if label is None:
+        raise ValueError("not the stored floor of a sender")
+    return label
+
+
+def withheld_from(session: orm.Session, users: Iterable[int]) -> Mapping[int, Label]:
+    """What is withheld from each of these users that has a floor in a stream: rights.
+
+    It is what the user can read and ingest may not yet add to what it sends. A user that is not in
+    the result has no floor.
+    """
+    rows = session.execute(
+        select(SenderRow.user_id, SenderRow.stamped).where(
+            SenderRow.user_id.in_(sorted(set(users))),
+            SenderRow.state == SenderState.ACTIVE,
+            SenderRow.floor.is_not(None),
+            SenderRow.lowered.is_(False),
+        )
+    )
+    found: dict[int, int] = {}
+    for user, stamped in rows:
+        if user is None:
+            continue
+        held = PUBLIC.bits if stamped is None else read_floor(stamped).bits
+        found[user] = found.get(user, held) & held
+    return {
+        user: Label(readable(session, session.get_one(User, user)).bits & ~stamped)
+        for user, stamped in found.items()
+    }
+
+
+def not_applied(session: orm.Session, stream: int) -> Label:
+    """The categories of floors that a run which reads the stream may not know yet."""
+    own = (FloorCategory.stream_id == stream, FloorCategory.applied.is_(False))
+    return Label.of(*session.scalars(select(FloorCategory.bit).where(*own)))
+
+
+def let_carry(session: orm.Session, stream: int, categories: Label) -> None:
+    """Add these categories to those that floors bring into the stream. Call it inside a change.
+
+    A role's category then stands in labels, so it is given by itself, as a company's is.
+    """
+    bits: Sequence[int] = categories.categories()
+    session.add_all(FloorCategory(stream_id=stream, bit=bit, applied=False) for bit in bits)
+    roles = select(CategoryRow.bit).where(
+        CategoryRow.bit.in_(bits), CategoryRow.kind == CategoryKind.ROLE
+    )
+    for bit in session.scalars(roles).all():
+        session.merge(ClauseRole(clause_bit=bit, role_bit=bit))
+    session.flush()

@@ -1,0 +1,122 @@
+"""Floors on the service: no laundering from one stream to another (001 §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from catalog.engines import all_engines
+from catalog.runs import IngestRun, RunReport, fingerprint
+from catalog.wanted import generation, report_applied, report_status, wanted_runs
+from secadmin.control.floors import raise_floors
+from secadmin.control.platform import Platform
+from tests.heartbeat import let_beat
+from tests.integration.brokers import embedded_only
+from tests.integration.service.conftest import Api, NewUser, add_stream, topics_of
+
+pytestmark = embedded_only
+
+
+@dataclass
+class Desk:
+    """Ann reads one stream and writes another one with floors. She subscribes to an output."""
+
+    admin: Api
+    platform: Platform
+    ann: Api
+    role: str
+    secret: str
+    notes: str
+    output: str
+
+    def grant(self, kind: str, name: str, *permissions: str) -> None:
+        self.admin.post("/grants", role=self.role, permissions=[*permissions], kind=kind, name=name)
+
+    def rise(self) -> None:
+        """All steps, with engines that follow at once."""
+        for _ in range(4):
+            raise_floors(self.platform)
+            self.engines_follow()
+
+    def engines_follow(self) -> None:
+        let_beat(self.platform)
+        with self.platform.catalog.read() as session:
+            runs = wanted_runs(session)
+        with self.platform.catalog.bookkeeping() as session:
+            now = self.platform.clock()
+            for run in runs:
+                report_status(session, RunReport(run.name, "running", "", fingerprint(run)), now)
+            for engine in all_engines(self.platform.query_engines):
+                report_applied(session, engine, generation(session))
+
+    def added(self) -> list[int]:
+        """How many categories ingest adds to what each sender of the stream sends."""
+        with self.platform.catalog.read() as session:
+            runs = [run for run in wanted_runs(session) if isinstance(run, IngestRun)]
+        streams = [each for run in runs for each in run.streams if each.relation.name == self.notes]
+        return [len(each.floor.categories()) for of in streams for each in of.senders]
+
+
+@pytest.fixture
+def desk(admin: Api, platform: Platform, new_user: NewUser, fresh: Callable[[str], str]) -> Desk:
+    secret, notes, output, role = fresh("secret"), fresh("notes"), fresh("o"), fresh("R")
+    schema = fresh("schema")
+    add_stream(admin, secret, schema)
+    admin.post("/streams", name=notes, schema=schema, floored=True)
+    text = f"SELECT * FROM {secret}"
+    admin.post("/queries", name=fresh("q"), language="sql", text=text, output=output)
+    made = Desk(admin, platform, new_user(role), role, secret, notes, output)
+    made.grant("output", output, "VIEW OBJECT", "SUBSCRIBE")
+    return made
+
+
+def test_what_is_read_is_in_the_floor_before_it_is_read(desk: Desk) -> None:
+    desk.grant("stream", desk.notes, "VIEW OBJECT", "SEND")
+    assert desk.added() == [0], "she reads nothing, so ingest reads her topic at once"
+    principal = desk.ann.post(f"/outputs/{desk.output}/subscriptions", keep=True)["principal"]
+    desk.engines_follow()
+    desk.grant("stream", desk.secret, "VIEW OBJECT", "READ TUPLE")
+    assert topics_of(desk.platform, principal) == set(), "the right waits for the floor"
+    told = desk.admin.get(f"/outputs/{desk.output}/explanation", user=desk.ann.user, label="1")
+    assert told["visible"] is False
+    desk.rise()
+    assert desk.added() == [1]
+    assert topics_of(desk.platform, principal)
+    floors = desk.admin.get(f"/streams/{desk.notes}/floors")
+    words = [f"tuples of stream {desk.secret}"]
+    wanted = {"user": desk.ann.user, "floor": words, "applied": True, "lowered": False}
+    assert floors == [wanted]
+
+
+def test_who_reads_already_is_ingested_with_its_floor_from_the_first_record(desk: Desk) -> None:
+    desk.grant("stream", desk.secret, "VIEW OBJECT", "READ TUPLE")
+    principal = desk.ann.post(f"/outputs/{desk.output}/subscriptions", keep=True)["principal"]
+    before = topics_of(desk.platform, principal)
+    assert before
+    desk.grant("stream", desk.notes, "VIEW OBJECT", "SEND")
+    assert desk.added() == [], "ingest waits until queries know the category"
+    assert topics_of(desk.platform, principal) == before, "nothing is taken from her"
+    desk.rise()
+    assert desk.added() == [1]
+    assert topics_of(desk.platform, principal) == before
+
+
+def test_a_lowered_floor_is_declassified(desk: Desk) -> None:
+    desk.grant("stream", desk.secret, "VIEW OBJECT", "READ TUPLE")
+    desk.grant("stream", desk.notes, "VIEW OBJECT", "SEND")
+    desk.rise()
+    path = f"/streams/{desk.notes}/floors/{desk.ann.user}"
+    assert desk.ann.call("DELETE", path).status_code == 403
+    desk.admin.delete(path)
+    assert desk.added() == [0]
+    newest = desk.admin.get("/audit/head")["seq"]
+    (entry,) = [
+        each
+        for each in desk.admin.get("/audit", after=newest - 20, limit=50)
+        if each["action"] == "declassify sender" and each["outcome"] == "changed"
+    ]
+    assert entry["object"] == f"stream {desk.notes}: {desk.ann.user}" and entry["detail"]["was"]
+    desk.rise()
+    assert desk.added() == [0], "it does not rise again"
