@@ -48,7 +48,7 @@ class Desk:
             now = self.platform.clock()
             for run in runs:
                 report_status(session, RunReport(run.name, "running", "", fingerprint(run)), now)
-            for engine in all_engines(self.platform.query_engines):
+            for engine in all_engines(self.platform.spaces.count):
                 report_applied(session, engine, generation(session))
 
     def added(self) -> list[int]:

@@ -83,5 +83,5 @@ def test_the_queries_of_a_role_run_in_its_engine_and_no_others_do(
         bob.post(f"/queries/{apart}/stop")
         bob.post(f"/queries/{apart}/start")
         assert runs() == before
-        shown = {name: bob.get(f"/queries/{name}")["role"] for name in before}
-        assert shown == {**dict.fromkeys((own, equal, apart), scene.role), outside: None}
+        shown = {name: bob.get(f"/queries/{name}")["roles"] for name in before}
+        assert shown == {**{key: [scene.role] for key in (own, equal, apart)}, outside: []}
