@@ -108,20 +108,17 @@ REACH = {
 }
 
 DELIVERY = {
-    "return self.clearance.bits & ~rights.clearance.bits == 0 -> "
-    "return self.clearance.bits & ~rights.clearance.bits <= 0": _NEVER_NEGATIVE,
+    "return all(any(one.bits & ~other.bits == 0 for other in others) for one in alone) -> "
+    "return all(any(one.bits & ~other.bits <= 0 for other in others) for one in alone)": (
+        _NEVER_NEGATIVE
+    ),
     "@dataclass(frozen=True, slots=True) -> @dataclass(frozen=True, slots=False)": _SAME_MEMORY,
 }
 
 _GIVES_UPDATES, _OR_UPSERTS = "return plan.emission", "Emission.UPDATES or bool(upsert_keys(plan))"
-_WITH_STATE = "Placement.SOURCES and is_stateful(from_stored(Plan, row.plan))"
 DELIVERY_CLASSES = {
     f"{_GIVES_UPDATES} is {_OR_UPSERTS} -> {_GIVES_UPDATES} {operator} {_OR_UPSERTS}": why
     for operator, why in (("==", _ONE_EACH), (">=", _LATER_EMISSION))
-} | {
-    f"by_class = row.placement == {_WITH_STATE} -> by_class = row.placement >= {_WITH_STATE}": (
-        "of the two placements, that at the sources has the later name"
-    )
 }
 
 _OF_SEMANTICS = "left = [each for each in held if each.delivery.weak"
