@@ -31,11 +31,11 @@ class CheckedNode:
 
     `event_time` is the attribute that holds event time, or None. A tuple lags behind the newest one
     by at most `late_ms` plus `spread_ms`. `late_ms` is the lag of the latest source. `spread_ms` is
-    the distance between the results of one tuple. A tuple that the node keeps is in `copies` groups
-    at once. `is_changing` says
-    whether the node gives a changing relation, of which ToStream makes a stream. `nodes` and
-    `depth` count the node and the tree below it. `sizes` has the size in the engine of each
-    attribute, and `total` that of all expressions so far (`catalog.plan_size`).
+    the distance between the results of one tuple, by all joins and patterns together. A tuple that
+    the node keeps is in `copies` groups at once. `is_changing` says whether the node gives a
+    changing relation, of which ToStream makes a stream. `nodes` and `depth` count the node and the
+    tree below it. `sizes` has the size in the engine of each attribute, and `total` that of all
+    expressions so far (`catalog.plan_size`).
     """
 
     node: Node

@@ -53,6 +53,10 @@ from catalog.schema import Attribute, Schema, Type
 MAX_NODES = 1_000
 MAX_DEPTH = 200
 MAX_OVERLAP = 1_000
+# Each join may multiply the tuples of the others.
+MAX_JOINS = 8
+# What the results of a window or a join may be derived from, besides tuples of sources.
+_IN_A_ROW = frozenset({StateKind.NONE, StateKind.GROUPS, StateKind.PAIRS})
 _EDGES = (
     Attribute(WINDOW_START, Type.TIMESTAMP, required=True),
     Attribute(WINDOW_END, Type.TIMESTAMP, required=True),
@@ -85,7 +89,7 @@ def check_node(node: Node, given: _Inputs) -> CheckedNode:
         schema=schema,
         event_time=_event_time(node, given),
         late_ms=_late_ms(node, given),
-        spread_ms=max((_spread_ms(node), *(below.spread_ms for below in given))),
+        spread_ms=_spread_ms(node) + max((below.spread_ms for below in given), default=0),
         state=state,
         copies=_copies(node),
         is_changing=_is_changing(node, given),
@@ -181,7 +185,7 @@ def _late_ms(node: Node, given: _Inputs) -> int:
 
 
 def _spread_ms(node: Node) -> int:
-    """The largest distance in event time between the results of one tuple (ms).
+    """How far in event time the node moves the results of one tuple apart (ms).
 
     One right tuple can complete left tuples that are up to the join's interval apart. A match may
     wait for all rows that could make it longer, and for those that NEXT may read behind them.
@@ -236,13 +240,12 @@ def _describe(schema: Schema) -> str:
     return "(" + ", ".join(f"{a.name} {a.type}" for a in schema.attributes) + ")"
 
 
-def _refuse_nested_state(given: _Inputs, besides: StateKind = StateKind.NONE) -> None:
-    """Refuse inputs that keep state of another kind than `besides`."""
-    kinds = {each.state for below in given for each in below.walk()}
-    if kinds - {StateKind.NONE, besides}:
+def _require_time_passes(given: _Inputs, what: str) -> None:
+    """Refuse inputs behind which the engine does not know how far time has come."""
+    if not {each.state for below in given for each in below.walk()} <= _IN_A_ROW:
         raise InvalidInput(
-            "between a source and its output, a query has windows with aggregates, or one other "
-            f"window or join; {OWN_QUERY}"
+            f"{what} goes over streams, windows of time and joins, and not over a moving window or "
+            f"a pattern; {OWN_QUERY}"
         )
 
 
@@ -250,7 +253,7 @@ def _aggregate(node: Aggregate, given: CheckedNode) -> Schema:
     if given.is_changing:
         edges: tuple[Attribute, ...] = ()
     else:
-        _refuse_nested_state((given,), besides=StateKind.GROUPS)
+        _require_time_passes((given,), "a window of time")
         edges = _EDGES
     if not given.is_changing and not isinstance(given.node, Windowed):
         raise InvalidInput("an aggregate goes over windows, or its groups would never close")
@@ -319,7 +322,10 @@ def _aggregation(aggregation: Aggregation, schema: Schema) -> Attribute:
 
 
 def _join(node: Join, *given: CheckedNode) -> Schema:
-    _refuse_nested_state(given)
+    _require_time_passes(given, "a join by time")
+    joins = [each for below in given for each in below.walk() if each.state is StateKind.PAIRS]
+    if len(joins) >= MAX_JOINS:
+        raise InvalidInput(f"a query has at most {MAX_JOINS} joins in a row; {OWN_QUERY}")
     for below in given:
         require_event_time(below, "a join")
     if not -MAX_WINDOW_MS <= node.lower_ms <= node.upper_ms <= MAX_WINDOW_MS:

@@ -46,11 +46,13 @@ class _Restricted:
     """What of a node's tuples may only be aggregated.
 
     `functions` has the restricted attributes with the functions that may take them. `views` are the
-    views that restrict something.
+    views that restrict something. With `paired`, a tuple may be there several times, because it is
+    in several pairs.
     """
 
     functions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     views: tuple[RoleView, ...] = ()
+    paired: bool = False
 
     @property
     def tuples_hidden(self) -> bool:
@@ -154,12 +156,16 @@ class _Rewriting:
     def _join(self, node: Join | MovingJoin) -> tuple[Node, _Restricted]:
         left, mine = self.node(node.left)
         right, other = self.node(node.right)
-        both = _Restricted({**mine.functions, **other.functions}, mine.views + other.views)
+        functions = {**mine.functions, **other.functions}
+        both = _Restricted(functions, mine.views + other.views, paired=True)
         for pair in node.equal:
             for ref in pair:
                 _refuse(ref, both)
         if node.condition is not None:
             _refuse(node.condition, both)
+        for below in (node.left, node.right):
+            # The bounds of a join tell when its tuples happened.
+            _refuse(AttributeRef(analyse_node(below).event_time or ""), both)
         _require_free(_Restricted({}, both.views))
         return replace(node, left=left, right=right), both
 
@@ -182,6 +188,11 @@ class _Rewriting:
                 _require_coarse(view, node.input.window)
         if below.minimum == 1:
             return node, _FREE
+        if below.paired:
+            raise InvalidInput(
+                "your roles' policies want a minimum of values in each group, and a join may count "
+                "a value several times; leave the join out"
+            )
         return _of_enough(node, counted, below.minimum), _FREE
 
 
@@ -272,7 +283,7 @@ def _projected(columns: tuple[Column, ...], below: _Restricted) -> _Restricted:
             functions[column.name] = below.functions[inner.name]
         else:
             _refuse(inner, below)
-    return _Restricted(functions, below.views)
+    return replace(below, functions=functions)
 
 
 def _united(inputs: list[_Restricted]) -> _Restricted:
@@ -289,7 +300,7 @@ def _united(inputs: list[_Restricted]) -> _Restricted:
     for each in inputs:
         for name, allowed in each.functions.items():
             functions[name] = functions[name] & allowed if name in functions else allowed
-    return _Restricted(functions, views)
+    return _Restricted(functions, views, paired=any(each.paired for each in inputs))
 
 
 def _restricted_argument(aggregation: Aggregation, below: _Restricted) -> list[str]:

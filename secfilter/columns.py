@@ -24,7 +24,7 @@ BEGUN = "__begun"
 # The echo of a tick in a plan that keeps no state (`secfilter.output_ticker`), or NULL for a tuple.
 ECHO = "__echo"
 _LABEL = "__label_"
-_RESERVED = re.compile(r"__id|__class|__sender|__clock|__tick|__begun|__echo|__label_\d+")
+_RESERVED = re.compile(r"__id|__class|__sender|__clock|__moment|__tick|__begun|__echo|__label_\d+")
 
 SPARK_TYPES: dict[Type, str] = {
     Type.BOOLEAN: "boolean",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from catalog.checked_plan import CheckedNode, CheckedPlan
+from catalog.checked_plan import CheckedNode, CheckedPlan, StateKind
 from catalog.conflict_class import LEVEL, ConflictClass
 from catalog.label import PUBLIC, Label, combine
 from catalog.label_layout import LabelLayout
@@ -154,12 +154,11 @@ class _Compiler:
             case Union():
                 return self._union(each)
             case Join():
-                sides = self._below(pairing=True)
-                left, right = (
-                    Side(sides.compile(side), side.schema, self._reach_words(side.node))
-                    for side in each.inputs
+                left, right = map(self._side, each.inputs)
+                return compile_join(
+                    *(each.node, left, right, words(self.layout), self._class()),
+                    clocked=self.clocked,
                 )
-                return compile_join(each.node, left, right, words(self.layout), self._class())
             case Windowed():
                 # The aggregate above puts the tuples into the windows.
                 return self.compile(each.inputs[0])
@@ -215,6 +214,13 @@ class _Compiler:
         if relation.kind is RelationKind.OUTPUT and timed.isStreaming:
             return timed.dropDuplicatesWithinWatermark([*self._class(), ID])
         return timed
+
+    def _side(self, side: CheckedNode) -> Side:
+        """One side of a join."""
+        frame = self._below(pairing=True).compile(side)
+        of_windows = any(each.state is StateKind.GROUPS for each in side.walk())
+        end = side.event_time if of_windows else None
+        return Side(frame, side.schema, self._reach_words(side.node), end)
 
     def _reach_words(self, node: Node) -> tuple[int, ...]:
         """What the absence of a node's tuples tells of, as words of the layout.

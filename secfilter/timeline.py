@@ -18,6 +18,8 @@ from catalog.plan import SessionWindow, Window
 from secfilter.columns import TICK_COLUMN, quoted
 
 CLOCK = "__clock"
+# The clock of a tuple in a join, as a number: what a window over the pairs goes by.
+MOMENT = "__moment"
 # The shift moves year 1, and windows that begin before it, to after 1970. It keeps year 9999 far
 # before the end of Spark's times (294247).
 SHIFT_MS = 732_000 * 24 * 3_600_000
@@ -66,13 +68,17 @@ def moved_by_ticks(frame: DataFrame) -> DataFrame:
     # them, so time would not move. But Spark moves nothing past a column that is not deterministic.
     # This condition is always true, and Spark does not simplify it.
     barrier = fn.spark_partition_id() >= fn.lit(0)
-    clock = fn.when(barrier, fn.col(CLOCK)).alias(CLOCK, metadata=IS_EVENT_TIME)
+    clock = as_clock(fn.when(barrier, fn.col(CLOCK)))
     return tuples.select(*others, clock)
 
 
 def last_moment(end: Column) -> Column:
     """The clock of the result of a window with this end: the last microsecond in the window."""
-    place = fn.timestamp_micros(fn.unix_micros(end) - fn.lit(1))
+    return as_clock(fn.timestamp_micros(fn.unix_micros(end) - fn.lit(1)))
+
+
+def as_clock(place: Column) -> Column:
+    """The clock of tuples that are at this place of it."""
     return place.alias(CLOCK, metadata=IS_EVENT_TIME)
 
 

@@ -46,6 +46,7 @@ VALUES = {
             "label_layout",
             "label_rule",
             "limits",
+            "moments",
             "names",
             "namespace",
             "operator_limits",
