@@ -83,3 +83,12 @@ def closing(checked: CheckedNode) -> Window | None:
             return found.pop() if len(found) == 1 and checked.event_time is not None else None
         case _:
             return None
+
+
+def same(windows: Window) -> Window:
+    """The windows over results of these, of which each has the results of one of these.
+
+    Those that end together lie in the last slide before their end.
+    """
+    slide = windows.slide_ms
+    return Window(slide, slide, (windows.offset_ms + windows.size_ms) % slide)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import product
 
@@ -76,7 +77,7 @@ def run(
             return given[0]
         case Aggregate():
             if newest is None:
-                return _aggregate(node, given[0], watermark)
+                return _aggregate(node, given[0], _behind(node.input, watermark))
             changed = _groups(node, run(node.input, newest, reach_of), watermark)
             groups = _groups(node, given[0], watermark)
             return [_result(node, key, groups[key]) for key in groups if key in changed]
@@ -145,6 +146,18 @@ def windows(window: Window, time: datetime) -> list[tuple[datetime, datetime]]:
     return [(start, start + size) for start in starts if start <= time < start + size]
 
 
+def _behind(node: Node, watermark: datetime | None) -> datetime | None:
+    """How far time has come in a node's results, if it has come to the watermark in the sources.
+
+    A pair may be as old as its older tuple.
+    """
+    if watermark is None or isinstance(node, Source):
+        return watermark
+    marks = [mark for below in _inputs(node) if (mark := _behind(below, watermark)) is not None]
+    wait = max(node.upper_ms, -node.lower_ms, 0) if isinstance(node, Join) else 0
+    return min(marks) - timedelta(milliseconds=wait)
+
+
 def _relations(node: Node) -> list[Relation]:
     """The relations that a node reads, each as often as it does."""
     if isinstance(node, Source):
@@ -153,10 +166,12 @@ def _relations(node: Node) -> list[Relation]:
 
 
 def _reach(node: Node, reach_of: ReachOf) -> Label:
-    """All categories that the tuples of a node without a declared aggregate can carry."""
+    """All categories that the tuples of a node can carry."""
     if isinstance(node, Source):
         return reach_of(node.relation)
-    return united(_reach(below, reach_of) for below in _inputs(node))
+    declared = declared_aggregate(node)
+    own = [] if declared is None else [Label.of(declared.aggregated)]
+    return united([*own, *(_reach(below, reach_of) for below in _inputs(node))])
 
 
 def _row(node: Node, each: Tuple) -> Row:
@@ -176,14 +191,17 @@ def _evaluated(columns: Iterable[Column], node: Node, each: Tuple) -> Tuple:
 
 
 def _joined(join: Join, left: list[Tuple], right: list[Tuple], reaches: list[Label]) -> list[Tuple]:
-    """The rows of a join. `reaches` has what the tuples of each side can carry."""
+    """The rows of a join. `reaches` has what the tuples of each side can carry.
+
+    What has its time of the result of a window is one itself, as far as windows over it go.
+    """
     of_left, of_right = reaches
     found = [(a, b, _pair(join, a, b)) for a, b in product(left, right)]
     pairs = [(a, b, pair) for a, b, pair in found if pair is not None]
     width = len(schema_of(join.left).names)
     if join.kind is JoinKind.SEMI:
         return [
-            Tuple(mine.values, label)
+            replace(mine, label=label)
             for mine in left
             for label in {pair.label for a, _, pair in pairs if a is mine}
         ]
@@ -192,14 +210,20 @@ def _joined(join: Join, left: list[Tuple], right: list[Tuple], reaches: list[Lab
         shown = 0 if join.kind is JoinKind.ANTI else len(schema_of(join.right).names)
         paired = {id(a) for a, _, _ in pairs}
         results += [
-            Tuple((*each.values, *(None,) * shown), united([each.label, of_right]))
+            replace(
+                each,
+                values=(*each.values, *(None,) * shown),
+                label=united([each.label, of_right]),
+            )
             for each in left
             if id(each) not in paired and _time(join.left, each) is not None
         ]
     if join.kind.keeps_right:
         paired = {id(b) for _, b, _ in pairs}
         results += [
-            Tuple((*(None,) * width, *each.values), united([each.label, of_left]))
+            replace(
+                each, values=(*(None,) * width, *each.values), label=united([each.label, of_left])
+            )
             for each in right
             if id(each) not in paired and _time(join.right, each) is not None
         ]
@@ -213,7 +237,9 @@ def _pair(join: Join, left: Tuple, right: Tuple) -> Tuple | None:
     lower, upper = (timedelta(milliseconds=ms) for ms in (join.lower_ms, join.upper_ms))
     if not first + lower <= second <= first + upper:
         return None
-    return _matching(join, left, right)
+    pair = _matching(join, left, right)
+    closes = right.closes if join.kind is JoinKind.RIGHT else left.closes
+    return pair and replace(pair, closes=closes)
 
 
 def _matching(join: Join | MovingJoin, left: Tuple, right: Tuple) -> Tuple | None:

@@ -100,12 +100,18 @@ class Aggregates:
     alias: str = ""
     # Whether the groups are those of a changing relation.
     changing: bool = False
+    # Whether GROUP BY names the edges of the input's windows, so that it has no window itself.
+    again: bool = False
     found: list[Aggregation] = field(default_factory=list)
 
     def special(self, node: exp.Expr, name: str, reader: Reader) -> Typed | None:
         """The value of an aggregate or of a window's edge, or None for a scalar function."""
         place = reader.environment.at(node)
         if name in _EDGES:
+            if self.again:
+                raise InvalidInput(
+                    "GROUP BY names the edges of windows: write their names here too", place
+                )
             self._check_edge(node, name, reader)
             return attribute(edge_marker(_EDGES[name]), Type.TIMESTAMP, place)
         if name in WINDOW_FUNCTIONS:
@@ -131,7 +137,7 @@ class Aggregates:
         ):
             return attribute(edge_marker(f"window_{name}"), Type.TIMESTAMP, position)
         edge = EDGES.get(name)
-        if edge is None or (alias is not None and alias != self.alias):
+        if self.again or edge is None or (alias is not None and alias != self.alias):
             return None
         if not self.scope.has(name):
             return attribute(edge_marker(edge), Type.TIMESTAMP, position)

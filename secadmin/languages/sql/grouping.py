@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Call, Expression, Literal
+from catalog.moments import closing, same
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,
@@ -58,13 +59,18 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The window and the keys of a GROUP BY."""
+    """The window and the keys of a GROUP BY.
+
+    With `again`, the groups are those of the windows of which the input has the results, and
+    `event_time` is the end of these windows.
+    """
 
     window: Window | SessionWindow
     event_time: str
     keys: tuple[Expression, ...]
     position: Position
     alias: str = ""
+    again: bool = False
 
 
 def read_grouping(
@@ -81,18 +87,34 @@ def read_grouping(
     environment.only(group, "expressions")
     items = group.expressions
     time = source.event_time
+    reader = Reader(environment, scope, NoCalls("GROUP BY"))
     if outside is None:
+        again = _same_windows(items, source, reader)
+        if again is not None:
+            return again
         size = _own_window(group, time, scope, environment)
         rest = [item for item in items if not is_window(item)]
     else:
         size = outside.window
         rest = _without_edges(group, scope, outside, environment)
-    reader = Reader(environment, scope, NoCalls("GROUP BY"))
     keys = key_expressions(rest, reader)
     if outside is not None and outside.named and isinstance(size, SessionWindow):
         _require_same(keys, key_expressions(outside.partition, reader), environment.at(group))
     alias = outside.alias if outside is not None else ""
     return Grouping(size, time or "", keys, environment.at(group), alias)
+
+
+def _same_windows(items: Sequence[exp.Expr], source: Built, reader: Reader) -> Grouping | None:
+    """The groups of a GROUP BY that names the end of the windows of which these are the results."""
+    windows, time = closing(source.checked), source.event_time
+    if windows is None or time is None or any(map(is_window, items)):
+        return None
+    end = AttributeRef(time)
+    keys = key_expressions(items, reader)
+    if end not in keys:
+        return None
+    rest = tuple(key for key in keys if key != end)
+    return Grouping(same(windows), time, rest, reader.environment.at(items[0]), again=True)
 
 
 def _require_same(
@@ -198,8 +220,12 @@ def grouped(
     source: Built, grouping: Grouping, selected: Selected
 ) -> tuple[Built, tuple[Column, ...]]:
     """The Aggregate, filtered by HAVING, and the columns of SELECT over it."""
-    found, having = selected.aggregations, selected.having
-    names = Names(grouping.keys, found, selected.items)
+    # Groups of which nothing is asked but that they are there.
+    found = selected.aggregations or [Aggregation("agg.0", "count", None)]
+    having = selected.having
+    names = Names(
+        grouping.keys, found, selected.items, grouping.event_time if grouping.again else ""
+    )
     windows = build(Windowed(source.node, grouping.window), (source,), grouping.position)
     aggregate = Aggregate(
         windows.node,
@@ -218,13 +244,17 @@ def grouped(
 
 
 class Names:
-    """The names of the Aggregate's attributes: the names of SELECT, if that is possible."""
+    """The names of the Aggregate's attributes: the names of SELECT, if that is possible.
+
+    `end` is the attribute of the input that is the end of the group's window, if there is one.
+    """
 
     def __init__(
         self,
         keys: Sequence[Expression],
         found: Sequence[Aggregation],
         items: Iterable[tuple[str, Typed]],
+        end: str = "",
     ) -> None:
         self._taken = set(_EDGES)
         wanted = [(name, item.expression) for name, item in items]
@@ -238,6 +268,8 @@ class Names:
         ]
         own = (*(edge_marker(edge) for edge in _EDGES), *(each.name for each in found))
         self._known = dict(zip(own, (*_EDGES, *self.aggregations), strict=True))
+        if end:
+            self._known[end] = WINDOW_END
 
     def _pick(
         self, part: Expression, own: str, last: str, wanted: list[tuple[str, Expression]]
@@ -270,5 +302,7 @@ def read_aggregates(
     grouping: Grouping, environment: Environment, scope: Scope
 ) -> tuple[Reader, list[Aggregation]]:
     """A reader for SELECT and HAVING over groups, and the list in which it collects aggregates."""
-    calls = Aggregates(grouping.window, grouping.event_time, scope, grouping.alias)
+    calls = Aggregates(
+        *(grouping.window, grouping.event_time, scope, grouping.alias), again=grouping.again
+    )
     return Reader(environment, scope, calls), calls.found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -18,7 +18,7 @@ from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.syntax import conditions
 from secadmin.languages.join_sides import qualified, split_equal
 from secadmin.languages.sql.from_clause import Item, ReadQuery
-from secadmin.languages.sql.joins import check_aliases, kind_of
+from secadmin.languages.sql.joins import Joining, check_names
 from secadmin.languages.sql.semi_joins import is_semi, semi_join
 
 # The kinds of which a condition on one side alone may filter that side below the join.
@@ -32,32 +32,19 @@ _FILTERED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Joining:
-    """An item that is joined to those before it. `on` is its condition, or None."""
-
-    item: Item
-    kind: JoinKind
-    on: exp.Expr | None
-
-
-def joining(joined: exp.Expr, item: Item, environment: Environment) -> Joining:
-    """The item of a JOIN, or of one behind a comma. Raises InvalidInput."""
-    environment.only(joined, "this", "on", "kind", "side", "method")
-    on = joined.args.get("on")
-    kind = kind_of(joined, environment)
-    if kind is not JoinKind.INNER and on is None:
+def _require_on(each: Joining, environment: Environment) -> None:
+    if each.kind is not JoinKind.INNER and each.on is None:
         raise InvalidInput(
-            f"a {kind.upper()} JOIN says behind ON what is equal: ON a.symbol = b.symbol",
-            environment.at(joined),
+            f"a {each.kind.upper()} JOIN says behind ON what is equal: ON a.symbol = b.symbol",
+            environment.at(each.node),
         )
-    return Joining(item, kind, on if isinstance(on, exp.Expr) else None)
 
 
-def refuse_other_windows(node: exp.Select, environment: Environment) -> None:
+def refuse_other_windows(
+    node: exp.Select, joins: Sequence[Joining], environment: Environment
+) -> None:
     """Refuse windows that stand elsewhere than behind a name. Raises InvalidInput."""
-    joins = node.args.get("joins") or []
-    withins = [joined.this.args.pop("within", None) for joined in joins]
+    withins = [each.within for each in joins]
     for other in (*withins, *(node.args.get("windows") or ())):
         if other is not None:
             raise InvalidInput(
@@ -80,6 +67,8 @@ def moving_from(
     plain = [part for part in parts if not is_semi(part)]
     for item in (first, *(each.item for each in joins)):
         _require_moving(item, environment)
+    for each in joins:
+        _require_on(each, environment)
     if joins:
         built, scope = _joined(first, joins, plain, environment)
     else:
@@ -114,7 +103,7 @@ def _joined(
     If all joins are inner ones, a condition of WHERE is one of the first join that has all its
     attributes. Otherwise WHERE goes over the rows of all joins.
     """
-    _check_names([first, *(each.item for each in joins)], environment)
+    check_names([first, *(each.item for each in joins)], environment)
     built = qualified(first.built, first.alias, environment.at(first.node))
     scope = Scope((first.table(f"{first.alias}."),))
     whole = Scope(
@@ -141,12 +130,6 @@ def _joined(
         built, same = _join(built, right, each, own, environment)
         scope = replace(known, same=scope.same | same) if each.kind.shows_right else scope
     return _filter(built, rest), scope
-
-
-def _check_names(items: Sequence[Item], environment: Environment) -> None:
-    for number, item in enumerate(items):
-        for other in items[:number]:
-            check_aliases(other, item, environment)
 
 
 def _join(

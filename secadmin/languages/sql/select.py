@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from catalog.conflict_class import LEVEL
 from catalog.errors import InvalidInput
-from catalog.expression import AttributeRef
+from catalog.expression import AttributeRef, Call
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,
@@ -26,8 +28,8 @@ from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.refusals import DISTINCT
 from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.syntax import conditions
-from secadmin.languages.expressions.windows import EDGES, EXAMPLE, clause_window
-from secadmin.languages.sql.from_clause import Item, ReadQuery, read_item
+from secadmin.languages.expressions.windows import EDGES, EXAMPLE
+from secadmin.languages.sql.from_clause import ReadQuery
 from secadmin.languages.sql.grouping import (
     Outside,
     Selected,
@@ -36,9 +38,8 @@ from secadmin.languages.sql.grouping import (
     read_aggregates,
     read_grouping,
 )
-from secadmin.languages.sql.joins import join, kind_of
+from secadmin.languages.sql.inputs import read_from
 from secadmin.languages.sql.moving import Selection, read_moving, to_stream
-from secadmin.languages.sql.moving_joins import joining, moving_from, refuse_other_windows
 from secadmin.languages.sql.ranks import is_ranked, limited, read_ranked
 from secadmin.languages.sql.semi_joins import interval_semi_join, is_semi
 from secadmin.languages.sql.set_operators import distinct
@@ -91,10 +92,10 @@ def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
     where = node.args.get("where")
     if where is not None:
         environment.only(where, "this")
-    source, scope, outside = _from(node, environment, read_query)
+    read = read_from(node, environment, read_query)
+    source, scope, outside = read.built, read.scope, read.outside
     _require_own_levels(node, source, environment)
-    if where is not None and not source.checked.is_changing:
-        source = _where(where.this, source, scope, environment, read_query)
+    source = _where(read.where, source, scope, environment, read_query)
     if source.checked.is_changing:
         environment.only(node.args.get("distinct") or node, *_CLAUSES, *_OF_RELATIONS)
         return _over_relation(node, source, scope, environment)
@@ -123,17 +124,24 @@ def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
 
 
 def _where(
-    where: exp.Expr, source: Built, scope: Scope, environment: Environment, read_query: ReadQuery
+    wheres: Sequence[exp.Expr],
+    source: Built,
+    scope: Scope,
+    environment: Environment,
+    read_query: ReadQuery,
 ) -> Built:
-    """The tuples of a stream that WHERE keeps."""
-    parts = conditions(where, environment.place)
+    """The tuples of a stream that these conditions of WHERE keep."""
+    parts = [part for where in wheres for part in conditions(where, environment.place)]
     asked = [part for part in parts if is_semi(part)]
+    reader = Reader(environment, scope, NoCalls("WHERE"))
     # What asks for tuples of another stream goes over what the others keep.
-    plain = [where] if not asked else [part for part in parts if part not in asked]
-    for part in plain:
-        condition = Reader(environment, scope, NoCalls("WHERE")).read(part)
-        source = limited(source, condition.expression)
-        source = build(Filter(source.node, condition.expression), (source,), condition.position)
+    plain = parts if asked else wheres
+    kept = [reader.read(part).expression for part in plain if part not in asked]
+    if not asked and len(kept) > 1:
+        kept = [Call("and", tuple(kept), kept[0].position)]
+    for condition in kept:
+        source = limited(source, condition)
+        source = build(Filter(source.node, condition), (source,), condition.position)
     for part in asked:
         source = interval_semi_join(source, scope, part, environment, read_query)
     return source
@@ -181,83 +189,6 @@ def _over_relation(
         return summed
     shown = project(source, _plain(node, scope, environment))
     return Selection(distinct(shown, environment.at(node)) if is_distinct else shown)
-
-
-def _from(
-    node: exp.Select, environment: Environment, read_query: ReadQuery
-) -> tuple[Built, Scope, Outside | None]:
-    """What FROM gives, its scope, and the window that is written there."""
-    clause = node.args.get("from_")
-    if clause is None:
-        raise InvalidInput("a query reads from a stream or output: add FROM", environment.at(node))
-    environment.only(clause, "this")
-    left = read_item(clause.this, environment, read_query)
-    joins = node.args.get("joins") or []
-    where = node.args.get("where")
-    asked = None if where is None else where.this
-    if not joins and left.built.checked.is_changing and left.window is None:
-        outside = _outside(node, left, environment)
-        return *moving_from(left, (), asked, environment, read_query), outside
-    if not joins:
-        return left.built, left.scope, _outside(node, left, environment)
-    if environment.moving.windows:
-        items = [read_item(joined.this, environment, read_query) for joined in joins]
-        if any(item.built.checked.is_changing for item in (left, *items)):
-            refuse_other_windows(node, environment)
-            rest = [
-                joining(joined, item, environment)
-                for joined, item in zip(joins, items, strict=True)
-            ]
-            return *moving_from(left, rest, asked, environment, read_query), None
-    if len(joins) > 1:
-        raise InvalidInput(
-            "a query has one join between a source and its output; add this part as a query "
-            "of its own over the other one's output",
-            environment.at(joins[1]),
-        )
-    within = joins[0].this.args.pop("within", None)
-    right = read_item(joins[0].this, environment, read_query)
-    on = _on(joins[0], environment)
-    for item in (left, right):
-        if item.window is not None:
-            raise InvalidInput(
-                "a join of windows is an operator that does not exist yet; write an interval JOIN "
-                "... ON a.k = b.k AND b.ts BETWEEN a.ts - INTERVAL '5' MINUTE AND a.ts",
-                environment.at(item.node),
-            )
-    if node.args.get("windows"):
-        raise InvalidInput(
-            "a query has one join or one window between a source and its output; add the join as "
-            "a query of its own",
-            environment.at(node.args["windows"][0]),
-        )
-    kind = kind_of(joins[0], environment)
-    return *join(left, right, on, kind, environment, within), None
-
-
-def _outside(node: exp.Select, item: Item, environment: Environment) -> Outside | None:
-    """The window of a window function in FROM, or of WINDOW behind it."""
-    clauses = node.args.get("windows") or []
-    if not clauses:
-        if item.window is None:
-            return None
-        return Outside(item.window, item.alias, named=True, partition=item.partition)
-    clause = clauses[0]
-    if item.window is not None or not isinstance(clause, exp.Anonymous):
-        raise InvalidInput("a query has one window", environment.at(clause))
-    return Outside(clause_window(clause, item.built.event_time, environment), item.alias)
-
-
-def _on(node: exp.Expr, environment: Environment) -> exp.Expr:
-    on = node.args.get("on")
-    if not isinstance(on, exp.Expr):
-        raise InvalidInput(
-            "a join names what is equal and bounds the time: write JOIN ... ON a.k = b.k AND "
-            "b.ts BETWEEN a.ts - INTERVAL '5' MINUTE AND a.ts + INTERVAL '5' MINUTE",
-            environment.at(node),
-        )
-    environment.only(node, "this", "on", "kind", "side", "method")
-    return on
 
 
 def _grouped(
@@ -339,7 +270,7 @@ def _own_name(node: exp.Expr, value: Typed) -> str | None:
     edges = {edge_marker(edge): edge for edge in (WINDOW_START, WINDOW_END)}
     match value.expression:
         case AttributeRef(name):
-            return edges.get(name)
+            return edges.get(name, str(node.this.this) if isinstance(node, exp.Column) else None)
     return None
 
 

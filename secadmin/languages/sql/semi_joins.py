@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Call, Expression, attributes_of, conjuncts
+from catalog.moments import moments
 from catalog.plan import Filter, Join, JoinKind, MovingJoin
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import NoCalls
@@ -18,7 +19,7 @@ from secadmin.languages.expressions.syntax import conditions
 from secadmin.languages.join_sides import Equal, qualified, split_equal
 from secadmin.languages.sql.from_clause import Item, ReadQuery, read_item
 from secadmin.languages.sql.joins import interval_of, read_on
-from secadmin.languages.sql.time_bounds import Sides
+from secadmin.languages.sql.time_bounds import Sides, written_moments
 
 _FORM = (
     "a query inside WHERE reads one moving window, such as EXISTS (SELECT 1 FROM quotes "
@@ -132,14 +133,18 @@ def interval_semi_join(
     mine, other = left.event_time, item.built.event_time
     if mine is None or other is None:
         raise InvalidInput(_TIMES, place)
-    shown = [(t.alias, f.name) for t in scope.tables for f in t.fields if f.inner == mine]
-    names = {f"{alias}.{name}" for alias, name in shown}
-    names |= {name for _, name in shown if item.built.schema.get(name) is None}
-    sides = Sides(frozenset(names), frozenset({f"{item.alias}.{other}", other}), environment)
+    table = Table.of(item.alias, item.built.schema)
+    sides = Sides(
+        written_moments(scope.tables, moments(left.checked), (table,)),
+        # A plain name means the query inside.
+        written_moments((table,), moments(item.built.checked)),
+        environment,
+    )
     where = asked.query.args.get("where")
-    found, parts = ([], []) if where is None else read_on(where.this, sides, asked.reader)
-    outside = shown[0] if shown else ("", mine)
-    limits = interval_of(found, outside[0], item.alias, [outside[1], other], place, "WHERE")
+    inside = [] if where is None else conditions(where.this, environment.place)
+    found, parts = read_on(inside, sides, asked.reader)
+    own = next((name for name, behind in sides.left.items() if behind == 0), mine)
+    limits = interval_of(found, own, f"{item.alias}.{other}", place, "WHERE")
     right, equal, condition = _split(asked, asked.compared(parts))
     joined = Join(left.node, right.node, equal, *limits, condition, asked.kind)
     return build(joined, (left, right), place)

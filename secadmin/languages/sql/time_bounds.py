@@ -1,14 +1,20 @@
-"""The time bound of a join. It compares the event times of both sides, shifted by intervals."""
+"""The time bound of a join. It compares the event times of both sides, shifted by intervals.
+
+An attribute that goes with the event time, such as the start of a window, stands for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from catalog.errors import InvalidInput
+from catalog.moments import Moments
 from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.scope import Table
 from secadmin.languages.expressions.windows import interval
 
 _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
@@ -22,11 +28,31 @@ _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The names by which the query can write the event time of each side."""
+    """The names by which the query can write a moment of each side.
 
-    left: frozenset[str]
-    right: frozenset[str]
+    With each comes how far it is behind the event time of its side (ms).
+    """
+
+    left: Mapping[str, int]
+    right: Mapping[str, int]
     environment: Environment
+
+
+def written_moments(
+    tables: Sequence[Table], known: Moments, others: Sequence[Table] = ()
+) -> Mapping[str, int]:
+    """The names of these attributes in the query: qualified, and plain if nothing else has it.
+
+    `known` has their names in the plan. `others` are the tables of the other side.
+    """
+    count = Counter(field.name for table in (*tables, *others) for field in table.fields)
+    found = {}
+    for table in tables:
+        for field in table.fields:
+            if field.inner in known:
+                plain = [field.name] if count[field.name] == 1 else []
+                found |= dict.fromkeys((f"{table.alias}.{field.name}", *plain), known[field.inner])
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +65,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The event time of one side, shifted by milliseconds."""
+    """A moment of one side: its event time, shifted by milliseconds."""
 
     is_left: bool
     shift_ms: int
@@ -76,9 +102,9 @@ def _bound(
         operator, first, second = _MIRRORED[operator], second, first
     shift = second.shift_ms - first.shift_ms
     if operator in (exp.GT, exp.LT):
-        if shift == 0:
+        if not (one.find(exp.Interval) or other.find(exp.Interval)):
             # Event times have microseconds, so the comparison itself also stays as a condition.
-            return (Bound(operator is exp.GT, 0),)
+            return (Bound(operator is exp.GT, shift),)
         raise InvalidInput(
             "a join's time bound is inclusive; write >= or <=", sides.environment.at(one)
         )
@@ -100,8 +126,8 @@ def _moment(node: exp.Expr, sides: Sides) -> Moment | None:
         column, alias = sides.environment.column(node)
         name = f"{alias}.{column}" if alias else column
         if name in sides.left:
-            return Moment(is_left=True, shift_ms=0)
-        return Moment(is_left=False, shift_ms=0) if name in sides.right else None
+            return Moment(is_left=True, shift_ms=sides.left[name])
+        return Moment(False, sides.right[name]) if name in sides.right else None
     if isinstance(node, exp.Add | exp.Sub):
         return _shifted(node, sides)
     return None

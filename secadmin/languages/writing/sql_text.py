@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from catalog.analysis import analyse
 from catalog.conflict_class import LEVEL
 from catalog.errors import InvalidInput
-from catalog.expression import AttributeRef, Expression, conjuncts
+from catalog.expression import AttributeRef, Expression, attributes_of, conjuncts
+from catalog.moments import closing, same
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,
@@ -84,7 +85,8 @@ class _Writer:
     def __post_init__(self) -> None:
         self._taken = {relation.name for relation in sources(self.plan)}
         self._relations = MovingText(self._item, _columns)
-        self._times = {id(each.node): each.event_time for each in analyse(self.plan).root.walk()}
+        self._checked = {id(each.node): each for each in analyse(self.plan).root.walk()}
+        self._times = {key: each.event_time for key, each in self._checked.items()}
 
     def text(self) -> str:
         last = self._query(self.plan.root)
@@ -132,7 +134,7 @@ class _Writer:
         if columns == "*" and isinstance(under, Source) and under.shows_level:
             # The star leaves it out.
             columns = f"*, {LEVEL}"
-        if isinstance(under, Join) and not under.kind.shows_right and not _has_alias(under.left):
+        if isinstance(under, Join) and not under.kind.shows_right and not _has_alias(under):
             # WHERE asks for the tuples of the right side, and nothing else.
             source = self._asked(under) if condition is None else self._item(under)
         else:
@@ -144,15 +146,30 @@ class _Writer:
         if not isinstance(node.input, Windowed):
             raise Unsayable("a group has a window")
         below = node.input.input
+        columns = whole.columns if isinstance(whole, Project) else _all_columns(node)
         kind, parts = _window(node.input.window)
-        intervals = ", ".join(map(interval_text, parts))
         time = name_text(self._times[id(below)] or "")
         keys = [expression_text(key.expression) for key in node.keys]
         names = _names_of_groups(node, kind)
-        columns = whole.columns if isinstance(whole, Project) else _all_columns(node)
-        text = f"SELECT {_columns(columns, names)}\nFROM {self._item(below)}"
-        text += f"\nGROUP BY {', '.join([f'{kind}({time}, {intervals})', *keys])}"
+        window = f"{kind}({', '.join([time, *map(interval_text, parts)])})"
+        used = {ref.name for column in columns for ref in attributes_of(column.expression)}
+        windows = closing(self._checked[id(below)])
+        if windows is not None and node.input.window == same(windows) and WINDOW_START not in used:
+            # Each group has the results of one window, so its end says which.
+            window, names = time, _names_of_groups(node, kind, end=time)
+        text = f"SELECT {_columns(columns, names)}\nFROM {self._source(below)}"
+        text += f"\nGROUP BY {', '.join([window, *keys])}"
         return text if having is None else f"{text}\nHAVING {expression_text(having, names)}"
+
+    def _source(self, node: Node) -> str:
+        """What FROM and WHERE have of a node under groups. A join is written out in them."""
+        condition, under = None, node
+        if isinstance(under, Filter):
+            condition, under = under.condition, under.input
+        if not (isinstance(under, Join) and _has_alias(under)):
+            return self._item(node)
+        where = "" if condition is None else f"\nWHERE {expression_text(condition)}"
+        return f"{self._join(under)}{where}"
 
     def _moving(self, node: ToStream, having: Expression | None = None) -> str:
         """A SELECT over a moving window. A Filter over its stream is its HAVING."""
@@ -208,19 +225,25 @@ class _Writer:
         return f"{self._item(node.left)} AS {OUTER}\nWHERE {asked}"
 
     def _join(self, node: Join) -> str:
-        left, right = _side(node.left), _side(node.right)
-        times = [name_text(f"{side}.{self._times[id(below)]}") for side, below in (left, right)]
-        lower, upper = (_moved(times[0], ms) for ms in (node.lower_ms, node.upper_ms))
+        mine, other = (name_text(self._times[id(s)] or "") for s in (node.left, node.right))
+        lower, upper = (_moved(mine, ms) for ms in (node.lower_ms, node.upper_ms))
         conditions = [
             *(f"{name_text(a.name)} = {name_text(b.name)}" for a, b in node.equal),
-            f"{times[1]} BETWEEN {lower} AND {upper}",
+            f"{other} BETWEEN {lower} AND {upper}",
         ]
         if node.condition is not None:
             conditions += [f"({expression_text(part)})" for part in conjuncts(node.condition)]
-        sides = [f"{self._item(below)} AS {name_text(side)}" for side, below in (left, right)]
-        return f"{sides[0]}\n{join_words(node.kind)}JOIN {sides[1]}\n  ON " + "\n AND ".join(
-            conditions
+        return (
+            f"{self._side(node.left)}\n{join_words(node.kind)}JOIN {self._side(node.right)}"
+            "\n  ON " + "\n AND ".join(conditions)
         )
+
+    def _side(self, node: Node) -> str:
+        """A side of a join: a join before it, or what has an alias."""
+        if isinstance(node, Join) and _has_alias(node):
+            return self._join(node)
+        alias, below = _side(node)
+        return f"{self._item(below)} AS {name_text(alias)}"
 
 
 def _window(window: Window | SessionWindow) -> tuple[str, list[int]]:
@@ -234,7 +257,9 @@ def _window(window: Window | SessionWindow) -> tuple[str, list[int]]:
 
 
 def _has_alias(node: Node) -> bool:
-    """Whether the names of a side begin with its alias."""
+    """Whether the names of a side begin with its alias, or with those of its own sides."""
+    while isinstance(node, Join):
+        node = node.left
     return isinstance(node, Project) and "." in node.columns[0].name
 
 
@@ -276,11 +301,14 @@ def _key_text(key: Expression) -> str:
     return text if isinstance(key, AttributeRef) else f"({text})"
 
 
-def _names_of_groups(node: Aggregate, kind: str) -> Names:
-    """What the attributes of an Aggregate are over its input."""
+def _names_of_groups(node: Aggregate, kind: str, end: str = "") -> Names:
+    """What the attributes of an Aggregate are over its input.
+
+    `end` is the attribute of the input that ends the group's window, if there is one.
+    """
     known = {
         WINDOW_START: f"{kind}_START()",
-        WINDOW_END: f"{kind}_END()",
+        WINDOW_END: end or f"{kind}_END()",
         **{key.name: _key_text(key.expression) for key in node.keys},
         **{each.name: aggregation_text(each) for each in node.aggregations},
     }
