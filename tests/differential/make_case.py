@@ -16,6 +16,7 @@ from tests.differential.make_records import AGGREGATED, CATEGORIES, STARTS, Reco
 
 # How many cases the sample lane runs: the seeds from 0 on.
 SAMPLE = 80
+SAMPLE_MIXED = 25
 SAMPLE_MOVING = 40
 SAMPLE_MATCHING = 25
 
@@ -28,6 +29,14 @@ def make_case(seed: int) -> Case:
     records = Records(random, pool, random.choice(STARTS))
     plans = Plans(random, Expressions(random, pool), records, f"s{seed}")
     return _case(seed, random, records, plans, plans.make(random.randint(1, 6), stateful))
+
+
+def make_mixed_case(seed: int) -> Case:
+    """The case of that seed with windows and joins over each other: always the same one."""
+    random = Random(seed)
+    records = Records(random, MODERATE, random.choice(STARTS))
+    plans = Plans(random, Expressions(random, MODERATE), records, f"x{seed}")
+    return _case(seed, random, records, plans, plans.make_mixed(random.randint(4, 6)))
 
 
 def make_moving_case(seed: int) -> Case:

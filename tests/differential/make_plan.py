@@ -75,6 +75,23 @@ class Plans:
                 first = self.make(max(1, nodes // 2 - 1), stateful=False)
                 return self._join(first, self.make(nodes // 2, stateful=False))
 
+    def make_mixed(self, nodes: int) -> Node:
+        """A plan of about `nodes` nodes in which windows and joins go over each other."""
+        kinds = ["aggregate", "join"]
+        match self.random.choice([*kinds, *kinds, "filter", "project"] if nodes > 2 else kinds):
+            case "aggregate":
+                return self._aggregate(self.make_mixed(nodes - 1) if nodes > 2 else self._source())
+            case "join":
+                other = 2 if nodes > 4 and self.random.random() < 0.5 else 1
+                mine = nodes - 1 - other
+                sides = [self.make_mixed(n) if n > 1 else self._source() for n in (mine, other)]
+                self.random.shuffle(sides)
+                return self._join(*sides)
+            case "filter":
+                return self._filter(self.make_mixed(nodes - 1))
+            case _:
+                return self.project(self.make_mixed(nodes - 1))
+
     def make_moving(self, nodes: int) -> Node:
         """A plan of about `nodes` nodes and a moving window, or a union or a join of several."""
         if nodes > 3:
@@ -216,6 +233,12 @@ class Plans:
         return Aggregation(name, function, AttributeRef(attribute.name))
 
     def _join(self, left: Node, right: Node) -> Node:
+        # The right side's names get a prefix, which those of a join have already.
+        left, right = (
+            self.project(side) if any("." in n for n in analyse_node(side).schema.names) else side
+            for side in (left, right)
+        )
+        self.inexact |= {f"r.{name}" for name in self.inexact}
         mine, other = self._usable(left), self._usable(right)
         sides = [analyse_node(left), analyse_node(right)]
         pairs = [
@@ -226,8 +249,6 @@ class Plans:
         ]
         if any(side.event_time is None for side in sides) or not pairs:
             return self._union(left, right)
-        if any(side.keeps_state for side in sides):
-            return left
         renamed = Project(
             right, tuple(Column(f"r.{n}", AttributeRef(n)) for n in sides[1].schema.names)
         )
@@ -236,7 +257,9 @@ class Plans:
         )
         lower = self.random.choice([-120_000, -60_000, -1000, 0])
         upper = self.random.choice([0, 500, 30_000, 120_000])
-        both = Schema((*mine.attributes, *analyse_node(renamed).schema.attributes))
+        if all(side.keeps_state for side in sides) and self.random.random() < 0.5:
+            lower = upper = 0
+        both = Schema((*mine.attributes, *self._usable(renamed).attributes))
         condition = None
         if self.random.random() < 0.3:
             condition = self.expressions.make(Type.BOOLEAN, both, 2)

@@ -12,6 +12,7 @@ Record = Mapping[str, Any]
 Data = Mapping[str, Sequence[Record]]
 Row = tuple[Any, ...]
 _PRICES = (10_000, 1_000_000)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
 _CHOSEN = {1007, 1020, 2001, 2019, 2087}
 
 
@@ -37,6 +38,41 @@ def q3(data: Data) -> Iterator[Row]:
             if wanted and auction["seller"] == person["id"]:
                 instant = max(auction["date_time"], person["date_time"])
                 yield instant, *_of(person, "name", "city", "state"), auction["id"]
+
+
+def q5(data: Data) -> Iterator[Row]:
+    counts: dict[int, Counter[int]] = defaultdict(Counter)
+    for bid in data["bid"]:
+        slide = _tumbling(bid["date_time"], 2)
+        # A window of ten seconds has five slides.
+        for last in range(slide, slide + 5):
+            counts[last][bid["auction"]] += 1
+    for found in counts.values():
+        most = max(found.values())
+        yield from ((auction, count) for auction, count in found.items() if count == most)
+
+
+def q7(data: Data) -> Iterator[Row]:
+    highest: dict[int, int] = {}
+    for bid in data["bid"]:
+        window = _tumbling(bid["date_time"], 10)
+        highest[window] = max(highest.get(window, 0), bid["price"])
+    for bid in data["bid"]:
+        window = _tumbling(bid["date_time"], 10)
+        at_an_end = (bid["date_time"] - _EPOCH) % timedelta(seconds=10) == timedelta(0)
+        for each in (window, *([window - 1] if at_an_end else [])):
+            if highest.get(each) == bid["price"]:
+                yield _of(bid, "auction", "price", "bidder", "date_time", "extra")
+
+
+def q8(data: Data) -> Iterator[Row]:
+    sellers = {
+        (auction["seller"], _tumbling(auction["date_time"], 10)) for auction in data["auction"]
+    }
+    new = {(p["id"], p["name"], _tumbling(p["date_time"], 10)) for p in data["person"]}
+    for number, name, window in new:
+        if (number, window) in sellers:
+            yield number, name, _EPOCH + window * timedelta(seconds=10)
 
 
 def q9(data: Data) -> Iterator[Row]:
@@ -156,7 +192,10 @@ def q22(data: Data) -> Iterator[Row]:
 
 ANSWERS: Mapping[str, Callable[[Data], Iterable[Row]]] = {
     each.__name__: each
-    for each in (q0, q1, q2, q3, q9, q11, q12, q14, q15, q16, q17, q18, q19, q20, q21, q22)
+    for each in (
+        *(q0, q1, q2, q3, q5, q7, q8, q9, q11, q12),
+        *(q14, q15, q16, q17, q18, q19, q20, q21, q22),
+    )
 }
 
 
@@ -174,7 +213,7 @@ def _different(bids: Iterable[Record], name: str) -> int:
 
 
 def _tumbling(time: datetime, seconds: int) -> int:
-    return (time - datetime(1970, 1, 1)).seconds // seconds  # noqa: DTZ001
+    return (time - _EPOCH) // timedelta(seconds=seconds)
 
 
 def _new_rows(

@@ -15,6 +15,7 @@ from catalog.plan import (
     JoinKind,
     Match,
     MovingJoin,
+    Node,
     Plan,
     SessionWindow,
     ToStream,
@@ -27,9 +28,11 @@ from tests.differential.expected import expected
 from tests.differential.make_case import (
     SAMPLE,
     SAMPLE_MATCHING,
+    SAMPLE_MIXED,
     SAMPLE_MOVING,
     make_case,
     make_matching_case,
+    make_mixed_case,
     make_moving_case,
 )
 from tests.differential.make_records import AGGREGATED
@@ -62,6 +65,32 @@ _LEAST = {
     "results that only weak delivery gives": 9,
     "results of a difference class, and others that it leaves out": 12,
 }
+
+
+# The same of the cases of windows and joins over each other.
+_LEAST_MIXED: dict[str, int] = {
+    "join over a window": 4,
+    "join of two windows": 2,
+    "join over a join": 2,
+    "window over a join": 3,
+    "window of windows": 4,
+    "results": 8,
+    "results of a join": 4,
+    "label of several categories": 7,
+    "a class that gets some results and not others": 3,
+}
+
+
+@pytest.fixture(scope="module")
+def mixed_counts() -> Counter[str]:
+    """In how many cases of windows and joins over each other each trait is found."""
+    seeds = range(SAMPLE_MIXED)
+    return Counter(trait for seed in seeds for trait in _traits(make_mixed_case(seed)))
+
+
+@pytest.mark.parametrize("trait", _LEAST_MIXED)
+def test_enough_cases_of_windows_and_joins_have(mixed_counts: Counter[str], trait: str) -> None:
+    assert mixed_counts[trait] >= _LEAST_MIXED[trait], mixed_counts
 
 
 # The same of the cases of moving windows.
@@ -154,6 +183,10 @@ def _of_plan(plan: Plan) -> Iterator[str]:
             yield from ["several kinds of COUNT(DISTINCT)"] * (len(distinct_arguments(node)) > 1)
         if isinstance(node, Join):
             yield f"{node.kind} join"
+            below = [_stateful(side) for side in (node.left, node.right)]
+            yield from ["join over a window"] * any(Aggregate in each for each in below)
+            yield from ["join of two windows"] * all(Aggregate in each for each in below)
+            yield from ["join over a join"] * any(Join in each for each in below)
             yield from ["condition of a join"] * (node.condition is not None)
         if isinstance(node, MovingJoin):
             yield f"{node.kind} join of moving windows"
@@ -179,8 +212,14 @@ def _of_window(node: Windowed) -> Iterator[str]:
         yield "session window"
     elif node.window.slide_ms < node.window.size_ms:
         yield "hopping window"
-    if any(isinstance(below, Aggregate) for below in walk(node.input)):
-        yield "window of windows"
+    below = _stateful(node.input)
+    yield from ["window of windows"] * (Aggregate in below)
+    yield from ["window over a join"] * (Join in below)
+
+
+def _stateful(node: Node) -> set[type]:
+    """The kinds of windows and joins at and below a node."""
+    return {type(each) for each in walk(node)} & {Aggregate, Join}
 
 
 def _of_results(results: Sequence[Tuple]) -> Iterator[str]:
