@@ -9,16 +9,21 @@ from catalog.expression import MAX_DEPTH as EXPRESSION_DEPTH
 from catalog.expression import Literal
 from catalog.plan import (
     Aggregate,
+    Aggregation,
+    Change,
     Column,
     Filter,
+    Moving,
+    MovingWindow,
     Node,
     Plan,
     Project,
     Source,
+    ToStream,
     Union,
     Windowed,
 )
-from catalog.plan_check import MAX_DEPTH, MAX_NODES, MAX_OVERLAP
+from catalog.plan_check import MAX_DEPTH, MAX_JOINS, MAX_NODES, MAX_OVERLAP
 from catalog.plan_rules import MAX_WINDOW_MS
 from catalog.relation import RelationKind
 from catalog.schema import MAX_ATTRIBUTES
@@ -52,6 +57,19 @@ from tests.unit.catalog.plans import (
     wide,
     windowed,
 )
+
+MOVED = ToStream(Moving(SOURCE, MovingWindow(rows=5)), Change.ISTREAM)
+
+
+def chained(joins: int) -> Node:
+    """So many joins, one over the other."""
+    plan: Node = SOURCE
+    for number in range(joins):
+        names = {name: f"{name}{number}" for name in OTHER.relation.schema.names}
+        other = Project(OTHER, tuple(Column(new, ref(name)) for name, new in names.items()))
+        plan = joined(left=plan, right=other, equal=((ref("symbol"), ref(names["name"])),))
+    return plan
+
 
 REFUSED: dict[str, tuple[Node | Plan, str]] = {
     "too many boxes": (Union((SOURCE,) * MAX_NODES), "at most 1000 boxes"),
@@ -87,12 +105,15 @@ REFUSED: dict[str, tuple[Node | Plan, str]] = {
         Union((TIMELESS, Project(SOURCE, (Column("symbol", ref("size")),)))),
         "inputs of a union differ",
     ),
-    "a window over a join": (grouped(JOINED, MINUTE, (), (COUNT,)), "one other window or join"),
-    "a join over a window": (joined(left=WINDOWED), "one other window or join"),
-    "a window over a window over a join": (
-        grouped(Filter(JOINED, call("is_null", ref("size"))), MINUTE, (), (COUNT,)),
-        "one other window or join",
+    "a window over a moving window": (
+        grouped(MOVED, MINUTE, (), (COUNT,)),
+        "a window of time goes over streams, windows of time and joins",
     ),
+    "a join over a moving window": (
+        joined(left=MOVED, equal=((ref("symbol"), ref("name")),)),
+        "a join by time goes over streams, windows of time and joins",
+    ),
+    "too many joins": (chained(MAX_JOINS + 1), f"at most {MAX_JOINS} joins"),
     "a window without event time": (
         grouped(TIMELESS, MINUTE, (), (COUNT,)),
         "a window goes by event time",
@@ -195,3 +216,12 @@ def test_a_refusal_names_the_place_in_the_text(name: str) -> None:
     with pytest.raises(InvalidInput, match="line 3, column 7") as refusal:
         checked(REFUSED[name][0])
     assert refusal.value.position == PLACE
+
+
+def test_windows_and_joins_go_over_each_other() -> None:
+    """Also so many joins as there may be at most."""
+    over_window = joined(left=WINDOWED)
+    assert checked(over_window).event_time == "window_end"
+    assert checked(grouped(JOINED, MINUTE, (), (COUNT,))).event_time == "window_end"
+    assert checked(grouped(over_window, MINUTE, (), (Aggregation("m", "count", None),)))
+    assert checked(chained(MAX_JOINS)).event_time == "at"

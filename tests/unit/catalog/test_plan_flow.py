@@ -178,6 +178,10 @@ def test_a_pair_lags_by_the_joins_interval_more() -> None:
     assert checked(late).delay_ms == 5 + 3_000_000
     assert checked(Project(Union((JOINED, late)), (column("at"),))).delay_ms == 5 + 3_000_000
     assert checked(JOINED).delay_ms == 5 + 2_000
+    assert checked(grouped(JOINED, MINUTE, (), (COUNT,))).delay_ms == 5 + 2_000
+    third = Project(OTHER, (Column("then", ref("when")), Column("third", ref("name"))))
+    twice = replace(JOINED, left=JOINED, right=third, equal=((ref("symbol"), ref("third")),))
+    assert checked(replace(twice, lower_ms=-300, upper_ms=0)).delay_ms == 5 + 2_000 + 300
     sides = (Project(SOURCE, (column("at"),)), Project(OTHER, (Column("at", ref("when")),)))
     assert checked(Union(sides)).delay_ms == 5
 

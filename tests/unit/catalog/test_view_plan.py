@@ -67,6 +67,9 @@ RENAMED = """SELECT avg(cost) AS c FROM (SELECT ts, price AS cost FROM trades) A
 GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"""
 PAIRS = """SELECT 1 AS one FROM trades AS a JOIN trades AS b
 ON a.price = b.price AND b.ts BETWEEN a.ts AND a.ts"""
+BY_TIME = """FROM trades AS a JOIN trades AS b
+ON a.symbol = b.symbol AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '5' SECOND"""
+MEANS = "SELECT window_end, avg(price) AS p FROM trades GROUP BY TUMBLE(ts, INTERVAL '120' SECOND)"
 AGGREGATES = view(None, "symbol", "price: avg, count", "volume: sum")
 WINDOWS = view(None, "price: avg, max", window=(120, 60))
 
@@ -90,6 +93,7 @@ ALLOWED = [
     (AGGREGATES, grouped("count(*) AS n")),
     (AGGREGATES, RENAMED),
     (AGGREGATES, grouped("avg(price) AS p") + " HAVING avg(price) > 5"),
+    (WINDOWS, f"SELECT x.p FROM ({MEANS}) AS x JOIN ({MEANS}) AS y ON x.window_end = y.window_end"),
     (WINDOWS, grouped("avg(price) AS p", 120, 60)),
     (WINDOWS, grouped("max(price) AS p", 180, 180)),
 ]
@@ -142,6 +146,12 @@ REFUSED = [
         PAIRS,
         "'price' only as avg(price)",
     ),
+    (
+        WINDOWS,
+        f"SELECT w.p FROM trades AS t JOIN ({MEANS}) AS w ON t.ts = w.window_end",
+        "'t.ts' only as the time of windows",
+    ),
+    (AGGREGATES, f"SELECT a.symbol {BY_TIME}", "'a.ts' only as the time of windows"),
 ]
 
 
@@ -175,6 +185,19 @@ def test_nothing_fills_up_a_small_group() -> None:
         with pytest.raises(InvalidInput, match="minimum of values in each group"):
             read(mean.format(f"{own} UNION ALL {other}"), seen)
     read(f"SELECT ts FROM trades UNION ALL {'SELECT ts FROM trades'}", seen)
+
+
+def test_no_join_fills_up_a_small_group() -> None:
+    """One tuple may be in many pairs."""
+    mean = f"SELECT avg(a.price) AS p {BY_TIME} GROUP BY TUMBLE(a.ts, INTERVAL '1' MINUTE)"
+    read(mean, view(None, "ts", "symbol", "price: avg"))
+    few = view(None, "ts", "symbol", "price: avg", minimum=3)
+    with pytest.raises(InvalidInput, match="leave the join out"):
+        read(mean, few)
+    renamed = f"SELECT avg(cost) AS p FROM (SELECT a.ts, a.price AS cost {BY_TIME}) AS t"
+    with pytest.raises(InvalidInput, match="leave the join out"):
+        read(f"{renamed} GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)", few)
+    read(f"SELECT count(*) AS n {BY_TIME} GROUP BY TUMBLE(a.ts, INTERVAL '1' MINUTE)", few)
 
 
 def test_small_groups_are_left_out() -> None:

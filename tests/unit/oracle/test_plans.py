@@ -106,6 +106,41 @@ def test_a_join_condition_that_is_null_makes_no_pair() -> None:
     assert [each.values[-1] for each in results] == [2]
 
 
+def _hours(source: Node, prefix: str) -> Project:
+    """The number of tuples of each hour, under names with this prefix."""
+    names = ("window_start", "window_end", "n")
+    counted = _count(source, Window(HOUR, HOUR))
+    return Project(counted, tuple(Column(prefix + name, ref(name)) for name in names))
+
+
+def test_a_window_s_result_is_in_a_join_at_its_end_and_in_a_window_before_it() -> None:
+    plan = Join(
+        *(_hours(stream("in1", IN1), ""), _hours(stream("in2", IN2), "r_")),
+        *(((ref("n"), ref("r_n")),), 0, HOUR),
+    )
+    tables = {
+        "in1": tuples(((at(12), "a", 1), IN1)),
+        "in2": tuples(*(((at(hour), "b", 1), IN2) for hour in (11, 12, 13, 14))),
+    }
+    assert run(plan, tables) == [
+        Tuple((at(12), at(13), 1, at(hour), at(hour + 1), 1), BOTH) for hour in (12, 13)
+    ]
+    # A pair has the end of its left window, and is still in that window.
+    assert run(_count(plan, Window(HOUR, HOUR)), tables) == [Tuple((at(12), at(13), 2), BOTH)]
+
+
+def test_a_window_over_a_join_waits_for_the_older_tuple_of_a_pair() -> None:
+    right = stream("in2", IN2, prefix="r_")
+    pairs = Join(stream("in1", IN1), right, ((ref("x"), ref("r_x")),), -60_000, HOUR)
+    plan = _count(pairs, Window(HOUR, HOUR))
+    tables = {
+        "in1": tuples(((at(12), "a", 1), IN1)),
+        "in2": tuples(((at(12, 59), "a", 1), IN2)),
+    }
+    assert run(plan, tables, at(13, 59)) == []
+    assert run(plan, tables, at(14)) == [Tuple((at(12), at(13), 1), BOTH)]
+
+
 def test_windows_begin_at_1970_and_leave_out_their_end() -> None:
     tumbling, hopping = Window(HOUR, HOUR), Window(HOUR, HOUR // 2)
     assert windows(tumbling, at(12)) == [(at(12), at(13))]

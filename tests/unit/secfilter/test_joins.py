@@ -9,11 +9,24 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from catalog.expression import AttributeRef, Call, Literal
-from catalog.plan import Column, Filter, Join, JoinKind, Node, Project, Source
+from catalog.plan import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregation,
+    Column,
+    Filter,
+    Join,
+    JoinKind,
+    Node,
+    Project,
+    Source,
+    Window,
+)
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Type
 from catalog.time_source import TimeSource
 from secfilter.columns import ID, label_column
+from tests.plans import grouped
 from tests.unit.secfilter.batches import SCHEMA, Gives, giving
 
 STREAM = Relation(1, "a", RelationKind.STREAM, SCHEMA, "at", 2_000, time=TimeSource.DATA)
@@ -87,3 +100,97 @@ def test_a_semi_join_gives_a_tuple_once_for_each_label(gives: Gives) -> None:
 def test_an_anti_join_tells_that_the_other_side_has_nothing(gives: Gives) -> None:
     found = gives(join(JoinKind.ANTI), *BATCHES)
     assert rows(found, "price") == [(0.5, REACH), (2.0, REACH), (3.0, REACH)]
+
+
+TEN_S = Window(10_000, 10_000)
+COUNT, END = Aggregation("n", "count", None), AttributeRef(WINDOW_END)
+KEY = (Column("key", AttributeRef("key")),)
+S = 1_000_000
+
+
+def renamed(node: Node, *names: str) -> Project:
+    """The node's attributes of these names, each with `r.` before it."""
+    return Project(node, tuple(Column(f"r.{name}", AttributeRef(name)) for name in names))
+
+
+def windows_with_stream() -> Join:
+    """The number of tuples of ten seconds and a key, with each of them."""
+    counted = grouped(Source(STREAM), TEN_S, KEY, (COUNT,))
+    stream = renamed(Source(STREAM), *SCHEMA.names)
+    inside = Call("<", (AttributeRef("r.at"), AttributeRef(WINDOW_END)))
+    equal = ((AttributeRef("key"), AttributeRef("r.key")),)
+    return Join(counted, stream, equal, -10_000, 0, inside)
+
+
+def closing(spark: SparkSession, folder: Path) -> Gives:
+    return giving(spark, folder, WINDOW_END)
+
+
+def test_a_window_s_result_finds_the_tuples_that_are_in_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    names = (WINDOW_END, "key", "n", "r.price")
+    shown = Project(
+        windows_with_stream(),
+        tuple(Column(name.replace("r.", "r_"), AttributeRef(name)) for name in names),
+    )
+    found = closing(spark, tmp_path)(
+        shown,
+        [(10, "a", 1.0, 1), (19, "a", 2.0, 2), (20, "a", 3.0, 4)],
+        [(18, "a", 4.0, 8), (25, "b", 5.0, 16)],
+        [(1_000, "end", 0.0, 128)],
+        [(1_001, "end", 0.0, 128)],
+    )
+    group = 1 | 2 | 8
+    assert rows(found, WINDOW_END, "key", "n", "r_price") == sorted(
+        [
+            (20 * S, "a", 3, 1.0, group),
+            (20 * S, "a", 3, 2.0, group),
+            (20 * S, "a", 3, 4.0, group),
+            (30 * S, "a", 1, 3.0, 4),
+            (30 * S, "b", 1, 5.0, 16),
+        ],
+        key=str,
+    )
+
+
+def test_a_window_over_pairs_closes_when_no_pair_can_come_any_more(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its tuples may wait three seconds for a partner, and come two seconds late."""
+    right = renamed(Source(STREAM), *SCHEMA.names)
+    equal = ((AttributeRef("key"), AttributeRef("r.key")),)
+    later = Call("<", (AttributeRef("at"), AttributeRef("r.at")))
+    pairs = Join(Source(STREAM), right, equal, 0, 3_000, later)
+    found = closing(spark, tmp_path)(
+        grouped(pairs, TEN_S, KEY, (COUNT,)),
+        [(18, "a", 1.0, 1), (19, "a", 2.0, 2)],
+        # Time is at 22: the pairs of 18 are complete, and those of 19 are not.
+        [(24, "z", 0.0, 128)],
+        [(22, "a", 3.0, 4)],
+        [(1_000, "end", 0.0, 128)],
+        [(1_001, "end", 0.0, 128)],
+    )
+    assert rows(found, WINDOW_END, "key", "n") == [(20 * S, "a", 2, 1 | 2 | 4)]
+
+
+def test_a_key_cannot_look_like_another_pair(spark: SparkSession, tmp_path: Path) -> None:
+    """The lineage of a group has its key. What has no partner is told from what has one."""
+    by_key = grouped(Source(STREAM), TEN_S, KEY, (COUNT,))
+    all_keys = renamed(grouped(Source(STREAM), TEN_S, (), (COUNT,)), WINDOW_START, WINDOW_END)
+    equal = ((AttributeRef(WINDOW_START), AttributeRef(f"r.{WINDOW_START}")),)
+    only = Call("=", (AttributeRef("key"), Literal("a", Type.STRING)))
+    both = Join(by_key, all_keys, equal, 0, 0, only, JoinKind.LEFT)
+    shown = Project(
+        both,
+        (*KEY, Column("other", AttributeRef(f"r.{WINDOW_END}")), Column(WINDOW_END, END)),
+    )
+    found = closing(spark, tmp_path)(
+        shown,
+        [(10, "a", 1.0, 1), (11, f"a~w{10 * S}", 1.0, 2)],
+        [(1_000, "end", 0.0, 128)],
+        [(1_001, "end", 0.0, 128)],
+    )
+    early = [row for row in found if row[WINDOW_END] == 20 * S]
+    assert len(early) == 2
+    assert len({row[ID] for row in early}) == 2

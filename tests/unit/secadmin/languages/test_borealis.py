@@ -82,6 +82,20 @@ def test_windows_that_give_updates_beside_others_are_refused() -> None:
             assert show(plan).count("updates" if first else "aggregate") == 2
 
 
+def test_a_join_box_reads_an_aggregate_box() -> None:
+    text = DIAGRAM
+    for old, new in (
+        ('<in stream="large"/>\n      <in', '<in stream="means"/>\n      <in'),
+        ('left-order-by" value="ts', 'left-order-by" value="window_end'),
+        (" and left.price &lt; right.bid", ""),
+        ("right.bid - left.price", "right.bid"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    outputs = dict(parse_borealis(text, Streams()).outputs)
+    assert "join(project(aggregate(union(" in show(outputs["pairs"])
+
+
 @pytest.mark.parametrize("case", _errors())
 def test_error(case: dict[str, Any]) -> None:
     text = DIAGRAM
