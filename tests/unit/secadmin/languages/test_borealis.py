@@ -85,7 +85,10 @@ def test_windows_that_give_updates_beside_others_are_refused() -> None:
 def test_a_join_box_reads_an_aggregate_box() -> None:
     text = DIAGRAM
     for old, new in (
-        ('<in stream="large"/>\n      <in', '<in stream="means"/>\n      <in'),
+        (
+            '<in stream="large"/>\n      <in stream="quotes"/>',
+            '<in stream="means"/>\n      <in stream="quotes"/>',
+        ),
         ('left-order-by" value="ts', 'left-order-by" value="window_end'),
         (" and left.price &lt; right.bid", ""),
         ("right.bid - left.price", "right.bid"),
