@@ -239,8 +239,8 @@ def _item(node: exp.Expr, reader: Reader) -> tuple[str, Typed]:
     known(value)
     if alias is None:
         alias = _own_name(node, value)
-    if alias is None and isinstance(reader.calls, Aggregates) and reader.calls.changing:
-        # In CQL people give no names to aggregates.
+    if alias is None and isinstance(reader.calls, Aggregates):
+        # In CQL and ksqlDB people give no names to aggregates.
         alias = _suggested(node)
     if alias is None:
         hint = _suggested(node)
