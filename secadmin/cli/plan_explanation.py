@@ -166,7 +166,11 @@ def _of_aggregate(
     state = f"a group for each open window and combination of keys{copies}"
     if emission is Emission.UPDATES:
         return label, state, "each time that tuples have come into the group"
-    return label, state, "when the watermark has passed the window's end"
+    closes = "when the watermark has passed the window's end"
+    if checked.inputs[0].spread_ms:
+        # A pair may be as old as its older tuple.
+        closes += f" by {duration_words(checked.inputs[0].spread_ms)} at most"
+    return label, state, closes
 
 
 def _when_joined(node: Join) -> str:

@@ -34,9 +34,11 @@ from catalog.plan import (
 )
 from secadmin.cli.plan_explanation import ExplainedNode, explained
 from secadmin.cli.plan_svg import MAX_BOXES, plan_svg
-from tests.plans import AnyPlan, checked
+from tests.plans import AnyPlan, checked, grouped
 from tests.unit.catalog.plans import (
+    COUNT,
     JOINED,
+    MINUTE,
     OTHER,
     PLACE,
     SOURCE,
@@ -87,6 +89,11 @@ def stream(node: Node, change: Change = Change.ISTREAM) -> ToStream:
         (windowed(4, 1), "aggregate", "a tuple is in 4"),
         (UPDATING, "aggregate", "each time that tuples have come into the group"),
         (UPDATING, "output", "each update of a group"),
+        (
+            grouped(JOINED, MINUTE, (), (COUNT,)),
+            "aggregate",
+            "passed the window's end by 2s at most",
+        ),
         (JOINED, "join", "the tuples of each side, for 1s and the lateness"),
         (stream(RELATION), "moving window", "200,000 tuples at most"),
         (stream(ANTI), "anti join of moving windows", "all that the other side can carry"),
