@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Call, Expression, Literal
-from catalog.moments import closing, same
+from catalog.moments import closing, moments, same
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,
@@ -105,15 +105,15 @@ def read_grouping(
 
 
 def _same_windows(items: Sequence[exp.Expr], source: Built, reader: Reader) -> Grouping | None:
-    """The groups of a GROUP BY that names the end of the windows of which these are the results."""
+    """The groups of a GROUP BY that names an edge of the windows of which these are the results."""
     windows, time = closing(source.checked), source.event_time
     if windows is None or time is None or any(map(is_window, items)):
         return None
-    end = AttributeRef(time)
     keys = key_expressions(items, reader)
-    if end not in keys:
+    edges = {AttributeRef(name) for name in moments(source.checked)}
+    if edges.isdisjoint(keys):
         return None
-    rest = tuple(key for key in keys if key != end)
+    rest = tuple(key for key in keys if key != AttributeRef(time))
     return Grouping(same(windows), time, rest, reader.environment.at(items[0]), again=True)
 
 
