@@ -148,11 +148,12 @@ def _belongs(
     for column in part.find_all(exp.Column):
         name, alias = reader.environment.column(column)
         known = [t for t in reader.scope.tables if alias in (None, t.alias)]
-        if not any(field.name == name for table in known for field in table.fields):
+        names = {field.name.lower() for table in known for field in table.fields}
+        if name.lower() not in names:
             # It is of an item that comes later.
             return False
-    names = {ref.name for ref in attributes_of(reader.read(part).expression)}
-    return all(names & side for side in both)
+    read = {ref.name for ref in attributes_of(reader.read(part).expression)}
+    return all(read & side for side in both)
 
 
 def check_names(items: Sequence[Item], environment: Environment) -> None:
