@@ -38,7 +38,8 @@ QUERIES = {
     "distinct": "SELECT window_start, count(DISTINCT volume) AS many FROM trades "
     "GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)",
     "join of windows": "SELECT a.window_end AS until, a.symbol, a.n, m.most FROM (SELECT "
-    "window_end, symbol, count(*) AS n FROM trades GROUP BY TUMBLE(ts, INTERVAL '20' SECOND), symbol) AS a "
+    "window_end, symbol, count(*) AS n FROM trades GROUP BY TUMBLE(ts, INTERVAL '20' SECOND), "
+    "symbol) AS a "
     "LEFT JOIN (SELECT window_end, max(volume) AS most FROM trades GROUP BY TUMBLE(ts, INTERVAL "
     "'20' SECOND)) AS m ON a.window_end = m.window_end AND a.n < m.most",
     "rows": "SELECT ISTREAM symbol, count(*) AS n, sum(volume) AS total FROM trades [ROWS 3] "
