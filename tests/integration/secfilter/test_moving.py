@@ -205,6 +205,30 @@ def rising(source: Source, _now_ms: int) -> Node:
 _NEAR = (("row.0", -1), ("behind", 1))
 
 
+def renamed(source: Node, names: tuple[str, ...]) -> Project:
+    """These attributes, each with `r.` before its name."""
+    return Project(source, tuple(Column(f"r.{name}", AttributeRef(name)) for name in names))
+
+
+def with_window(source: Source, now_ms: int) -> Node:
+    """Each tuple with the number of tuples of its key in its window."""
+    window = Window(_LONG_MS, _LONG_MS, now_ms % _LONG_MS)
+    counted = grouped(source, window, (Column("key", AttributeRef("key")),), _SUMS[:1])
+    equal = ((AttributeRef("key"), AttributeRef("r.key")),)
+    both = Join(counted, renamed(source, source.schema.names), equal, -_LONG_MS, 0)
+    return Project(both, (Column("n", AttributeRef("n")), Column("price", AttributeRef("r.price"))))
+
+
+def over_pairs(source: Source, now_ms: int) -> Node:
+    """The pairs of cheap tuples with later dear ones of their key, counted."""
+    cheap = Call("<=", (_PRICE, Literal(2, Type.BIGINT)))
+    dear = renamed(Filter(source, Call("not", (cheap,))), source.schema.names)
+    equal = ((AttributeRef("key"), AttributeRef("r.key")),)
+    pairs = Join(Filter(source, cheap), dear, equal, 0, _LONG_MS // 4)
+    totals = (_SUMS[0], Aggregation("total", "sum", AttributeRef("r.price")))
+    return grouped(pairs, Window(_LONG_MS, _LONG_MS, now_ms % _LONG_MS), (), totals)
+
+
 OPEN: dict[str, tuple[Callable[[Source, int], Node], list[tuple[object, ...]]]] = {
     "session": (
         lambda source, _: grouped(source, SessionWindow(_LONG_MS), (), _SUMS),
@@ -222,6 +246,8 @@ OPEN: dict[str, tuple[Callable[[Source, int], Node], list[tuple[object, ...]]]] 
         [(0, None), (1, 4), (1, 5), (2, 4), (2, 5)],
     ),
     "semi join": (partial(paired, JoinKind.SEMI), [(1,), (2,)]),
+    "tuples with their window": (with_window, [(1, 0), (4, 1), (4, 2), (4, 4), (4, 5)]),
+    "window over pairs": (over_pairs, [(4, 18)]),
     "anti join": (partial(paired, JoinKind.ANTI), [(0,)]),
     # The first rows of the match, and the key that it is not about, are in the state only.
     "pattern": (rising, [(1, 5, 2), (2, 5, 4), (4, 5, 5), (5, 5, None)]),
