@@ -46,7 +46,7 @@ def written_moments(
     `known` has their names in the plan. `others` are the tables of the other side.
     """
     count = Counter(field.name for table in (*tables, *others) for field in table.fields)
-    found = {}
+    found: dict[str, int] = {}
     for table in tables:
         for field in table.fields:
             if field.inner in known:

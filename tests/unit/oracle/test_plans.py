@@ -114,10 +114,8 @@ def _hours(source: Node, prefix: str) -> Project:
 
 
 def test_a_window_s_result_is_in_a_join_at_its_end_and_in_a_window_before_it() -> None:
-    plan = Join(
-        *(_hours(stream("in1", IN1), ""), _hours(stream("in2", IN2), "r_")),
-        *(((ref("n"), ref("r_n")),), 0, HOUR),
-    )
+    sides = (_hours(stream("in1", IN1), ""), _hours(stream("in2", IN2), "r_"))
+    plan = Join(*sides, ((ref("n"), ref("r_n")),), 0, HOUR)
     tables = {
         "in1": tuples(((at(12), "a", 1), IN1)),
         "in2": tuples(*(((at(hour), "b", 1), IN2) for hour in (11, 12, 13, 14))),
