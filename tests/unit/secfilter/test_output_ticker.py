@@ -71,8 +71,16 @@ _B: list[Entry] = [
 ]
 _SECONDS = grouped(Source(A), Window(5_000, 5_000), (Column("key", ref("key")),), COUNT)
 _ROWS = Aggregate(Moving(Source(A), MovingWindow(range_ms=4_000)), (), COUNT)
+_PAIRS = replace(paired(TimeSource.BROKER), lower_ms=-4_000, upper_ms=2_000)
+_WITH_STREAM = replace(
+    _PAIRS, left=_SECONDS, equal=((AttributeRef("key"), AttributeRef("b_key")),), lower_ms=-5_000
+)
 PLANS: dict[str, AnyPlan] = {
     "windows": _SECONDS,
+    "windows over pairs": grouped(_PAIRS, Window(5_000, 5_000), (), COUNT),
+    "windows over pairs of windows": grouped(_WITH_STREAM, Window(10_000, 10_000), (), COUNT),
+    "windows with a stream": _WITH_STREAM,
+    "a stream with windows": replace(_WITH_STREAM, kind=JoinKind.RIGHT),
     "updates": updating(_SECONDS),
     "windows that overlap": grouped(Source(A), Window(10_000, 2_000), (), COUNT),
     "sessions": grouped(Source(A), SessionWindow(3_000), (), COUNT),
@@ -118,7 +126,12 @@ def claims(query: StreamingQuery, held: int) -> dict[int, int]:
 
 
 # The others are for the long lane: each takes some seconds.
-_SAMPLE = {"windows of windows", "what leaves a moving window", "left join, -2000 to 3000"}
+_SAMPLE = {
+    "windows of windows",
+    "windows over pairs",
+    "what leaves a moving window",
+    "left join, -2000 to 3000",
+}
 
 
 @pytest.mark.parametrize(
