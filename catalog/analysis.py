@@ -19,7 +19,7 @@ from catalog.plan import (
 from catalog.plan_check import check_node, distinct_arguments
 from catalog.relation import RelationKind
 from catalog.schema import check_definition
-from catalog.upserts import require_whole
+from catalog.upserts import refusal_of_single_upserts, require_whole
 
 
 def analyse(plan: Plan) -> CheckedPlan:
@@ -58,6 +58,8 @@ def complete(root: CheckedNode, emission: Emission) -> CheckedPlan:
     if root.is_changing:
         raise InvalidInput(RELATION)
     require_whole(root.node)
+    if isinstance(root.node, Source) and root.node.relation.keys:
+        raise refusal_of_single_upserts(root.node)
     for each in root.walk():
         if isinstance(each.node, Ranked) and each.node.number and each.node.limit is None:
             raise InvalidInput(

@@ -23,7 +23,7 @@ from catalog.plan import (
 )
 from catalog.plan_rules import MAX_WINDOW_MS, OWN_QUERY, joined_schema, require_event_time
 from catalog.schema import Attribute, Schema, Type
-from catalog.upserts import upsert_schema
+from catalog.upserts import require_read_by_key, upsert_schema
 
 # Each new tuple costs as many steps as the window has rows.
 MAX_ROWS = 10_000
@@ -43,6 +43,8 @@ def check_forms(node: Node, given: _Inputs) -> None:
 
     Raises InvalidInput.
     """
+    for below in given:
+        require_read_by_key(node, below.node)
     changing = [below.is_changing for below in given]
     if isinstance(node, MovingJoin) and changing == [False, True]:
         raise InvalidInput(f"the left side of this join is a stream; {_BOTH}")

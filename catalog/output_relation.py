@@ -7,6 +7,7 @@ from catalog.plan import source_nodes
 from catalog.reach import is_public
 from catalog.relation import Relation, RelationKind
 from catalog.time_source import TimeSource
+from catalog.upserts import upsert_keys
 
 
 def output_relation(object_id: int, name: str, checked: CheckedPlan) -> Relation:
@@ -27,4 +28,5 @@ def output_relation(object_id: int, name: str, checked: CheckedPlan) -> Relation
         public=is_public(checked.plan),
         time=TimeSource.BROKER if by_ticks else TimeSource.DATA,
         conflict_classes=tuple(sorted(classes)),
+        keys=upsert_keys(checked.plan),
     )

@@ -48,6 +48,8 @@ class Relation:
     tuples may carry the empty label. Tuples of a public stream carry no other label. The reach of a
     relation is not part of it, because it can change (`catalog.reaches`). `conflict_classes` are
     the ids of the conflict classes whose companies its tuples carry, in the order of a level.
+    `keys` names the key of the tuples of an output that gives upserts (`catalog.upserts`). Of all
+    else it is empty.
     """
 
     object_id: int
@@ -60,6 +62,7 @@ class Relation:
     declared: DeclaredAggregate | None = None
     time: TimeSource = TimeSource.DATA
     conflict_classes: tuple[int, ...] = ()
+    keys: tuple[str, ...] = ()
 
     @property
     def by_ticks(self) -> bool:

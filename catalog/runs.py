@@ -122,12 +122,18 @@ class FedOutput:
     `labelled` says that other queries read the output, so lab.<output> is written too. `begins` is
     {topic: {partition: offset}} of the lab topics when its query was added: it gets no result of a
     tuple that came earlier.
+
+    Each new class and each new reader of upserts gets the rows that stand. So of such an output
+    `readers` has the ids of the outputs whose queries read it, and `kept_ms` is the retention of
+    its delivery topics.
     """
 
     relation: Relation
     classes: tuple[FanOutClass, ...] = ()
     labelled: bool = False
     begins: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    readers: frozenset[int] = frozenset()
+    kept_ms: int = 0
 
     @property
     def topics(self) -> frozenset[str]:
@@ -315,7 +321,9 @@ def fingerprint(run: Run) -> str:
 
 def _output_parts(output: FedOutput) -> list[object]:
     classes = sorted(output.classes, key=lambda each: each.topic)
-    return [encode(output.relation), [_parts(each) for each in classes], output.labelled]
+    own = [encode(output.relation), [_parts(each) for each in classes], output.labelled]
+    standing = [sorted(output.readers), output.kept_ms] if output.relation.keys else []
+    return [*own, *standing]
 
 
 def _class_parts(each: ConflictClass) -> list[object]:

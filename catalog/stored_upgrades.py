@@ -107,10 +107,15 @@ def sessions_and_outer_joins(value: Any) -> Any:
     return _each_object(value, change)
 
 
-def rows_of_matches(value: Any) -> Any:
-    """9 to 10: in form 9 each match was one tuple, and PREV alone left the rows of a variable."""
+def rows_of_matches_and_keys(value: Any) -> Any:
+    """9 to 10: in form 9 each match was one tuple, and PREV alone left the rows of a variable.
+
+    And no query read upserts, so a relation had no key.
+    """
 
     def change(item: dict[str, Any]) -> dict[str, Any]:
+        if item.get("node") == "Relation":
+            return {"keys": [], **item}
         if item.get("node") == "Match":
             return {**item, "per_row": False}
         if item.get("node") != "Reading":
@@ -132,6 +137,6 @@ UPGRADES: tuple[Callable[[Any], Any], ...] = (
     joined_moving_windows,
     levels_patterns_and_joins,
     sessions_and_outer_joins,
-    rows_of_matches,
+    rows_of_matches_and_keys,
 )
 """The step at index n makes form n + 2 of form n + 1."""

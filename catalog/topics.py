@@ -14,6 +14,9 @@ ROLES_HEADER = "roles"
 TAKEN_HEADER = "timestamp"
 """When the broker took a record that was moved to another topic (ms since 1970)."""
 
+LABELLED_RETENTION_MS = 7 * 24 * 60 * 60 * 1000
+"""How long lab topics are kept. So a query may be stopped for this long without missing tuples."""
+
 WIRE_VERSION = 2
 """The version of the records in lab.*. A record of another version is not read."""
 

@@ -301,9 +301,11 @@ def _query_runs(
         output = from_stored(Relation, row.relation)
         own = classes.get(row.object_id, ())
         reached = reaches.of(output)
-        made = (_fan_out(cls, output, reached, reaches.clauses) for cls in own)
-        taking = tuple(cls for cls in made if cls is not None)
-        return FedOutput(output, taking, row.object_id in read, row.starting_offsets)
+        found = (_fan_out(cls, output, reached, reaches.clauses) for cls in own)
+        taking = tuple(cls for cls in found if cls is not None)
+        readers = read.get(row.object_id, frozenset())
+        made = FedOutput(output, taking, bool(readers), row.starting_offsets)
+        return replace(made, readers=readers, kept_ms=row.retention_ms) if output.keys else made
 
     for execution, found in groupby(_wanted_outputs(session), key=lambda pair: pair[1]):
         if execution.id in stopped or (here is not None and execution.id not in here):
@@ -394,11 +396,14 @@ def _fan_out(
     return FanOutClass(row.topic, clearance, row.weak, beyond, row.id)
 
 
-def _read_by_others(session: Session) -> frozenset[int]:
-    """The ids of all relations that the plan of an existing output reads."""
+def _read_by_others(session: Session) -> Mapping[int, frozenset[int]]:
+    """relation id -> the ids of the existing outputs whose plans read it."""
     query = (
-        select(OutputInput.relation_id)
+        select(OutputInput.relation_id, OutputInput.output_id)
         .join(Object, Object.id == OutputInput.output_id)
         .where(Object.removed_at.is_(None))
     )
-    return frozenset(session.scalars(query))
+    found: dict[int, set[int]] = {}
+    for relation, output in session.execute(query):
+        found.setdefault(relation, set()).add(output)
+    return {relation: frozenset(outputs) for relation, outputs in found.items()}

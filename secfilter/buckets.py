@@ -104,6 +104,11 @@ def complete_until(state: GroupState) -> int:
 def keep(state: GroupState, text: str, following: int | None) -> None:
     """Keep the text. The operator is called again when `following` is over (us since 1970)."""
     state.update((text,))
+    call_again(state, following)
+
+
+def call_again(state: GroupState, following: int | None) -> None:
+    """Let the operator be called again when `following` is over. What is kept stays."""
     if following is not None:
         # A timeout comes when the watermark is later than its time.
         place_ms = following // 1_000 + SHIFT_MS

@@ -23,8 +23,12 @@ TICK_COLUMN = "__tick"
 BEGUN = "__begun"
 # The echo of a tick in a plan that keeps no state (`secfilter.output_ticker`), or NULL for a tuple.
 ECHO = "__echo"
+# To whom an upsert goes (`secfilter.given_to`).
+GIVEN_TO = "__given_to"
 _LABEL = "__label_"
-_RESERVED = re.compile(r"__id|__class|__sender|__clock|__moment|__tick|__begun|__echo|__label_\d+")
+_RESERVED = re.compile(
+    r"__id|__class|__sender|__clock|__moment|__tick|__begun|__echo|__given_to|__label_\d+"
+)
 
 SPARK_TYPES: dict[Type, str] = {
     Type.BOOLEAN: "boolean",

@@ -58,6 +58,7 @@ from secfilter.label_words import packed_words, with_floor, words
 from secfilter.levels import level_of
 from secfilter.match import compile_match
 from secfilter.moving import compile_moving
+from secfilter.standing import Receivers
 from secfilter.timeline import CLOCK, moved_by_ticks, no_clock, to_clock
 
 NumbersOf = Callable[[Relation], SenderNumbers]
@@ -89,6 +90,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     floor: Label = PUBLIC,
     viewers: Sequence[FanOutClass] | None = None,
     beside: Sequence[str] = (),
+    receivers: Receivers | None = None,
 ) -> Compiled:
     """Compile a plan.
 
@@ -103,8 +105,8 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     itself, and each result is of one class. `beside` are columns that `source` also gives, and
     each result has those of its tuple; a plan that keeps state has none. If
     `secfilter.columns.ECHO` is one of them, `source` also gives ticks, and nothing in the plan
-    leaves them out. Raises InvalidInput for a plan that uses the name of one of the platform's own
-    columns.
+    leaves them out. `receivers` get the rows that stand of a plan that gives upserts. Raises
+    InvalidInput for a plan that uses the name of one of the platform's own columns.
     """
     for each in checked.root.walk():
         check_names(each.schema)
@@ -116,7 +118,8 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     known = {each.id: each for each in classes}
     views = None if viewers is None else ClassViews(tuple(viewers), layout)
     compiler = _Compiler(
-        source, reach_of, numbers_of, layout, checked, known, narrow, views, tuple(beside)
+        *(source, reach_of, numbers_of, layout, checked, known, narrow, views),
+        *(tuple(beside), receivers),
     )
     frame = with_floor(compiler.compile(checked.root), layout, floor)
     return Compiled(frame, checked.schema, layout, upsert_keys(checked.plan))
@@ -133,6 +136,7 @@ class _Compiler:
     narrow: bool
     views: ClassViews | None
     beside: tuple[str, ...]
+    receivers: Receivers | None
     # Whether the compiled node is below a join, a moving window, a pattern or a session window.
     pairing: bool = False
     # Whether the compiled node is below a declared aggregate, which counts senders.
@@ -167,7 +171,8 @@ class _Compiler:
             case ToStream():
                 below = self._below(pairing=True)
                 return compile_moving(
-                    *(each, below.compile, words(self.layout), self._reach_words, self.views)
+                    *(each, below.compile, words(self.layout), self._reach_words, self.views),
+                    self._receivers(),
                 )
             case Match():
                 rows = self._below(pairing=True).compile(each.inputs[0])
@@ -232,6 +237,14 @@ class _Compiler:
             return tuple(0 for _ in words(self.layout))
         packed = self.layout.packed(reach(Plan(node), self.reach_of))
         return tuple(packed.word(index) for index in words(self.layout))
+
+    def _receivers(self) -> Receivers | None:
+        """The receivers with the words of their mark."""
+        if self.receivers is None:
+            return None
+        packed = self.layout.packed(self.receivers.mark)
+        own = tuple(packed.word(index) for index in words(self.layout))
+        return replace(self.receivers, words=own)
 
     def _aggregate(self, node: Aggregate, windows: CheckedNode) -> DataFrame:
         grouping = Grouping(

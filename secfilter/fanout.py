@@ -14,10 +14,18 @@ from catalog.runs import FedOutput, QueryRun
 from catalog.schema import Schema, Type
 from catalog.topics import ID_HEADER, LABEL_HEADER, RESULT_ECHO_TOPIC, ROW_VERSION_HEADER
 from secfilter.beginnings import has_begun
-from secfilter.columns import BEGUN, CLASS, ECHO, ID, attribute
+from secfilter.columns import BEGUN, CLASS, ECHO, GIVEN_TO, ID, attribute
 from secfilter.compiler import Compiled
 from secfilter.expressions import finite
-from secfilter.lab import encode_label, encode_value, headers, lab_headers, label_word
+from secfilter.given_to import goes_to, stands_again
+from secfilter.lab import (
+    encode_label,
+    encode_value,
+    headers,
+    lab_headers,
+    label_word,
+    standing_key,
+)
 from secfilter.label_words import unpacked_words, words
 from secfilter.visibility import in_layout, visible_to
 
@@ -52,11 +60,13 @@ def fan_out(
     own, sources = words(layout), layout.packed(run.sources)
     begun = {each.relation.name: has_begun(number) for number, each in enumerate(late)}
     conditions: dict[str, Column] = {}
+    upserts = bool(compiled.keys)
     for output in run.outputs:
         for c in output.classes:
             visible = visible_to(in_layout(c, layout), own, sources)
             since = begun.get(output.relation.name)
-            conditions[c.topic] = visible if since is None else visible & since
+            taken = visible if since is None else visible & since
+            conditions[c.topic] = taken & goes_to(c.topic) if upserts else taken
     if run.viewers is not None:
         # Each result is of one class. That the class covers it is checked once more.
         conditions = {
@@ -89,16 +99,17 @@ def fan_out(
         if output.labelled:
             since = begun.get(output.relation.name, fn.lit(True))
             is_result = fn.col(ECHO).isNull() if echoes else fn.lit(True)
-            conditions[output.relation.topic] = since & is_result
+            topic = output.relation.topic
+            conditions[topic] = since & is_result & (goes_to(topic) if upserts else fn.lit(True))
     if echoes:
         conditions[RESULT_ECHO_TOPIC] = fn.col(ECHO).isNotNull()
-    texts = [_JSON, *([_LAB] if run.labelled else []), *([_KEY] if compiled.keys else [])]
+    texts = [_JSON, *([_LAB] if run.labelled else []), *([_KEY] if upserts else [])]
     within = _within(made, max_bytes, texts)
-    return _delivered(within, run, conditions, upserts=bool(compiled.keys))
+    return _delivered(within, run, conditions, upserts=upserts)
 
 
 def _key_and_version(compiled: Compiled) -> list[Column]:
-    """The key and the version of an upsert, and whether it is a deletion."""
+    """The key and the version of an upsert, whether it is a deletion, and to whom it goes."""
     if not compiled.keys:
         return []
     own = [each for each in compiled.schema.attributes if each.name in compiled.keys]
@@ -107,6 +118,7 @@ def _key_and_version(compiled: Compiled) -> list[Column]:
         to_json(Schema(tuple(own))).alias(_KEY),
         version.alias(_VERSION),
         attribute(DELETED).alias(_DELETED),
+        fn.col(GIVEN_TO),
     ]
 
 
@@ -153,7 +165,8 @@ def _delivered(
     if run.labelled:
         inside = fn.col(_TOPIC).isin([o.relation.topic for o in run.outputs if o.labelled])
         # Do not use the lineage here: it has a window's keys, and grows from query to query.
-        key = fn.when(inside, id_).otherwise(key)
+        own_key = fn.when(stands_again(), standing_key(id_)).otherwise(id_) if upserts else id_
+        key = fn.when(inside, own_key).otherwise(key)
         value = fn.when(inside, fn.col(_LAB)).otherwise(value)
         marks = fn.when(inside, lab_headers(fn.col(_LABEL))).otherwise(marks)
     if RESULT_ECHO_TOPIC in conditions:

@@ -6,6 +6,9 @@ form, and the second is the label. A tuple of a stream also has its sender as a 
 key is the origin of the tuple.
 
 A tick is no tuple. It has the header `op` in place of a label, and its value is a time (ms).
+
+The key of a result is its id. If the result tells again of a row that stands, `stands:` is before
+the id.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from secfilter.columns import ECHO, ID, SENDER, TICK_COLUMN, attribute, label_co
 from secfilter.timeline import no_tick, tick_at
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
+_STANDS = "stands:"
 _VALID, _TEXT, _TICK = "__valid", "__label_text", "__is_tick"
 UNKNOWN_CATEGORY = "a tuple has a category that was added after the query started"
 _VERSION = str(WIRE_VERSION)
@@ -273,6 +277,16 @@ def _or_fail(registered: int) -> Column:
     failed = fn.raise_error(fn.lit(UNKNOWN_CATEGORY)).cast("boolean")
     later = is_later(fn.col(_TEXT), registered)
     return fn.when(fn.col(_VALID), fn.lit(True)).when(later, failed).otherwise(fn.lit(False))
+
+
+def standing_key(id_: Column) -> Column:
+    """The key of a record that tells again of a row that stands."""
+    return fn.concat(fn.lit(_STANDS), id_)
+
+
+def stands(lineage: str) -> bool:
+    """Whether the lineage of a tuple is that of a record with such a key."""
+    return lineage.partition(":")[2].startswith(_STANDS)
 
 
 def _lineage(relation: Relation) -> Column:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -18,12 +19,14 @@ from pyspark.sql.streaming.state import GroupState
 
 from catalog.changing_parts import ChangingParts
 from catalog.checked_plan import CheckedNode
-from catalog.plan import INSTANT, Node, ToStream
+from catalog.plan import INSTANT, Change, Node, ToStream
 from catalog.schema import Schema
-from secfilter.buckets import complete_until, keep, kept_text, run_in_buckets
+from catalog.upserts import keys_of
+from secfilter.buckets import call_again, complete_until, keep, kept_text, run_in_buckets
 from secfilter.class_views import ClassViews, lineage_in
-from secfilter.columns import CLASS, ID, label_column
-from secfilter.lab import decode_value
+from secfilter.columns import CLASS, GIVEN_TO, ID, label_column
+from secfilter.given_to import FOR_EVERYBODY, for_topics, stands_again
+from secfilter.lab import NULL_MARK, SEPARATOR, decode_value
 from secfilter.moving_arrivals import (
     ARGUMENTS,
     PARTITION,
@@ -37,6 +40,7 @@ from secfilter.moving_arrivals import (
 from secfilter.moving_relation import MovingRelation, Result
 from secfilter.moving_rules import RelationRules, rules_of
 from secfilter.moving_window import Arrival, HeldLimits, Words
+from secfilter.standing import Kept, Receiver, Receivers
 
 # The windows of a relation hold so much together at most, also with the tuples whose time has not
 # come. Their texts are in memory while a batch runs. So much are the pairs of a join at most.
@@ -56,11 +60,13 @@ def compile_moving(
     words: Sequence[int],
     reach_of: Callable[[Node], Words],
     views: ClassViews | None = None,
+    receivers: Receivers | None = None,
 ) -> DataFrame:
     """The stream of a relation.
 
     `compile_` compiles what is below a window, and `reach_of` gives what the absence of its tuples
-    tells of. With views, each class has a relation of its own.
+    tells of. With views, each class has a relation of its own. `receivers` get the rows of upserts
+    that stand. Upserts have a column that says to whom they go (`secfilter.given_to`).
     """
     if not isinstance(each.node, ToStream):
         raise TypeError("no relation")
@@ -69,16 +75,22 @@ def compile_moving(
     given = arrivals(parts, compile_, words, by)
     columns = (f"{label_column(index)} bigint" for index in words)
     output = f"{TIME} bigint, {_NUMBER} bigint, {ROW} string, {', '.join(columns)}"
+    upserts = each.node.change is Change.UPSERT
     operator = _Operator(
         rules_of(
             parts,
             each.node.change,
             MAX_HELD,
             [reach_of(window.moving.node) for window in parts.windows()],
+            keys_of(each.node.input) if upserts else (),
+            # A class with a relation of its own begins with what comes then.
+            whole=views is None and given.isStreaming,
         ),
         tuple(map(label_column, words)),
+        receivers,
     )
-    made = run_in_buckets(operator, given, f"{output}, {_WITHHELD} bigint", views)
+    output = f"{output}, {_WITHHELD} bigint, {GIVEN_TO} string"
+    made = run_in_buckets(operator, given, output, views)
     # A query may have several of these, and no two observations have one name.
     withheld = fn.coalesce(fn.sum(_WITHHELD), fn.lit(0)).alias("withheld")
     counted = made.observe(f"{FULL}_{uuid.uuid4().hex}", withheld)
@@ -89,13 +101,17 @@ def compile_moving(
     if views is not None:
         # Results of one instant are sorted by their lineages (`secfilter.order`).
         number = fn.lpad(number, _DIGITS, "0")
-    lineage = fn.concat_ws(":", fn.lit(each.node.change.value), fn.col(TIME), number)
+    # A row that stands, and one that comes at the same instant, have other numbers.
+    change = fn.lit(each.node.change.value)
+    kind = fn.when(stands_again(), fn.lit("standing")).otherwise(change)
+    lineage = fn.concat_ws(":", kind, fn.col(TIME), number)
     return results.select(
         instant.alias(INSTANT),
         *decode_value(fn.col(ROW), shown),
         *(fn.col(label_column(index)) for index in words),
         lineage_in(by, lineage).alias(ID),
         *map(fn.col, by),
+        *([fn.col(GIVEN_TO)] if upserts else []),
     )
 
 
@@ -106,18 +122,65 @@ class _Operator:
     rules: RelationRules
     # The names of the columns with the label words.
     words: tuple[str, ...]
+    receivers: Receivers | None = None
 
     def __call__(
         self, _key: tuple[Any, ...], frames: Iterable[Any], state: GroupState
     ) -> Iterator[Any]:
-        relation = self.rules.empty()
-        text = kept_text(state)
-        if text is not None:
-            relation.restore(text)
+        if self.receivers is not None:
+            yield from self._with_standing(self.receivers, frames, state)
+            return
+        relation = self._relation(kept_text(state))
         for frame in frames:
             self._take(relation, frame)
         yield from self._frames(relation, complete_until(state))
         keep(state, relation.to_text(), relation.next_instant())
+
+    def _with_standing(
+        self, receivers: Receivers, frames: Iterable[Any], state: GroupState
+    ) -> Iterator[Any]:
+        """The same, also with the rows that stand. The relation is read only if it is needed."""
+        kept, until = Kept.of(kept_text(state)), complete_until(state)
+        now_ms = state.getCurrentProcessingTimeMs()
+        rows = (frame for frame in frames if len(frame))
+        first = next(rows, None)
+        due = receivers.due(kept.given, now_ms)
+        if first is None and not due and not kept.changes_by(until):
+            call_again(state, until if receivers.grow else kept.following)
+            return
+        relation = self._relation(kept.relation)
+        for frame in chain(() if first is None else (first,), rows):
+            self._take(relation, frame)
+        yield from self._frames(relation, until)
+        if kept.relation is None:
+            # These are the first changes, so no class lacks any.
+            due = tuple(each for each in due if each.is_query)
+        yield from self._standing(receivers, relation, until, due)
+        given, following = receivers.given(kept.given, now_ms), relation.next_instant()
+        text = Kept(relation.to_text(), given, following).text()
+        keep(state, text, until if receivers.grow else following)
+
+    def _standing(
+        self,
+        receivers: Receivers,
+        relation: MovingRelation,
+        until: int,
+        due: Sequence[Receiver],
+    ) -> Iterator[Any]:
+        """The rows that stand at this instant, for those that are due. All changes are later."""
+        topics = [topic for each in due for topic in each.topics]
+        if topics:
+            yield from self._chunks(relation.standing(until), for_topics(topics))
+        queries = [topic for each in due if each.is_query for topic in each.topics]
+        if queries:
+            row = SEPARATOR.join(["true", *(NULL_MARK for _ in self.rules.keys)])
+            yield self._frame([Result(until, -1, row, receivers.words)], for_topics(queries))
+
+    def _relation(self, text: str | None) -> MovingRelation:
+        relation = self.rules.empty()
+        if text is not None:
+            relation.restore(text)
+        return relation
 
     def at_once(self, frame: Any) -> Any:
         """The results of tuples after which no others come. So all instants are complete."""
@@ -142,21 +205,25 @@ class _Operator:
 
     def _frames(self, relation: MovingRelation, until: int) -> Iterator[Any]:
         """The results up to an instant, and how many tuples were left out."""
+        yield from self._chunks(relation.until(until), FOR_EVERYBODY)
+        if relation.withheld:
+            yield self._frame([], withheld=relation.withheld)
+
+    def _chunks(self, results: Iterable[Result], to: str) -> Iterator[Any]:
         chunk: list[Result] = []
         characters = 0
-        for result in relation.until(until):
+        for result in results:
             chunk.append(result)
             characters += len(result.row)
             if len(chunk) >= _FRAME.tuples or characters >= _FRAME.characters:
-                yield self._frame(chunk)
+                yield self._frame(chunk, to)
                 chunk, characters = [], 0
         if chunk:
-            yield self._frame(chunk)
-        if relation.withheld:
-            yield self._frame([], relation.withheld)
+            yield self._frame(chunk, to)
 
-    def _frame(self, results: Sequence[Result], withheld: int = 0) -> Any:
-        rows = [(each.instant, each.number, each.row, *each.label, 0) for each in results]
+    def _frame(self, results: Sequence[Result], to: str = FOR_EVERYBODY, withheld: int = 0) -> Any:
+        rows = [(each.instant, each.number, each.row, *each.label, 0, to) for each in results]
         if withheld:
-            rows.append((0, 0, "", *(0 for _ in self.words), withheld))
-        return pd.DataFrame(rows, columns=[TIME, _NUMBER, ROW, *self.words, _WITHHELD])
+            rows.append((0, 0, "", *(0 for _ in self.words), withheld, to))
+        columns = [TIME, _NUMBER, ROW, *self.words, _WITHHELD, GIVEN_TO]
+        return pd.DataFrame(rows, columns=columns)

@@ -13,7 +13,7 @@ from catalog.changing_parts import ChangingParts, JoinPart, WindowPart
 from catalog.checked_plan import CheckedNode
 from catalog.expression import Expression, type_of
 from catalog.pair_expressions import RowExpressions
-from catalog.plan import Filter, Moving, Project
+from catalog.plan import DELETED, Filter, Moving, Project, Source
 from catalog.schema import Schema, Type
 from secfilter.columns import ID, attribute, label_column
 from secfilter.expressions import to_column
@@ -90,7 +90,7 @@ def _arrivals(side: _Side, compile_: Compile, names: Sequence[str]) -> DataFrame
         {
             TIME: fn.unix_micros(attribute(moving.event_time or "")),
             PARTITION: partition,
-            PASSES: fn.lit(True),
+            PASSES: _is_there(moving.node),
         }
     )
     for step in side.window.steps:
@@ -109,6 +109,13 @@ def _arrivals(side: _Side, compile_: Compile, names: Sequence[str]) -> DataFrame
         side.arguments.alias(ARGUMENTS),
         fn.lit(side.window.number).alias(SIDE),
     ).where(fn.col(TIME).isNotNull())
+
+
+def _is_there(node: Moving) -> Column:
+    """Whether a tuple of the window is a row. A deletion is none, and still takes its place."""
+    if isinstance(node.input, Source) and node.input.relation.keys:
+        return fn.coalesce(~attribute(DELETED), fn.lit(False))
+    return fn.lit(True)
 
 
 def value_texts(texts: Sequence[Column]) -> Column:

@@ -158,6 +158,11 @@ class Groups:
         """The rows of all groups."""
         return (group.labelled() for group in self.found.values())
 
+    def standing(self) -> Iterator[Replaced]:
+        """The rows of all groups, as if something had changed each of them."""
+        for group in self.found.values():
+            yield Replaced(None, group.labelled(), frozenset(group.partitions))
+
     def group(self, key: Key) -> Group:
         """The group of a key. It may be empty, and is then not kept."""
         group = self.found.get(key)

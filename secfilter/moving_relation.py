@@ -26,7 +26,7 @@ from typing import Any
 
 from catalog.plan import Change
 from secfilter.lab import NULL_MARK, SEPARATOR
-from secfilter.moving_groups import Grouping, Partition, partitions_of
+from secfilter.moving_groups import Grouping, Groups, Partition, partitions_of
 from secfilter.moving_rows import Change as RowChange
 from secfilter.moving_rows import Row, Rows, Tuples
 from secfilter.moving_totals import Totals
@@ -59,6 +59,8 @@ class _Changes:
     tuples: list[Arrival] = field(default_factory=list)
     came: dict[Tuples, Row] = field(default_factory=dict)
     left: dict[Tuples, Row] = field(default_factory=dict)
+    # The partitions of windows of one tuple that get a tuple which is in no row.
+    unseen: list[Partition] = field(default_factory=list)
 
     def apply(self, changes: Iterable[RowChange]) -> None:
         """Note rows that come and go. One that does both at one instant has not changed."""
@@ -82,7 +84,7 @@ class MovingRelation:
     rows: Rows
     groups: Grouping | None
     limits: HeldLimits
-    # Of UPSERT: for each value of a group's row whether it belongs to the key.
+    # Of UPSERT: for each value of a row whether it belongs to the key.
     keys: tuple[bool, ...] = ()
     withheld: int = 0
     _done: int | None = None
@@ -110,20 +112,43 @@ class MovingRelation:
     def until(self, time: int) -> Iterator[Result]:
         """The results of all instants up to and including `time`, which are complete."""
         while (instant := self.next_instant()) is not None and instant <= time:
-            yield from self._step(instant)
+            changes = self._changes(instant)
+            yield from self._step(changes)
+            for side, partition in changes.unseen:
+                self.contents[side].forget(partition)
         self._done = time if self._done is None else max(self._done, time)
+
+    def standing(self, instant: int) -> Iterator[Result]:
+        """Of UPSERT: the rows of all groups, as if this instant had changed each of them.
+
+        All instants up to it must be over.
+        """
+        rows = self._standing() if self.change is Change.UPSERT else ()
+        return iter(_numbered(instant, sorted((_kept(text), label) for text, label in rows)))
+
+    def _standing(self) -> Iterator[Labelled]:
+        if self.groups is None:
+            for row in self.rows.all([content.held() for content in self.contents]):
+                yield row.text, united((row.label, *self._deciding(partitions_of(row))))
+        elif isinstance(self.groups, Groups | Totals):
+            for each in self.groups.standing():
+                if each.new is not None:
+                    around = self._deciding(each.partitions)
+                    yield each.new.text, united((each.new.label, *around))
 
     def next_instant(self) -> int | None:
         """The next instant at which a tuple arrives or leaves, or None."""
         times = (each.next_instant() for each in self.contents)
         return min((time for time in times if time is not None), default=None)
 
-    def _step(self, instant: int) -> list[Result]:
-        changes = self._changes(instant)
+    def _step(self, changes: _Changes) -> list[Result]:
+        instant = changes.instant
         if self.change is Change.RSTREAM:
             return self._whole(changes)
-        if self.change is Change.UPSERT and self.groups is not None:
-            return _numbered(instant, self._upserts(self.groups, changes))
+        if self.groups is None and self.change is Change.UPSERT:
+            return _numbered(instant, self._rows_of_keys(changes))
+        if self.groups is not None and self.change is Change.UPSERT:
+            return _numbered(instant, self._rows_of_groups(self.groups, changes))
         if self.groups is not None:
             return self._differences(instant, *self._regrouped(self.groups, changes))
         added = [(row.text, self._added_label(row, instant)) for row in changes.came.values()]
@@ -140,6 +165,8 @@ class MovingRelation:
                     continue
                 content.hold(each)
                 came[side].append(each)
+                if content.window.rows == 1 and not each.passes and self._forgets:
+                    changes.unseen.append((side, each.partition))
                 changes.apply(self.rows.place(side, each, wanted=self._follows_rows()))
         for side, content in enumerate(self.contents):
             left = content.leaving(instant, came[side])
@@ -147,6 +174,11 @@ class MovingRelation:
                 changes.apply(self.rows.remove(side, each, wanted=self._follows_leaving(changes)))
             changes.tuples += [*came[side], *left]
         return changes
+
+    @property
+    def _forgets(self) -> bool:
+        """Whether tuples that are in no row need not be kept. A row of RSTREAM has their labels."""
+        return self.change is not Change.RSTREAM
 
     def _has_group(self, each: Arrival) -> bool:
         """Whether the tuple has a group, or one may open for it."""
@@ -206,27 +238,41 @@ class MovingRelation:
                 added.append((each.new.text, united((*new, *around))))
         return added, taken
 
-    def _upserts(self, groups: Grouping, changes: _Changes) -> list[Labelled]:
-        """The new row of each group that changes. A group that ends gives its key alone.
+    def _rows_of_keys(self, changes: _Changes) -> list[Labelled]:
+        """The new row of each key that changes, in a window of one tuple for each key.
 
-        Before the row stands whether it is a deletion.
+        A key without a row gives itself alone, with the label of the tuple that came in its place.
         """
+        came, left = (
+            {partitions_of(row)[0]: row for row in rows.values()}
+            for rows in (changes.came, changes.left)
+        )
+        found = []
+        for partition in sorted({*came, *left}):
+            row = came.get(partition)
+            text = _kept(row.text) if row is not None else self._gone(left[partition].text)
+            label = (row or left[partition]).label
+            found.append((text, united((label, *self._deciding([partition])))))
+        return found
+
+    def _rows_of_groups(self, groups: Grouping, changes: _Changes) -> list[Labelled]:
+        """The new row of each group that changes. A group that ends gives its key alone."""
         found = []
         for each in groups.apply(changes.left.values(), changes.came.values()):
             around = [*self._deciding(each.partitions)]
             if each.new is not None:
-                text, label = f"false{SEPARATOR}{each.new.text}", each.new.label
+                text, label = _kept(each.new.text), each.new.label
             elif each.old is not None:
-                text, label = f"true{SEPARATOR}{self._key(each.old.text)}", each.old.label
+                text, label = self._gone(each.old.text), each.old.label
             else:
                 continue
             found.append((text, united((label, *around))))
         return found
 
-    def _key(self, row: str) -> str:
-        """A row of a group with nothing but its key."""
+    def _gone(self, row: str) -> str:
+        """A deletion of a row: nothing but its key."""
         values = zip(self.keys, row.split(SEPARATOR), strict=True)
-        return SEPARATOR.join(text if key else NULL_MARK for key, text in values)
+        return SEPARATOR.join(["true", *(text if key else NULL_MARK for key, text in values)])
 
     def _whole(self, changes: _Changes) -> list[Result]:
         """The whole relation. All of its rows carry all labels, because any change sends them.
@@ -299,6 +345,11 @@ class MovingRelation:
         held = [[Arrival.from_list(values) for values in each["held"]] for each in windows]
         for _ in groups.apply((), [*self.rows.all(held)]):
             pass
+
+
+def _kept(row: str) -> str:
+    """An upsert: a row that is no deletion."""
+    return f"false{SEPARATOR}{row}"
 
 
 def _by_row(rows: Iterable[Labelled]) -> Mapping[str, list[Words]]:

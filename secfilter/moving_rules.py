@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from catalog.changing_parts import ChangingParts
 from catalog.checked_plan import CheckedNode
 from catalog.expression import type_of
 from catalog.pair_expressions import RowExpressions
-from catalog.plan import Aggregate, Change, Moving, Ranked
+from catalog.plan import Aggregate, Change, Moving, Ranked, Source
 from catalog.schema import Schema
 from secfilter.moving_aggregates import Computed, GroupRow
 from secfilter.moving_groups import Grouping, Groups
@@ -32,7 +32,8 @@ class RelationRules:
 
     `reaches` has all labels that the tuples of each window can carry. `join` is what a join
     computes, `summary` what groups compute. Each is None if the relation has no such thing. The
-    windows `witnesses` are those that only decide in a semi join.
+    windows `witnesses` are those that only decide in a semi join. `keys` says of each value of a
+    row whether it belongs to the key of an upsert.
     """
 
     windows: tuple[Window, ...]
@@ -42,6 +43,7 @@ class RelationRules:
     witnesses: frozenset[int]
     summary: GroupRow | RankRules | None
     limits: HeldLimits
+    keys: tuple[bool, ...] = ()
 
     def empty(self) -> MovingRelation:
         """The relation before any tuple has come."""
@@ -53,14 +55,8 @@ class RelationRules:
             SingleRows(len(self.windows)) if self.join is None else self._joined(self.join),
             groups,
             self.limits,
-            self._keys(),
+            self.keys,
         )
-
-    def _keys(self) -> tuple[bool, ...]:
-        """For each value of a group's row whether it belongs to the key."""
-        if not isinstance(self.summary, GroupRow):
-            return ()
-        return tuple(place < self.summary.keys for place in self.summary.shown)
 
     def _joined(self, join: RowValues) -> JoinRows:
         most = HeldLimits(self.limits.tuples, self.limits.characters // join.copies)
@@ -83,18 +79,28 @@ class RelationRules:
 
 
 def rules_of(
-    parts: ChangingParts, change: Change, limits: HeldLimits, reaches: Sequence[Words]
+    parts: ChangingParts,
+    change: Change,
+    limits: HeldLimits,
+    reaches: Sequence[Words],
+    keys: Collection[str] = (),
+    *,
+    whole: bool = False,
 ) -> RelationRules:
-    """The rules of a relation whose parts are checked."""
+    """The rules of a relation whose parts are checked. `keys` names the key of upserts.
+
+    With `whole`, windows over upserts begin with all rows that stand, where the output gives them.
+    """
     join, witnesses = None, frozenset[int]()
     if parts.join is not None:
         made = RowExpressions(parts, parts.join)
         values = (made.values.schema(), made.rules, made.shown, made.arguments)
         join = RowValues(len(parts.windows()), *values)
         witnesses = made.rules.witnesses
-    windows = tuple(_window(each.moving) for each in parts.windows())
+    windows = tuple(_window(each.moving, whole=whole) for each in parts.windows())
     summary = _summary(parts, witnesses)
-    return RelationRules(windows, tuple(reaches), change, join, witnesses, summary, limits)
+    own = tuple(name in keys for name in parts.shown)
+    return RelationRules(windows, tuple(reaches), change, join, witnesses, summary, limits, own)
 
 
 def _summary(parts: ChangingParts, witnesses: frozenset[int]) -> GroupRow | RankRules | None:
@@ -128,14 +134,16 @@ def _ranks(parts: ChangingParts, ranked: Ranked) -> RankRules:
     )
 
 
-def _window(moving: CheckedNode) -> Window:
+def _window(moving: CheckedNode, *, whole: bool) -> Window:
     if not isinstance(moving.node, Moving):
         raise TypeError("a relation without a moving window")
     window = moving.node.window
     range_us, slide_us = (
         None if length is None else length * 1_000 for length in (window.range_ms, window.slide_ms)
     )
-    return Window(range_us, window.rows, slide_us)
+    below = moving.node.input
+    stands = isinstance(below, Source) and bool(below.relation.keys) and below.relation.by_ticks
+    return Window(range_us, window.rows, slide_us, whole and stands)
 
 
 def _computed(aggregate: Aggregate, schema: Schema) -> tuple[Computed, ...]:

@@ -165,6 +165,10 @@ class Totals:
         """The rows of all groups."""
         return (Labelled(group.text, group.label) for group in self.found.values())
 
+    def standing(self) -> Iterator[Replaced]:
+        """The rows of all groups, as if something had changed each of them."""
+        return (Replaced(None, row, frozenset()) for row in self.rows())
+
     def state(self) -> list[list[object]]:
         """The groups in JSON's types."""
         return [

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
+from secfilter.lab import stands
+
 # A label as Spark has it: its words, signed.
 Words = tuple[int, ...]
 
@@ -32,6 +34,11 @@ class Arrival:
     passes: bool
     row: str
     arguments: str
+
+    @property
+    def stands(self) -> bool:
+        """Whether it tells again of a row that stands (`secfilter.standing`)."""
+        return stands(self.lineage)
 
     @property
     def characters(self) -> int:
@@ -65,12 +72,14 @@ class Window:
     """How long a tuple stays: for a time (µs), until `rows` newer ones are in its partition, or
     for ever if both are None.
 
-    With `slide_us`, tuples come and leave only at the multiples of it.
+    With `slide_us`, tuples come and leave only at the multiples of it. With `after_standing`, the
+    window begins with the rows that stand of an output, and takes nothing before them.
     """
 
     range_us: int | None
     rows: int | None
     slide_us: int | None = None
+    after_standing: bool = False
 
     @property
     def is_endless(self) -> bool:
@@ -130,12 +139,16 @@ class WindowContent:
     keeps: bool = True
     size: int = 0
     characters: int = 0
+    begun: bool = field(init=False)
     _waiting: list[tuple[int, int, str, Arrival]] = field(default_factory=list)
     # Of a window of time, or of one that nothing leaves: what it holds, the oldest first.
     _queue: deque[Arrival] = field(default_factory=deque)
     # Of a window of rows: what each partition holds, the oldest first, and its labels.
     _parts: dict[str, deque[Arrival]] = field(default_factory=dict)
     _labels: dict[str, Labels] = field(default_factory=lambda: defaultdict(Labels))
+
+    def __post_init__(self) -> None:
+        self.begun = not self.window.after_standing
 
     def wait(self, each: Arrival) -> None:
         """Take a tuple that comes at a later instant."""
@@ -160,7 +173,13 @@ class WindowContent:
         while self._waiting and self._waiting[0][0] <= instant:
             came.append(heappop(self._waiting)[3])
             self._count(came[-1], -1)
-        return came
+        self.begun = self.begun or any(each.stands for each in came)
+        return [each for each in came if self._takes(each)]
+
+    def _takes(self, each: Arrival) -> bool:
+        """Whether a tuple changes anything. A row that stands does not if its key is known."""
+        known = each.stands and (not each.passes or self.has(each.partition))
+        return self.begun and not known
 
     def hold(self, each: Arrival) -> None:
         """Hold a tuple that has arrived."""
@@ -204,17 +223,29 @@ class WindowContent:
         """The tuples that the window holds now."""
         return [*self._queue, *(each for part in self._parts.values() for each in part)]
 
+    def has(self, partition: str) -> bool:
+        """Whether a partition of a window of rows holds a tuple."""
+        return bool(self._parts.get(partition))
+
+    def forget(self, partition: str) -> None:
+        """Let go of the one tuple of a partition if it is in no row."""
+        held = self._parts.get(partition)
+        if held and not held[-1].passes:
+            self._count(held[-1], -1)
+            del self._parts[partition], self._labels[partition]
+
     def deciding(self, partition: str) -> Collection[Words]:
         """The labels of all that decides who is in a partition. Time alone decides for a range."""
         return () if self.window.rows is None else self._labels[partition].counts
 
-    def state(self) -> dict[str, list[list[object]]]:
+    def state(self) -> dict[str, Any]:
         """The content in JSON's types."""
         waiting = [item[3] for item in sorted(self._waiting, key=lambda item: item[:3])]
-        return {
+        state: dict[str, Any] = {
             "waiting": [each.as_list() for each in waiting],
             "held": [each.as_list() for each in self.held()],
         }
+        return state | ({"begun": self.begun} if self.window.after_standing else {})
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on with a content that `state` gave."""
@@ -222,3 +253,4 @@ class WindowContent:
             self.wait(Arrival.from_list(values))
         for values in state["held"]:
             self.hold(Arrival.from_list(values))
+        self.begun = state.get("begun", self.begun)

@@ -27,6 +27,7 @@ from secfilter.kafka_options import Offsets
 from secfilter.lab import read_lab
 from secfilter.order import check_supported, in_order
 from secfilter.output_ticker import echo_column, echoes
+from secfilter.standing import receivers_of
 from secfilter.tick_mark import TickMark, new_mark
 
 # The records of a lab topic, for a query that may begin at these offsets.
@@ -118,6 +119,7 @@ class QueryFrames:
             floor=run.floor,
             viewers=run.viewers,
             beside=(*([BEGUN] if late else []), *([ECHO] if echoing else [])),
+            receivers=receivers_of(run),
         )
         check_supported(compiled.frame, output_mode(run))
         if is_stateful(run.plan):

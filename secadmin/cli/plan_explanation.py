@@ -195,7 +195,10 @@ def _of_change(change: Change) -> str:
         case Change.RSTREAM:
             return "of all tuples in the window"
         case Change.UPSERT:
-            return "of all tuples of the group; of a deletion, also of newer ones that made it go"
+            return (
+                "of all tuples of the group, or of the key's newest one; "
+                "of a deletion, also of newer ones that made it go"
+            )
 
 
 def _of_match(node: Match) -> tuple[str, str, str]:

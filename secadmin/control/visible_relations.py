@@ -80,12 +80,13 @@ class VisibleRelations:
                 f"the output {name} has semantics {placement.semantics}: each of its subscribers "
                 "has results of its own, so no query reads it; add one query that does both steps"
             )
-        if upsert_keys(from_stored(Plan, output.plan)):
+        relation = from_stored(Relation, output.relation)
+        if relation.keys != upsert_keys(from_stored(Plan, output.plan)):
             raise InvalidInput(
-                f"the output {name} gives upserts, which replace each other, so no query reads it; "
-                "read the streams themselves"
+                f"an older version of the platform added the output {name}, so no query reads its "
+                "upserts; add its query again"
             )
-        return from_stored(Relation, output.relation)
+        return relation
 
     def _as_seen(self, obj: Object, stream: Relation) -> Relation:
         seen = self.views.of(self.view.subject.role_ids, obj, self.as_roles)

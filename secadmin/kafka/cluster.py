@@ -10,6 +10,7 @@ from catalog.settings import KafkaSettings
 from catalog.topics import (
     ECHO_TOPIC,
     HEAD_TOPIC,
+    LABELLED_RETENTION_MS,
     RESULT_ECHO_TOPIC,
     lab_topic,
     parked_topic,
@@ -38,8 +39,6 @@ from secadmin.kafka.reconcile import Reconciler, Taking, WantedAcl
 from secadmin.kafka.topics import DAY_MS, Topics, TopicSpec
 from secadmin.kafka.wire.connections import BrokerConnections
 
-LABELLED_RETENTION_MS = 7 * DAY_MS
-"""A query may be stopped for this long without missing tuples."""
 QUARANTINE_RETENTION_MS = 30 * DAY_MS
 
 

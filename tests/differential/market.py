@@ -34,18 +34,29 @@ _TRADE = {
     "price": Type.DOUBLE,
     "volume": Type.BIGINT,
 }
+# The upserts of another query.
+_HIGH = {
+    "instant": Type.TIMESTAMP,
+    "deleted": Type.BOOLEAN,
+    "symbol": Type.STRING,
+    "n": Type.BIGINT,
+}
 _QUOTE = {"at": Type.TIMESTAMP, "symbol": Type.STRING, "bid": Type.DOUBLE, "open": Type.BOOLEAN}
 RELATIONS = {
     "trades": _relation(1, "trades", "ts", **_TRADE),
     "trades-eu": _relation(2, "trades-eu", "ts", **_TRADE),
     "quotes": _relation(3, "quotes", "at", **_QUOTE),
     "news": replace(_relation(4, "news", "ts", ts=Type.TIMESTAMP), public=True),
+    "highs": replace(
+        _relation(6, "highs", "instant", **_HIGH), kind=RelationKind.OUTPUT, keys=("symbol",)
+    ),
 }
 REACHES = {
     1: Label.of(TRADES, COMPANY),
     2: Label.of(EU, COMPANY),
     3: Label.of(QUOTES),
     4: Label(),
+    6: Label.of(TRADES, COMPANY),
 }
 # The senders of the trades that are visible. No two of them are one user's.
 INDEPENDENT = {1: dict(enumerate((0, 63, 5, 62, 31, 32, 1, 33, 2, 3), start=1))}
@@ -126,6 +137,16 @@ RECORDS = {
         ((None, "ACME", 2.0, True), _wire(QUOTES)),
         ((_at(1), "ACME", 3.0, True), _wire(TRADES)),
         ((_at(1), "ACME", 3.0, True), None),
+    ),
+    "highs": _records(
+        ((_at(0), False, "ACME", 1), _US),
+        ((_at(1), False, "BETA", 1), _US_COMPANY),
+        ((_at(1), False, None, 4), _US),
+        ((_at(2), False, "ACME", 3), _US_COMPANY),
+        ((_at(3), True, "BETA", None), _US_COMPANY),
+        ((_at(60), False, "BETA", 2), _US),
+        ((_at(61), True, "ACME", None), _US_COMPANY),
+        ((_at(62), False, "ACME", 9), _EU),
     ),
     "news": _records(((_at(0),), "0"), ((_at(1),), None), ((_at(2),), "1"), ((None,), "0")),
 }

@@ -18,6 +18,7 @@ from secfilter.compiler import compile_plan
 from secfilter.fanout import fan_out
 from secfilter.lab import read_lab
 from secfilter.order import check_supported, in_order
+from secfilter.standing import receivers_of
 from tests.differential.case import Case
 from tests.differential.delivered import run_of
 from tests.differential.engine import stored
@@ -62,6 +63,7 @@ def run_batch(
         layout=layout,
         narrow=narrow,
         viewers=run.viewers,
+        receivers=receivers_of(run),
     )
     updates = case.plan.emission is Emission.UPDATES
     check_supported(compiled.frame, "update" if updates else "append")

@@ -8,9 +8,19 @@ from itertools import chain
 
 from catalog.expression import AttributeRef
 from catalog.label import Label
-from catalog.plan import Aggregate, Change, Moving, MovingWindow, Node, Project, ToStream
+from catalog.plan import (
+    Aggregate,
+    Change,
+    Filter,
+    Moving,
+    MovingWindow,
+    Node,
+    Project,
+    ToStream,
+)
 from tests.oracle.labels import united
 from tests.oracle.relations import Member, RelationRow, Rules, movings_of, rows_of
+from tests.oracle.schemas import schema_of
 from tests.oracle.values import EPOCH, Tuple, Value
 
 _TICK = timedelta(microseconds=1)
@@ -138,9 +148,9 @@ def _step(
 
     if node.change is Change.UPSERT:
         upserts = [Tuple((instant, False, *row.values), added(row)) for row in there]
-        kept = {row.group for row in there}
+        kept = {_of_one_key(row) for row in there}
         keys = _keys(node.input)
-        for row in (each for each in gone if each.group not in kept):
+        for row in (each for each in gone if _of_one_key(each) not in kept):
             known = (v if key else None for v, key in zip(row.values, keys, strict=True))
             upserts.append(Tuple((instant, True, *known), taken(row)))
         return upserts
@@ -149,14 +159,26 @@ def _step(
     return _uncancelled(instant, mine, others)
 
 
+def _of_one_key(row: RelationRow) -> object:
+    """What the row has in common with the one that replaces it."""
+    return row.members[0].partition if row.group is None else row.group
+
+
 def _keys(relation: Node) -> list[bool]:
-    """For each value of a group's row whether it is a key."""
-    whole = relation.input if isinstance(relation, Project) else relation
-    assert isinstance(whole, Aggregate)
-    keys = [AttributeRef(key.name) for key in whole.keys]
-    if isinstance(relation, Project):
-        return [column.expression in keys for column in relation.columns]
-    return [True] * len(whole.keys) + [False] * len(whole.aggregations)
+    """For each value of a row whether it is a key."""
+    match relation:
+        case Filter(below):
+            return _keys(below)
+        case Project(below, columns):
+            known = dict(zip(schema_of(below).names, _keys(below), strict=True))
+            refs = (column.expression for column in columns)
+            return [isinstance(ref, AttributeRef) and known[ref.name] for ref in refs]
+        case Aggregate(_, keys, aggregations):
+            return [True] * len(keys) + [False] * len(aggregations)
+        case Moving(below, window):
+            return [AttributeRef(name) in window.partition for name in schema_of(below).names]
+        case _:
+            raise AssertionError("no relation with a key")
 
 
 def _derived(row: RelationRow) -> tuple[object, ...]:

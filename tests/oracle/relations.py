@@ -17,10 +17,12 @@ from catalog.plan import (
     Node,
     Project,
     Ranked,
+    Source,
     ToStream,
     Union,
 )
 from tests.oracle.labels import united
+from tests.oracle.schemas import schema_of
 from tests.oracle.values import Tuple, Value
 
 # The key of a group. If these tell groups apart: the label of its rows, and the members that they
@@ -133,8 +135,14 @@ def _relation(
 ) -> list[RelationRow]:
     """The rows of a relation whose windows hold these members."""
     match node:
-        case Moving():
-            return [RelationRow(each.tuple.values, (each,)) for each in contents[0]]
+        case Moving(below):
+            # A deletion is no row of the relation. It takes the place of the row that it replaces.
+            deleted = schema_of(below).names.index("deleted") if _is_upserts(below) else None
+            return [
+                RelationRow(each.tuple.values, (each,))
+                for each in contents[0]
+                if deleted is None or each.tuple.values[deleted] is False
+            ]
         case MovingJoin():
             return _joined(node, rules, contents, reaches)
         case Union(several):
@@ -165,6 +173,10 @@ def _relation(
             return [_group(node, rules, key, rows) for key, rows in groups.items()]
         case _:
             raise AssertionError("no node of a relation")
+
+
+def _is_upserts(node: Node) -> bool:
+    return isinstance(node, Source) and bool(node.relation.keys)
 
 
 def _group(node: Aggregate, rules: Rules, key: Key, rows: Sequence[RelationRow]) -> RelationRow:

@@ -23,7 +23,7 @@ from secadmin.languages.expressions.match_words import MatchWords, Named, take_m
 from secadmin.languages.expressions.moving_words import MovingWords, take_moving
 from secadmin.languages.expressions.places import Place, offset, own_offset
 from secadmin.languages.expressions.statement import Statement, take_statement
-from secadmin.languages.expressions.tokens import check_tokens
+from secadmin.languages.expressions.tokens import check_tokens, read_as_relations
 from secadmin.languages.expressions.window_words import plain_windows
 
 MAX_TREE_DEPTH = 150
@@ -67,8 +67,13 @@ class ParsedQuery:
     matches: Mapping[Position, MatchClause]
 
 
-def parse_query(text: str, place: Place) -> ParsedQuery:
-    """The syntax tree of the query in a statement. Raises InvalidInput."""
+def parse_query(
+    text: str, place: Place, is_changing: Callable[[str], bool] = lambda _name: False
+) -> ParsedQuery:
+    """The syntax tree of the query in a statement. Raises InvalidInput.
+
+    `is_changing` says whether what has this name is read as a changing relation.
+    """
     tokens = _tokens(text, place)
     statement = take_statement(tokens, place)
     matches = {
@@ -79,7 +84,8 @@ def parse_query(text: str, place: Place) -> ParsedQuery:
     plain_levels(tokens, place)
     moving = take_moving(tokens, place)
     _check_end(tokens, text, place)
-    check_tokens(tokens, place, moving=bool(moving.windows))
+    changing = bool(moving.windows) or any(map(is_changing, read_as_relations(tokens)))
+    check_tokens(tokens, place, moving=changing)
     tree = _parse(tokens, place, lambda parser: parser.parse(tokens, text))
     return ParsedQuery(tree, statement, moving, matches)
 

@@ -56,8 +56,8 @@ _NOTHING: dict[TokenType, set[TokenType | None]] = {
 def check_tokens(tokens: list[Token], place: Place, *, moving: bool = False) -> None:
     """Raise InvalidInput, with its position, for words that no query may have.
 
-    `moving` says that the query has moving windows. Their relations are bounded, so some words have
-    a meaning over them only.
+    `moving` says that the query has moving windows, or reads upserts. Such relations are bounded,
+    so some words have a meaning over them only.
     """
     if not tokens:
         raise InvalidInput("there is no query here", place(0))
@@ -73,6 +73,28 @@ def check_tokens(tokens: list[Token], place: Place, *, moving: bool = False) -> 
         if fault is not None:
             raise InvalidInput(fault, place(token.start))
     _check_nesting(tokens, place)
+
+
+def read_as_relations(tokens: list[Token]) -> list[str]:
+    """The names behind FROM and JOIN, if some word has a meaning over changing relations only."""
+    if not any(_over_relations(tokens, index) or _unites(tokens, index) for index in _all(tokens)):
+        return []
+    return [
+        tokens[index].text
+        for index in _all(tokens)
+        if index
+        and tokens[index - 1].token_type in (TokenType.FROM, TokenType.JOIN)
+        and tokens[index].token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+    ]
+
+
+def _all(tokens: list[Token]) -> range:
+    return range(len(tokens))
+
+
+def _unites(tokens: list[Token], index: int) -> bool:
+    """Whether the word is a UNION that gives each row once."""
+    return tokens[index].token_type == TokenType.UNION and word(tokens, index + 1) != "ALL"
 
 
 def _over_relations(tokens: list[Token], index: int) -> bool:

@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from catalog.conflict_class import LEVEL
 from catalog.errors import InvalidInput
-from catalog.plan import Moving, SessionWindow, Source, Window
+from catalog.plan import DELETED, INSTANT, Moving, SessionWindow, Source, Window
+from catalog.upserts import newest_of_each
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.scope import Scope, Table
@@ -42,8 +43,11 @@ class Item:
     def table(self, prefix: str = "") -> Table:
         """The attributes of the item. In the plan their names have this prefix."""
         node = self.built.node.input if isinstance(self.built.node, Moving) else self.built.node
-        # The level is there for whoever names it.
-        hidden = {LEVEL} if isinstance(node, Source) and node.shows_level else set()
+        # The level is there for whoever names it, and so is what upserts have besides their row.
+        hidden: set[str] = set()
+        if isinstance(node, Source):
+            hidden |= {LEVEL} if node.shows_level else set()
+            hidden |= {INSTANT, DELETED} if node.relation.keys else set()
         return Table.of(self.alias, self.built.schema, prefix, frozenset(hidden))
 
 
@@ -79,6 +83,8 @@ def _relation(node: exp.Table, environment: Environment) -> Item:
     if clause is not None:
         built = read_match(clause, built, environment)
     window = environment.moving.windows.get(place)
+    if window is None and isinstance(built.node, Source) and built.node.relation.keys:
+        window = newest_of_each(built.node.relation.keys)
     if window is not None:
         built = build(Moving(built.node, window), (built,), place)
     return Item(alias, built, node)
@@ -108,6 +114,12 @@ def _windowed(node: exp.Table, environment: Environment, read_query: ReadQuery) 
         raise InvalidInput(
             "the first argument is a relation: write TUMBLE(trades, ts, INTERVAL '1' HOUR)",
             environment.at(argument),
+        )
+    if inner.built.checked.is_changing:
+        raise InvalidInput(
+            f"{str(call.this).upper()} goes over single tuples, and {own or 'this'} is a changing "
+            "relation: leave it out, or count the changes in a query over ISTREAM's results",
+            environment.at(call),
         )
     found, partition = window_over(call, inner.built.event_time, environment, inner.scope)
     return Item(_alias(node, environment) or own, inner.built, node, found, partition)

@@ -10,7 +10,7 @@ from sqlglot import exp
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression
 from catalog.plan import Aggregate, Aggregation, Change, Column, ToStream, Window
-from catalog.upserts import is_unbounded_group, keys_of
+from catalog.upserts import usually_upserts
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import Aggregates, NoCalls
 from secadmin.languages.expressions.environment import Environment
@@ -86,8 +86,8 @@ def _refuse_windows(group: exp.Expr, environment: Environment) -> None:
     for item in group.expressions:
         if is_window(item):
             raise InvalidInput(
-                "groups over a moving window have no other window: leave this one out, or the "
-                "window in brackets",
+                "groups over a moving window, or over upserts, have no other window: leave this "
+                "one out, or the window in brackets",
                 environment.at(item),
             )
 
@@ -97,23 +97,14 @@ def to_stream(
 ) -> Built:
     """The stream of a relation's changes: those that the text names, or else its usual ones.
 
-    These are upserts of groups whose window has no end, if SELECT names their keys. Of all else it
-    is CQL's default.
+    These are upserts of groups whose window has no end, and of what reads upserts, if SELECT names
+    the key. Of all else it is CQL's default.
     """
-    usual = Change.UPSERT if _is_upserting(relation, having) else Change.ISTREAM
+    upserts = not having and usually_upserts(relation.node)
+    usual = Change.UPSERT if upserts else Change.ISTREAM
     change = environment.moving.change or usual
     place = environment.moving.position or environment.at(node)
     return build(ToStream(relation.node, change), (relation,), place)
-
-
-def _is_upserting(relation: Built, having: bool) -> bool:
-    if having or not is_unbounded_group(relation.node):
-        return False
-    try:
-        keys_of(relation.node)
-    except InvalidInput:
-        return False
-    return True
 
 
 def _named(names: Sequence[str], found: Sequence[Aggregation]) -> tuple[Aggregation, ...]:

@@ -7,7 +7,7 @@ from sqlglot import exp
 from catalog.analysis import complete, require_windows
 from catalog.checked_plan import CheckedPlan, StateKind
 from catalog.conflict_class import LEVEL
-from catalog.errors import InvalidInput
+from catalog.errors import InvalidInput, PlatformError
 from catalog.expression import AttributeRef
 from catalog.plan import Column, Emission, Project, Union
 from secadmin.languages.building import Built, build
@@ -74,7 +74,7 @@ def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> Checked
         PlatformError: The resolver raised it.
     """
     lines = check_text(text, MAX_BYTES)
-    parsed = parse_query(text, lines.position)
+    parsed = parse_query(text, lines.position, lambda name: _gives_upserts(resolver, name))
     tree, statement = parsed.tree, parsed.statement
     if name is not None and statement.name not in (None, name):
         raise InvalidInput(
@@ -103,6 +103,15 @@ def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> Checked
             return complete(built.checked, emission)
     except RecursionError:
         raise InvalidInput("the query is nested too deeply; split it in two") from None
+
+
+def _gives_upserts(resolver: Resolver, name: str) -> bool:
+    """Whether a query reads what has this name as a changing relation."""
+    try:
+        return bool(resolver.relation(name).keys)
+    except PlatformError:
+        # The name is refused where it is read, with its place.
+        return False
 
 
 def _names_level(parsed: ParsedQuery) -> bool:

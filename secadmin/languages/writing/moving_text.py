@@ -18,6 +18,7 @@ from catalog.plan import (
     Node,
     Project,
     Ranked,
+    Source,
     Union,
 )
 from secadmin.languages.writing.expression_text import Names, expression_text, name_text
@@ -98,6 +99,9 @@ class MovingText:
     def _window(self, node: Node) -> str:
         if not isinstance(node, Moving):
             raise Unsayable("a changing relation has moving windows, or joins of them")
+        if isinstance(node.input, Source) and node.input.relation.keys:
+            # Upserts have one window, which need not be written.
+            return self.item(node.input)
         return f"{self.item(node.input)} {moving_window_text(node.window)}"
 
     def _joins(self, node: MovingJoin) -> tuple[str, list[str]]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select
 
-from catalog.models import AuditEntry, Object
+from catalog.models import AuditEntry, Object, OutputRow
+from catalog.relation import Relation
+from catalog.runs import QueryRun
+from catalog.stored_form import from_stored, to_stored
+from catalog.wanted import wanted_runs
 from secadmin.control.platform import Platform
 from tests.integration.brokers import embedded_only
 from tests.integration.service.conftest import Api, NewUser, add_stream
@@ -107,13 +112,40 @@ def test_it_refuses_what_adding_would_refuse(
     assert nobody.call("POST", "/queries/check", json=wrong[2]).status_code == 403
 
 
-def test_no_query_reads_upserts(admin: Api, stream: str, fresh: Callable[[str], str]) -> None:
-    query = fresh("q")
+def test_a_query_reads_upserts_as_a_relation(
+    admin: Api, platform: Platform, stream: str, fresh: Callable[[str], str]
+) -> None:
+    query, reader = fresh("q"), fresh("q")
     text = f"SELECT symbol, count(*) AS n FROM {stream} GROUP BY symbol"
     added = admin.post("/queries", **asked(query, text))
     names = [each["name"] for each in added["outputs"][0]["attributes"]]
     assert names == ["instant", "deleted", "symbol", "n"]
+    body = asked(fresh("q"), f"SELECT symbol FROM {query} [ROWS 5]")
+    refused = admin.call("POST", "/queries/check", json=body)
+    assert refused.status_code == 422
+    assert f"{query} [PARTITION BY symbol ROWS 1]" in refused.json()["detail"]
+    few = admin.post("/queries", **asked(reader, f"SELECT * FROM {query} WHERE n < 3"))
+    assert [each["name"] for each in few["outputs"][0]["attributes"]] == names
+    with platform.catalog.read() as session:
+        runs = [run for run in wanted_runs(session) if isinstance(run, QueryRun)]
+    outputs = {output.relation.name: output for run in runs for output in run.outputs}
+    own = outputs[query]
+    assert (own.labelled, own.kept_ms) == (True, 86_400_000)
+    assert own.readers == {outputs[reader].relation.object_id}
+    assert outputs[reader].readers == frozenset()
+
+
+def test_upserts_of_an_older_version_are_not_read(
+    admin: Api, platform: Platform, stream: str, fresh: Callable[[str], str]
+) -> None:
+    query = fresh("q")
+    text = f"SELECT symbol, count(*) AS n FROM {stream} GROUP BY symbol"
+    admin.post("/queries", **asked(query, text))
+    with platform.catalog.bookkeeping() as session:
+        named = select(OutputRow).join(Object, Object.id == OutputRow.object_id)
+        row = session.scalars(named.where(Object.name == query)).one()
+        row.relation = to_stored(replace(from_stored(Relation, row.relation), keys=()))
     body = asked(fresh("q"), f"SELECT symbol FROM {query}")
     refused = admin.call("POST", "/queries/check", json=body)
     assert refused.status_code == 422
-    assert "upserts, which replace each other" in refused.json()["detail"]
+    assert "an older version" in refused.json()["detail"]

@@ -19,9 +19,11 @@ from catalog.plan import Source
 from catalog.relation import Relation, RelationKind
 from catalog.runs import FanOutClass, FedOutput, QueryRun
 from catalog.schema import Attribute, Schema, Type
-from secfilter.columns import SPARK_TYPES, label_column
+from secfilter.columns import GIVEN_TO, SPARK_TYPES, label_column
 from secfilter.compiler import Compiled
 from secfilter.fanout import fan_out
+from secfilter.given_to import FOR_EVERYBODY, for_topics
+from secfilter.lab import stands
 from tests.plans import whole
 
 SCHEMA = Schema(
@@ -213,19 +215,51 @@ def test_the_fan_out_agrees_with_the_catalogs_check(
     assert got == expected
 
 
+UPSERTS = Schema(
+    (
+        Attribute("instant", Type.TIMESTAMP),
+        Attribute("deleted", Type.BOOLEAN),
+        Attribute("s", Type.STRING),
+        Attribute("n", Type.BIGINT),
+    )
+)
+
+
+def upserts(spark: SparkSession, run: QueryRun, rows: list[tuple[Any, ...]]) -> list[Row]:
+    """Rows are attributes (time in µs), label words, lineage, and to whom they go."""
+    types = ["instant bigint, deleted boolean, s string, n bigint"]
+    types += [f"{label_column(i)} bigint" for i in WORDS] + ["__id string", f"{GIVEN_TO} string"]
+    frame = spark.createDataFrame(rows, ", ".join(types)).coalesce(1)
+    typed = frame.withColumn("instant", fn.timestamp_micros("instant"))
+    return list(fan_out(Compiled(typed, UPSERTS, LAYOUT, ("s",)), run, KEY, 400).collect())
+
+
+def test_a_row_that_stands_goes_to_the_named_topics_whose_classes_cover_it(
+    spark: SparkSession,
+) -> None:
+    output = replace(OUTPUT, schema=UPSERTS, keys=("s",))
+    classes = (
+        FanOutClass("out.o.a", Clearance.of(0)),
+        FanOutClass("out.o.b", Clearance.of(0, 64)),
+        FanOutClass("out.o.c", Clearance.of(64)),
+    )
+    run = replace(run_of(), outputs=(FedOutput(output, classes, labelled=True),))
+    label = [LAYOUT.packed(Label.of(0)).word(i) for i in WORDS]
+    rows = [
+        (1, False, "a", 1, *label, "i1", for_topics(["out.o.b", "out.o.c"])),
+        (2, False, "b", 2, *label, "i2", for_topics(["lab.o"])),
+        (4, False, "d", 4, *label, "i4", None),
+    ]
+    found = {each["topic"]: each for each in upserts(spark, run, rows)}
+    assert found.keys() == {"out.o.b", "lab.o"}
+    assert json.loads(found["out.o.b"]["value"])["n"] == 1
+    assert found["lab.o"]["value"] == "2\x1ffalse\x1fb\x1f2"
+    assert stands(f"9:{found['lab.o']['key']}") and not stands(f"9:{found['out.o.b']['key']}")
+
+
 def test_upserts_have_a_key_and_a_version_and_a_deletion_is_a_tombstone(
     spark: SparkSession,
 ) -> None:
-    schema = Schema(
-        (
-            Attribute("instant", Type.TIMESTAMP),
-            Attribute("deleted", Type.BOOLEAN),
-            Attribute("s", Type.STRING),
-            Attribute("n", Type.BIGINT),
-        )
-    )
-    types = "instant bigint, deleted boolean, s string, n bigint"
-    words = [f"{label_column(i)} bigint" for i in WORDS]
     label = [LAYOUT.packed(Label.of(0)).word(i) for i in WORDS]
     large = "x" * 500
     rows = [
@@ -234,11 +268,9 @@ def test_upserts_have_a_key_and_a_version_and_a_deletion_is_a_tombstone(
         (8, False, None, 2, *label, "i3"),
         (9, False, large, 3, *label, "i4"),
     ]
-    frame = spark.createDataFrame(rows, ", ".join([types, *words, "__id string"])).coalesce(1)
-    typed = frame.withColumn("instant", fn.timestamp_micros("instant"))
-    compiled = Compiled(typed, schema, LAYOUT, ("s",))
     run = run_of(FanOutClass("out.o.a", Clearance.of(0)), FanOutClass("out.o.b", Clearance.of(1)))
-    first, deletion, null, *others = fan_out(compiled, run, KEY, 400).collect()
+    everybody = [(*row, FOR_EVERYBODY) for row in rows]
+    first, deletion, null, *others = upserts(spark, run, everybody)
     assert others == [], "neither a class that does not cover it, nor what is too large"
     assert json.loads(first["value"])["n"] == 1
     assert [json.loads(each["key"]) for each in (first, deletion, null)] == [

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 
 import pytest
 from hypothesis import given, settings
@@ -33,9 +35,12 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    walk,
 )
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
+from catalog.time_source import TimeSource
+from catalog.upserts import keys_of
 from secfilter.lab import SEPARATOR
 from secfilter.moving_aggregates import Computed, _double_sum, _mean
 from secfilter.moving_relation import MovingRelation, Result
@@ -228,7 +233,8 @@ def engine(
 ) -> MovingRelation:
     limits, parts = HeldLimits(limit, characters), ChangingParts.of(analyse_node(root))
     reaches = [(REACH[window_name(window)].bits,) for window in parts.windows()]
-    return rules_of(parts, change, limits, reaches).empty()
+    keys = keys_of(root) if change is Change.UPSERT else ()
+    return rules_of(parts, change, limits, reaches, keys).empty()
 
 
 def window_name(window: WindowPart) -> str:
@@ -347,6 +353,146 @@ def test_groups_with_keys_give_upserts_and_deletions(
     data: st.DataObject,
 ) -> None:
     check(root, change, rows, data)
+
+
+@st.composite
+def newest(draw: st.DrawFn) -> Node:
+    """The newest tuple of each key, if it fulfils a condition."""
+    rows: Node = Moving(Source(STREAMS["a"]), MovingWindow(rows=1, partition=(KEY,)))
+    if draw(st.booleans()):
+        rows = Filter(rows, EXPENSIVE)
+    return shown(rows, *draw(st.sampled_from([("price", "key"), ("key",)])))
+
+
+@pytest.mark.parametrize("change", list(Change))
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(root=newest(), rows=st.tuples(GIVENS, GIVENS, GIVENS), data=st.data())
+def test_the_newest_tuple_of_each_key_gives_upserts_and_deletions(
+    change: Change,
+    root: Node,
+    rows: tuple[list[Given], list[Given], list[Given]],
+    data: st.DataObject,
+) -> None:
+    check(root, change, rows, data)
+
+
+def when(upsert: Tuple) -> int:
+    """The instant of an upsert."""
+    instant = upsert.values[0]
+    assert isinstance(instant, datetime)
+    return microseconds(instant)
+
+
+@pytest.mark.parametrize("roots", [keyed(), newest()], ids=["groups", "newest"])
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(rows=st.tuples(GIVENS, GIVENS, GIVENS), at=st.integers(-1, 20), data=st.data())
+def test_the_rows_that_stand_are_the_newest_of_each_key(
+    roots: st.SearchStrategy[Node],
+    rows: tuple[list[Given], list[Given], list[Given]],
+    at: int,
+    data: st.DataObject,
+) -> None:
+    root = data.draw(roots)
+    tables = {
+        name: table(several, 6 * number)
+        for number, (name, several) in enumerate(zip("abc", rows, strict=True))
+    }
+    instant = at * 1_000
+    moving = engine(root, Change.UPSERT)
+    for side, arrival in arrivals(root, tables):
+        moving.take([arrival], side)
+    assert {result.instant for result in moving.until(instant)} <= {*range(instant + 1)}
+    keys = [name in keys_of(root) for name in analyse_node(root).schema.names]
+    last: dict[tuple[Value, ...], Tuple] = {}
+    upserts = run(ToStream(root, Change.UPSERT), tables, lambda relation: REACH[relation.name])
+    for each in sorted(upserts, key=when):
+        if when(each) <= instant:
+            own = zip(each.values[2:], keys, strict=True)
+            last[tuple(value for value, key in own if key)] = each
+    wanted = {
+        SEPARATOR.join(map(text, each.values[1:])): each.label
+        for each in last.values()
+        if each.values[1] is False
+    }
+    found = {each.row: Label(each.label[0]) for each in moving.standing(instant)}
+    assert found.keys() == wanted.keys()
+    nodes = [*walk(root)]
+    by_rows = any(isinstance(each, Moving) and each.window.rows is not None for each in nodes)
+    # The label of a group over partitions follows from what these hold now.
+    if not (by_rows and any(isinstance(each, Aggregate) for each in nodes)):
+        assert found == wanted
+
+
+def test_a_row_that_is_known_changes_nothing_when_it_comes_again() -> None:
+    window = Moving(Source(STREAMS["a"]), MovingWindow(rows=1, partition=(KEY,)))
+    for change in Change:
+        moving = engine(shown(window, "key", "price"), change)
+        moving.take([Arrival(1, "7:id", (1,), "1", True, "1\x1f5", "")])
+        first = [*moving.until(5)]
+        again = [
+            Arrival(6, f"7:stands:{key}", (1,), key, True, f"{key}\x1f{price}", "")
+            for key, price in (("1", "5"), ("2", "8"))
+        ]
+        moving.take(again[:1])
+        assert [*moving.until(6)] == [], "an instant without a change"
+        assert moving.withheld == 0
+        moving.take([replace(each, time=7) for each in again])
+        second = [each.row for each in moving.until(7)]
+        if change is not Change.DSTREAM:
+            assert len(first) == 1
+            assert any(row.endswith("2\x1f8") for row in second), "a row that is new"
+
+
+def test_a_window_over_upserts_begins_with_all_rows_that_stand() -> None:
+    """Before them it has a part of the keys, and groups of a part would be wrong."""
+    upserts = replace(STREAMS["a"], kind=RelationKind.OUTPUT, keys=("key",), time=TimeSource.BROKER)
+    window = Moving(Source(upserts), MovingWindow(rows=1, partition=(KEY,)))
+    root = Aggregate(window, (), (Aggregation("n", "count", None),))
+    parts = ChangingParts.of(analyse_node(root))
+    limits = HeldLimits(99, 9_999)
+    rules = rules_of(parts, Change.ISTREAM, limits, [(1,)], whole=True)
+    moving = rules.empty()
+    moving.take([Arrival(1, "7:a", (1,), "1", True, "", "")])
+    assert [*moving.until(2)] == []
+    stored = moving.to_text()
+    moving = rules.empty()
+    moving.restore(stored)
+    standing = [
+        Arrival(3, f"7:stands:{key}", (1,), key, passes, "", "")
+        for key, passes in (("1", True), ("2", True), ("", False))
+    ]
+    moving.take([*standing, Arrival(3, "7:b", (1,), "2", True, "", "")])
+    moving.take([Arrival(4, "7:c", (1,), "3", True, "", "")])
+    assert [each.row for each in moving.until(3)] == ["2"]
+    stored = moving.to_text()
+    moving = rules.empty()
+    moving.restore(stored)
+    assert [each.row for each in moving.until(4)] == ["3"]
+    assert moving.withheld == 0
+    # Without rows that stand, the mark alone says that there are none.
+    empty = rules.empty()
+    empty.take([standing[2], Arrival(4, "7:c", (1,), "3", True, "", "")])
+    assert [each.row for each in empty.until(4)] == ["1"]
+    # Elsewhere no output gives them, so nothing waits for them.
+    by_data = replace(upserts, time=TimeSource.DATA)
+    for whole, relation in ((False, upserts), (True, by_data)):
+        moved = replace(root, input=replace(window, input=Source(relation)))
+        made = rules_of(
+            ChangingParts.of(analyse_node(moved)), Change.ISTREAM, limits, [(1,)], whole=whole
+        ).empty()
+        made.take([Arrival(1, "7:a", (1,), "1", True, "", "")])
+        assert [each.row for each in made.until(2)] == ["1"]
+
+
+def test_a_tuple_that_no_row_shows_is_not_kept() -> None:
+    """So deletions cost nothing. A row of RSTREAM has the labels of all tuples of the window."""
+    window = Moving(Source(STREAMS["a"]), MovingWindow(rows=1, partition=(KEY,)))
+    for change, kept in ((Change.UPSERT, 0), (Change.ISTREAM, 0), (Change.RSTREAM, 1)):
+        moving = engine(shown(Filter(window, EXPENSIVE), "key"), change)
+        moving.take([Arrival(1, "a", (1,), "1", True, "1", "")])
+        moving.take([Arrival(2, "b", (2,), "1", False, "1", "")])
+        assert [each.instant for each in moving.until(9)][:1] == [1]
+        assert sum(content.size for content in moving.contents) == kept
 
 
 def check(

@@ -36,6 +36,13 @@ _TYPES = {
     "packets": {"time": Type.TIMESTAMP, "protocol": Type.STRING, "bytes": Type.BIGINT},
     "flows": {"began": Type.TIMESTAMP, "host": Type.STRING, "packets": Type.BIGINT},
     "samples": {"at": Type.TIMESTAMP, "sensor": Type.STRING, "value": Type.DOUBLE},
+    # The output of a query that gives upserts.
+    "totals": {
+        "instant": Type.TIMESTAMP,
+        "deleted": Type.BOOLEAN,
+        "symbol": Type.STRING,
+        "n": Type.BIGINT,
+    },
 }
 _EVENT_TIMES = {
     "trades": "ts",
@@ -46,7 +53,9 @@ _EVENT_TIMES = {
     "packets": "time",
     "flows": "began",
     "samples": "at",
+    "totals": "instant",
 }
+_KEYS = {"totals": ("symbol",)}
 # How the records of some streams write times. Those of the others are ISO 8601.
 _TIME_FORMATS = {
     "packets": TimeFormat.EPOCH_S,
@@ -62,10 +71,11 @@ def relation(name: str) -> Relation:
     return Relation(
         object_id=number + 1,
         name=name,
-        kind=RelationKind.STREAM,
+        kind=RelationKind.OUTPUT if name in _KEYS else RelationKind.STREAM,
         schema=schema,
         event_time=_EVENT_TIMES[name],
         lateness_ms=0,
+        keys=_KEYS.get(name, ()),
     )
 
 

@@ -1,0 +1,32 @@
+"""To whom an upsert goes: to everybody, or again to some topics alone (`secfilter.standing`).
+
+Each upsert has a text that says this, in the column `GIVEN_TO`. Labels decide besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column
+from pyspark.sql import functions as fn
+
+from secfilter.columns import GIVEN_TO
+
+FOR_EVERYBODY = ""
+_BETWEEN = ","
+
+
+def for_topics(topics: Iterable[str]) -> str:
+    """The text of a row that stands, which goes to these topics. No topic's name has a comma."""
+    return _BETWEEN.join(dict.fromkeys(topics))
+
+
+def stands_again() -> Column:
+    """Whether the row stands, and goes to some topics alone."""
+    return fn.col(GIVEN_TO) != fn.lit(FOR_EVERYBODY)
+
+
+def goes_to(topic: str) -> Column:
+    """Whether the row goes to this topic, if its label allows it (never NULL)."""
+    named = fn.array_contains(fn.split(fn.col(GIVEN_TO), _BETWEEN), fn.lit(topic))
+    return fn.coalesce((fn.col(GIVEN_TO) == fn.lit(FOR_EVERYBODY)) | named, fn.lit(False))
