@@ -532,6 +532,20 @@ class Withdrawal(Base):
     unproven: Mapped[bool] = mapped_column(default=False)
 
 
+class Refill(Base):
+    """What a delivery class lacks: results in the topic `source` that its subscribers had not read.
+
+    The transaction that cuts the topic from a subscription and opens the class for it writes the
+    refill. SecAdmin copies the results, and deletes the refill when the run has fed the class for a
+    while (`secadmin.control.refills`).
+    """
+
+    __tablename__ = "refills"
+    class_id: Mapped[int] = mapped_column(ForeignKey("delivery_classes.id"), primary_key=True)
+    source: Mapped[str] = mapped_column(String(160), primary_key=True, index=True)
+    decided_at: Mapped[datetime]
+
+
 class Lease(Base):
     """A lock across processes that ends by itself when its holder is dead.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, aliased
 
 from catalog.assignments import assigned_to, engine_of, note_change, parked
 from catalog.categories import next_category, source_categories
+from catalog.delivery import Delivery
 from catalog.delivery_classes import delivery_of
 from catalog.engines import INGEST
 from catalog.executions import execution_of
@@ -130,6 +131,23 @@ def _run_names(session: Session, row: DeliveryClass) -> tuple[str, str]:
     """The names of the runs that may feed the class: that of all classes, or one of its own."""
     execution = execution_of(session, row.output_id)
     return query_run_name(execution), query_run_name(execution, row.id)
+
+
+def what_classes_take(
+    session: Session, class_ids: Collection[int]
+) -> Mapping[int, tuple[Delivery, Label]]:
+    """What the wanted runs deliver to these classes, by id, and their categories of `source`.
+
+    A class is left out if no run may write its topic now.
+    """
+    sources, unproven = source_categories(session), _unproven_topics(session)
+    return {
+        each.id: (each.delivery, run.sources)
+        for run in _query_runs(session, sources, None)
+        if not unproven & _delivers_to(run)
+        for each in run.classes
+        if each.id in class_ids
+    }
 
 
 def is_applied(session: Session, name: str) -> bool:

@@ -28,9 +28,11 @@ from secadmin.control.anchors import Anchors, Sender
 from secadmin.control.head_file import HeadFile
 from secadmin.control.platform import Platform
 from secadmin.control.readmission import Readmission, ReadmissionThread
+from secadmin.control.refills import RefillThread
 from secadmin.control.upkeep import Upkeep, start_up
 from secadmin.kafka.cluster import Cluster
 from secadmin.kafka.parked import ParkedTopics
+from secadmin.kafka.refill_topics import RefillTopics
 from secadmin.service.app import create_app
 from secadmin.service.door import Door, tls_context
 from secadmin.service.open_files import raise_limit
@@ -91,6 +93,8 @@ def serve(settings: Settings) -> None:
     upkeep.start()
     readmission = ReadmissionThread(Readmission(platform), lambda: ParkedTopics(settings.kafka))
     readmission.start()
+    refills = RefillThread(platform, lambda: RefillTopics(settings.kafka))
+    refills.start()
     platform.anchors.start()
     where = settings.secadmin
     door = Door(tls_context(str(where.certificate_file), str(where.key_file)))
@@ -109,6 +113,7 @@ def serve(settings: Settings) -> None:
             timeout_graceful_shutdown=10,
         )
     finally:
+        refills.close()
         readmission.close()
         upkeep.close()
         platform.anchors.close()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import bindparam, orm, select
+from sqlalchemy import bindparam, exists, orm, select
 
 from catalog.clearance import Clearance
 from catalog.delivery import Delivery
 from catalog.delivery_classes import delivery_of
 from catalog.label import Label
-from catalog.models import Access, AccessTopic, DeliveryClass, Object, Withdrawal
+from catalog.models import Access, AccessTopic, DeliveryClass, Object, Refill, Withdrawal
 from catalog.topics import out_topic
 from secadmin.control.held_topics import Held, next_step
 
@@ -35,6 +35,8 @@ class AccessTopics:
     told: set[str]
     opened: set[int]
     _classes: dict[tuple[int, Delivery], DeliveryClass] = field(default_factory=dict)
+    _fed: dict[int, bool] = field(default_factory=dict)
+    _refilled: set[tuple[int, str]] = field(default_factory=set)
 
     def reach(self, access: Access, topic: str | None) -> None:
         """Let the access reach this topic alone, or nothing."""
@@ -60,6 +62,7 @@ class AccessTopics:
                 self._cut(access, row)
         if step.add is not None:
             found = self._class(output, step.add)
+            self._refill(found, [rows[topic] for topic in step.cut])
             self._add(access, found.topic, found)
 
     def cut_leaving(self, access: Access) -> None:
@@ -76,6 +79,35 @@ class AccessTopics:
     def _add(self, access: Access, topic: str, of: DeliveryClass | None) -> None:
         access.topics.append(AccessTopic(topic=topic, delivery_class=of, leaving=False))
         self.told.add(topic)
+
+    def _refill(self, into: DeliveryClass, cut: Sequence[AccessTopic]) -> None:
+        """Note that the class lacks what was not read yet of the topics that were cut for it.
+
+        A class that is fed has that already, for its other subscriptions. If a topic that was cut
+        is being refilled itself, its sources are sources here, too.
+        """
+        sources = [each for row in cut if (each := row.delivery_class) is not None]
+        if not sources or self._is_fed(into):
+            return
+        for source in sources:
+            if (into.id, source.topic) not in self._refilled:
+                self._note_refill(into, source.topic, self.now)
+                own = select(Refill).where(Refill.class_id == source.id)
+                for each in self.session.scalars(own).all():
+                    self._note_refill(into, each.source, each.decided_at)
+
+    def _note_refill(self, into: DeliveryClass, source: str, decided_at: datetime) -> None:
+        key = into.id, source
+        if key not in self._refilled and self.session.get(Refill, key) is None:
+            self.session.add(Refill(class_id=into.id, source=source, decided_at=decided_at))
+        self._refilled.add(key)
+
+    def _is_fed(self, of: DeliveryClass) -> bool:
+        """Whether a run has fed the class for a subscription that it has."""
+        if of.id not in self._fed:
+            fed = exists().where(AccessTopic.class_id == of.id, AccessTopic.fed_at.is_not(None))
+            self._fed[of.id] = bool(self.session.scalar(select(fed)))
+        return self._fed[of.id]
 
     def _class(self, output: Object, delivery: Delivery) -> DeliveryClass:
         """The output's open class that delivers this, which all subscriptions share."""

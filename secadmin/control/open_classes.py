@@ -17,7 +17,15 @@ from catalog.analysis import analyse
 from catalog.audit import PLATFORM
 from catalog.errors import Conflict, PlatformError
 from catalog.limits import Limits
-from catalog.models import Access, AccessTopic, DeliveryClass, Object, OutputRow, Withdrawal
+from catalog.models import (
+    Access,
+    AccessTopic,
+    DeliveryClass,
+    Object,
+    OutputRow,
+    Refill,
+    Withdrawal,
+)
 from catalog.placement import Placement
 from catalog.plan import Plan
 from catalog.stored_form import from_stored
@@ -152,6 +160,7 @@ def delete_closed(platform: Platform) -> None:
             return
         pending = select(Withdrawal.topic).where(Withdrawal.done_at.is_(None))
         needed = used_topics(session).union(session.scalars(pending))
+        needed |= frozenset(session.scalars(select(Refill.source)))
     failures: list[PlatformError] = []
     for topic in [topic for topic in closed if topic not in needed][:DELETED_A_TICK]:
         try:
@@ -192,9 +201,11 @@ def _due(
     taken = select(func.max(Withdrawal.decided_at)).where(Withdrawal.topic == DeliveryClass.topic)
     # Each class begins with a subscription, and all that one loses is withdrawn from it.
     held = exists().where(AccessTopic.class_id == DeliveryClass.id)
+    # Its run still writes what a smaller class is being refilled with.
+    read = exists().where(Refill.source == DeliveryClass.topic)
     unheld = select(DeliveryClass.id, DeliveryClass.output_id, taken.scalar_subquery())
     idle: defaultdict[int, list[IdleClass]] = defaultdict(list)
-    for id_, output_id, since in session.execute(unheld.where(_OPEN, ~held)):
+    for id_, output_id, since in session.execute(unheld.where(_OPEN, ~held, ~read)):
         if outputs is None or output_id in outputs:
             idle[output_id].append(IdleClass(id_, since or _EVER))
     opened = _count_open(session, idle.keys())

@@ -111,6 +111,38 @@ def parked_producer(settings: KafkaSettings, transactional_id: str) -> Producer:
     return Producer(_QUIET | own | settings.client_config(settings.secadmin))
 
 
+def refill_admin(settings: KafkaSettings) -> AdminClient:
+    """The client that asks what groups of consumers have read, under SecAdmin's account."""
+    return AdminClient(_QUIET | settings.client_config(settings.secadmin))
+
+
+def refill_consumer(settings: KafkaSettings) -> Consumer:
+    """A consumer of delivery topics, under SecAdmin's account, without group offsets."""
+    own = {
+        "group.id": "secadmin-refills",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        # What is deleted by then is lost.
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,
+        # A result that has just come must not wait.
+        "fetch.wait.max.ms": 100,
+    }
+    return Consumer(_QUIET | own | settings.client_config(settings.secadmin))
+
+
+def refill_producer(settings: KafkaSettings) -> Producer:
+    """The producer of results that are copied to another delivery topic, in their order."""
+    own = {
+        "enable.idempotence": True,
+        "linger.ms": 0,
+        "message.timeout.ms": int(REQUEST_TIMEOUT_S * 1000),
+        "message.max.bytes": 8 * 1024 * 1024,
+        "topic.metadata.refresh.interval.ms": _TOPICS_KNOWN_MS,
+    }
+    return Producer(_QUIET | own | settings.client_config(settings.secadmin))
+
+
 def check_connection(admins: AdminClients) -> None:
     """Check that the cluster answers within `REQUEST_TIMEOUT_S`. Raises Unavailable if not."""
     finished(admins.reads.describe_cluster(request_timeout=REQUEST_TIMEOUT_S), "reach Kafka")

@@ -120,6 +120,23 @@ def test_no_topic_is_cut_that_holds_nothing_of_what_was_taken(
         assert (each.topic in cut) == bool(lost)
 
 
+@given(histories, st.booleans(), st.booleans())
+def test_what_a_new_class_takes_and_was_shown_is_in_what_is_cut_for_it_or_leaves(
+    history: list[tuple[Clearance, bool]], weak: bool, by_difference: bool
+) -> None:
+    """So a refill from what was cut has all that the subscriber would miss."""
+    subscription = Subscription(weak, by_difference)
+    for clearance, feed in history:
+        before = list(subscription.held)
+        step = subscription.step(clearance)
+        if step.add is not None:
+            read = [each for each in before if each.topic in step.cut | step.leave]
+            shown = taken(before).keys() & taken([Held("new", step.add)]).keys()
+            assert shown <= taken(read).keys()
+        if feed:
+            subscription.is_fed()
+
+
 def test_a_growth_adds_a_topic_and_its_loss_takes_just_that_one() -> None:
     subscription = Subscription(weak=False, by_difference=True)
     subscription.step(Clearance.of(0))

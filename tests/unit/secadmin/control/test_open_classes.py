@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
 from catalog.authorizer import Authorizer
 from catalog.engines import all_engines
@@ -26,6 +26,7 @@ from catalog.models import (
     DeliveryClass,
     Object,
     OutputRow,
+    Refill,
     User,
     Withdrawal,
 )
@@ -221,6 +222,29 @@ def test_a_class_is_closed_an_hour_after_its_last_subscription(place: Place) -> 
     close_idle(place.platform())
     with place.catalog.read() as session:
         assert generation(session) == before + 1, "nothing is left to do"
+
+
+def test_a_class_from_which_another_one_is_refilled_stays(place: Place) -> None:
+    place.add("smaller", held=True)
+    place.add("read", HOUR)
+    place.add("closed", HOUR, closed_at=START)
+    with place.catalog.bookkeeping() as session:
+        into = session.scalars(select(DeliveryClass.id).where(DeliveryClass.name == "smaller"))
+        number = into.one()
+        session.add_all(
+            Refill(class_id=number, source=source, decided_at=START)
+            for source in ("read", "closed")
+        )
+    place.run_is()
+    close_idle(place.platform())
+    delete_closed(place.platform())
+    assert place.open() == {"smaller", "read"} and place.kafka.deleted == []
+    with place.catalog.bookkeeping() as session:
+        session.execute(delete(Refill))
+    close_idle(place.platform())
+    place.run_is()
+    delete_closed(place.platform())
+    assert place.open() == {"smaller"} and set(place.kafka.deleted) == {"read", "closed"}
 
 
 def test_what_is_idle_for_longest_goes_where_there_are_too_many(place: Place) -> None:
