@@ -1,14 +1,20 @@
 """Rights that change while records flow, on the whole platform: nothing that stays has a gap.
 
 Forty records a second go to each of two streams. Two queries read both: one gives each record,
-one gives closed windows. Meanwhile the right to read the second stream comes and goes in each way
-that there is: by a grant (`bob`), a junior role (`lead`), the assignment of a role (`member`),
-and by a role that is deactivated (`active`). Others have rights that stay as they are.
+one gives closed windows.
+
+In the first test the right to read the second stream comes and goes in each way that there is: by a
+grant (`bob`), a junior role (`lead`), the assignment of a role (`member`), and by a role that is
+deactivated (`active`). Others have rights that stay as they are. In the second test subscribers
+begin with both streams, in one whole class, and lose one: what is left comes from a smaller class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from deploy.runtime import Runtime
+from deploy.scenario.listener import Listener
 from deploy.scenario.person import Person
 from deploy.scenario.story import BATCH_MS
 from deploy.stack import Stack, StackOptions
@@ -36,12 +43,16 @@ ROLES = {
     "second": ("two",),
     "active": ("one", "two"),
 }
-EACH, WINDOWS = "result", "windows"
+# They begin with one whole class of both streams.
+LOSERS = {"bob": ("one", "two"), "lead": ("one",), "second": ("two",)}
+EACH, WINDOWS, VIEWS = "result", "windows", "views"
 QUERIES = {
     EACH: "SELECT stream, n FROM {stream}",
     WINDOWS: "SELECT stream, MIN(n) AS low, MAX(n) AS high, COUNT(*) AS many FROM {stream} "
     f"GROUP BY TUMBLE(ts, INTERVAL '{WINDOW_S}' SECOND), stream",
 }
+# Each class has windows of its own.
+OF_VIEWS = {**QUERIES, VIEWS: QUERIES[WINDOWS]}
 # Closed windows come when the watermark has passed: after a window, the lateness and a batch.
 OPEN = int((WINDOW_S + 4) / PAUSE_S)
 
@@ -72,9 +83,15 @@ class Exchange:
             reader.listener.close()
 
 
-@pytest.fixture
-def exchange(runtime: Runtime, tmp_path: Path) -> Iterator[Exchange]:
-    options = StackOptions(tmp_path / "state", broker_port=0, secadmin_port=0, batch_ms=BATCH_MS)
+@contextmanager
+def exchanging(
+    runtime: Runtime,
+    state: Path,
+    roles: Mapping[str, tuple[str, ...]],
+    queries: Mapping[str, str],
+) -> Iterator[Exchange]:
+    """A platform with two streams, these queries over both, and these roles."""
+    options = StackOptions(state, broker_port=0, secadmin_port=0, batch_ms=BATCH_MS)
     with Stack(options, runtime) as stack:
         admin = Typist.at(stack, "admin")
         admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())
@@ -85,28 +102,38 @@ def exchange(runtime: Runtime, tmp_path: Path) -> Iterator[Exchange]:
             admin.run("grant", "ADMIN", "SEND", "stream", stream)
             folders[stream] = admin.folder / f"sender-{stream}"
             admin.run("sender", stream, "--dir", str(folders[stream]))
-        for name, part in QUERIES.items():
+        for name, part in queries.items():
             text = " UNION ALL ".join(part.format(stream=stream) for stream in STREAMS)
-            admin.run("query", "add", name, "-", "--language", "sql", text=text)
+            semantics = ["--semantics", "view"] if name == VIEWS else []
+            admin.run("query", "add", name, "-", "--language", "sql", *semantics, text=text)
         made = Exchange(stack, admin, Flow(folders))
         try:
-            for role, streams in ROLES.items():
-                add_role(admin, role, streams)
-                made.subscribe(role, role)
-            for name in ("bob", "still"):
-                made.of_windows[name] = Reader.begin(made.readers[name].person, WINDOWS)
-            for reader in (*made.readers.values(), *made.of_windows.values()):
-                await_that(reader.is_fed, "its class is fed")
-            made.flow.start()
+            for role, streams in roles.items():
+                add_role(admin, role, streams, queries)
             yield made
         finally:
             made.close()
 
 
-def add_role(admin: Person, role: str, streams: tuple[str, ...]) -> None:
+@pytest.fixture
+def exchange(runtime: Runtime, tmp_path: Path) -> Iterator[Exchange]:
+    with exchanging(runtime, tmp_path / "state", ROLES, QUERIES) as made:
+        for role in ROLES:
+            made.subscribe(role, role)
+        for name in ("bob", "still"):
+            made.of_windows[name] = Reader.begin(made.readers[name].person, WINDOWS)
+        for reader in (*made.readers.values(), *made.of_windows.values()):
+            await_that(reader.is_fed, "its class is fed")
+        made.flow.start()
+        yield made
+
+
+def add_role(
+    admin: Person, role: str, streams: tuple[str, ...], outputs: Mapping[str, str]
+) -> None:
     """A role that may subscribe and read these streams."""
     admin.run("role", "add", role)
-    for output in QUERIES:
+    for output in outputs:
         admin.run("grant", role, "VIEW OBJECT", "SUBSCRIBE", "output", output)
     for stream in streams:
         admin.run("grant", role, "READ TUPLE", "stream", stream)
@@ -172,3 +199,73 @@ def test_rights_come_and_go_while_records_flow(exchange: Exchange) -> None:
     assert max(waits.values()) <= LONGEST_WAIT_S, waits
     # A window comes once a second, and two batches after the watermark has passed it.
     assert max(closed.values()) <= LONGEST_WAIT_S + 3 * WINDOW_S, closed
+
+
+@pytest.mark.long
+def test_what_is_left_of_a_class_that_is_cut_has_no_gap(runtime: Runtime, tmp_path: Path) -> None:
+    """One more reader (`away`) is not there when the right goes; it comes back much later."""
+    with exchanging(runtime, tmp_path / "state", LOSERS, OF_VIEWS) as exchange:
+        admin, flow = exchange.admin, exchange.flow
+        admin.run("role", "junior", "lead", "second")
+        bob, lead, away = (exchange.subscribe(*each) for each in _USERS)
+        of_bob = {name: Reader.begin(bob.person, name) for name in (WINDOWS, VIEWS)}
+        exchange.of_windows = of_bob
+        for reader in (bob, lead, away, *of_bob.values()):
+            await_that(reader.is_fed, "its class is fed")
+        flow.start()
+        for reader in (bob, lead, away):
+            await_that(partial(reader.has, "two", 0, 40), "both streams flow")
+        for reader in of_bob.values():
+            await_that(partial(reader.has, "one", 0, 40), "windows close")
+        before = {each.topic for reader in (bob, lead, away) for each in reader.arrivals}
+        assert len(before) == 1, "they read one whole class"
+        away.listener.close()
+        gone, seen = flow.count("one"), away.numbers("two")
+        await_that(lambda: flow.count("one") > gone + SOME, "more is sent")
+
+        admin.run("revoke", "bob", "READ TUPLE", "stream", "two")
+        returned = {"bob": flow.count("two")}
+        admin.run("role", "junior", "lead", "second", "--remove")
+        returned["lead"] = flow.count("two")
+        for reader in (bob, lead, *of_bob.values()):
+            await_that(reader.is_fed, "the smaller class is fed")
+        taken = flow.count("one")
+        await_that(lambda: flow.count("one") > taken + SOME, "more is sent")
+        back = Listener(away.listener.folder, deliveries=away.arrivals).start()
+        try:
+            flow.close()
+            sent = flow.count("one")
+            for reader in (bob, lead, away):
+                await_that(partial(reader.has, "one", 0, sent), "the first stream, all of it")
+            for reader in of_bob.values():
+                await_that(partial(reader.has, "one", 0, sent - OPEN), "all of its windows")
+        finally:
+            back.close()
+
+        for name, reader in (("bob", bob), ("lead", lead)):
+            assert max(reader.numbers("two")) < returned[name]
+        for reader in of_bob.values():
+            assert max(reader.numbers("two")) < returned["bob"]
+        assert away.numbers("two") == seen, "when it comes back, its topic is cut"
+        for reader in (bob, lead, away, *of_bob.values()):
+            assert reader.topics("two") < reader.topics("one"), "the smaller class has one alone"
+        for reader in (bob, lead, away, of_bob[WINDOWS]):
+            assert set(map(len, ids_of(reader).values())) == {1}, "what comes again has its id"
+        waits = {name: each.longest_wait("one") for name, each in (("bob", bob), ("lead", lead))}
+        closed = {name: each.longest_wait("one") for name, each in of_bob.items()}
+        print("longest waits in seconds:", waits, "for windows:", closed)
+        assert max(waits.values()) <= LONGEST_WAIT_S, waits
+        assert max(closed.values()) <= LONGEST_WAIT_S + 3 * WINDOW_S, closed
+
+
+_USERS = (("bob", "bob"), ("lead", "lead"), ("away", "bob"))
+# How many records flow while somebody is away.
+SOME = 200
+
+
+def ids_of(reader: Reader) -> dict[str, set[str]]:
+    """The ids with which each result came."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for each in tuple(reader.arrivals):
+        found[json.dumps(each.value, sort_keys=True)].add(each.id)
+    return found
