@@ -25,12 +25,12 @@ from secfilter.catalog_ledger import CatalogLedger
 from secfilter.checkpoint import Checkpoints
 from secfilter.engine_process import end_with, engine_process
 from secfilter.kafka_options import kafka_options
-from secfilter.life import Life, tell_alive, tell_starting
+from secfilter.life import Life, Signs
 from secfilter.lock import engine_folder, lock_engine, runner_lock
 from secfilter.pace import OWN, pace_of
 from secfilter.positions import Positions
 from secfilter.queries import Engine
-from secfilter.runner import BEAT_S, Runner, Watched
+from secfilter.runner import BEAT_S, Runner
 from secfilter.session import build_session, with_reserve
 from secfilter.ticker import Ticking
 from secfilter.topic_watch import TopicWatch
@@ -94,8 +94,9 @@ class EngineProcess:
         self._tries = engine == PROBATION
         # Without the audit key, so an engine can change nothing that is audited.
         catalog = Catalog(settings.catalog_url_of(engine))
-        self._ledger = CatalogLedger(catalog, engine, self._reached)
+        self._ledger = CatalogLedger(catalog, engine, self._reached, self._turned)
         self._watchdog: Watchdog | None = None
+        self._signs = Signs()
 
     def run(self) -> None:
         """Work until it is stopped. The engine `probation` also ends if no run is left."""
@@ -108,7 +109,7 @@ class EngineProcess:
         self._end()
 
     def _serve(self) -> None:
-        tell_starting()
+        self._signs.starting()
         own = self._settings.secfilter
         spark_options = {k: v for k, v in own.options.items() if not k.startswith(OWN)}
         spark = build_session(with_reserve(own.master), own.jars, spark_options)
@@ -124,10 +125,12 @@ class EngineProcess:
             self._watchdog.watch(self._stop, over)
             self._ledger.serve()
             stop = EndWhenIdle(self._ledger, self._stop) if self._tries else self._stop
-            runner.run(Watched(stop, self._watchdog.note_turn))
+            runner.run(stop)
             del held
         finally:
             over.set()
+            # It may take long to end, and the loop does not turn any more.
+            self._signs.starting()
             spark.stop()
             # While it waits for work, only this process may exist, without Spark.
             if not self._stop.is_set():
@@ -154,7 +157,7 @@ class EngineProcess:
             ticking=Ticking(config, ledger.unfinished, ledger.draining, pace.tick_ms / 1000),
         )
         starts = Starts(engine.running, engine.running_side, engine.sides, engine.prepare)
-        return Runner(self._ledger, starts, watch, pace=engine.pace)
+        return Runner(ledger, starts, watch, pace=engine.pace)
 
     def _note_death(self) -> None:
         """Account for the death of the last process, once. Spark has not begun yet.
@@ -182,11 +185,17 @@ class EngineProcess:
         except Unavailable as error:
             _log.warning("the engine could not report its end: %s", error.detail)
 
-    def _reached(self, beats: int) -> None:
+    def _reached(self) -> None:
         """The catalog has taken a heartbeat."""
         if self._watchdog is not None:
             self._watchdog.note_reached()
-        tell_alive(beats)
+        self._signs.ready()
+
+    def _turned(self) -> None:
+        """The loop goes on."""
+        if self._watchdog is not None:
+            self._watchdog.note_turn()
+        self._signs.give()
 
 
 if __name__ == "__main__":

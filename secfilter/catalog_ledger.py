@@ -23,15 +23,20 @@ class CatalogLedger:
     """Reads the wanted runs of one engine, and writes its reports.
 
     The runs are read again only after the generation has changed. `reached` is called each time
-    that the catalog has accepted a heartbeat.
+    that the catalog has accepted a heartbeat, and `turned` at each turn of the engine's loop.
     """
 
     def __init__(
-        self, catalog: Catalog, engine: str, reached: Callable[[int], object] = lambda _beats: None
+        self,
+        catalog: Catalog,
+        engine: str,
+        reached: Callable[[], object] = lambda: None,
+        turned: Callable[[], object] = lambda: None,
     ) -> None:
         self._catalog = catalog
         self._engine = engine
         self._reached = reached
+        self.turned = turned
         self._serves = False
         self._seen: int | None = None
         self._runs: Sequence[Run] = ()
@@ -111,7 +116,7 @@ class CatalogLedger:
     def beat(self) -> None:
         """Report that the engine is alive, and continue the trials of executions."""
         with self._catalog.bookkeeping() as session:
-            beats = beat(session, self._engine)
+            beat(session, self._engine)
             if self._serves:
                 trials.keep(session, self._engine)
-        self._reached(beats)
+        self._reached()

@@ -31,19 +31,6 @@ class Stop(Protocol):
         """Sleep for `timeout` seconds, or until it is time to end; True if it is."""
 
 
-class Watched:
-    """As `stop`, and calls `turn` at each turn of the loop."""
-
-    def __init__(self, stop: Stop, turn: Callable[[], object]) -> None:
-        self._stop = stop
-        self._turn = turn
-
-    def wait(self, timeout: float) -> bool:
-        """Sleep for `timeout` seconds, or until it is time to end; True if it is."""
-        self._turn()
-        return self._stop.wait(timeout)
-
-
 class Watch(Protocol):
     """Tells which topics of runs are not what they should be (such as `TopicWatch`)."""
 
@@ -68,6 +55,9 @@ class Ledger(Protocol):
 
     def beat(self) -> object:
         """The engine is alive."""
+
+    def turned(self) -> object:
+        """The loop goes on: it has begun another turn, or one of these calls has ended."""
 
 
 class Runner:
@@ -104,6 +94,7 @@ class Runner:
     def run(self, stop: Stop) -> None:
         """Work until `stop`, then end all queries at their batches' ends."""
         while not stop.wait(POLL_S):
+            self._ledger.turned()
             self.step()
         self.end()
 
@@ -147,6 +138,7 @@ class Runner:
         for known in self._runs.values():
             known.want(None)
         while self._runs and self._clock() < deadline:
+            self._ledger.turned()
             for known in self._runs.values():
                 known.step()
             self._runs = {name: known for name, known in self._runs.items() if not known.gone}
@@ -164,6 +156,8 @@ class Runner:
                 _log.warning("what should run is not known now: %s", error.detail)
             self._asked = False
             return None
+        finally:
+            self._ledger.turned()
         self._asked = True
         return wanted
 
@@ -177,4 +171,6 @@ class Runner:
         except PlatformError as error:
             _log.warning("%s could not be reported: %s", what, error.detail)
             return False
+        finally:
+            self._ledger.turned()
         return True

@@ -31,10 +31,14 @@ class Trials(Protocol):
     def beat(self) -> object:
         """Report that the engine is alive."""
 
+    def turned(self) -> object:
+        """The loop goes on."""
+
 
 def await_work(trials: Trials, stop: Event, every_s: float) -> None:
     """Return when an execution waits to run, or on `stop`. Meanwhile report that it is alive."""
     while not stop.wait(every_s):
+        trials.turned()
         try:
             if trials.awaits_trial():
                 return

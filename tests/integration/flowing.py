@@ -147,9 +147,9 @@ def _numbers(value: Mapping[str, int]) -> range:
     return range(value["low"], value["high"] + 1) if whole else range(0)
 
 
-def await_that(condition: Callable[[], bool], what: str) -> None:
+def await_that(condition: Callable[[], bool], what: str, timeout_s: float = TIMEOUT_S) -> None:
     """Wait for it."""
-    deadline = time.monotonic() + TIMEOUT_S
+    deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)

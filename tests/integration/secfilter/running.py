@@ -38,6 +38,8 @@ class Notes:
 
     def beat(self) -> None: ...
 
+    def turned(self) -> None: ...
+
 
 @contextmanager
 def running(engine: Engine, *, to_the_end: bool = True) -> Iterator[Notes]:

@@ -53,6 +53,8 @@ class Notes:
 
     def beat(self) -> None: ...
 
+    def turned(self) -> None: ...
+
 
 @pytest.fixture
 def notes(plane: Plane) -> Iterator[Notes]:

@@ -95,6 +95,7 @@ class Bench:
     away: bool = False
     applications: int = 0
     slow: bool = False
+    turns: int = 0
     held: list[Task[Any]] = field(default_factory=list)
     broken: Mapping[str, str] = field(default_factory=dict)
     faults_told: list[Mapping[str, str]] = field(default_factory=list)
@@ -117,6 +118,9 @@ class Bench:
     def prepare(self, run: Run) -> None:
         """Note what was prepared, and whether all queries still went on."""
         self.prepared.append((run, not any(query.asked for query in self.queries)))
+
+    def turned(self) -> None:
+        self.turns += 1
 
     def begin(self, name: str, task: Task[Any]) -> None:
         """Do it at once, or where that takes long, when `let_go` is called."""

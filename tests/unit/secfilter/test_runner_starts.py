@@ -105,6 +105,17 @@ def test_a_run_that_cannot_start_tells_why_and_starts_when_it_has_changed() -> N
     assert bench.told[-1][:2] == ("a", "running")
 
 
+def test_each_call_of_the_catalog_that_ends_is_a_sign_that_it_goes_on() -> None:
+    """Each may take long while the catalog is away; so the loop itself turns seldom."""
+    bench = Bench(tuple(run_of(name) for name in "abc"), away=True)
+    bench.step()
+    assert bench.turns >= 1 + len("abc"), "what is wanted, and a report on each run"
+    before = bench.turns
+    bench.wanted = Unavailable("the database is away")
+    bench.step()
+    assert bench.turns > before
+
+
 def test_while_the_catalog_is_away_everything_goes_on() -> None:
     bench = Bench((run_of("a"),))
     bench.step()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import Unavailable
-from secfilter.life import READY_FILE, Life, tell_alive, tell_starting
+from secfilter.life import EVERY_S, READY_FILE, Life, Signs
 from secfilter.waiting import IDLE_S, EndWhenIdle, await_work
 
 
@@ -19,6 +19,7 @@ class Bench:
     answers: list[bool | Exception]
     now: float = 0.0
     beats: int = 0
+    turns: int = 0
     done: list[str] = field(default_factory=list)
     ends: bool = False
 
@@ -36,6 +37,9 @@ class Bench:
 
     def beat(self) -> None:
         self.beats += 1
+
+    def turned(self) -> None:
+        self.turns += 1
 
     def is_set(self) -> bool:
         return self.ends
@@ -82,11 +86,31 @@ def test_a_process_that_did_not_end_in_order_has_died(tmp_path: Path) -> None:
 def test_what_it_tells_changes_while_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ready = tmp_path / "ready"
+    ready, now = tmp_path / "ready", [0.0]
     monkeypatch.setenv(READY_FILE, str(ready))
-    for beats in (1, 2):
-        tell_alive(beats)
-        assert ready.read_text() == str(beats)
+    signs = Signs(lambda: now[0])
+    signs.give()
+    assert not ready.exists(), "it is not ready yet"
+    signs.ready()
     assert ready.stat().st_mode & 0o077 == 0
-    tell_starting()
+    said = [ready.read_text()]
+    signs.ready()
+    signs.give()
+    assert ready.read_text() == said[-1], "a file that is written all the time costs"
+    for _ in range(2):
+        now[0] += EVERY_S
+        signs.give()
+        said.append(ready.read_text())
+    assert len(set(said)) == 3
+    signs.starting()
+    now[0] += EVERY_S
+    signs.give()
     assert not ready.exists()
+    signs.ready()
+    assert ready.read_text() not in said
+
+
+def test_a_catalog_that_is_away_is_no_reason_to_give_no_sign() -> None:
+    bench = Bench([AWAY, AWAY, True])
+    await_work(bench, bench, 2.0)  # type: ignore[arg-type]
+    assert (bench.turns, bench.beats) == (3, 0)
