@@ -138,6 +138,20 @@ def merged(base: Mapping[str, object], over: Mapping[str, object]) -> Table:
     return result  # type: ignore[return-value]
 
 
+def engine_settings(table: Table, account: str) -> Table:
+    """The settings of the engines of that account: without the database URLs of all other parts.
+
+    So an engine that runs as a user of its own, with a role of its own in the database, knows no
+    other role's password.
+    """
+    catalog = table["catalog"]
+    if not isinstance(catalog, dict):
+        raise DeployError("the settings lack [catalog]")
+    own = catalog.get(account)
+    url = own["url"] if isinstance(own, dict) and "url" in own else catalog["url"]
+    return {**table, "catalog": {"url": url}}
+
+
 def write_settings(table: Table, file: Path) -> Path:
     """Write `table` as TOML to `file`, mode 0600; returns `file`."""
     return write_private(file, to_toml(table))

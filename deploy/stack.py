@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from catalog.engines import all_engines
+from catalog.engine_rights import QUERY
+from catalog.engines import INGEST, all_engines
 from catalog.errors import PlatformError
 from catalog.settings import Settings
 from deploy.broker import BrokerSettings, EmbeddedBroker
@@ -27,6 +28,7 @@ from deploy.readiness import healthy, wait_until
 from deploy.runtime import Runtime
 from deploy.settings import (
     Table,
+    engine_settings,
     local_kafka,
     local_settings,
     merged,
@@ -73,7 +75,7 @@ class Stack:
 
     Attributes:
         state: The deployment's folder, absolute.
-        settings_file: What SecAdmin and the engines read; written by `start`.
+        settings_file: What SecAdmin reads; written by `start`, as are the engines' files.
         broker: The embedded broker, or None with a Kafka of somebody else.
         secadmin: The process of the control service.
         lock: The file whose lock is held by whoever starts or stops parts.
@@ -168,7 +170,7 @@ class Stack:
 
     def launch_secadmin(self) -> None:
         """Start the control service with the settings as they are; wait for nothing."""
-        self._launch(self.secadmin, "secadmin")
+        self._launch(self.secadmin, "secadmin", self.settings_file)
 
     def launch_engine(self, name: str) -> None:
         """Start that engine with the settings as they are; wait for nothing."""
@@ -176,7 +178,8 @@ class Stack:
         process.require_stopped()
         self._ready_file(name).unlink(missing_ok=True)
         ready = {"SECFILTER_READY_FILE": str(self._ready_file(name))}
-        self._launch(process, "secfilter", ["--engine", name], ready)
+        file = self._engine_settings_file(INGEST if name == INGEST else QUERY)
+        self._launch(process, "secfilter", file, ["--engine", name], ready)
 
     def engine_sign(self, name: str) -> str:
         """What the engine has said last to whoever watches it; empty until it is ready."""
@@ -235,6 +238,11 @@ class Stack:
                 f"or stop everything with `{down_command(self.state)}`"
             )
         write_settings(table, self.settings_file)
+        for account in (INGEST, QUERY):
+            write_settings(engine_settings(table, account), self._engine_settings_file(account))
+
+    def _engine_settings_file(self, account: str) -> Path:
+        return self.state / f"settings-{account}.toml"
 
     def _table(self) -> Table:
         certificates = ensure_certificates(self.state / "certificates")
@@ -289,12 +297,12 @@ class Stack:
         self,
         process: ManagedProcess,
         package: str,
+        settings: Path,
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        settings = ["--settings", str(self.settings_file)]
         process.start(
-            [sys.executable, "-m", package, *settings, *arguments],
+            [sys.executable, "-m", package, "--settings", str(settings), *arguments],
             {**self._environment(), **(environment or {})},
             folder=self.state,
             detached=self.options.detached,

@@ -1,5 +1,6 @@
 """What `deploy.settings` writes is what `catalog.settings` reads."""
 
+import re
 import stat
 import tomllib
 from pathlib import Path
@@ -19,6 +20,7 @@ from deploy.credentials import ensure_credentials
 from deploy.errors import DeployError
 from deploy.settings import (
     Table,
+    engine_settings,
     local_kafka,
     local_settings,
     merged,
@@ -65,6 +67,20 @@ def test_the_spaces_of_roles_are_read(tmp_path: Path) -> None:
     for engine in ("query-1", "query-4", "ingest"):
         with pytest.raises(InvalidInput, match=f"spaces: DESK = '{engine}'"):
             load(3, DESK=engine)
+
+
+def test_an_engine_is_told_its_own_url_of_the_catalog_alone(tmp_path: Path) -> None:
+    urls = {"url": "postgresql://owner@h/c"}
+    roles: Table = {name: {"url": f"postgresql://{name}@h/c"} for name in ("ingest", "query")}
+    table = merged(_local(tmp_path), {"catalog": {**urls, **roles}})
+    for account, engines in (("ingest", ["ingest"]), ("query", ["query-1", "probation"])):
+        file = write_settings(engine_settings(table, account), tmp_path / "engine.toml")
+        assert set(re.findall(r"//(\w+)@", file.read_text())) == {account}
+        for engine in engines:
+            assert Settings.load(file).catalog_url_of(engine) == f"postgresql://{account}@h/c"
+    # Without roles, all have SecAdmin's URL.
+    file = write_settings(engine_settings(_local(tmp_path), "query"), tmp_path / "engine.toml")
+    assert Settings.load(file).catalog_url_of("query-1") == f"sqlite:///{tmp_path}/catalog.db"
 
 
 def test_the_limits_of_a_user_are_read(tmp_path: Path) -> None:
