@@ -16,7 +16,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -79,9 +79,9 @@ def due_refills(session: orm.Session, now: datetime) -> Mapping[int, Due]:
         cut = Cut(row.decided_at, newest.get((row.class_id, row.source)))
         sources[row.class_id][row.source] = cut
     rules = what_classes_take(session, sources.keys()) if sources else {}
-    named = select(DeliveryClass.id, DeliveryClass.topic).where(DeliveryClass.id.in_(sources))
+    named = select(DeliveryClass.id, DeliveryClass.topic).where(DeliveryClass.id.in_([*sources]))
     topics = {row.id: row.topic for row in session.execute(named)}
-    fed = _fed_since(session, sources)
+    fed = _fed_since(session, [*sources])
     return {
         class_id: Due(topics[class_id], of, *rules[class_id], fed.get(class_id, now) <= now - TAIL)
         for class_id, of in sources.items()
@@ -126,7 +126,7 @@ def _has_the_class() -> ColumnElement[bool]:
     return and_(AccessTopic.access_id == Access.id, AccessTopic.class_id == Refill.class_id)
 
 
-def _fed_since(session: orm.Session, class_ids: Collection[int]) -> Mapping[int, datetime]:
+def _fed_since(session: orm.Session, class_ids: Sequence[int]) -> Mapping[int, datetime]:
     own = (AccessTopic.class_id.in_(class_ids), AccessTopic.fed_at.is_not(None))
     fed = select(AccessTopic.class_id, func.min(AccessTopic.fed_at)).where(*own)
     rows = session.execute(fed.group_by(AccessTopic.class_id))
@@ -228,6 +228,7 @@ class Refills:
         with self.platform.catalog.read() as session:
             dropped, found = needless(session, now), due_refills(session, now)
         self._drop(dropped)
+        self._failed = {id_: until for id_, until in self._failed.items() if until > self.now_s()}
         due = dict(list(found.items())[:AT_ONCE])
         for class_id in self._begun.keys() - due.keys():
             self._end(class_id)
@@ -243,7 +244,7 @@ class Refills:
 
     def _try(self, class_id: int, due: Due, step: Callable[[int, Due], None]) -> None:
         """Do a step for one class. If it fails, it is tried again later; no other class waits."""
-        if self._failed.get(class_id, 0.0) > self.now_s():
+        if class_id in self._failed:
             return
         try:
             step(class_id, due)

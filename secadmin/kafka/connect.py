@@ -127,6 +127,8 @@ def refill_consumer(settings: KafkaSettings) -> Consumer:
         "enable.partition.eof": True,
         # A result that has just come must not wait.
         "fetch.wait.max.ms": 100,
+        # There may be many, and a record may have 4 MiB.
+        "queued.max.messages.kbytes": 8 * 1024,
     }
     return Consumer(_QUIET | own | settings.client_config(settings.secadmin))
 
@@ -134,7 +136,8 @@ def refill_consumer(settings: KafkaSettings) -> Consumer:
 def refill_producer(settings: KafkaSettings) -> Producer:
     """The producer of results that are copied to another delivery topic, in their order."""
     own = {
-        "enable.idempotence": True,
+        "acks": "all",
+        "max.in.flight.requests.per.connection": 1,
         "linger.ms": 0,
         "message.timeout.ms": int(REQUEST_TIMEOUT_S * 1000),
         "message.max.bytes": 8 * 1024 * 1024,
