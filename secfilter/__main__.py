@@ -26,7 +26,7 @@ from secfilter.checkpoint import Checkpoints
 from secfilter.engine_process import end_with, engine_process
 from secfilter.kafka_options import kafka_options
 from secfilter.life import Life, Signs
-from secfilter.lock import engine_folder, lock_engine, runner_lock
+from secfilter.lock import await_last_spark, engine_folder, lock_engine, runner_lock
 from secfilter.pace import OWN, pace_of
 from secfilter.positions import Positions
 from secfilter.queries import Engine
@@ -92,6 +92,8 @@ class EngineProcess:
         self._stop = stop
         self._life = Life(folder)
         self._tries = engine == PROBATION
+        # The engine `probation` is ready to work also while it waits.
+        self._serves = self._tries
         # Without the audit key, so an engine can change nothing that is audited.
         catalog = Catalog(settings.catalog_url_of(engine))
         self._ledger = CatalogLedger(catalog, engine, self._reached, self._turned)
@@ -101,8 +103,11 @@ class EngineProcess:
     def run(self) -> None:
         """Work until it is stopped. The engine `probation` also ends if no run is left."""
         self._note_death()
+        # Its suspected executions are handed over while Spark starts.
+        await_last_spark(self._folder)
+        self._ledger.begin()
         if self._tries:
-            self._begin()
+            self._life.begin()
             await_work(self._ledger, self._stop, BEAT_S)
         if not self._stop.is_set():
             self._serve()
@@ -119,8 +124,8 @@ class EngineProcess:
             end_with(process, self._stop, over)
             held = lock_engine(spark, self._folder)
             runner = self._runner(spark)
-            if not self._tries:
-                self._begin()
+            self._life.begin()
+            self._serves = True
             self._watchdog = Watchdog(ALONE_S, partial(self._end_now, process))
             self._watchdog.watch(self._stop, over)
             self._ledger.serve()
@@ -168,10 +173,6 @@ class EngineProcess:
             self._ledger.note_death()
             self._life.end()
 
-    def _begin(self) -> None:
-        self._ledger.begin()
-        self._life.begin()
-
     def _end_now(self, spark: Popen[bytes], hangs: bool) -> None:
         """End at once. If the catalog cannot be reached, no execution is to blame."""
         if not hangs:
@@ -189,7 +190,8 @@ class EngineProcess:
         """The catalog has taken a heartbeat."""
         if self._watchdog is not None:
             self._watchdog.note_reached()
-        self._signs.ready()
+        if self._serves:
+            self._signs.ready()
 
     def _turned(self) -> None:
         """The loop goes on."""

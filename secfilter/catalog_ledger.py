@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from catalog import trials
+from catalog.engines import PROBATION
 from catalog.pulse import beat
 from catalog.runs import Run, RunReport
 from catalog.sender_state import draining, report_drained, still_read, unfinished
@@ -69,11 +70,15 @@ class CatalogLedger:
             return trials.awaits_trial(session)
 
     def runs(self) -> Sequence[Run]:
-        """The wanted runs of this engine now."""
+        """The wanted runs of this engine now. If they have changed, `probation` goes on at once."""
         with self._catalog.read() as session:
             now = generation(session)
-            if now != self._seen:
+            changed = now != self._seen
+            if changed:
                 self._runs, self._seen = wanted_runs(session, self._engine), now
+        if changed and self._serves and self._engine == PROBATION:
+            with self._catalog.bookkeeping() as session:
+                trials.keep(session, self._engine)
         return self._runs
 
     def applied(self) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from pyspark.sql import SparkSession
 
@@ -18,6 +18,7 @@ from catalog.errors import Conflict, Unavailable
 
 _TAKEN = "another process works as this engine on the folder {}; stop it first"
 _POLL_S = 0.1
+_ENGINE_LOCK = "engine.lock"
 
 
 def engine_folder(checkpoints: Path, engine: str) -> Path:
@@ -39,13 +40,36 @@ def runner_lock(folder: Path) -> Iterator[None]:
         yield
 
 
+def await_last_spark(folder: Path, timeout_s: float = 30.0) -> None:
+    """Wait until Spark's process of the engine's last process has ended.
+
+    From then on nothing of the engine runs, because `runner_lock` is held. Raises Conflict if it
+    does not end in time.
+    """
+    deadline = time.monotonic() + timeout_s
+    # Java's lock is one of POSIX, as this one is. It is given back when the file is closed.
+    with (folder / _ENGINE_LOCK).open("a") as file:
+        while not _try_lock(file):
+            if time.monotonic() > deadline:
+                raise Conflict(_TAKEN.format(folder))
+            time.sleep(_POLL_S)
+
+
+def _try_lock(file: TextIO) -> bool:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
 def lock_engine(spark: SparkSession, folder: Path, timeout_s: float = 30.0) -> object:
     """Hold the engine's folder for Spark's process, as long as it lives. Keep the result.
 
     If an engine is killed, its JVM keeps writing for a moment. So the next engine process waits for
     it here. Raises Conflict if it does not end in time.
     """
-    lock = FileLock(spark, folder / "engine.lock")
+    lock = FileLock(spark, folder / _ENGINE_LOCK)
     deadline = time.monotonic() + timeout_s
     while not lock.take():
         if time.monotonic() > deadline:

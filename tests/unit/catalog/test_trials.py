@@ -27,6 +27,7 @@ from catalog.wanted import (
     report_status,
     wanted_runs,
 )
+from secfilter.catalog_ledger import CatalogLedger
 from tests.unit.catalog.test_wanted import Filled
 from tests.unit.catalog.world import START, World
 
@@ -135,6 +136,18 @@ def test_what_changed_lately_is_tried_alone_and_the_rest_runs_on(two: Engines) -
     assert two.named(PROBATION) == {"new"}
     two.beat(PROBATION)
     assert two.state("new").state == "running"
+
+
+def test_a_trial_does_not_wait_for_a_beat(two: Engines) -> None:
+    ledger = CatalogLedger(two.catalog, PROBATION)
+    assert ledger.runs() == ()
+    ledger.serve()
+    two.dies(FIRST)
+    ledger.runs()
+    assert [run.name for run in ledger.runs()] == [query_run_name(two.ids["new"])]
+    at_home = CatalogLedger(two.catalog, FIRST)
+    at_home.serve()
+    assert [run.name for run in at_home.runs()] == [query_run_name(two.ids["old"])]
 
 
 def test_what_lives_alone_goes_home_and_only_once_it_has_ended_there(two: Engines) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog.errors import Conflict, Unavailable
-from secfilter.lock import engine_folder, lock_run, runner_lock
+from secfilter.lock import await_last_spark, engine_folder, lock_run, runner_lock
 
 # As another engine's Java does it.
 _OTHER = """
@@ -44,3 +44,19 @@ def test_one_process_is_an_engine_at_a_time(tmp_path: Path) -> None:
         pass
     with runner_lock(folder):
         assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_an_engine_begins_when_the_spark_before_has_ended(tmp_path: Path) -> None:
+    folder = engine_folder(tmp_path / "checkpoints", "query-1")
+    await_last_spark(folder, 0.0)
+    (folder / "engine.lock").touch()
+    command = [sys.executable, "-c", _OTHER, str(folder / "engine.lock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"held\n"
+        with pytest.raises(Conflict, match="another process works as this engine"):
+            await_last_spark(folder, 0.3)
+        other.kill()
+        other.wait()
+    await_last_spark(folder, 0.0)
+    # It keeps nothing: Spark's process takes the lock next.
+    await_last_spark(folder, 0.0)
