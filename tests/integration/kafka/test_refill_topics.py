@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from catalog.errors import Unavailable
 from catalog.label import Label
@@ -51,7 +51,7 @@ def read(parts: Parts, topic: str) -> list[str]:
     return [(each.value() or b"").decode() for each in messages(parts, topic)]
 
 
-def messages(parts: Parts, topic: str) -> Iterator[object]:
+def messages(parts: Parts, topic: str) -> Iterator[Message]:
     consumer = Consumer(
         {
             **parts.settings.client_config(parts.settings.secadmin),
@@ -101,10 +101,7 @@ def test_what_the_class_takes_arrives_as_it_was(
         producer.produce(source, value, None, 0, timestamp=NOW_MS, headers=odd)
     assert producer.flush(10) == 0
     refill(topics, target, {source: 0})
-    found: list[object] = [
-        (m.key(), m.value(), m.headers(), m.timestamp()[1])  # type: ignore[attr-defined]
-        for m in messages(parts, target)
-    ]
+    found = [(m.key(), m.value(), m.headers(), m.timestamp()[1]) for m in messages(parts, target)]
     assert found == [
         (b"key", b"value", [(k, str(v).encode()) for k, v in own], NOW_MS),
         (b"key", None, [(k, str(v).encode()) for k, v in gone], NOW_MS + 5),
