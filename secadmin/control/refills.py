@@ -35,8 +35,6 @@ BEHIND = timedelta(seconds=30)
 """A reader that commits no offsets may be this far behind when its topic is cut."""
 TAIL = timedelta(seconds=30)
 """When a class has been fed for so long, its run has delivered all that it had read before."""
-AT_ONCE = 16
-"""How many classes are refilled at once. The others wait; their sources are kept."""
 _LOOK_S, _AGAIN_S = 0.5, 2.0
 _TURNS, _PAUSE_S = 10, 0.05
 # Other services wait for so long. No topic has this name.
@@ -160,29 +158,28 @@ def needless(session: orm.Session, now: datetime) -> frozenset[Key]:
     )
 
 
-class Copying(Protocol):
-    """Copies to one class (`secadmin.kafka.refill_topics`)."""
-
-    def copy(self, takes: Callable[[Label], bool]) -> None:
-        """Copy those of the next results that the class takes."""
-
-    def is_through(self) -> bool:
-        """Whether all is read that stands in the sources now."""
-
-    def close(self) -> None:
-        """Close the connections."""
-
-
 class Topics(Protocol):
-    """What refills need of Kafka."""
+    """What refills need of Kafka (`secadmin.kafka.refill_topics`)."""
 
     def starts(
         self, moved: Mapping[str, Collection[str]], before: Mapping[str, datetime]
     ) -> dict[str, int]:
         """source -> the first offset that one of its former readers may not have read."""
 
-    def open(self, target: str, starts: Mapping[str, int]) -> Copying:
-        """Begin to copy from the sources, at these offsets."""
+    def begin(self, target: str, starts: Mapping[str, int]) -> None:
+        """Begin to copy to the target from the sources, at these offsets."""
+
+    def end(self, target: str) -> None:
+        """Copy nothing more to the target."""
+
+    def copy(self, takes: Mapping[str, Callable[[Label], bool]]) -> Mapping[str, PlatformError]:
+        """Copy those of the next results that the targets take; the failures by target."""
+
+    def is_through(self, target: str) -> bool:
+        """Whether all is copied that stands in the target's sources now."""
+
+    def close(self) -> None:
+        """Close the connections."""
 
 
 @dataclass
@@ -196,51 +193,49 @@ class Refills:
     topics: Topics
     pause: Callable[[float], object] = time.sleep
     now_s: Callable[[], float] = time.monotonic
-    _begun: dict[int, tuple[Mapping[str, Cut], Copying]] = field(default_factory=dict)
+    # The classes that are refilled, and those that failed, which are tried again after this time.
+    _begun: dict[int, Due] = field(default_factory=dict)
     _failed: dict[int, float] = field(default_factory=dict)
 
     def work(self) -> bool:
         """Copy for some seconds. False if nothing is to be refilled, or another service does it."""
         with self.platform.catalog.read() as session:
             if session.scalar(select(Refill.class_id).limit(1)) is None:
-                self.close()
+                self._end_all()
                 return False
         try:
             with self.platform.alignment.lock([_LOCK], timedelta(0)):
                 until = self.now_s() + _HELD_S
                 while self.now_s() < until and self._turn():
                     pass
-        except Unavailable:
+        except Unavailable as failure:
             # What another service copies meanwhile is found in the class's topic.
-            self.close()
+            log.debug("refills wait: %s", failure)
+            self._end_all()
             return False
         return True
-
-    def close(self) -> None:
-        """Close all that was begun."""
-        for _, copying in self._begun.values():
-            copying.close()
-        self._begun.clear()
 
     def _turn(self) -> bool:
         """Look what is due, and copy it for half a second. False if there is nothing."""
         now = self.platform.clock()
         with self.platform.catalog.read() as session:
-            dropped, found = needless(session, now), due_refills(session, now)
+            dropped, due = needless(session, now), due_refills(session, now)
         self._drop(dropped)
         self._failed = {id_: until for id_, until in self._failed.items() if until > self.now_s()}
-        due = dict(list(found.items())[:AT_ONCE])
-        for class_id in self._begun.keys() - due.keys():
+        for class_id in [each for each in self._begun if each not in due]:
             self._end(class_id)
+        for class_id, each in due.items():
+            self._try(class_id, each, self._begin)
         for _ in range(_TURNS):
-            for class_id, each in due.items():
-                self._try(class_id, each, self._copy)
+            rules = {each.topic: each.takes for each in self._begun.values()}
+            failures = self.topics.copy(rules)
+            for class_id in [i for i, each in self._begun.items() if each.topic in failures]:
+                self._fail(class_id, failures[self._begun[class_id].topic])
             if self.pause(_PAUSE_S):
                 return False
-        for class_id, each in due.items():
-            if each.fed:
-                self._try(class_id, each, self._finish)
-        return bool(found)
+        for class_id in [i for i, each in self._begun.items() if each.fed]:
+            self._try(class_id, due[class_id], self._finish)
+        return bool(due)
 
     def _try(self, class_id: int, due: Due, step: Callable[[int, Due], None]) -> None:
         """Do a step for one class. If it fails, it is tried again later; no other class waits."""
@@ -249,37 +244,38 @@ class Refills:
         try:
             step(class_id, due)
         except PlatformError as failure:
-            log.warning("%s", failure)
-            self._end(class_id)
-            self._failed[class_id] = self.now_s() + _AGAIN_S
+            self._fail(class_id, failure)
 
-    def _copy(self, class_id: int, due: Due) -> None:
-        self._copying(class_id, due).copy(due.takes)
+    def _fail(self, class_id: int, failure: PlatformError) -> None:
+        log.warning("%s", failure)
+        self._end(class_id)
+        self._failed[class_id] = self.now_s() + _AGAIN_S
+
+    def _begin(self, class_id: int, due: Due) -> None:
+        """Begin, or begin anew if a topic was cut for the class once more."""
+        begun = self._begun.get(class_id)
+        if begun is None or begun.sources != due.sources:
+            with self.platform.catalog.read() as session:
+                readers = readers_of(session, class_id)
+            moved = {source: readers.get(source, frozenset()) for source in due.sources}
+            before = {source: cut.since - BEHIND for source, cut in due.sources.items()}
+            self.topics.begin(due.topic, self.topics.starts(moved, before))
+        self._begun[class_id] = due
 
     def _finish(self, class_id: int, due: Due) -> None:
-        if self._copying(class_id, due).is_through():
+        if self.topics.is_through(due.topic):
             self._drop({(class_id, source) for source in due.sources})
             self._end(class_id)
             log.info("%s is refilled", due.topic)
 
-    def _copying(self, class_id: int, due: Due) -> Copying:
-        """What copies to the class. It begins anew if a topic was cut for it once more."""
-        begun = self._begun.get(class_id)
-        if begun is not None and begun[0] == due.sources:
-            return begun[1]
-        self._end(class_id)
-        with self.platform.catalog.read() as session:
-            readers = readers_of(session, class_id)
-        moved = {source: readers.get(source, frozenset()) for source in due.sources}
-        before = {source: cut.since - BEHIND for source, cut in due.sources.items()}
-        copying = self.topics.open(due.topic, self.topics.starts(moved, before))
-        self._begun[class_id] = due.sources, copying
-        return copying
-
     def _end(self, class_id: int) -> None:
         begun = self._begun.pop(class_id, None)
         if begun is not None:
-            begun[1].close()
+            self.topics.end(begun.topic)
+
+    def _end_all(self) -> None:
+        for class_id in list(self._begun):
+            self._end(class_id)
 
     def _drop(self, keys: Collection[Key]) -> None:
         if not keys:
@@ -311,19 +307,28 @@ class RefillThread:
             self._thread.join()
 
     def _run(self) -> None:
-        refills: Refills | None = None
         while not self._stop.is_set():
             try:
-                refills = refills or Refills(self.platform, self.connect(), self._stop.wait)
-                worked = refills.work()
+                topics = self.connect()
             except (PlatformError, OSError) as failure:
                 log.warning("refills wait: %s", failure)
-                worked = False
+                self._stop.wait(_AGAIN_S)
+                continue
+            try:
+                self._work(Refills(self.platform, topics, self._stop.wait))
             except Exception:
                 # The thread must outlive what nobody foresaw, or subscribers would miss results.
                 log.exception("refills wait")
+                self._stop.wait(_AGAIN_S)
+            finally:
+                topics.close()
+
+    def _work(self, refills: Refills) -> None:
+        while not self._stop.is_set():
+            try:
+                worked = refills.work()
+            except PlatformError as failure:
+                log.warning("refills wait: %s", failure)
                 worked = False
             if not worked:
                 self._stop.wait(_LOOK_S)
-        if refills is not None:
-            refills.close()

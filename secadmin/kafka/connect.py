@@ -127,8 +127,6 @@ def refill_consumer(settings: KafkaSettings) -> Consumer:
         "enable.partition.eof": True,
         # A result that has just come must not wait.
         "fetch.wait.max.ms": 100,
-        # There may be many, and a record may have 4 MiB.
-        "queued.max.messages.kbytes": 8 * 1024,
     }
     return Consumer(_QUIET | own | settings.client_config(settings.secadmin))
 

@@ -23,8 +23,10 @@ Headers = list[tuple[str, str | bytes | None]]
 
 
 @pytest.fixture
-def topics(parts: Parts) -> RefillTopics:
-    return RefillTopics(parts.settings)
+def topics(parts: Parts) -> Iterator[RefillTopics]:
+    made = RefillTopics(parts.settings)
+    yield made
+    made.close()
 
 
 @pytest.fixture
@@ -72,14 +74,19 @@ def takes_one(label: Label) -> bool:
 
 def refill(topics: RefillTopics, target: str, starts: dict[str, int]) -> None:
     """Copy all that stands in the sources."""
-    refilling = topics.open(target, starts)
+    topics.begin(target, starts)
+    run(topics, target)
+    topics.end(target)
+
+
+def run(topics: RefillTopics, *targets: str) -> None:
+    """Copy until all is copied to these, with which all is begun."""
 
     def step() -> bool:
-        refilling.copy(takes_one)
-        return refilling.is_through()
+        assert topics.copy(dict.fromkeys(targets, takes_one)) == {}
+        return all(map(topics.is_through, targets))
 
     until(step, "all is copied")
-    refilling.close()
 
 
 def test_what_the_class_takes_arrives_as_it_was(
@@ -189,10 +196,55 @@ def test_what_retention_has_deleted_is_passed_over(
     assert read(parts, target) == ["c", "d"]
 
 
+def test_several_targets_share_a_source(
+    parts: Parts, topics: RefillTopics, source: str, target: str
+) -> None:
+    other = parts.new_topic()
+    write(parts, source, *"abcd")
+    topics.begin(target, {source: 2})
+    run(topics, target)
+    # The other one begins further back.
+    topics.begin(other, {source: 1})
+    write(parts, source, "e")
+    run(topics, target, other)
+    assert (read(parts, target), read(parts, other)) == (list("cde"), list("bcde"))
+    topics.end(target)
+    write(parts, source, "f")
+    run(topics, other)
+    assert (read(parts, target), read(parts, other)) == (list("cde"), list("bcdef"))
+
+
+def test_a_result_that_the_run_writes_to_both_is_not_copied(
+    parts: Parts, topics: RefillTopics, source: str, target: str
+) -> None:
+    topics.begin(target, {source: 0})
+    for value in "abcdefgh":
+        write(parts, source, value)
+        write(parts, target, value)
+        topics.copy({target: takes_one})
+    run(topics, target)
+    assert read(parts, target) == list("abcdefgh")
+
+
 def test_a_topic_that_is_gone_is_an_error_that_can_be_tried_again(
-    parts: Parts, topics: RefillTopics, target: str
+    parts: Parts, topics: RefillTopics, source: str, target: str
 ) -> None:
     with pytest.raises(Unavailable):
-        refill(topics, target, {"out.nowhere.00": 0})
+        topics.begin(target, {"out.nowhere.00": 0})
     with pytest.raises(Unavailable):
-        topics.open("out.nowhere.01", {target: 0})
+        topics.begin("out.nowhere.01", {source: 0})
+    assert topics.copy({}) == {}
+    other = parts.new_topic()
+    topics.begin(target, {source: 0})
+    topics.begin(other, {source: 0})
+    parts.topics.delete([other])
+    write(parts, source, "a")
+    failures: dict[str, Unavailable] = {}
+
+    def step() -> bool:
+        begun = {target: takes_one} | ({} if failures else {other: takes_one})
+        failures.update(topics.copy(begun))
+        return bool(failures) and read(parts, target) == ["a"]
+
+    until(step, "one fails, and the other one goes on")
+    assert failures.keys() == {other}

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import select, update
 
-from catalog.errors import Unavailable
+from catalog.errors import PlatformError, Unavailable
 from catalog.label import PUBLIC, Label
 from catalog.models import (
     Access,
@@ -29,7 +29,6 @@ from catalog.plan import Plan, Source, Union
 from catalog.relation import Relation
 from catalog.stored_form import from_stored
 from secadmin.control.refills import (
-    AT_ONCE,
     BEHIND,
     TAIL,
     Due,
@@ -283,13 +282,13 @@ def test_what_nobody_needs_is_dropped(ward: Ward, why: str) -> None:
 
 @dataclass
 class Shelf:
-    """Topics in memory: each has labels. It fails for the topics in `bad`."""
+    """Topics in memory: each has labels. It fails for the targets in `bad`."""
 
     topics: dict[str, list[Label]] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
     asked: list[tuple[dict[str, set[str]], dict[str, datetime]]] = field(default_factory=list)
     bad: set[str] = field(default_factory=set)
-    open_now: int = 0
+    begun: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def starts(
         self, moved: Mapping[str, Collection[str]], before: Mapping[str, datetime]
@@ -297,33 +296,32 @@ class Shelf:
         self.asked.append(({t: set(each) for t, each in moved.items()}, dict(before)))
         return {topic: self.read.get(topic, 0) for topic in moved}
 
-    def open(self, target: str, starts: Mapping[str, int]) -> Rack:
+    def begin(self, target: str, starts: Mapping[str, int]) -> None:
         if target in self.bad:
             raise Unavailable("the broker is away")
-        self.open_now += 1
-        return Rack(self, target, dict(starts))
+        self.begun[target] = dict(starts)
 
+    def end(self, target: str) -> None:
+        self.begun.pop(target, None)
 
-@dataclass
-class Rack:
-    """Copies on the shelf."""
+    def copy(self, takes: Mapping[str, Callable[[Label], bool]]) -> Mapping[str, PlatformError]:
+        assert takes.keys() == self.begun.keys()
+        failed = [target for target in self.begun if target in self.bad]
+        for target in failed:
+            self.end(target)
+        for target, positions in self.begun.items():
+            for source, offset in positions.items():
+                labels = self.topics.get(source, [])
+                into = self.topics.setdefault(target, [])
+                into.extend(label for label in labels[offset:] if takes[target](label))
+                positions[source] = len(labels)
+        return {target: Unavailable("its topic is away") for target in failed}
 
-    shelf: Shelf
-    target: str
-    next: dict[str, int]
+    def is_through(self, target: str) -> bool:
+        positions = self.begun[target].items()
+        return all(offset >= len(self.topics.get(source, [])) for source, offset in positions)
 
-    def copy(self, takes: Callable[[Label], bool]) -> None:
-        for source, offset in self.next.items():
-            labels = self.shelf.topics.get(source, [])
-            into = self.shelf.topics.setdefault(self.target, [])
-            into.extend(label for label in labels[offset:] if takes(label))
-            self.next[source] = len(labels)
-
-    def is_through(self) -> bool:
-        return all(n >= len(self.shelf.topics.get(t, [])) for t, n in self.next.items())
-
-    def close(self) -> None:
-        self.shelf.open_now -= 1
+    def close(self) -> None: ...
 
 
 @dataclass
@@ -372,12 +370,12 @@ def test_what_was_not_read_is_copied_until_the_class_is_fed(ward: Ward) -> None:
     worker.shelf.topics[before] += [two, PUBLIC]
     worker.refills.work()
     assert worker.shelf.topics[smaller] == [one, one, PUBLIC]
-    assert worker.shelf.open_now == 1 and len(worker.shelf.asked) == 1, "it goes on where it was"
+    assert len(worker.shelf.begun) == len(worker.shelf.asked) == 1, "it goes on where it was"
     ward.feed()
     ward.clock.now += TAIL
     worker.refills.work()
     assert ward.refills() == set()
-    assert worker.refills.work() is False and worker.shelf.open_now == 0
+    assert worker.refills.work() is False and worker.shelf.begun == {}
 
 
 def test_it_begins_anew_if_somebody_else_is_moved_to_the_class(ward: Ward) -> None:
@@ -391,7 +389,7 @@ def test_it_begins_anew_if_somebody_else_is_moved_to_the_class(ward: Ward) -> No
         again = Withdrawal(principal=access.principal, topic=before, decided_at=ward.clock())
         session.add(again)
     worker.refills.work()
-    assert len(worker.shelf.asked) == 2 and worker.shelf.open_now == 1
+    assert len(worker.shelf.asked) == 2 and len(worker.shelf.begun) == 1
 
 
 def test_one_that_fails_holds_up_no_other_and_is_tried_again(ward: Ward) -> None:
@@ -411,6 +409,14 @@ def test_one_that_fails_holds_up_no_other_and_is_tried_again(ward: Ward) -> None
     worker.shelf.bad.clear()
     worker.refills.work()
     assert worker.shelf.topics[str(ward.place.topic(bad))] == [Label.of(IN1)]
+    # It may also fail while it is refilled. Then it begins anew.
+    asked = len(worker.shelf.asked)
+    worker.shelf.bad = {str(ward.place.topic(good))}
+    worker.refills.work()
+    assert worker.shelf.begun.keys() == {str(ward.place.topic(bad))}
+    worker.shelf.bad.clear()
+    worker.refills.work()
+    assert len(worker.shelf.begun) == 2 and len(worker.shelf.asked) > asked
 
 
 def test_one_service_at_a_time_refills(ward: Ward) -> None:
@@ -427,30 +433,7 @@ def test_what_is_dropped_meanwhile_is_closed(ward: Ward) -> None:
     ward.open()
     worker = Worker(ward)
     worker.refills.work()
-    assert worker.shelf.open_now == 1
+    assert len(worker.shelf.begun) == 1
     ward.lose("in1")
     worker.refills.work()
-    assert worker.shelf.open_now == 0 and ward.refills() == set()
-
-
-def test_so_many_are_refilled_at_once(ward: Ward) -> None:
-    access = ward.subscribe()
-    ward.lose()
-    first = ward.place.class_of(access)
-    with ward.place.catalog.bookkeeping() as session:
-        for number in range(AT_ONCE + 1):
-            made = DeliveryClass(
-                output_id=first.output_id,
-                name=f"c{number}",
-                topic=f"c{number}",
-                clearance=Label.of(IN1).to_wire(),
-                weak=False,
-            )
-            session.add(made)
-            session.flush()
-            session.add(AccessTopic(access_id=access.id, topic=made.topic, class_id=made.id))
-            session.add(Refill(class_id=made.id, source="s", decided_at=ward.clock()))
-    ward.open()
-    worker = Worker(ward)
-    worker.refills.work()
-    assert worker.shelf.open_now == AT_ONCE
+    assert worker.shelf.begun == {} and ward.refills() == set()
