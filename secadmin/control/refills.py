@@ -205,15 +205,21 @@ class Refills:
                 return False
         try:
             with self.platform.alignment.lock([_LOCK], timedelta(0)):
-                until = self.now_s() + _HELD_S
-                while self.now_s() < until and self._turn():
-                    pass
-        except Unavailable as failure:
-            # What another service copies meanwhile is found in the class's topic.
-            log.debug("refills wait: %s", failure)
+                self._go_on(self.now_s() + _HELD_S)
+        except Unavailable:
+            # Another service does it. What it copies is found in the class's topic.
             self._end_all()
             return False
         return True
+
+    def _go_on(self, until: float) -> None:
+        try:
+            while self.now_s() < until and self._turn():
+                pass
+        except PlatformError as failure:
+            log.warning("refills wait: %s", failure)
+            self._end_all()
+            self.pause(_AGAIN_S)
 
     def _turn(self) -> bool:
         """Look what is due, and copy it for half a second. False if there is nothing."""
