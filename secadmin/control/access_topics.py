@@ -93,8 +93,8 @@ class AccessTopics:
             if (into.id, source.topic) not in self._refilled:
                 self._note_refill(into, source.topic, self.now)
                 own = select(Refill).where(Refill.class_id == source.id)
-                for each in self.session.scalars(own).all():
-                    self._note_refill(into, each.source, each.decided_at)
+                for pending in self.session.scalars(own).all():
+                    self._note_refill(into, pending.source, pending.decided_at)
 
     def _note_refill(self, into: DeliveryClass, source: str, decided_at: datetime) -> None:
         key = into.id, source

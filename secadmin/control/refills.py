@@ -128,7 +128,7 @@ def _fed_since(session: orm.Session, class_ids: Sequence[int]) -> Mapping[int, d
     own = (AccessTopic.class_id.in_(class_ids), AccessTopic.fed_at.is_not(None))
     fed = select(AccessTopic.class_id, func.min(AccessTopic.fed_at)).where(*own)
     rows = session.execute(fed.group_by(AccessTopic.class_id))
-    return {class_id: since for class_id, since in rows if class_id is not None}
+    return {id_: since for id_, since in rows if id_ is not None and since is not None}
 
 
 Key = tuple[int, str]

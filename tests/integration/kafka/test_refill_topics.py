@@ -104,7 +104,7 @@ def test_what_the_class_takes_arrives_as_it_was(
         ("twice", [("label", ONE.to_wire()), ("label", TWO.to_wire()), ("id", "e")]),
         ("too much", [("label", (ONE | TWO).to_wire()), ("id", "f")]),
     ):
-        odd: Headers = list(headers)  # type: ignore[arg-type]
+        odd: Headers = list(headers)
         producer.produce(source, value, None, 0, timestamp=NOW_MS, headers=odd)
     assert producer.flush(10) == 0
     refill(topics, target, {source: 0})
