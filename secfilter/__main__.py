@@ -39,6 +39,7 @@ from secfilter.watchdog import Watchdog, end_at_once
 from secfilter.with_side import Starts
 
 _log = logging.getLogger(__name__)
+_ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,8 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Checkpoints and state hold data, so their files are private. Spark's process inherits this.
     os.umask(0o077)
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _ENDING:
         signal.signal(number, lambda *_: stop.set())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     try:
         settings = Settings.load(given.settings)
         _require_known(given.engine, settings)
@@ -67,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     if not stop.is_set():
         # No trial is left. Start this program again, as a small process that waits without Spark.
+        # A signal that comes meanwhile waits until it is handled again.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         os.execv(sys.executable, [sys.executable, "-m", "secfilter", *sys.argv[1:]])
     return 0
 
