@@ -35,14 +35,21 @@ def delivery_of(row: DeliveryClass) -> Delivery | None:
 def is_divisible(session: Session, output_id: int) -> bool:
     """Whether a difference class can bring what a subscription lacks.
 
-    It cannot if each class has results of its own (semantics `view` and `isolated`), if its
-    results come by single roles (`exact`), or if results replace others.
+    It cannot if classes do not share their results, or if results replace others.
+    """
+    return shares_results(session, output_id) and only_appends(session, output_id)
+
+
+def shares_results(session: Session, output_id: int) -> bool:
+    """Whether classes that take a result get the same result, whatever else they take.
+
+    They do not if each class has results of its own (semantics `view` and `isolated`), or if its
+    results come by single roles (`exact`).
     """
     row = session.get_one(OutputRow, output_id)
     if row.placement in (Placement.APART, Placement.ROLES):
         return False
-    by_class = Placement(row.placement).by_class and is_stateful(from_stored(Plan, row.plan))
-    return not by_class and only_appends(session, output_id)
+    return not (Placement(row.placement).by_class and is_stateful(from_stored(Plan, row.plan)))
 
 
 def only_appends(session: Session, output_id: int) -> bool:

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, exists, orm, select
 
 from catalog.clearance import Clearance
 from catalog.delivery import Delivery
-from catalog.delivery_classes import delivery_of
+from catalog.delivery_classes import delivery_of, shares_results
 from catalog.label import Label
 from catalog.models import Access, AccessTopic, DeliveryClass, Object, Refill, Withdrawal
 from catalog.topics import out_topic
@@ -36,6 +36,7 @@ class AccessTopics:
     opened: set[int]
     _classes: dict[tuple[int, Delivery], DeliveryClass] = field(default_factory=dict)
     _fed: dict[int, bool] = field(default_factory=dict)
+    _shared: dict[int, bool] = field(default_factory=dict)
     _refilled: set[tuple[int, str]] = field(default_factory=set)
 
     def reach(self, access: Access, topic: str | None) -> None:
@@ -84,10 +85,11 @@ class AccessTopics:
         """Note that the class lacks what was not read yet of the topics that were cut for it.
 
         A class that is fed has that already, for its other subscriptions. If a topic that was cut
-        is being refilled itself, its sources are sources here, too.
+        is being refilled itself, its sources are sources here, too. If each class has results of
+        its own, those of another class would tell of what they do not hold.
         """
         sources = [each for row in cut if (each := row.delivery_class) is not None]
-        if not sources or self._is_fed(into):
+        if not sources or self._is_fed(into) or not self._is_shared(into.output_id):
             return
         for source in sources:
             if (into.id, source.topic) not in self._refilled:
@@ -101,6 +103,11 @@ class AccessTopics:
         if key not in self._refilled and self.session.get(Refill, key) is None:
             self.session.add(Refill(class_id=into.id, source=source, decided_at=decided_at))
         self._refilled.add(key)
+
+    def _is_shared(self, output_id: int) -> bool:
+        if output_id not in self._shared:
+            self._shared[output_id] = shares_results(self.session, output_id)
+        return self._shared[output_id]
 
     def _is_fed(self, of: DeliveryClass) -> bool:
         """Whether a run has fed the class for a subscription that it has."""

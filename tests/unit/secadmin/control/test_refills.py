@@ -25,9 +25,10 @@ from catalog.models import (
     StreamRow,
     Withdrawal,
 )
-from catalog.plan import Plan, Source, Union
+from catalog.placement import Placement
+from catalog.plan import Aggregation, Plan, Source, Union, Window
 from catalog.relation import Relation
-from catalog.stored_form import from_stored
+from catalog.stored_form import from_stored, to_stored
 from secadmin.control.refills import (
     BEHIND,
     TAIL,
@@ -37,6 +38,7 @@ from secadmin.control.refills import (
     needless,
     readers_of,
 )
+from tests.plans import grouped
 from tests.unit.catalog.world import SettableClock
 from tests.unit.secadmin.control.place import IN1, IN2, Place, add_output, add_stream
 
@@ -149,6 +151,24 @@ def test_one_call_that_gives_and_takes_owes_what_both_classes_take(ward: Ward) -
     ward.open()
     (due,) = ward.due()
     assert due.takes(PUBLIC) and not due.takes(Label.of(IN1))
+
+
+@pytest.mark.parametrize("placement", [Placement.SOURCES, Placement.ROLES, Placement.APART])
+def test_results_of_another_class_would_tell_of_what_they_do_not_hold(
+    ward: Ward, placement: Placement
+) -> None:
+    """A window without tuples that were taken away tells that there was none of them."""
+    output = ward.place.world.get_object("output out1").id
+    with ward.place.catalog.read() as session:
+        plan = from_stored(Plan, session.get_one(OutputRow, output).plan)
+    counted = grouped(plan.root, Window(1_000, 1_000), (), (Aggregation("n", "count", None),))
+    ward.place.world.edit(
+        *(OutputRow, output), placement=placement.value, plan=to_stored(Plan(counted))
+    )
+    access = ward.subscribe()
+    before = ward.place.topic(access)
+    ward.lose()
+    assert ward.place.topic(access) not in (None, before) and ward.refills() == set()
 
 
 def test_a_class_that_is_fed_for_others_lacks_nothing(ward: Ward) -> None:
