@@ -89,6 +89,7 @@ def versions(rows: Sequence[Row]) -> list[int]:
     return [int(header(row, 2, "row-version")) for row in rows]
 
 
+@pytest.mark.long
 def test_a_new_class_gets_the_rows_that_stand_and_it_covers(
     spark: SparkSession, tmp_path: Path
 ) -> None:
