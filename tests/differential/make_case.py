@@ -16,7 +16,7 @@ from tests.differential.make_records import AGGREGATED, CATEGORIES, STARTS, Reco
 
 # How many cases the sample lane runs: the seeds from 0 on.
 SAMPLE = 80
-SAMPLE_MIXED = 25
+SAMPLE_MIXED = 12
 SAMPLE_MOVING = 40
 SAMPLE_MATCHING = 25
 

@@ -69,15 +69,15 @@ _LEAST = {
 
 # The same of the cases of windows and joins over each other.
 _LEAST_MIXED: dict[str, int] = {
-    "join over a window": 4,
-    "join of two windows": 2,
+    "join over a window": 2,
+    "join of two windows": 1,
     "join over a join": 2,
-    "window over a join": 3,
-    "window of windows": 4,
-    "results": 8,
-    "results of a join": 4,
-    "label of several categories": 7,
-    "a class that gets some results and not others": 3,
+    "window over a join": 2,
+    "window of windows": 3,
+    "results": 5,
+    "results of a join": 3,
+    "label of several categories": 5,
+    "a class that gets some results and not others": 2,
 }
 
 
