@@ -224,7 +224,7 @@ def over_pairs(source: Source, now_ms: int) -> Node:
     cheap = Call("<=", (_PRICE, Literal(2, Type.BIGINT)))
     dear = renamed(Filter(source, Call("not", (cheap,))), source.schema.names)
     equal = ((AttributeRef("key"), AttributeRef("r.key")),)
-    pairs = Join(Filter(source, cheap), dear, equal, 0, _LONG_MS // 4)
+    pairs = Join(Filter(source, cheap), dear, equal, 0, _LONG_MS)
     totals = (_SUMS[0], Aggregation("total", "sum", AttributeRef("r.price")))
     return grouped(pairs, Window(_LONG_MS, _LONG_MS, now_ms % _LONG_MS), (), totals)
 
