@@ -10,10 +10,10 @@ from datetime import timedelta
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from catalog.limits import Limits
-from catalog.models import Access, AccessTopic, DeliveryClass
+from catalog.models import Access, AccessTopic, DeliveryClass, Refill
 from catalog.runs import QueryRun, RunReport
 from catalog.wanted import report_status, wanted_runs
 from secadmin.control.open_classes import close_idle, delete_closed
@@ -214,6 +214,10 @@ def test_a_revocation_is_never_refused_for_it(market: Market) -> None:
     # They may read two and three; one and three; two.
     assert [len(user.get("/accesses")[0]["topics"]) for user in users] == [1, 1, 1]
     assert market.classes() == 4, "and the one that nobody has any more"
+    close_idle(market.platform)
+    assert market.classes() == 4, "the smaller classes are refilled from it"
+    with market.platform.catalog.bookkeeping() as session:
+        session.execute(delete(Refill))
     close_idle(market.platform)
     assert market.classes() == 3, "what is idle beyond the limit goes, however short it is so"
     assert market.change("/grants", users[0].user, "stream", market.streams[3])[0] == 409
