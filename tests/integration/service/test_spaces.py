@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
 
 from catalog.engines import FIRST
+from catalog.pulse import heartbeat_of
 from catalog.spaces import Spaces
 from secadmin.service.app import create_app
 from tests.integration.brokers import embedded_only
@@ -49,6 +51,15 @@ def test_each_role_has_names_of_its_own(
         assert user.call("POST", "/queries", json=body | given).status_code == status, given
 
 
+@pytest.fixture
+def no_second_engine(scene: Scene) -> Iterator[None]:
+    """Afterwards, no other test waits for the second engine. It never began."""
+    yield
+    with scene.platform.catalog.bookkeeping() as session:
+        heartbeat_of(session, "query-2").ended = True
+
+
+@pytest.mark.usefixtures("no_second_engine")
 def test_the_queries_of_a_role_run_in_its_engine_and_no_others_do(
     scene: Scene, fresh: Callable[[str], str]
 ) -> None:
