@@ -133,6 +133,7 @@ def let_read(hospital: Hospital, name: str, roles: tuple[str, ...]) -> None:
     hospital.readers[name] = Reader.begin(person, EACH)
 
 
+@pytest.mark.long
 def test_each_record_reaches_whom_its_expression_allows(hospital: Hospital) -> None:
     readers, admin = hospital.readers, hospital.admin
     readers["windows"] = windows = Reader.begin(readers["dean"].person, COUNTS)

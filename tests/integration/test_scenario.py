@@ -55,6 +55,7 @@ def story(runtime: Runtime, kafka: Path | None, tmp_path: Path) -> Iterator[Stor
             told.close()
 
 
+@pytest.mark.long
 def test_the_scenario(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands(story.stack.state / "catalog.db")
     commands.watch(monkeypatch)

@@ -43,7 +43,7 @@ from tests.lanes import number_of
 # The form of an answer depends on neither the database nor the broker's home.
 pytestmark = [embedded_only, sqlite_only]
 SEED = int(os.environ.get("FUZZING_SEED", "1"))
-EXAMPLES = number_of("FUZZING_EXAMPLES", sample=4, long=12)
+EXAMPLES = number_of("FUZZING_EXAMPLES", sample=3, long=12)
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
