@@ -37,6 +37,7 @@ BACK_S = 120.0
 # To notice that an engine hangs takes so long.
 HUNG_S = 20.0
 OTHERS_WAIT_S = 10.0
+BEFORE_S = 10.0
 
 
 @dataclass
@@ -210,7 +211,8 @@ def test_what_an_engine_ran_is_back_soon_and_others_do_not_wait(yard: Yard) -> N
     figures = {}
     for fail in (kill, end_spark, stop):
         await_that(lambda: yard.are_home(lost), "all run at home", timeout_s=400)
-        time.sleep(10)
+        measured = len(gauge.sent) + round(BEFORE_S / PAUSE_S)
+        await_that(lambda n=measured: len(gauge.sent) > n, "how it was before is known")  # type: ignore[misc]
         figures[fail.__name__] = _fail(yard, fail, lost, others)
     print(json.dumps(figures, indent=1))
     sent = gauge.end_sending()
@@ -226,7 +228,7 @@ def _fail(
 ) -> dict[str, float]:
     """Let the first engine fail, and wait until its queries are back."""
     gauge = yard.gauge
-    before = time.monotonic() - 9
+    before = time.monotonic() - BEFORE_S + 1
     fail(yard.stack.engines[FIRST])
     failed, first = time.monotonic(), len(gauge.sent)
     patience = BACK_S + (HUNG_S if fail is stop else 0.0)
