@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -27,9 +28,10 @@ from secadmin.control.alignment import TOPIC_PATIENCE, Alignment, TopicLocks
 from secadmin.control.anchors import Anchors, Sender
 from secadmin.control.head_file import HeadFile
 from secadmin.control.platform import Platform
-from secadmin.control.readmission import Readmission, ReadmissionThread
-from secadmin.control.refills import RefillThread
+from secadmin.control.readmission import Readmission, readmit
+from secadmin.control.refills import refill
 from secadmin.control.upkeep import Upkeep, start_up
+from secadmin.control.worker_thread import WorkerThread
 from secadmin.kafka.cluster import Cluster
 from secadmin.kafka.parked import ParkedTopics
 from secadmin.kafka.refill_topics import RefillTopics
@@ -91,9 +93,12 @@ def serve(settings: Settings) -> None:
     platform = _patiently_built(settings)
     upkeep = Upkeep(platform)
     upkeep.start()
-    readmission = ReadmissionThread(Readmission(platform), lambda: ParkedTopics(settings.kafka))
+    parked = partial(readmit, Readmission(platform), lambda: ParkedTopics(settings.kafka))
+    readmission = WorkerThread("readmission", parked)
     readmission.start()
-    refills = RefillThread(platform, lambda: RefillTopics(settings.kafka))
+    refills = WorkerThread(
+        "refills", partial(refill, platform, lambda: RefillTopics(settings.kafka))
+    )
     refills.start()
     platform.anchors.start()
     where = settings.secadmin

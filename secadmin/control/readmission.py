@@ -240,42 +240,25 @@ def _refusal(record: Parked, stream: _Stream, reason: str) -> Moved:
     return Moved(quarantine_topic(stream.name), 0, record.key, record.value, headers)
 
 
-@dataclass
-class ReadmissionThread:
-    """The thread that moves parked records; `close` ends it. `connect` makes a connection."""
-
-    readmission: Readmission
-    connect: Callable[[], ParkedTopics]
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread = threading.Thread(target=self._run, name="readmission", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """End the thread and wait for it."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                topics = self.connect()
-            except OSError as failure:
-                log.warning("parked records wait: %s", type(failure).__name__)
-                self._stop.wait(_AGAIN_S)
-                continue
-            try:
-                while not self._stop.is_set():
-                    topics.move(self.readmission.decide, _WAIT_S)
-            except PlatformError as failure:
-                log.warning("parked records wait: %s", failure)
-            except Exception:
-                # The thread must outlive what nobody foresaw, or records would stay parked.
-                log.exception("parked records wait")
-            finally:
-                topics.close()
-            self._stop.wait(_AGAIN_S)
+def readmit(
+    readmission: Readmission, connect: Callable[[], ParkedTopics], stop: threading.Event
+) -> None:
+    """Move parked records until it is time to stop. `connect` makes a connection."""
+    while not stop.is_set():
+        try:
+            topics = connect()
+        except OSError as failure:
+            log.warning("parked records wait: %s", type(failure).__name__)
+            stop.wait(_AGAIN_S)
+            continue
+        try:
+            while not stop.is_set():
+                topics.move(readmission.decide, _WAIT_S)
+        except PlatformError as failure:
+            log.warning("parked records wait: %s", failure)
+        except Exception:
+            # The thread must outlive what nobody foresaw, or records would stay parked.
+            log.exception("parked records wait")
+        finally:
+            topics.close()
+        stop.wait(_AGAIN_S)

@@ -292,49 +292,31 @@ class Refills:
                 session.execute(delete(Refill).where(*own))
 
 
-@dataclass
-class RefillThread:
-    """The thread that refills classes; `close` ends it. `connect` makes the connections."""
+def refill(platform: Platform, connect: Callable[[], Topics], stop: threading.Event) -> None:
+    """Refill classes until it is time to stop. `connect` makes the connections."""
+    while not stop.is_set():
+        try:
+            topics = connect()
+        except (PlatformError, OSError) as failure:
+            log.warning("refills wait: %s", failure)
+            stop.wait(_AGAIN_S)
+            continue
+        try:
+            _refill(Refills(platform, topics, stop.wait), stop)
+        except Exception:
+            # The thread must outlive what nobody foresaw, or subscribers would miss results.
+            log.exception("refills wait")
+            stop.wait(_AGAIN_S)
+        finally:
+            topics.close()
 
-    platform: Platform
-    connect: Callable[[], Topics]
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread = threading.Thread(target=self._run, name="refills", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """End the thread and wait for it."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                topics = self.connect()
-            except (PlatformError, OSError) as failure:
-                log.warning("refills wait: %s", failure)
-                self._stop.wait(_AGAIN_S)
-                continue
-            try:
-                self._work(Refills(self.platform, topics, self._stop.wait))
-            except Exception:
-                # The thread must outlive what nobody foresaw, or subscribers would miss results.
-                log.exception("refills wait")
-                self._stop.wait(_AGAIN_S)
-            finally:
-                topics.close()
-
-    def _work(self, refills: Refills) -> None:
-        while not self._stop.is_set():
-            try:
-                worked = refills.work()
-            except PlatformError as failure:
-                log.warning("refills wait: %s", failure)
-                worked = False
-            if not worked:
-                self._stop.wait(_LOOK_S)
+def _refill(refills: Refills, stop: threading.Event) -> None:
+    while not stop.is_set():
+        try:
+            worked = refills.work()
+        except PlatformError as failure:
+            log.warning("refills wait: %s", failure)
+            worked = False
+        if not worked:
+            stop.wait(_LOOK_S)
