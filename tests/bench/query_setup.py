@@ -20,10 +20,11 @@ from catalog import output_relation
 from catalog.authorizer import Authorizer
 from catalog.executions import execution_of
 from catalog.models import Object, RunStatus
+from catalog.reaches import Reaches
 from catalog.run_names import query_run_name
 from catalog.wanted import is_in_step, wanted_runs
 from secadmin.__main__ import build_platform
-from secadmin.control import accesses, queries, work
+from secadmin.control import accesses, prepared_query, queries, work
 from secadmin.control.platform import Platform
 from secadmin.control.prepared_query import QueryDefinition
 from secadmin.control.settlement import OUTPUT, Settlement
@@ -38,7 +39,8 @@ RUNS = 5
 ADDING: dict[str, Sequence[tuple[Any, str]]] = {
     "session": [(work, "authenticate"), (work, "subject_of_session")],
     "authorization": [(Authorizer, name) for name in ("require", "find", "decide", "system")],
-    "labels": [(queries, "reach"), (output_relation, "is_public")],
+    "labels": [(Reaches, "of"), (Reaches, "of_new"), (output_relation, "is_public")],
+    "policies": [(prepared_query, name) for name in ("roles_to_see_as", "through_views")],
 }
 SUBSCRIBING: dict[str, Sequence[tuple[Any, str]]] = {"class": [(Settlement, "settle_new")]}
 PARTS = (*ADDING, *SUBSCRIBING)
