@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_PSS = re.compile(r"^Pss: +(\d+) kB", re.MULTILINE)
 # In /proc/<pid>/stat, counted after the command's closing bracket.
 _GROUP, _TIMES = 2, slice(11, 15)
 
@@ -20,15 +23,13 @@ class ProcessGroup:
 
     def cpu_s(self) -> float:
         """CPU seconds that the groups have used, user and system, ended children included."""
-        ticks = 0
-        for file in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = file.read_text().rpartition(")")[2].split()
-            except OSError:
-                continue  # it has ended meanwhile
-            if int(fields[_GROUP]) in self._groups:
-                ticks += sum(map(int, fields[_TIMES]))
-        return ticks / _TICKS
+        return sum(sum(map(int, fields[_TIMES])) for _, fields in self._members()) / _TICKS
+
+    def memory_gb(self) -> float:
+        """Their memory in GB. What processes share counts once (proportional set size)."""
+        rollups = (folder / "smaps_rollup" for folder, _ in self._members())
+        found = (_PSS.search(rollup.read_text()) for rollup in rollups)
+        return sum(int(size[1]) for size in found if size) / 2**20
 
     def pause(self) -> None:
         """Let none of it run, so that another one can be measured beside it."""
@@ -41,6 +42,16 @@ class ProcessGroup:
     def kill(self) -> None:
         """End all of it now."""
         self._signal(signal.SIGKILL)
+
+    def _members(self) -> Iterator[tuple[Path, list[str]]]:
+        """The folder in /proc of each process, and the fields of its state."""
+        for file in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = file.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended meanwhile
+            if int(fields[_GROUP]) in self._groups:
+                yield file.parent, fields
 
     def _signal(self, number: signal.Signals) -> None:
         for group in self._groups:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from deploy.stack import Stack
 from tests.bench.aggregate import aggregate
+from tests.bench.at_rest import at_rest
 from tests.bench.cost import cost
 from tests.bench.crowded_classes import crowded_classes
 from tests.bench.figure import Figure
@@ -27,6 +28,7 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "aggregate": aggregate,
     "revocation": revocation,
     "recovery": recovery,
+    "rest": at_rest,
     "subscription": subscription,
     "expressions": role_expressions,
     "policies": policies,
