@@ -78,6 +78,9 @@ class Api:
 # For a module about what the database decides: its transactions, its locks, the texts that it
 # takes. In the sample lane only these run on PostgreSQL too.
 decided_by_the_database = pytest.mark.decided_by_the_database
+# The same, but the sample lane runs these on PostgreSQL alone, which refuses more texts.
+decided_by_postgresql = pytest.mark.decided_by_postgresql
+_ON_POSTGRESQL = (decided_by_the_database.name, decided_by_postgresql.name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -85,9 +88,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def wanted(item: pytest.Item) -> bool:
         chosen = item.callspec.params if hasattr(item, "callspec") else {}
-        if chosen.get("catalog_url") != POSTGRESQL:
+        if chosen.get("catalog_url") == SQLITE:
+            return is_long() or item.get_closest_marker(decided_by_postgresql.name) is None
+        if chosen.get("catalog_url") is None:
             return True
-        sampled = is_long() or item.get_closest_marker("decided_by_the_database") is not None
+        sampled = is_long() or any(map(item.get_closest_marker, _ON_POSTGRESQL))
         return sampled and chosen.get("broker", EMBEDDED) == EMBEDDED
 
     items[:] = filter(wanted, items)

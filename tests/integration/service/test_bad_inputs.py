@@ -23,7 +23,7 @@ from tests.integration.service.conftest import (
     PASSWORD,
     Api,
     NewUser,
-    decided_by_the_database,
+    decided_by_postgresql,
     log_in,
 )
 from tests.integration.service.operations import (
@@ -37,7 +37,7 @@ from tests.integration.service.operations import (
 from tests.integration.service.world import World, all_powerful, changes, make_world
 from tests.lanes import number_of
 
-pytestmark = [embedded_only, decided_by_the_database]
+pytestmark = [embedded_only, decided_by_postgresql]
 
 # In how many places each string stands, at least.
 USES = number_of("BAD_INPUT_USES", sample=1, long=2)
