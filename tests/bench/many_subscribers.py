@@ -136,7 +136,13 @@ def _await_all(consumers: Sequence[Consumer]) -> None:
                 silent.remove(number)
         return not silent
 
-    until(heard, "for every subscriber to get tuples")
+    try:
+        until(heard, "for every subscriber to get tuples")
+    except TimeoutError as problem:
+        topics = sorted(len(consumers[number].assignment()) for number in silent)
+        raise TimeoutError(
+            f"{len(silent)} subscribers get nothing; their topics: {topics}"
+        ) from problem
 
 
 def _written_after(consumers: Sequence[Consumer], revoked: float) -> int:
