@@ -12,9 +12,11 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from itertools import combinations
 
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from catalog.permission import Permission
 from catalog.store import Catalog
@@ -43,7 +45,27 @@ def revocation_from_many(world: World) -> list[Figure]:
         return _measured(world, consumers)
 
 
-def _measured(world: World, consumers: Sequence[Consumer]) -> list[Figure]:
+@dataclass(frozen=True, slots=True)
+class _Subscriber:
+    """A consumer, and what finds its topics: the consumer's connection waits for its fetches."""
+
+    consumer: Consumer
+    topics: AdminClient
+
+    def follow(self) -> None:
+        """Read all topics that the subscription has now. It is shown no others."""
+        now = {t for t in self.topics.list_topics(timeout=30).topics if t.startswith("out.")}
+        if now != {place.topic for place in self.consumer.assignment()}:
+            self.consumer.assign([TopicPartition(topic, 0, OFFSET_END) for topic in sorted(now)])
+
+    def sent(self) -> list[float]:
+        """When what has arrived was sent (steady clock, seconds)."""
+        messages = self.consumer.consume(1000, 0.001)
+        values = [m.value() for m in messages if m.error() is None]
+        return [json.loads(value)["sent"] / 1e9 for value in values if value]
+
+
+def _measured(world: World, consumers: Sequence[_Subscriber]) -> list[Figure]:
     producer, topic = world.sender(COMMON)
     late, took, given = 0, [], []
     with Feed(producer, [topic], 20):
@@ -92,7 +114,7 @@ def _group(number: int) -> str:
     return f"GROUP{number}"
 
 
-def _subscribe_all(world: World, open_: ExitStack) -> list[Consumer]:
+def _subscribe_all(world: World, open_: ExitStack) -> list[_Subscriber]:
     """Subscribe all users; a consumer for the first of each class. `open_` closes them."""
     crowd = Crowd(Catalog(world.stack.settings.catalog_url, AUDIT_KEY))
     users = {f"holder{i}": [ROLE, _group(i % CLASSES)] for i in range(USERS)}
@@ -105,7 +127,7 @@ def _subscribe_all(world: World, open_: ExitStack) -> list[Consumer]:
         list(pool.map(_subscribe, others))
     for session in firsts:
         session.wait_until_fed()
-    return [open_.enter_context(closing(_parking_consumer(world, each))) for each in accesses]
+    return [_subscriber(world, each, open_) for each in accesses]
 
 
 def _subscribe(session: Session) -> dict[str, str]:
@@ -113,49 +135,37 @@ def _subscribe(session: Session) -> dict[str, str]:
     return access
 
 
-def _parking_consumer(world: World, access: dict[str, str]) -> Consumer:
+def _subscriber(world: World, access: dict[str, str], open_: ExitStack) -> _Subscriber:
+    config = {**world.client_config(access), "log_level": 0}
     group = {"group.id": access["group_prefix"] + "bench"}
-    return Consumer(world.client_config(access) | group | _PARKED | {"log_level": 0})
+    consumer = open_.enter_context(closing(Consumer({**config, **group, **_PARKED})))
+    return _Subscriber(consumer, AdminClient(config))
 
 
-def _follow(consumer: Consumer) -> None:
-    """Read all topics that the subscription has now. It is shown no others."""
-    now = {t for t in consumer.list_topics(timeout=30).topics if t.startswith("out.")}
-    if now != {place.topic for place in consumer.assignment()}:
-        consumer.assign([TopicPartition(topic, 0, OFFSET_END) for topic in sorted(now)])
-
-
-def _await_all(consumers: Sequence[Consumer]) -> None:
+def _await_all(consumers: Sequence[_Subscriber]) -> None:
     """Wait until each has got a tuple that was sent from now on."""
     begin, silent = time.monotonic(), set(range(len(consumers)))
 
     def heard() -> bool:
         for number in list(silent):
-            _follow(consumers[number])
-            if any(sent > begin for sent in _sent(consumers[number])):
+            consumers[number].follow()
+            if any(sent > begin for sent in consumers[number].sent()):
                 silent.remove(number)
         return not silent
 
     try:
         until(heard, "for every subscriber to get tuples")
     except TimeoutError as problem:
-        topics = sorted(len(consumers[number].assignment()) for number in silent)
+        topics = sorted(len(consumers[number].consumer.assignment()) for number in silent)
         raise TimeoutError(
             f"{len(silent)} subscribers get nothing; their topics: {topics}"
         ) from problem
 
 
-def _written_after(consumers: Sequence[Consumer], revoked: float) -> int:
+def _written_after(consumers: Sequence[_Subscriber], revoked: float) -> int:
     """How many tuples arrive, while all parked fetches end, that were sent after `revoked`."""
     late, deadline = 0, time.monotonic() + 2 * _PARKED_MS / 1000
     while time.monotonic() < deadline:
         for consumer in consumers:
-            late += sum(sent > revoked for sent in _sent(consumer))
+            late += sum(sent > revoked for sent in consumer.sent())
     return late
-
-
-def _sent(consumer: Consumer) -> list[float]:
-    """When what has arrived was sent (steady clock, seconds)."""
-    messages = consumer.consume(1000, 0.001)
-    values = [m.value() for m in messages if m.error() is None]
-    return [json.loads(value)["sent"] / 1e9 for value in values if value]
