@@ -100,11 +100,26 @@ class SecAdminSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """What an engine needs beside its master if this is a Spark cluster (docs/cluster.md).
+
+    Attributes:
+        host: The name or address of the engine's own machine, by which workers reach it.
+        secret_file: The secret (0600) that all machines of a standalone cluster share.
+        python: The workers' Python, if it has another path than that of the engine.
+    """
+
+    host: str
+    secret_file: Path | None = None
+    python: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SecFilterSettings:
     """SecFilter: Spark master, connector jars, checkpoints (mode 0700), key of the result ids.
 
     `spaces` has the engines for queries, and which roles have one of them for their own. `ingest`
-    and `probation` do not count.
+    and `probation` do not count. `cluster` is given if the master is a Spark cluster.
     """
 
     master: str
@@ -113,6 +128,7 @@ class SecFilterSettings:
     id_key_file: Path
     options: dict[str, str] = field(default_factory=dict)
     spaces: Spaces = field(default_factory=Spaces)
+    cluster: ClusterSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,4 +252,17 @@ def _secfilter(data: dict[str, Any]) -> SecFilterSettings:
         id_key_file=Path(data["id_key_file"]),
         options=dict(data.get("options", {})),
         spaces=Spaces(_number(data, "engines", 1), of_roles),
+        cluster=_cluster(dict(data["cluster"])) if "cluster" in data else None,
     )
+
+
+def _cluster(data: dict[str, Any]) -> ClusterSettings:
+    secret = data.pop("secret_file", None)
+    found = ClusterSettings(
+        host=str(data.pop("host")),
+        secret_file=None if secret is None else Path(secret),
+        python=data.pop("python", None),
+    )
+    if data:
+        raise ValueError(f"secfilter.cluster: it has no {min(data)}")
+    return found

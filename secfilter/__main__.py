@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -21,13 +22,16 @@ from catalog.pulse import ALONE_S
 from catalog.settings import Settings
 from catalog.store import Catalog
 from secfilter.after_commit import Drains
+from secfilter.background import Task, in_thread
 from secfilter.catalog_ledger import CatalogLedger
 from secfilter.checkpoint import Checkpoints
+from secfilter.cluster import cluster_of
 from secfilter.engine_process import end_with, engine_process
 from secfilter.kafka_options import kafka_options
 from secfilter.life import Life, Signs
 from secfilter.lock import await_last_spark, engine_folder, lock_engine, runner_lock
-from secfilter.pace import OWN, pace_of
+from secfilter.lost_executors import LostExecutors, has_stopped, removed_executors
+from secfilter.pace import ON_CLUSTER, OWN, pace_of
 from secfilter.positions import Positions
 from secfilter.queries import Engine
 from secfilter.runner import BEAT_S, Runner
@@ -120,14 +124,18 @@ class EngineProcess:
     def _serve(self) -> None:
         self._signs.starting()
         own = self._settings.secfilter
+        cluster = cluster_of(own, self._settings.limits.slots, self._folder)
         spark_options = {k: v for k, v in own.options.items() if not k.startswith(OWN)}
-        spark = build_session(with_reserve(own.master), own.jars, spark_options)
+        # What the last process of this engine had on a cluster may go on for a moment.
+        since = time.monotonic()
+        spark = build_session(with_reserve(own.master), own.jars, spark_options, cluster)
         over = threading.Event()
         process = engine_process(spark)
         try:
             end_with(process, self._stop, over)
             held = lock_engine(spark, self._folder)
-            runner = self._runner(spark)
+            lost = None if cluster is None else self._lost(spark, since, over)
+            runner = self._runner(spark, lost)
             self._life.begin()
             self._serves = True
             self._watchdog = Watchdog(ALONE_S, partial(self._end_now, process))
@@ -146,14 +154,29 @@ class EngineProcess:
                 process.kill()
                 process.wait()
 
-    def _runner(self, spark: SparkSession) -> Runner:
+    def _lost(self, spark: SparkSession, since: float, over: threading.Event) -> LostExecutors:
+        """What the engine's cluster has lost, once the last process has nothing there any more."""
+        lost = LostExecutors(lambda: removed_executors(spark), since)
+        lost.await_end()
+        process = engine_process(spark)
+
+        def goes_on() -> bool:
+            if has_stopped(spark) and not over.is_set():
+                _log.error("Spark has stopped by itself, and the engine ends")
+                process.kill()
+            return not over.is_set()
+
+        in_thread("executors", Task(lambda: lost.keep_up(goes_on)))
+        return lost
+
+    def _runner(self, spark: SparkSession, lost: LostExecutors | None) -> Runner:
         own, kafka = self._settings.secfilter, self._settings.kafka
         account = kafka.account_of(self._engine)
         config = kafka.client_config(account)
         positions = Positions(config)
         watch = TopicWatch(positions.partitions)
         ledger = self._ledger
-        pace = pace_of(own.options)
+        pace = pace_of(own.options, None if lost is None else ON_CLUSTER)
         engine = Engine(
             spark=spark,
             kafka=kafka_options(kafka, account, self._folder / ".kafka"),
@@ -163,6 +186,7 @@ class EngineProcess:
             checkpoints=Checkpoints(own.checkpoints),
             id_key=own.id_key_file.read_text().strip(),
             pace=pace,
+            lost=lost,
             ticking=Ticking(config, ledger.unfinished, ledger.draining, pace.tick_ms / 1000),
         )
         starts = Starts(engine.running, engine.running_side, engine.sides, engine.prepare)

@@ -164,12 +164,16 @@ def _numbers(folder: Path) -> list[int]:
 
 
 def _read_offsets(file: Path) -> Offsets:
-    """Read Spark's offset log: a version, metadata, then one line for each source."""
+    """Read Spark's offset log: a version, metadata, then one line for each source.
+
+    Two sources may read one topic, and one of them may be behind.
+    """
     _, _, *sources = file.read_text().splitlines()
     merged: dict[str, dict[str, int]] = {}
     for line in sources:
-        if line != "-":
-            merged.update(json.loads(line))
+        for topic, ends in ({} if line == "-" else json.loads(line)).items():
+            known = merged.setdefault(topic, {})
+            known.update({p: min(end, known.get(p, end)) for p, end in ends.items()})
     return merged
 
 

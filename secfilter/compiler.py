@@ -91,6 +91,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     viewers: Sequence[FanOutClass] | None = None,
     beside: Sequence[str] = (),
     receivers: Receivers | None = None,
+    repeats: bool = False,
 ) -> Compiled:
     """Compile a plan.
 
@@ -105,8 +106,9 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     itself, and each result is of one class. `beside` are columns that `source` also gives, and
     each result has those of its tuple; a plan that keeps state has none. If
     `secfilter.columns.ECHO` is one of them, `source` also gives ticks, and nothing in the plan
-    leaves them out. `receivers` get the rows that stand of a plan that gives upserts. Raises
-    InvalidInput for a plan that uses the name of one of the platform's own columns.
+    leaves them out. `receivers` get the rows that stand of a plan that gives upserts. With
+    `repeats`, a tuple of a stream may come twice, with one lineage. Raises InvalidInput for a plan
+    that uses the name of one of the platform's own columns.
     """
     for each in checked.root.walk():
         check_names(each.schema)
@@ -119,7 +121,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     views = None if viewers is None else ClassViews(tuple(viewers), layout)
     compiler = _Compiler(
         *(source, reach_of, numbers_of, layout, checked, known, narrow, views),
-        *(tuple(beside), receivers),
+        *(tuple(beside), receivers, repeats),
     )
     frame = with_floor(compiler.compile(checked.root), layout, floor)
     return Compiled(frame, checked.schema, layout, upsert_keys(checked.plan))
@@ -137,6 +139,8 @@ class _Compiler:
     views: ClassViews | None
     beside: tuple[str, ...]
     receivers: Receivers | None
+    # Whether a tuple of a stream may come twice, as one of an output may.
+    repeats: bool
     # Whether the compiled node is below a join, a moving window, a pattern or a session window.
     pairing: bool = False
     # Whether the compiled node is below a declared aggregate, which counts senders.
@@ -211,14 +215,17 @@ class _Compiler:
         return () if self.views is None else (CLASS,)
 
     def _each_once(self, timed: DataFrame, relation: Relation) -> DataFrame:
-        """The tuples of an output without those that its query repeated after a crash.
+        """The relation's tuples without those that come again.
 
-        A repeated tuple has the same lineage. A stream needs no state for this, because ingest
-        never writes a tuple to a stream's lab topic twice.
+        A repeated tuple has the same lineage. On one machine a stream needs no state for this,
+        because ingest never writes a tuple to a stream's lab topic twice.
         """
-        if relation.kind is RelationKind.OUTPUT and timed.isStreaming:
+        if self._may_repeat(relation) and timed.isStreaming:
             return timed.dropDuplicatesWithinWatermark([*self._class(), ID])
         return timed
+
+    def _may_repeat(self, relation: Relation) -> bool:
+        return self.repeats or relation.kind is RelationKind.OUTPUT
 
     def _side(self, side: CheckedNode) -> Side:
         """One side of a join."""
@@ -289,7 +296,7 @@ class _Compiler:
         Joins and the removal of repeated tuples also drop a tuple that is exactly as old as the
         watermark. But a tuple that lags by exactly the lateness is in time.
         """
-        inclusive = self.pairing or relation.kind is RelationKind.OUTPUT
+        inclusive = self.pairing or self._may_repeat(relation)
         return relation.lateness_ms + 1 if inclusive else relation.lateness_ms
 
     def _project(self, columns: Sequence[PlanColumn], given: CheckedNode) -> DataFrame:

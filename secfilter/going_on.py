@@ -44,11 +44,15 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class GoingOn:
-    """Finds the checkpoint of a run that starts. `positions` asks Kafka."""
+    """Finds the checkpoint of a run that starts.
+
+    `positions` asks Kafka. `repeats` says whether a tuple may be in lab twice.
+    """
 
     checkpoints: Checkpoints
     positions: Positions
     drains: Drains
+    repeats: bool = False
 
     def checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
         """Where the run goes on, and how many records it has lost.
@@ -60,7 +64,8 @@ class GoingOn:
         What retention took before it was read fails Spark's checkpoint for ever, so the run begins
         a new one at what is left. No side run of an ingest run runs now. Raises Unavailable.
         """
-        current = self.checkpoints.current(run.name, shape_of(run))
+        shape = shape_of(run, repeats=self.repeats)
+        current = self.checkpoints.current(run.name, shape)
         layout, anew = layout_of(run, current)
         if current is not None:
             current.clear_cut_off()
@@ -92,7 +97,8 @@ class GoingOn:
         aside, held = self._aside(run, before)
         notes = self._notes(run, before)
         start, owners = {**aside, **start}, {**held, **owners}
-        renewed = self.checkpoints.renew(run.name, shape_of(run), start, owners, layout)
+        shape = shape_of(run, repeats=self.repeats)
+        renewed = self.checkpoints.renew(run.name, shape, start, owners, layout)
         # A crash before this costs time only: without notes, lab is read from its beginning.
         if notes is not None:
             keep_notes(renewed, notes)
@@ -166,11 +172,12 @@ def _keeps_state(run: Run) -> bool:
     return not isinstance(run, IngestRun) and is_stateful(run.plan)
 
 
-def shape_of(run: Run) -> str:
+def shape_of(run: Run, *, repeats: bool = False) -> str:
     """What a checkpoint depends on: of an ingest run its topics, of a query its plan.
 
     The layout of a query's labels is kept beside its state, and grows. The fan-out stands behind
-    all state, so a query goes on from its checkpoint with other classes.
+    all state, so a query goes on from its checkpoint with other classes. A plan that keeps state
+    also keeps the ids of tuples if a tuple may be in lab twice (`repeats`).
     """
     depends: object
     if isinstance(run, IngestRun):
@@ -180,7 +187,8 @@ def shape_of(run: Run) -> str:
             for sender in stream.senders
         )
     else:
-        depends = [encode(run.plan), _STATE_FORM]
+        ids = ["ids of tuples"] if repeats and is_stateful(run.plan) else []
+        depends = [encode(run.plan), _STATE_FORM, *ids]
     return hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
 
 

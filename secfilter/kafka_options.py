@@ -106,7 +106,8 @@ def kafka_options(settings: KafkaSettings, account: KafkaAccount, secrets: Path)
             "kafka.config.providers.file.class": _PROVIDER,
             "kafka.config.providers.file.param.allowed.paths": str(folder),
             "kafka.ssl.truststore.type": "PEM",
-            "kafka.ssl.truststore.location": str(settings.ca_file.resolve()),
+            # The certificates themselves, because other machines may not have the file.
+            "kafka.ssl.truststore.certificates": settings.ca_file.read_text(),
         }
     )
 

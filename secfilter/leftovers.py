@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from secfilter.background import Task, in_thread
+from secfilter.lost_executors import LostExecutors
 from secfilter.shared_producer import shared_producer
 
 _POLL_S = 0.02
@@ -30,6 +31,10 @@ class Leftovers:
 
     Records for a missing topic are given up last, after all others are written. Nothing follows
     them, because the producer is closed.
+
+    On a cluster the producers are in other processes. A batch that has ended leaves nothing in
+    them. If it was broken off, they may still write what they had, which then comes twice. But no
+    task of the query goes on: not even one on a machine that cannot be reached.
     """
 
     def __init__(
@@ -38,15 +43,18 @@ class Leftovers:
         group: str,
         sink: Mapping[str, str],
         misses_topic: Callable[[], bool],
+        lost: LostExecutors | None = None,
     ) -> None:
         """`group` is the query's job group, and `sink` has the options of its Kafka sink.
 
-        `misses_topic` asks Kafka whether one of the topics that the query writes is missing.
+        `misses_topic` asks Kafka whether one of the topics that the query writes is missing. `lost`
+        are the executors that a cluster has lost.
         """
         self._spark = spark
         self._group = group
         self._sink = sink
         self._misses_topic = misses_topic
+        self._lost = lost
         self._clearing: Thread | None = None
 
     def are_gone(self) -> bool:
@@ -60,7 +68,10 @@ class Leftovers:
         while True:
             try:
                 self._end_tasks()
-                self._flush()
+                if self._lost is None:
+                    self._flush()
+                else:
+                    self._lost.await_end()
             except Exception as error:  # after any error, something may still be left
                 _log.warning(
                     "tasks or records of an ended query are still left: %s", type(error).__name__

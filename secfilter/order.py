@@ -42,5 +42,8 @@ def in_order(results: DataFrame, event_time: str | None, *, by_class: bool = Fal
     keys += [fn.col(ID)] if by_class else []
     if not keys:
         return results
-    # One task writes all of them. The results of two tasks would overtake each other.
-    return results.coalesce(1).sortWithinPartitions(*keys)
+    # One task writes all of them. The results of two tasks would overtake each other. If the state
+    # has several parts, each has its task, which must not be the one that writes.
+    parts = int(results.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    one = results.coalesce(1) if parts == 1 else results.repartition(1)
+    return one.sortWithinPartitions(*keys)

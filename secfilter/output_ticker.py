@@ -8,7 +8,8 @@ is proven depends on the query:
   watermark of this batch are written, but for those that are held (`catalog.held_time`).
 - A query that keeps none echoes each tick of its sources to `time.results`, as ingest does
   (`secfilter.ticker`). By then its tasks have handed on all that came before. The earliest of the
-  newest echoes of all partitions of all sources is proven once the producer has written all.
+  newest echoes of all partitions of all sources is proven once all before them stands in Kafka
+  (`secfilter.written`).
 
 While a side run still feeds an output, its results are not proven by those of the main run. So the
 outputs get no ticks. As in `secfilter.ticker`, a tick goes out when its proof is `SETTLED_S` old.
@@ -42,6 +43,7 @@ from secfilter.lab import is_tick, tick_record
 from secfilter.stream_time import Place, StreamTime, echo_of
 from secfilter.ticker import SETTLED_S, Ticking
 from secfilter.timeline import SHIFT_MS
+from secfilter.written import Written
 
 _AGAIN_S = 2.0
 _TURN_S = 0.25
@@ -119,20 +121,21 @@ class EchoProof:
 
     life: str
     places: tuple[Place, ...]
-    write_out: Callable[[], bool]
+    written: Written
     time: StreamTime = field(default_factory=StreamTime)
 
     def await_ms(self, consumer: Consumer) -> int | None:
         """See `Proof`."""
-        for message in heard(consumer, _TURN_S):
-            echo = None if message.error() else echo_of(message.value())
-            if echo is not None and echo.life == self.life:
-                self.time.hear(echo)
+        messages = heard(consumer, _TURN_S)
+        found = [None if message.error() else echo_of(message.value()) for message in messages]
+        own = (echo for echo in found if echo is not None and echo.life == self.life)
+        for echo in self.written.counting(own):
+            self.time.hear(echo)
         return self.time.time_ms(self.places)
 
     def holds(self) -> bool:
-        """Whether the producer has written all that it was given."""
-        return self.write_out()
+        """Whether all that was given to the producer is written."""
+        return self.written.holds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ def ticked_of(
     query: StreamingQuery,
     life: str,
     *,
-    write_out: Callable[[], bool],
+    written: Written,
     held: Callable[[], bool],
     partitions: Callable[[], Mapping[str, int]],
 ) -> Ticked:
@@ -168,7 +171,7 @@ def ticked_of(
         if is_stateful(run.plan):
             return BatchProof(query, held_ms(analyse(run.plan).root))
         places = ((n, p) for n, topic in enumerate(sources) for p in range(counts[topic]))
-        return EchoProof(life, tuple(places), write_out)
+        return EchoProof(life, tuple(places), written)
 
     return Ticked(run.name, ticked_topics(run), sources, proof, held, partitions)
 

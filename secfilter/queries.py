@@ -14,7 +14,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.errors import Unavailable
-from catalog.plan import is_stateful, sources
+from catalog.plan import is_stateful, source_nodes, sources
 from catalog.relation import RelationKind
 from catalog.run_counts import ANEW, LOST, refused_kind
 from catalog.runs import IngestRun, QueryRun, Run, topics_of, written_by
@@ -29,6 +29,7 @@ from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets, written
 from secfilter.lab_notes import notes_of
 from secfilter.leftovers import Leftovers
 from secfilter.lock import FileLock, lock_run
+from secfilter.lost_executors import LostExecutors
 from secfilter.output_ticker import (
     OutputTicker,
     ticked_of,
@@ -42,6 +43,7 @@ from secfilter.shared_producer import write_out
 from secfilter.side_notes import SideNotes
 from secfilter.tick_mark import TickMark, new_mark
 from secfilter.ticker import Ticker, Ticking, by_ticks
+from secfilter.written import ByCommit, ByFlush, Written
 
 _log = logging.getLogger(__name__)
 
@@ -74,6 +76,13 @@ class Engine:
     ticking: Ticking | None = None
     # Run -> the DataFrame that was prepared for its next query.
     built: dict[str, Built] = field(default_factory=dict)
+    # The executors that its cluster has lost, or None if Spark is one process.
+    lost: LostExecutors | None = None
+
+    @property
+    def repeats(self) -> bool:
+        """Whether ingest may put a tuple into lab twice, because machines may be cut off."""
+        return self.lost is not None
 
     def running(self, run: Run, settled: bool) -> RunningQuery:
         """As `start`, as supervision sees it; no other engine runs it until it has ended.
@@ -90,7 +99,8 @@ class Engine:
         running = RunningQuery(
             query, leftovers, hurried=hurried, began=began, counted=counted, lock=lock
         )
-        running.expects_late = not _by_ticks(run)
+        # What comes twice may come late.
+        running.expects_late = self.repeats or not _by_ticks(run)
         return running
 
     def running_side(self, run: Run) -> RunningQuery:
@@ -125,6 +135,7 @@ class Engine:
             str(query.runId),
             self.kafka.sink(writer.client),
             lambda: not writer.topics <= self.positions.partitions().keys(),
+            self.lost,
         )
 
     @property
@@ -170,26 +181,31 @@ class Engine:
         if isinstance(run, IngestRun):
             beside = AfterCommit(run, checkpoint, self.positions, self.drains)
             in_thread(f"beside {run.name}", Task(lambda: beside.keep_up(lambda: query.isActive)))
-            self._tick(run, ticks, self.kafka.sink(client), query)
+            senders = {sender.id: sender.topic for s in run.streams for sender in s.senders}
+            self._tick(run, ticks, self._proof(senders, checkpoint, client), query)
         elif ticked_topics(run):
-            self._tick_outputs(run, ticks.life, self.kafka.sink(client), query)
+            read = dict(enumerate(each.relation.topic for each in source_nodes(run.plan)))
+            self._tick_outputs(run, ticks.life, self._proof(read, checkpoint, client), query)
         return query
 
+    def _proof(self, topics: Mapping[int, str], checkpoint: Checkpoint, client: str) -> Written:
+        """Knows what the query with that producer has written. `topics` are what it reads."""
+        if self.lost is not None:
+            return ByCommit(topics, checkpoint.committed)
+        sink = self.kafka.sink(client)
+        return ByFlush(lambda: write_out(self.spark, sink))
+
     def _tick(
-        self, run: IngestRun, ticks: TickMark, sink: Mapping[str, str], query: StreamingQuery
+        self, run: IngestRun, ticks: TickMark, written: Written, query: StreamingQuery
     ) -> None:
         """Move the time of the run's streams, while its query runs."""
         if self.ticking is None or not by_ticks(run):
             return
-        ticker = Ticker(
-            *(run, ticks, self.ticking),
-            lambda: write_out(self.spark, sink),
-            self.positions.partitions,
-        )
+        ticker = Ticker(run, ticks, self.ticking, written, self.positions.partitions)
         in_thread(f"ticks {run.name}", Task(lambda: ticker.keep_up(lambda: query.isActive)))
 
     def _tick_outputs(
-        self, run: QueryRun, life: str, sink: Mapping[str, str], query: StreamingQuery
+        self, run: QueryRun, life: str, written: Written, query: StreamingQuery
     ) -> None:
         """Move the time of the run's outputs, while its query runs."""
         if self.ticking is None:
@@ -197,7 +213,7 @@ class Engine:
         side = side_name(run.name)
         ticked = ticked_of(
             *(run, query, life),
-            write_out=lambda: write_out(self.spark, sink),
+            written=written,
             held=lambda: bool(self.sides.unfinished(side)),
             partitions=self.positions.partitions,
         )
@@ -205,7 +221,8 @@ class Engine:
         in_thread(f"ticks {run.name}", Task(lambda: ticker.keep_up(lambda: query.isActive)))
 
     def _checkpoint(self, run: Run) -> tuple[Checkpoint, int]:
-        return GoingOn(self.checkpoints, self.positions, self.drains).checkpoint(run)
+        going_on = GoingOn(self.checkpoints, self.positions, self.drains, self.repeats)
+        return going_on.checkpoint(run)
 
     def prepare(self, run: Run) -> None:
         """Build now what `running` will need, while another query of that name still runs.
@@ -214,7 +231,7 @@ class Engine:
         """
         if not isinstance(run, QueryRun):
             return
-        current = self.checkpoints.current(run.name, shape_of(run))
+        current = self.checkpoints.current(run.name, shape_of(run, repeats=self.repeats))
         if current is None:
             return
         try:
@@ -227,7 +244,7 @@ class Engine:
     @property
     def frames(self) -> QueryFrames:
         """The DataFrames of queries."""
-        return QueryFrames(self._lab_records, self.id_key, self.built)
+        return QueryFrames(self._lab_records, self.id_key, self.built, repeats=self.repeats)
 
     def _lab_records(self, topic: str, start: Offsets) -> DataFrame:
         return self._records([topic], start)

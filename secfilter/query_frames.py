@@ -65,11 +65,15 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class QueryFrames:
-    """The DataFrames of one engine's queries. `id_key` is the key of ids and of marks."""
+    """The DataFrames of one engine's queries.
+
+    `id_key` is the key of ids and of marks. `repeats` says whether a tuple may be in lab twice.
+    """
 
     records: Records
     id_key: str = field(repr=False)
     _prepared: dict[str, Built] = field(default_factory=dict)
+    repeats: bool = False
 
     def prepare(self, run: QueryRun, place: Place) -> None:
         """Build what `take` gives when the query starts at this place."""
@@ -120,6 +124,7 @@ class QueryFrames:
             viewers=run.viewers,
             beside=(*([BEGUN] if late else []), *([ECHO] if echoing else [])),
             receivers=receivers_of(run),
+            repeats=self.repeats,
         )
         check_supported(compiled.frame, output_mode(run))
         if is_stateful(run.plan):

@@ -9,11 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidInput
+from secfilter.cluster import SHARED_KEY, Cluster, cluster_options, is_cluster
 from secfilter.order import UNCHECKED
+from secfilter.shipped_code import shipped_code
 
+_NAME = "secfilter"
 # Offset and commit logs cost 45 ms each with Spark's defaults on a local disk, 5 ms with these.
 _CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
@@ -72,14 +77,17 @@ _STREAMING = {
 _JAVA = "-Xss16m -XX:-DontCompileHugeMethods"
 # A process without free memory may hang for ever. A process that has ended is started again.
 _END = "-XX:+ExitOnOutOfMemoryError"
-_COLLECTOR = "-XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy"
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# Of the driver, and of the processes that run the tasks on a cluster.
+_JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+_CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
 
-# Spark is one process on one machine. The objects for a record live for a short time. The parallel
-# collector removes them in pauses of some milliseconds, and uses less processor time than G1. By
-# default it leaves too little room for objects that survive one collection, such as those of a
-# batch. They would move to the old generation, whose collection stops everything for 0.3 s every 40
-# s.
+# The objects for a record live for a short time. The parallel collector removes them in pauses of
+# some milliseconds, and uses less processor time than G1. By default it leaves too little room for
+# objects that survive one collection, such as those of a batch. They would move to the old
+# generation, whose collection stops everything for 0.3 s every 40 s.
+_COLLECTOR = "-XX:+UseParallelGC -XX:-UsePSAdaptiveSurvivorSizePolicy"
+
+# Without a cluster, Spark is one process on one machine.
 _ONE_PROCESS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -107,36 +115,44 @@ _LOCAL_FILES = {
 
 
 def session_options(
-    master: str, jars: Path | None, options: Mapping[str, str] | None = None
+    master: str,
+    jars: Path | None,
+    options: Mapping[str, str] | None = None,
+    cluster: Cluster | None = None,
 ) -> dict[str, str]:
     """All Spark settings of a session. `options` override the defaults.
 
-    The driver is bound to loopback. `options` must not contain a secret, because they become
-    arguments of a process. Raises InvalidInput for an option that would change the meaning of a
-    query. Also raises it for a cluster: a task that is tried again would not know what ingest has
-    written since, and the traffic between the machines would not be encrypted.
+    Without a cluster, the driver is bound to loopback. `options` must not contain a secret, because
+    they become arguments of a process. Raises InvalidInput for an option that would change the
+    meaning of a query, or take away the protection of data on a cluster. Also raises it for a
+    master that is neither a local one nor that of `cluster`.
     """
-    if not _LOCAL_MASTER.fullmatch(master):
-        raise InvalidInput(f"the master {master!r} is not supported; use a local one: local[256]")
+    supported = is_cluster(master) if cluster else _LOCAL_MASTER.fullmatch(master)
+    if not supported:
+        raise InvalidInput(
+            f"the master {master!r} is not supported; use a local one: local[256], or that of a "
+            "Spark cluster: spark://HOST:PORT (docs/cluster.md)"
+        )
     if fixed := _MEANING.keys() & (options or {}).keys():
         raise InvalidInput(f"{', '.join(sorted(fixed))} cannot be set; leave it out of the options")
     given = options or {}
-    return {
+    made = {
         **_CHECKPOINTS,
         **_CLOSED,
         **_MEANING,
         **_STREAMING,
-        **_ONE_PROCESS,
         **(_with_jars(jars) if jars else {}),
-        **given,
-        # A deployment may choose another collector, but the other options of Java stay.
-        _JAVA_OPTIONS: f"{_JAVA} {given.get(_JAVA_OPTIONS, _COLLECTOR)} {_END}",
+        **(cluster_options(cluster, given) if cluster else {**_ONE_PROCESS, **given}),
     }
+    # A deployment may choose another collector, but the other options of Java stay.
+    for name in _JAVA_OPTIONS if cluster else _JAVA_OPTIONS[:1]:
+        made[name] = f"{_JAVA} {given.get(name, _COLLECTOR)} {_END}"
+    return made
 
 
 def _with_jars(jars: Path) -> dict[str, str]:
     files = _LOCAL_FILES if any(jars.glob(_LOCAL_FILES_JAR)) else {}
-    return {"spark.driver.extraClassPath": f"{jars}/*", **files}
+    return {**dict.fromkeys(_CLASS_PATHS, f"{jars}/*"), **files}
 
 
 def with_reserve(master: str) -> str:
@@ -151,21 +167,41 @@ def with_reserve(master: str) -> str:
 
 
 def build_session(
-    master: str, jars: Path | None, options: Mapping[str, str] | None = None
+    master: str,
+    jars: Path | None,
+    options: Mapping[str, str] | None = None,
+    cluster: Cluster | None = None,
 ) -> SparkSession:
     """Start Spark, or return the session that runs already.
 
-    `jars` is the folder of the Kafka connector's jars, `options` are Spark settings.
+    `jars` is the folder of the Kafka connector's jars, `options` are Spark settings. `cluster` is
+    what a Spark cluster needs. Raises InvalidInput as `session_options`.
     """
     # Spark's Python workers need this program's packages.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(master).appName("secfilter")
-    for name, value in session_options(master, jars, options).items():
+    os.environ["PYSPARK_PYTHON"] = sys.executable if cluster is None else cluster.python
+    made = session_options(master, jars, options, cluster)
+    if cluster is not None and cluster.secret is not None:
+        _begin_with_secret({"spark.master": master, **made}, cluster.secret)
+    builder = SparkSession.builder.master(master).appName(_NAME)
+    for name, value in made.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
+    if cluster is not None:
+        spark.sparkContext.addPyFile(str(shipped_code(cluster.code)))
     _forget_origins(spark)
     _quieten(spark)
     return spark
+
+
+def _begin_with_secret(options: Mapping[str, str], secret: str) -> None:
+    """Start Spark with the secret of its cluster, which is told to the process that runs already.
+
+    Options become arguments of that process, which every user of the machine can read.
+    """
+    named = {"spark.app.name": _NAME, **options}
+    gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(named.items())))
+    conf = SparkConf(_jvm=gateway.jvm).setAll(list(named.items()))
+    SparkContext(conf=conf.set(SHARED_KEY, secret), gateway=gateway)
 
 
 def _quieten(spark: SparkSession) -> None:

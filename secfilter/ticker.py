@@ -5,7 +5,7 @@ records that the broker took before it, hands these on to its producer, and then
 `time.echo`. From the echoes follows a time T for each stream (`secfilter.stream_time`). Before the
 stream gets the tick T less its lateness, three things are made sure of:
 
-- The producer of the query has written all that the tasks handed on before the echoes.
+- All that the tasks handed on before the echoes stands in Kafka (`secfilter.written`).
 - If the stream parks records, all that were parked before T have come back. So the tick of the
   sender that readmits goes the way of the parked records (`_tick_parked`).
 - Ingest reads each sender that could write before T. A sender is in the catalog before its topic
@@ -48,6 +48,7 @@ from secfilter.stream_time import (
     without_sender,
 )
 from secfilter.tick_mark import TickMark
+from secfilter.written import Written
 
 _LONGEST_S = 5.0
 SETTLED_S = 0.5
@@ -135,8 +136,8 @@ def by_ticks(run: IngestRun) -> list[IngestStream]:
 class Ticker:
     """Ticks of one ingest query, in one thread.
 
-    `write_out` waits until the query's producer has written all that it has, and returns whether
-    nothing was refused. `partitions` are the numbers of partitions of all topics.
+    `written` knows what the query has written. `partitions` are the numbers of partitions of all
+    topics.
     """
 
     def __init__(
@@ -144,11 +145,11 @@ class Ticker:
         run: IngestRun,
         mark: TickMark,
         ticking: Ticking,
-        write_out: Callable[[], bool],
+        written: Written,
         partitions: Callable[[], Mapping[str, int]],
     ) -> None:
         self._run, self._mark, self._ticking = run, mark, ticking
-        self._write_out, self._partitions = write_out, partitions
+        self._written, self._partitions = written, partitions
         self._streams: dict[int, _Stream] = {}
         self._due: list[tuple[float, _Stream, int]] = []
 
@@ -194,11 +195,10 @@ class Ticker:
         messages = heard(consumer, min(1.0, max(0.01, min(times) - now)))
         senders = {s.id: [each] for each in self._streams.values() for s in each.stream.senders}
         senders[NO_SENDER] = list(self._streams.values())
-        for message in messages:
-            echo = _echo(message)
-            if echo is not None and echo.life == self._mark.life:
-                for each in senders.get(echo.sender, ()):
-                    each.time.hear(echo)
+        found = [echo for message in messages if (echo := _echo(message)) is not None]
+        for echo in self._written.counting(e for e in found if e.life == self._mark.life):
+            for each in senders.get(echo.sender, ()):
+                each.time.hear(echo)
 
     def _tick(self, producer: Producer) -> None:
         """Send the ticks that are due."""
@@ -236,7 +236,7 @@ class Ticker:
         them, and its echo has that time T. So the stream's time is T only when all have come back.
         """
         proven_ms = each.sent_ms()
-        if proven_ms is None or proven_ms <= each.parked_ms or not self._write_out():
+        if proven_ms is None or proven_ms <= each.parked_ms or not self._written.holds():
             return
         each.parked_ms = proven_ms
         topic = parked_topic(each.stream.relation.name)
@@ -287,7 +287,7 @@ class Ticker:
             if self._reads_all(each, set(unfinished.get(each.id, ())))
             and all(found.get(s.topic) == each.counts[s.topic] for s in each.open())
         ]
-        if not reads_all or not self._write_out() or not goes_on():
+        if not reads_all or not self._written.holds() or not goes_on():
             return
         at = time.monotonic() + SETTLED_S
         for each, now_ms in reads_all:
