@@ -30,7 +30,13 @@ from secfilter.engine_process import end_with, engine_process
 from secfilter.kafka_options import kafka_options
 from secfilter.life import Life, Signs
 from secfilter.lock import await_last_spark, engine_folder, lock_engine, runner_lock
-from secfilter.lost_executors import LostExecutors, has_stopped, removed_executors
+from secfilter.lost_executors import (
+    Forsaken,
+    LostExecutors,
+    has_stopped,
+    removed_executors,
+    running_executors,
+)
 from secfilter.pace import ON_CLUSTER, OWN, pace_of
 from secfilter.positions import Positions
 from secfilter.queries import Engine
@@ -159,10 +165,11 @@ class EngineProcess:
         lost = LostExecutors(lambda: removed_executors(spark), since)
         lost.await_end()
         process = engine_process(spark)
+        forsaken = Forsaken(lambda: running_executors(spark))
 
         def goes_on() -> bool:
-            if has_stopped(spark) and not over.is_set():
-                _log.error("Spark has stopped by itself, and the engine ends")
+            if (has_stopped(spark) or forsaken.is_so()) and not over.is_set():
+                _log.error("the cluster has sent this engine away, which ends")
                 process.kill()
             return not over.is_set()
 

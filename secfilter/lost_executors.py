@@ -1,4 +1,4 @@
-"""Knows when the executors that a cluster has lost must have ended.
+"""Knows when the executors that a cluster has lost must have ended, and when none is left.
 
 Spark gives up an executor that it does not hear of any more. That says nothing of the executor: if
 only the network between them is broken, its tasks go on, and reach Kafka. Such an executor ends
@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from secfilter.cluster import GONE_S
 
+FORSAKEN_S = 60.0
 _LOOK_S = 1.0
 _POLL_S = 0.05
 # What Spark's worker says of an executor whose process it saw ending.
@@ -71,6 +72,35 @@ class LostExecutors:
             except Exception as error:  # Spark may be about to end
                 _log.warning("lost executors are unknown: %s", type(error).__name__)
             self._pause(_LOOK_S)
+
+
+class Forsaken:
+    """Notices that an engine has had no executor for so long that its cluster has forgotten it.
+
+    A master that starts without its former state ends all executors, and gives no others. A new
+    process of the engine gets executors again.
+    """
+
+    def __init__(
+        self, executors: Callable[[], int], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`executors` counts those that there are."""
+        self._executors, self._clock = executors, clock
+        self._since = clock()
+
+    def is_so(self) -> bool:
+        """Whether there has been no executor for a minute."""
+        now = self._clock()
+        if self._executors():
+            self._since = now
+        return now - self._since > FORSAKEN_S
+
+
+def running_executors(spark: SparkSession) -> int:
+    """The number of executors that Spark has."""
+    context: Any = spark.sparkContext._jsc.sc()
+    # One of these is the driver.
+    return int(context.statusStore().executorList(True).size()) - 1
 
 
 def removed_executors(spark: SparkSession) -> dict[str, str]:

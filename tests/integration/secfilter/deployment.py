@@ -42,6 +42,7 @@ from tests.audit_key import AUDIT_KEY
 from tests.integration.brokers import kafka_settings
 from tests.integration.secfilter.plane import Plane
 from tests.outputs import alone
+from tests.spark_cluster import SparkCluster
 
 SECOND = "query-2"
 # Short batches; what is left as it is settles within seconds.
@@ -168,7 +169,22 @@ class Deployment:
         self.processes.append(process)
         return process
 
-    def add(self, stream: IngestStream, *runs: QueryRun, apart: Sequence[QueryRun] = ()) -> None:
+    def use(self, cluster: SparkCluster, **options: str) -> None:
+        """Let engines that begin later use the cluster, with these of Spark's options."""
+        written = "".join(
+            f'"spark.{name.replace("_", ".")}" = "{options[name]}"\n' for name in options
+        )
+        text = self.settings.read_text().replace("local[4]", cluster.master)
+        place = "[secfilter.options]\n"
+        self.settings.write_text(text.replace(place, f"{cluster.settings()}{place}{written}"))
+
+    def add(
+        self,
+        stream: IngestStream,
+        *runs: QueryRun,
+        apart: Sequence[QueryRun] = (),
+        partitions: int = 1,
+    ) -> None:
         """Put a stream and queries over it into the catalog, as SecAdmin does.
 
         Those that are `apart` go to the second query engine.
@@ -188,7 +204,7 @@ class Deployment:
                     record_format=to_stored(stream.record_format),
                     max_ahead_ms=stream.max_ahead_ms,
                     max_bytes=stream.max_bytes,
-                    partitions=1,
+                    partitions=partitions,
                     shared=False,
                     ingest_group=1,
                 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from catalog.audit_key import AuditKey
 from catalog.engines import all_engines
 from catalog.errors import InvalidInput
-from catalog.settings import Settings
+from catalog.settings import ClusterSettings, Settings
 from catalog.spaces import Spaces
 from catalog.user_limits import UserLimits
 from deploy.certificates import ensure_certificates
@@ -67,6 +67,21 @@ def test_the_spaces_of_roles_are_read(tmp_path: Path) -> None:
     for engine in ("query-1", "query-4", "ingest"):
         with pytest.raises(InvalidInput, match=f"spaces: DESK = '{engine}'"):
             load(3, DESK=engine)
+
+
+def test_what_a_spark_cluster_needs_is_read(tmp_path: Path) -> None:
+    def load(**own: str) -> ClusterSettings | None:
+        table = merged(_local(tmp_path), {"secfilter": {"cluster": own}} if own else {})
+        return Settings.load(write_settings(table, tmp_path / "settings.toml")).secfilter.cluster
+
+    assert load() is None
+    assert load(host="engine-1") == ClusterSettings("engine-1")
+    own = load(host="engine-1", secret_file="/etc/cluster.secret", python="/opt/python")
+    assert own == ClusterSettings("engine-1", Path("/etc/cluster.secret"), "/opt/python")
+    with pytest.raises(InvalidInput, match="'host'"):
+        load(secret_file="/etc/cluster.secret")
+    with pytest.raises(InvalidInput, match=r"secfilter\.cluster: it has no secret$"):
+        load(host="engine-1", secret="x")
 
 
 def test_an_engine_is_told_its_own_url_of_the_catalog_alone(tmp_path: Path) -> None:

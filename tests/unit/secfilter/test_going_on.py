@@ -16,6 +16,7 @@ from catalog.runs import FedOutput, IngestRun, IngestStream, QueryRun, Run
 from catalog.schema import Attribute, Schema, Type
 from secfilter.after_commit import Drains
 from secfilter.checkpoint import Checkpoints
+from secfilter.going_on import shape_of
 from secfilter.kafka_options import EARLIEST, KafkaOptions, Offsets
 from secfilter.positions import Positions
 from secfilter.queries import Engine
@@ -183,3 +184,12 @@ def test_how_far_a_sender_came_that_is_gone_is_not_kept(tmp_path: Path) -> None:
     gone = Drains(still_read=lambda senders: set(senders) - {1})
     checkpoint, _ = replace(engine_over(tmp_path, {}), drains=gone)._checkpoint(alone)
     assert checkpoint.committed() == {"in.t": {"0": 9}}
+
+
+def test_a_query_with_state_also_keeps_ids_where_tuples_may_come_twice() -> None:
+    windows = whole(grouped(Source(_TIMED), Window(1_000, 1_000), (), (_COUNT,)))
+    plain = query(stream("s"), {})
+    stateful = replace(plain, plan=windows)
+    assert shape_of(stateful, repeats=True) != shape_of(stateful)
+    for each in (plain, ingest(stream("s"))):
+        assert shape_of(each, repeats=True) == shape_of(each)

@@ -47,6 +47,7 @@ from secfilter.fanout import fan_out
 from secfilter.lab import HEADERS_TYPE, read_lab, tick_record
 from secfilter.output_ticker import BatchProof, EchoProof, echo_column, echoes, ticked_topics
 from secfilter.stream_time import Echo, echo_of
+from secfilter.written import ByFlush
 from tests.plans import AnyPlan, checked, grouped, updating, whole
 from tests.unit.catalog.plans import call, ref
 from tests.unit.secfilter.collected import BATCH
@@ -266,6 +267,6 @@ class Heard:
 def test_the_slowest_partition_of_all_sources_holds_the_time(
     echoed: list[bytes], proven: int | None
 ) -> None:
-    proof = EchoProof(LIFE, ((0, 0), (0, 1), (1, 0)), lambda: False)
+    proof = EchoProof(LIFE, ((0, 0), (0, 1), (1, 0)), ByFlush(lambda: False))
     assert proof.await_ms(cast("Any", Heard(*echoed))) == proven
     assert not proof.holds()

@@ -1,5 +1,7 @@
 """How long batches last, and the options that say so."""
 
+from dataclasses import replace
+
 import pytest
 
 from catalog.errors import InvalidInput
@@ -8,7 +10,7 @@ from catalog.plan import Source
 from catalog.relation import Relation, RelationKind
 from catalog.runs import FedOutput, IngestRun, QueryRun, Run
 from catalog.schema import Attribute, Schema, Type
-from secfilter.pace import Pace, pace_of
+from secfilter.pace import ON_CLUSTER, Pace, pace_of
 from tests.plans import whole
 
 
@@ -16,6 +18,7 @@ def test_options_of_ours_make_the_pace_and_sparks_do_not() -> None:
     options = {"secfilter.query_ms": "500", "spark.driver.memory": "1g"}
     assert pace_of(options) == Pace(query_ms=500)
     assert pace_of({}) == Pace()
+    assert pace_of(options, ON_CLUSTER) == replace(ON_CLUSTER, query_ms=500)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidInput
+from secfilter.cluster import Cluster
 from secfilter.session import _NOISE, session_options, with_reserve
 
 _FILES = "spark.hadoop.fs.file.impl"
@@ -35,7 +36,7 @@ def test_without_that_jar_hadoop_does_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "master", ["spark://head:7077", "yarn", "local-cluster[2,1,512]", "local[2,3]"]
 )
-def test_a_cluster_is_refused(master: str) -> None:
+def test_a_cluster_without_its_settings_is_refused(master: str) -> None:
     with pytest.raises(InvalidInput, match=r"is not supported; use a local one"):
         session_options(master, None)
 
@@ -44,6 +45,12 @@ def test_a_cluster_is_refused(master: str) -> None:
     ("master", "found"),
     [("local[256]", "local[512]"), ("local[*]", "local[*]"), ("local", "local"), ("x", "x")],
 )
+@pytest.mark.parametrize("master", ["local[4]", "local-cluster[2,1,512]"])
+def test_a_cluster_has_the_master_of_one(master: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="is not supported"):
+        session_options(master, None, {}, Cluster("engine-1", 256, tmp_path))
+
+
 def test_side_runs_have_room_beside_all_slots(master: str, found: str) -> None:
     assert with_reserve(master) == found
 

@@ -30,10 +30,13 @@ def results_of(
     plan: AnyPlan,
     batches: Mapping[str, Sequence[Sequence[Entry]]],
     mode: str = "append",
+    *,
+    repeats: bool = False,
 ) -> tuple[list[Row], StreamingQuery]:
     """All results of a plan over batches of records, by relation, and its query, which has ended.
 
-    Times are seconds since 1970.
+    Times are seconds since 1970. Tuples of one key have one origin. With `repeats`, the plan is
+    compiled for streams whose tuples may come twice.
     """
     here = folder / str(len(list(folder.iterdir())))
     here.mkdir()
@@ -52,7 +55,8 @@ def results_of(
         )
         return read_lab(read, relation, Label.of(0), f"o_{relation.name}", ticks=True)
 
-    frame = compile_plan(checked(plan), source, lambda _relation: Label.of(0)).frame
+    compiled = compile_plan(checked(plan), source, lambda _relation: Label.of(0), repeats=repeats)
+    frame = compiled.frame
     check_supported(frame, mode)
     return collected(frame, mode, here / "checkpoint")
 

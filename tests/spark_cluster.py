@@ -1,0 +1,154 @@
+"""A Spark cluster on this machine: a master and workers as processes, from pyspark's own jars.
+
+Their settings are those that docs/cluster.md gives to operators.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+
+ROOT = Path(__file__).parents[1]
+CORES = 2048
+_PAGE = ROOT / "docs" / "cluster.md"
+_HOME = Path(pyspark.__path__[0])
+_CLASSES = "org.apache.spark.deploy"
+_MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
+_REGISTERED = "Successfully registered with master"
+# Small processes that are up soon.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def documented(secret: str, recovery: Path) -> str:
+    """The settings file of masters and workers, as the page has it."""
+    block = re.search(r"```properties\n(.*?)```", _PAGE.read_text(), re.DOTALL)
+    assert block is not None, "the page has the settings of masters and workers"
+    text = block[1].replace("THE-SECRET", secret)
+    return text.replace("/var/lib/streams/master", str(recovery))
+
+
+@dataclass
+class SparkCluster:
+    """A master with workers. Each worker is a process group with its executors: one machine.
+
+    `java` is the program.
+    """
+
+    folder: Path
+    java: Path
+    master: str = ""
+    secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def __enter__(self) -> SparkCluster:
+        for file, text in (
+            (self.secret_file, self.secret),
+            (self._settings, documented(self.secret, self.folder / "recovery")),
+        ):
+            file.touch(mode=0o600)
+            file.write_text(text)
+        try:
+            self.start_master()
+            for _ in range(2):
+                self.add_worker()
+            for number in range(len(self.workers)):
+                self._until(lambda n=number: self._has_registered(n), "a worker has no master")  # type: ignore[misc]
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def secret_file(self) -> Path:
+        """The file with the secret, as an engine's settings name it."""
+        return self.folder / "cluster.secret"
+
+    @property
+    def _settings(self) -> Path:
+        return self.folder / "cluster.properties"
+
+    def settings(self) -> str:
+        """What an engine's settings have for this cluster, in place of a local master."""
+        return f'[secfilter.cluster]\nhost = "127.0.0.1"\nsecret_file = "{self.secret_file}"\n'
+
+    def start_master(self) -> None:
+        """Start the master on a free port."""
+        self._launch("master", f"{_CLASSES}.master.Master", "--port", "0")
+
+        def found() -> bool:
+            said = _MASTER.search(self._log("master"))
+            self.master = said[1] if said else ""
+            return bool(said)
+
+        self._until(found, "the master does not start")
+
+    def add_worker(self) -> None:
+        """Start one more worker. Returns at once."""
+        name = f"worker-{len(self.workers)}"
+        place = ("--work-dir", str(self.folder / name))
+        offers = ("--cores", str(CORES), "--memory", "16g")
+        process = self._launch(name, f"{_CLASSES}.worker.Worker", *place, *offers, self.master)
+        self.workers.append(process)
+
+    def kill(self, number: int) -> None:
+        """Kill a worker and its executors, as if its machine had failed."""
+        os.killpg(self.workers[number].pid, signal.SIGKILL)
+        self.workers[number].wait()
+
+    def end(self) -> None:
+        """End all processes."""
+        for process in reversed(self._processes):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def _has_registered(self, number: int) -> bool:
+        return _REGISTERED in self._log(f"worker-{number}")
+
+    def _log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text()
+
+    def _launch(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+        where = ("--host", "127.0.0.1", "--webui-port", "0")
+        with (self.folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [
+                    *(str(_HOME / "bin" / "spark-class"), command[0]),
+                    *(*where, "--properties-file", str(self._settings), *command[1:]),
+                ],
+                stdout=log,
+                stderr=log,
+                env={
+                    **os.environ,
+                    "SPARK_HOME": str(_HOME),
+                    "SPARK_SCALA_VERSION": "2.13",
+                    "SPARK_LOCAL_IP": "127.0.0.1",
+                    "SPARK_DAEMON_MEMORY": "256m",
+                    "SPARK_DAEMON_JAVA_OPTS": _JAVA,
+                    "JAVA_HOME": str(self.java.resolve().parents[1]),
+                },
+                start_new_session=True,
+                umask=0o077,
+            )
+        self._processes.append(process)
+        return process
+
+    def _until(self, condition: Callable[[], bool], problem: str) -> None:
+        deadline = time.monotonic() + 120
+        while not condition():
+            assert all(p.poll() is None for p in self._processes), problem
+            assert time.monotonic() < deadline, problem
+            time.sleep(0.05)
