@@ -11,11 +11,15 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
+import pytest
+
+from deploy.runtime import Runtime
+from deploy.settings import Table
 
 ROOT = Path(__file__).parents[1]
 CORES = 2048
@@ -26,6 +30,7 @@ _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = "Successfully registered with master"
 # Small processes that are up soon.
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": _JAVA}
 
 
 def documented(secret: str, recovery: Path) -> str:
@@ -58,11 +63,11 @@ class SparkCluster:
             file.touch(mode=0o600)
             file.write_text(text)
         try:
-            self.start_master()
+            self._launch("master", f"{_CLASSES}.master.Master", "--port", "0")
+            self._until(self._has_master, "the master does not start")
             for _ in range(2):
                 self.add_worker()
-            for number in range(len(self.workers)):
-                self._until(lambda n=number: self._has_registered(n), "a worker has no master")  # type: ignore[misc]
+            self._until(self._have_registered, "a worker has no master")
         except BaseException:
             self.end()
             raise
@@ -80,20 +85,11 @@ class SparkCluster:
     def _settings(self) -> Path:
         return self.folder / "cluster.properties"
 
-    def settings(self) -> str:
-        """What an engine's settings have for this cluster, in place of a local master."""
-        return f'[secfilter.cluster]\nhost = "127.0.0.1"\nsecret_file = "{self.secret_file}"\n'
-
-    def start_master(self) -> None:
-        """Start the master on a free port."""
-        self._launch("master", f"{_CLASSES}.master.Master", "--port", "0")
-
-        def found() -> bool:
-            said = _MASTER.search(self._log("master"))
-            self.master = said[1] if said else ""
-            return bool(said)
-
-        self._until(found, "the master does not start")
+    @property
+    def settings(self) -> Table:
+        """What an engine's settings have for this cluster, in their part `[secfilter]`."""
+        own: Table = {"host": "127.0.0.1", "secret_file": str(self.secret_file)}
+        return {"master": self.master, "cluster": own, "options": dict(_EXECUTORS)}
 
     def add_worker(self) -> None:
         """Start one more worker. Returns at once."""
@@ -115,8 +111,13 @@ class SparkCluster:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
-    def _has_registered(self, number: int) -> bool:
-        return _REGISTERED in self._log(f"worker-{number}")
+    def _has_master(self) -> bool:
+        said = _MASTER.search(self._log("master"))
+        self.master = said[1] if said else ""
+        return bool(said)
+
+    def _have_registered(self) -> bool:
+        return all(_REGISTERED in self._log(f"worker-{n}") for n in range(len(self.workers)))
 
     def _log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text()
@@ -152,3 +153,12 @@ class SparkCluster:
             assert all(p.poll() is None for p in self._processes), problem
             assert time.monotonic() < deadline, problem
             time.sleep(0.05)
+
+
+@pytest.fixture
+def spark_cluster(runtime: Runtime, tmp_path: Path) -> Iterator[SparkCluster]:
+    """A cluster with two workers, for one test."""
+    folder = tmp_path / "cluster"
+    folder.mkdir(mode=0o700)
+    with SparkCluster(folder, runtime.java) as started:
+        yield started

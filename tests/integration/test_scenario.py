@@ -22,16 +22,37 @@ from deploy.settings import local_kafka, write_settings
 from deploy.stack import Stack, StackOptions
 from tests.integration.brokers import CONTAINER, EMBEDDED
 from tests.integration.container_broker import ContainerBroker, require_image
+from tests.integration.on_a_cluster import on_a_cluster
 from tests.integration.results import Result, expected, last_day_sent, only, received
 from tests.integration.trail import Commands, assert_all_stand_in, assert_tampering_shows
 from tests.requirements import missing
+from tests.spark_cluster import spark_cluster
+
+__all__ = ["spark_cluster"]
 
 
-@pytest.fixture(params=[EMBEDDED, pytest.param(CONTAINER, marks=pytest.mark.long)])
-def kafka(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | None]:
-    """Settings of a Kafka in a container, as an operator writes them; None is the embedded one."""
+CLUSTER = "Spark cluster"
+
+
+@pytest.fixture(
+    params=[
+        EMBEDDED,
+        *(pytest.param(each, marks=pytest.mark.long) for each in (CONTAINER, CLUSTER)),
+    ]
+)
+def elsewhere(
+    request: pytest.FixtureRequest, runtime: Runtime, tmp_path: Path
+) -> Iterator[Path | None]:
+    """Settings as an operator writes them: of a Kafka in a container, or of a Spark cluster.
+
+    Without them, all of the platform is on this machine and its own.
+    """
     if request.param == EMBEDDED:
         yield None
+        return
+    if request.param == CLUSTER:
+        with on_a_cluster(runtime, tmp_path, request.getfixturevalue("spark_cluster")) as settings:
+            yield settings
         return
     # Its own: two platforms on one Kafka would take each other's ACLs for left-overs.
     with ContainerBroker(require_image(), tmp_path / "container") as broker:
@@ -42,10 +63,10 @@ def kafka(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | Non
 
 
 @pytest.fixture
-def story(runtime: Runtime, kafka: Path | None, tmp_path: Path) -> Iterator[Story]:
+def story(runtime: Runtime, elsewhere: Path | None, tmp_path: Path) -> Iterator[Story]:
     """The platform, started as `deploy demo` does it, on free ports."""
     options = StackOptions(
-        tmp_path / "state", broker_port=0, secadmin_port=0, settings=kafka, batch_ms=BATCH_MS
+        tmp_path / "state", broker_port=0, secadmin_port=0, settings=elsewhere, batch_ms=BATCH_MS
     )
     with Stack(options, runtime) as stack:
         told = Story(stack, print)

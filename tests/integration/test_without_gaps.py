@@ -90,9 +90,15 @@ def exchanging(
     state: Path,
     roles: Mapping[str, tuple[str, ...]],
     queries: Mapping[str, str],
+    settings: Path | None = None,
 ) -> Iterator[Exchange]:
-    """A platform with two streams, these queries over both, and these roles."""
-    options = StackOptions(state, broker_port=0, secadmin_port=0, batch_ms=BATCH_MS)
+    """A platform with two streams, these queries over both, and these roles.
+
+    `settings` are those of an operator, if not all of it is its own.
+    """
+    options = StackOptions(
+        state, broker_port=0, secadmin_port=0, settings=settings, batch_ms=BATCH_MS
+    )
     with Stack(options, runtime) as stack:
         admin = Typist.at(stack, "admin")
         admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())

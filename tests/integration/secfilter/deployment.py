@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ from catalog.store import Catalog, Change
 from catalog.stored_form import to_stored
 from catalog.wanted import fed_classes
 from deploy.runtime import Runtime
+from deploy.settings import merged, to_toml
 from secfilter.checkpoint import Checkpoints
 from secfilter.side_notes import SideNotes
 from tests.audit_key import AUDIT_KEY
@@ -169,14 +171,10 @@ class Deployment:
         self.processes.append(process)
         return process
 
-    def use(self, cluster: SparkCluster, **options: str) -> None:
-        """Let engines that begin later use the cluster, with these of Spark's options."""
-        written = "".join(
-            f'"spark.{name.replace("_", ".")}" = "{options[name]}"\n' for name in options
-        )
-        text = self.settings.read_text().replace("local[4]", cluster.master)
-        place = "[secfilter.options]\n"
-        self.settings.write_text(text.replace(place, f"{cluster.settings()}{place}{written}"))
+    def use(self, cluster: SparkCluster) -> None:
+        """Let engines that begin later use the cluster."""
+        table = tomllib.loads(self.settings.read_text())
+        self.settings.write_text(to_toml(merged(table, {"secfilter": cluster.settings})))
 
     def add(
         self,

@@ -6,47 +6,33 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from catalog.clearance import Clearance
 from catalog.plan import WINDOW_START, Aggregation, Source, Window
 from catalog.runs import IngestStream
 from catalog.time_source import TimeSource
-from deploy.runtime import Runtime
 from tests.integration.brokers import embedded_only
 from tests.integration.kafka.clients import Reader, parked_reader
 from tests.integration.kafka.conftest import Parts, new_parts, parts, settings
 from tests.integration.secfilter.deployment import Deployment
 from tests.integration.secfilter.plane import Plane, headers, one_id_each, prices, values
 from tests.plans import grouped
-from tests.spark_cluster import SparkCluster
+from tests.spark_cluster import SparkCluster, spark_cluster
 
-__all__ = ["new_parts", "parts", "settings"]
+__all__ = ["new_parts", "parts", "settings", "spark_cluster"]
 
 PARTITIONS = 2
 # A second of the feed; its tuples are on time although the machine is busy.
 PER_S, LATENESS_MS = 100, 5_000
 WINDOW_MS = 1_000
-EXECUTOR = {
-    "executor_memory": "512m",
-    "executor_extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-}
-
-
-@pytest.fixture
-def cluster(runtime: Runtime, tmp_path: Path) -> Iterator[SparkCluster]:
-    folder = tmp_path / "cluster"
-    folder.mkdir()
-    with SparkCluster(folder, runtime.java) as started:
-        yield started
 
 
 @dataclass
@@ -138,7 +124,7 @@ def command_lines() -> bytes:
 
 @embedded_only
 def test_a_killed_worker_loses_nothing_and_nothing_arrives_after_a_revocation(
-    plane: Plane, deployment: Deployment, cluster: SparkCluster, parts: Parts
+    plane: Plane, deployment: Deployment, spark_cluster: SparkCluster, parts: Parts
 ) -> None:
     stream = a_stream(plane)
     each = plane.query(Source(stream.relation), Clearance.of(0))
@@ -146,7 +132,7 @@ def test_a_killed_worker_loses_nothing_and_nothing_arrives_after_a_revocation(
     plan = grouped(Source(stream.relation), Window(WINDOW_MS, WINDOW_MS), (), (count,))
     counts = plane.query(plan, Clearance.of(0))
     topic = each.classes[0].topic
-    deployment.use(cluster, **EXECUTOR)
+    deployment.use(spark_cluster)
     deployment.add(stream, each, counts, partitions=PARTITIONS)
     engines = deployment.start()
     deployment.await_running()
@@ -155,7 +141,7 @@ def test_a_killed_worker_loses_nothing_and_nothing_arrives_after_a_revocation(
 
     bob = parts.new_reader(topic)
     with parked_reader(parts.settings, bob, topic, 1) as hostile:
-        cluster.kill(0)
+        spark_cluster.kill(0)
         killed_at, killed = time.monotonic(), flow.count
         parts.access.withdraw(topic, [bob.username])
         returned = flow.count
@@ -176,7 +162,7 @@ def test_a_killed_worker_loses_nothing_and_nothing_arrives_after_a_revocation(
     assert one_id_each(results_of(delivered)).keys() == sent
     arguments = command_lines()
     assert b"spark.network.crypto.cipher=AES/GCM/NoPadding" in arguments
-    assert cluster.secret.encode() not in arguments + (deployment.folder / "log").read_bytes()
+    assert spark_cluster.secret.encode() not in arguments + (deployment.folder / "log").read_bytes()
     engines.kill()
 
 
