@@ -162,10 +162,10 @@ class EngineProcess:
 
     def _lost(self, spark: SparkSession, since: float, over: threading.Event) -> LostExecutors:
         """What the engine's cluster has lost, once the last process has nothing there any more."""
-        lost = LostExecutors(lambda: removed_executors(spark), since)
+        lost = LostExecutors(partial(removed_executors, spark), since)
         lost.await_end()
         process = engine_process(spark)
-        forsaken = Forsaken(lambda: running_executors(spark))
+        forsaken = Forsaken(partial(running_executors, spark))
 
         def goes_on() -> bool:
             if (has_stopped(spark) or forsaken.is_so()) and not over.is_set():

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -33,14 +33,14 @@ class LostExecutors:
 
     def __init__(
         self,
-        removed: Callable[[], dict[str, str]],
+        removed: Callable[[Set[str]], dict[str, str]],
         since: float,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
         """`removed` gives the reason for each executor that Spark has removed, by its id.
 
-        Those of the engine's last process may have been lost with it, before the time `since`.
+        It leaves out those that are known already. Those of the engine's last process may have been lost with it, before the time `since`.
         """
         self._removed, self._clock, self._pause = removed, clock, pause
         self._known: set[str] = set()
@@ -48,12 +48,11 @@ class LostExecutors:
 
     def look(self) -> None:
         """Take note of what was lost since the last look."""
-        for executor, reason in self._removed().items():
-            if executor not in self._known:
-                self._known.add(executor)
-                if not reason.startswith(_SEEN):
-                    _log.warning("an executor is lost, and may still run: %s", reason)
-                    self._since = self._clock()
+        for executor, reason in self._removed(self._known).items():
+            self._known.add(executor)
+            if not reason.startswith(_SEEN):
+                _log.warning("an executor is lost, and may still run: %s", reason)
+                self._since = self._clock()
 
     def await_end(self) -> None:
         """Wait until all that were lost must have ended."""
@@ -103,16 +102,17 @@ def running_executors(spark: SparkSession) -> int:
     return int(context.statusStore().executorList(True).size()) - 1
 
 
-def removed_executors(spark: SparkSession) -> dict[str, str]:
-    """The id of each executor that Spark has removed, with the reason."""
+def removed_executors(spark: SparkSession, known: Set[str]) -> dict[str, str]:
+    """The id of each executor that Spark has removed, with the reason; without those known."""
     context: Any = spark.sparkContext._jsc.sc()
     found = context.statusStore().executorList(False)
     removed = {}
     for index in range(found.size()):
         each = found.apply(index)
-        if each.removeTime().isDefined():
+        executor = str(each.id())
+        if executor not in known and each.removeTime().isDefined():
             reason = each.removeReason()
-            removed[str(each.id())] = str(reason.get()) if reason.isDefined() else "unknown"
+            removed[executor] = str(reason.get()) if reason.isDefined() else "unknown"
     return removed
 
 

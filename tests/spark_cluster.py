@@ -135,7 +135,6 @@ class SparkCluster:
                 env={
                     **os.environ,
                     "SPARK_HOME": str(_HOME),
-                    "SPARK_SCALA_VERSION": "2.13",
                     "SPARK_LOCAL_IP": "127.0.0.1",
                     "SPARK_DAEMON_MEMORY": "256m",
                     "SPARK_DAEMON_JAVA_OPTS": _JAVA,

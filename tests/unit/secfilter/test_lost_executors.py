@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from secfilter.cluster import GONE_S
 from secfilter.lost_executors import FORSAKEN_S, Forsaken, LostExecutors
 
@@ -17,11 +19,11 @@ class World:
         self.later: dict[float, tuple[str, str]] = {}
         self.lost = LostExecutors(self._removed, since, lambda: self.now, self._pause)
 
-    def _removed(self) -> dict[str, str]:
+    def _removed(self, known: Set[str]) -> dict[str, str]:
         for at in [at for at in self.later if at <= self.now]:
             executor, reason = self.later.pop(at)
             self.removed[executor] = reason
-        return dict(self.removed)
+        return {executor: self.removed[executor] for executor in self.removed.keys() - known}
 
     def _pause(self, seconds: float) -> None:
         self.now += seconds
@@ -73,10 +75,10 @@ def test_a_look_that_fails_is_tried_again() -> None:
     world, turns = World(), iter([True, True, True, False])
     fails = iter([True, False, False])
 
-    def removed() -> dict[str, str]:
+    def removed(known: Set[str]) -> dict[str, str]:
         if next(fails, False):
             raise OSError
-        return {"0": CUT_OFF}
+        return {} if known else {"0": CUT_OFF}
 
     lost = LostExecutors(removed, -GONE_S, lambda: world.now, world._pause)
     lost.keep_up(lambda: next(turns))
