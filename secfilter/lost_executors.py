@@ -40,7 +40,8 @@ class LostExecutors:
     ) -> None:
         """`removed` gives the reason for each executor that Spark has removed, by its id.
 
-        It leaves out those that are known already. Those of the engine's last process may have been lost with it, before the time `since`.
+        It leaves out those that are known already. Those of the engine's last process may have been
+        lost with it, before the time `since`.
         """
         self._removed, self._clock, self._pause = removed, clock, pause
         self._known: set[str] = set()
@@ -49,10 +50,11 @@ class LostExecutors:
     def look(self) -> None:
         """Take note of what was lost since the last look."""
         for executor, reason in self._removed(self._known).items():
-            self._known.add(executor)
             if not reason.startswith(_SEEN):
                 _log.warning("an executor is lost, and may still run: %s", reason)
                 self._since = self._clock()
+            # Last, because others look at the same time.
+            self._known.add(executor)
 
     def await_end(self) -> None:
         """Wait until all that were lost must have ended."""

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -104,6 +105,20 @@ class SparkCluster:
         os.killpg(self.workers[number].pid, signal.SIGKILL)
         self.workers[number].wait()
 
+    def kill_executors(self, number: int) -> None:
+        """Kill the executors of a worker, and not the worker."""
+        worker = self.workers[number].pid
+        for pid in _group(worker) - {worker}:
+            os.kill(pid, signal.SIGKILL)
+
+    def pause(self, number: int) -> None:
+        """Stop a worker and its executors, until they are resumed."""
+        os.killpg(self.workers[number].pid, signal.SIGSTOP)
+
+    def resume(self, number: int) -> None:
+        """Let a paused worker go on."""
+        os.killpg(self.workers[number].pid, signal.SIGCONT)
+
     def end(self) -> None:
         """End all processes."""
         for process in reversed(self._processes):
@@ -152,6 +167,18 @@ class SparkCluster:
             assert all(p.poll() is None for p in self._processes), problem
             assert time.monotonic() < deadline, problem
             time.sleep(0.05)
+
+
+def _group(leader: int) -> set[int]:
+    """The processes of a group."""
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # The name may have spaces. Behind it: the state, the parent, the group.
+            _, _, behind = file.read_text().rpartition(")")
+            if int(behind.split()[2]) == leader:
+                found.add(int(file.parent.name))
+    return found
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from catalog.clearance import Clearance
@@ -122,48 +123,96 @@ def command_lines() -> bytes:
     return b"\n".join(found)
 
 
+@dataclass
+class World:
+    """A stream, a query that gives each tuple, one that counts them, and engines on a cluster."""
+
+    plane: Plane
+    deployment: Deployment
+    cluster: SparkCluster
+
+    def __post_init__(self) -> None:
+        self.stream = a_stream(self.plane)
+        source = Source(self.stream.relation)
+        windows = grouped(
+            *(source, Window(WINDOW_MS, WINDOW_MS), (), (Aggregation("n", "count", None),))
+        )
+        self.each = self.plane.query(source, Clearance.of(0))
+        self.counted = self.plane.query(windows, Clearance.of(0))
+        self.topic = self.each.classes[0].topic
+        self.deployment.use(self.cluster)
+        self.deployment.add(self.stream, self.each, self.counted, partitions=PARTITIONS)
+        self.engines = self.deployment.start()
+        self.deployment.await_running()
+        self.flow = Flow(Producer(self.plane.broker.admin_config()), self.stream.senders[0].topic)
+        await_price(self.plane, self.topic, PER_S)
+
+    def await_more(self) -> float:
+        """How long it takes until a tuple is delivered that is sent from now on (s)."""
+        began = time.monotonic()
+        await_price(self.plane, self.topic, self.flow.count + 1)
+        return time.monotonic() - began
+
+    def expect_all(self) -> None:
+        """Send no more. All that was sent is delivered, and counted once."""
+        self.flow.end()
+        wanted = self.flow.windows()
+        closed = self.plane.read_until(
+            self.counted.classes[0].topic, lambda found: counts_of(found).keys() >= wanted.keys()
+        )
+        assert counts_of(closed) == wanted, "a window lacks a tuple, or counted one twice"
+        sent = set(range(self.flow.count))
+        delivered = self.plane.read_until(
+            self.topic, lambda found: sent <= prices(results_of(found))
+        )
+        assert one_id_each(results_of(delivered)).keys() == sent
+        self.engines.kill()
+
+
+@pytest.fixture
+def world(plane: Plane, deployment: Deployment, spark_cluster: SparkCluster) -> World:
+    return World(plane, deployment, spark_cluster)
+
+
 @embedded_only
 def test_a_killed_worker_loses_nothing_and_nothing_arrives_after_a_revocation(
-    plane: Plane, deployment: Deployment, spark_cluster: SparkCluster, parts: Parts
+    world: World, parts: Parts
 ) -> None:
-    stream = a_stream(plane)
-    each = plane.query(Source(stream.relation), Clearance.of(0))
-    count = Aggregation("n", "count", None)
-    plan = grouped(Source(stream.relation), Window(WINDOW_MS, WINDOW_MS), (), (count,))
-    counts = plane.query(plan, Clearance.of(0))
-    topic = each.classes[0].topic
-    deployment.use(spark_cluster)
-    deployment.add(stream, each, counts, partitions=PARTITIONS)
-    engines = deployment.start()
-    deployment.await_running()
-    flow = Flow(Producer(plane.broker.admin_config()), stream.senders[0].topic)
-    await_price(plane, topic, PER_S)
-
-    bob = parts.new_reader(topic)
-    with parked_reader(parts.settings, bob, topic, 1) as hostile:
-        spark_cluster.kill(0)
-        killed_at, killed = time.monotonic(), flow.count
-        parts.access.withdraw(topic, [bob.username])
-        returned = flow.count
-        await_price(plane, topic, killed + 1)
-        print(f"a killed worker was back after {time.monotonic() - killed_at:.1f} s")
-        hostile.read_until_refused()
-    assert newest_price(hostile) < returned, "something arrived after the revocation"
-
-    await_price(plane, topic, returned + 2 * PER_S)
-    flow.end()
-    wanted = flow.windows()
-    closed = plane.read_until(
-        counts.classes[0].topic, lambda found: counts_of(found).keys() >= wanted.keys()
-    )
-    assert counts_of(closed) == wanted, "a window lacks a tuple, or counted one twice"
-    sent = set(range(flow.count))
-    delivered = plane.read_until(topic, lambda found: sent <= prices(results_of(found)))
-    assert one_id_each(results_of(delivered)).keys() == sent
     arguments = command_lines()
     assert b"spark.network.crypto.cipher=AES/GCM/NoPadding" in arguments
-    assert spark_cluster.secret.encode() not in arguments + (deployment.folder / "log").read_bytes()
-    engines.kill()
+    assert world.cluster.secret.encode() not in arguments
+    bob = parts.new_reader(world.topic)
+    with parked_reader(parts.settings, bob, world.topic, 1) as hostile:
+        world.cluster.kill(0)
+        parts.access.withdraw(world.topic, [bob.username])
+        returned = world.flow.count
+        print(f"a killed worker was back after {world.await_more():.1f} s")
+        hostile.read_until_refused()
+    assert newest_price(hostile) < returned, "something arrived after the revocation"
+    world.await_more()
+    world.expect_all()
+    log = (world.deployment.folder / "log").read_bytes()
+    assert log and world.cluster.secret.encode() not in log
+
+
+@pytest.mark.long
+@embedded_only
+def test_executors_that_are_killed_lose_nothing(world: World) -> None:
+    for number in (0, 1):
+        world.cluster.kill_executors(number)
+        print(f"killed executors were back after {world.await_more():.1f} s")
+    world.expect_all()
+
+
+@pytest.mark.long
+@embedded_only
+def test_a_worker_that_is_cut_off_for_a_while_repeats_nothing_in_a_window(world: World) -> None:
+    """It goes on when its tasks have long begun elsewhere."""
+    world.cluster.pause(0)
+    print(f"without a worker that is paused, all went on after {world.await_more():.1f} s")
+    world.cluster.resume(0)
+    world.await_more()
+    world.expect_all()
 
 
 def newest_price(reader: Reader) -> int:
