@@ -104,6 +104,7 @@ class EngineProcess:
         self._engine = engine
         self._folder = folder
         self._stop = stop
+        self._cluster = cluster_of(settings.secfilter, settings.limits.slots, folder)
         self._life = Life(folder)
         self._tries = engine == PROBATION
         # The engine `probation` is ready to work also while it waits.
@@ -129,8 +130,7 @@ class EngineProcess:
 
     def _serve(self) -> None:
         self._signs.starting()
-        own = self._settings.secfilter
-        cluster = cluster_of(own, self._settings.limits.slots, self._folder)
+        own, cluster = self._settings.secfilter, self._cluster
         spark_options = {k: v for k, v in own.options.items() if not k.startswith(OWN)}
         # What the last process of this engine had on a cluster may go on for a moment.
         since = time.monotonic()
