@@ -18,6 +18,7 @@ from secfilter.lab import UNKNOWN_CATEGORY
 
 _NAME = re.compile(r"[A-Za-z0-9_.$]{1,120}")
 _DEPTH = 12
+_OUTERMOST, _LOST = "StreamingQueryException", "ExecutorLostFailure"
 _MEANINGS = {
     "TopicAuthorizationException": "Kafka does not let the platform use a topic",
     "GroupAuthorizationException": "Kafka does not let the platform use its consumer group",
@@ -34,8 +35,10 @@ def describe(error: BaseException) -> str:
     names = _names(error)
     if _is_full_disk(error):
         meaning: str | None = "the disk of the checkpoints is full"
-    elif _meets_unknown_category(error):
+    elif _tells(error, UNKNOWN_CATEGORY):
         meaning = f"{UNKNOWN_CATEGORY}; it is started again"
+    elif _tells(error, _LOST):
+        meaning = "a worker of the Spark cluster was lost; it is started again"
     else:
         meaning = next((_MEANINGS[name] for name in reversed(names) if name in _MEANINGS), None)
     return ": ".join(part for part in (meaning, " / ".join(names)) if part)
@@ -49,9 +52,16 @@ def _names(error: BaseException) -> list[str]:
     return list(dict.fromkeys(name for name in found if _NAME.fullmatch(name)))
 
 
-def _meets_unknown_category(error: BaseException) -> bool:
-    """Whether a batch was given up by `read_lab`. Spark has no condition for that alone."""
-    return any(UNKNOWN_CATEGORY in str(thrown.getMessage()) for thrown in _causes(error))
+def _tells(error: BaseException, words: str) -> bool:
+    """Whether a cause has these words. Spark has no condition for that alone.
+
+    The text of the outermost exception has the whole plan, and so all words that are in it.
+    """
+    return any(
+        words in str(thrown.getMessage())
+        for thrown in _causes(error)
+        if str(thrown.getClass().getSimpleName()) != _OUTERMOST
+    )
 
 
 def _is_full_disk(error: BaseException) -> bool:

@@ -199,7 +199,8 @@ def _begin_with_secret(options: Mapping[str, str], secret: str) -> None:
     Options become arguments of that process, which every user of the machine can read.
     """
     named = {"spark.app.name": _NAME, **options}
-    gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(named.items())))
+    given = SparkConf(loadDefaults=False).setAll(list(named.items()))
+    gateway: Any = launch_gateway(given)  # type: ignore[no-untyped-call]
     conf = SparkConf(_jvm=gateway.jvm).setAll(list(named.items()))
     SparkContext(conf=conf.set(SHARED_KEY, secret), gateway=gateway)
 

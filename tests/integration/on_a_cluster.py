@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deploy.broker import BrokerSettings, EmbeddedBroker
 from deploy.runtime import Runtime
-from deploy.settings import local_kafka, write_settings
+from deploy.settings import Table, local_kafka, write_settings
 from tests.integration.brokers import HEAP_MB
 from tests.spark_cluster import SparkCluster
 
@@ -22,5 +22,5 @@ def on_a_cluster(runtime: Runtime, folder: Path, cluster: SparkCluster) -> Itera
         kafka = local_kafka(
             broker.platform_bootstrap, broker.bootstrap, broker.ca_file, broker.secadmin
         )
-        table = {"kafka": kafka, "secfilter": cluster.settings}
+        table: Table = {"kafka": kafka, "secfilter": cluster.settings}
         yield write_settings(table, folder / "operator.toml")

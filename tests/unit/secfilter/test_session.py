@@ -41,16 +41,16 @@ def test_a_cluster_without_its_settings_is_refused(master: str) -> None:
         session_options(master, None)
 
 
-@pytest.mark.parametrize(
-    ("master", "found"),
-    [("local[256]", "local[512]"), ("local[*]", "local[*]"), ("local", "local"), ("x", "x")],
-)
 @pytest.mark.parametrize("master", ["local[4]", "local-cluster[2,1,512]"])
 def test_a_cluster_has_the_master_of_one(master: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is not supported"):
         session_options(master, None, {}, Cluster("engine-1", 256, tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("master", "found"),
+    [("local[256]", "local[512]"), ("local[*]", "local[*]"), ("local", "local"), ("x", "x")],
+)
 def test_side_runs_have_room_beside_all_slots(master: str, found: str) -> None:
     assert with_reserve(master) == found
 
