@@ -52,7 +52,7 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         },
         QUERY: {
             **_OF_ALL,
-            "queries": {"SELECT": ("object_id", "running")},
+            "queries": {"SELECT": ("object_id", "running", "views_changed_at")},
             "executions": _READ,
             "outputs": _READ,
             "clause_roles": _READ,

@@ -64,7 +64,7 @@ def to_join(session: Session, key: str) -> int | None:
     """The execution that a new output with this key joins; None if it runs alone.
 
     It is one that runs. What is stopped, parked or on trial would not begin at once, so the output
-    would wait for what its owner does not know.
+    would wait for what its owner does not know. What waits to be merged anew has an old plan.
     """
     if not key:
         return None
@@ -74,7 +74,8 @@ def to_join(session: Session, key: str) -> int | None:
         .join(Object, Object.id == OutputRow.object_id)
         .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
         .join(Assignment, Assignment.execution_id == ExecutionRow.id)
-        .where(ExecutionRow.key == key, Object.removed_at.is_(None), QueryRow.running)
+        .where(ExecutionRow.key == key, Object.removed_at.is_(None))
+        .where(QueryRow.running, QueryRow.views_changed_at.is_(None))
         .where(Assignment.parked_because == "", Assignment.on_trial.is_(False))
         .group_by(ExecutionRow.id)
         .having(func.count() < MOST_SHARING)

@@ -329,6 +329,9 @@ class QueryRow(Base):
     `stopped_because` is the reason if the platform stopped it, and empty if a user stopped it.
     `roles` were active when it was added. A `narrowed` query is for some of them, or juniors: it
     sees its streams as these `as_roles` do, and its results come by no other role.
+
+    Since `views_changed_at` its plan is not what policies show its roles, or what it reads is
+    computed from such a plan. It does not run before it is merged anew.
     """
 
     __tablename__ = "queries"
@@ -338,6 +341,7 @@ class QueryRow(Base):
     running: Mapped[bool] = mapped_column(default=True)
     stopped_because: Mapped[str] = mapped_column(String(200), default="")
     narrowed: Mapped[bool] = mapped_column(default=False)
+    views_changed_at: Mapped[datetime | None]
     roles: Mapped[list[Role]] = relationship(secondary="query_roles")
     as_roles: Mapped[list[Role]] = relationship(secondary="query_as_roles")
 

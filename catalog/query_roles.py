@@ -1,11 +1,25 @@
-"""The roles for which a query runs, if it names some: AS role[, role] (000 §4.1)."""
+"""The roles of a query: those of its owner, and those that it names: AS role[, role] (000 §4.1)."""
 
 from __future__ import annotations
 
-from sqlalchemy import orm
+from sqlalchemy import orm, select
 
-from catalog.models import QueryRow
+from catalog.models import Membership, Object, QueryRole, QueryRow
 from catalog.roles import juniors_of
+
+
+def kept_roles(session: orm.Session, query_id: int) -> frozenset[int]:
+    """The roles with which a query was added, as far as its owner still has them, with juniors."""
+    kept = (
+        select(QueryRole.role_id)
+        .join(Object, Object.id == QueryRole.query_id)
+        .join(
+            Membership,
+            (Membership.role_id == QueryRole.role_id) & (Membership.user_id == Object.owner_id),
+        )
+        .where(QueryRole.query_id == query_id)
+    )
+    return frozenset[int]().union(*juniors_of(session, session.scalars(kept)).values())
 
 
 def chosen_roles(query: QueryRow) -> frozenset[int] | None:

@@ -15,7 +15,16 @@ from sqlalchemy.orm import Session
 
 from catalog.engines import FIRST
 from catalog.executions import execution_of, run_names_of
-from catalog.models import Assignment, ExecutionRow, Object, OutputInput, RunStatus, TopicFault
+from catalog.models import (
+    Assignment,
+    ExecutionRow,
+    Object,
+    OutputInput,
+    OutputRow,
+    QueryRow,
+    RunStatus,
+    TopicFault,
+)
 from catalog.topics import lab_topic
 from catalog.wanted import delivery_topics, is_in_step, used_topics
 
@@ -27,6 +36,7 @@ _DEAD = "its engine does not say that it is alive"
 _WAITS = "its engine ended, and it waits until it can run apart for a while"
 _BROKEN = "a topic that it uses is not what it should be; `health` tells which"
 _UNPROVEN = "it stands still until a fence is proven"
+_CHANGED = "policies have changed what its roles see; it begins anew with that"
 _NOBODY = "nobody subscribes, so nothing runs yet"
 
 
@@ -55,6 +65,8 @@ def state_of_query(
 
 
 def _state(session: Session, output_id: int, running: bool, living: Container[str]) -> QueryState:
+    if running and (changed := _views_changed_at(session, output_id)) is not None:
+        return QueryState(RESTARTING, _CHANGED, changed)
     execution = session.get_one(ExecutionRow, execution_of(session, output_id))
     names = run_names_of(session, output_id)
     status = _worst(session, names)
@@ -81,6 +93,12 @@ def _state(session: Session, output_id: int, running: bool, living: Container[st
             return QueryState(STARTING)
         return QueryState(STOPPED, _why_it_stands(session, output_id), since)
     return QueryState(status.state, status.message, since)
+
+
+def _views_changed_at(session: Session, output_id: int) -> datetime | None:
+    own = select(QueryRow.views_changed_at)
+    own = own.join(OutputRow, OutputRow.query_id == QueryRow.object_id)
+    return session.scalar(own.where(OutputRow.object_id == output_id))
 
 
 def _worst(session: Session, names: Sequence[str]) -> RunStatus | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -95,6 +95,16 @@ def subject_of_user(session: orm.Session, user: User) -> Subject:
     held = read_closure(session, _HELD_BY_USER, user_id=user.id)
     own = _OfUsers.of(session, [user.id])
     return _subject(user, own, None, None, frozenset(held.members), held)
+
+
+def subject_with_roles(session: orm.Session, user: User, roles: Collection[int]) -> Subject:
+    """The subject of the user if these roles were active, as far as it holds them."""
+    own = select(Membership.role_id).where(
+        Membership.user_id == user.id, Membership.role_id.in_(roles)
+    )
+    active = frozenset(session.scalars(own))
+    of_user, held = _OfUsers.of(session, [user.id]), juniors_with_names(session, active)
+    return _subject(user, of_user, None, None, active, held)
 
 
 def subjects_of_accesses(

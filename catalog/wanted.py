@@ -362,7 +362,10 @@ def _query_runs(
 
 
 def _wanted_outputs(session: Session) -> Iterable[tuple[OutputRow, ExecutionRow]]:
-    """The outputs whose queries should run, in the order of their executions."""
+    """The outputs whose queries should run, in the order of their executions.
+
+    One that is to be merged anew with changed policies waits for that.
+    """
     owner = aliased(Object)
     query = (
         select(OutputRow, ExecutionRow)
@@ -370,7 +373,8 @@ def _wanted_outputs(session: Session) -> Iterable[tuple[OutputRow, ExecutionRow]
         .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
         .join(Object, Object.id == OutputRow.object_id)
         .join(owner, owner.id == OutputRow.query_id)
-        .where(QueryRow.running, Object.removed_at.is_(None), owner.removed_at.is_(None))
+        .where(QueryRow.running, QueryRow.views_changed_at.is_(None))
+        .where(Object.removed_at.is_(None), owner.removed_at.is_(None))
     )
     rows = session.execute(query.order_by(ExecutionRow.id, OutputRow.object_id))
     return [(output, execution) for output, execution in rows]

@@ -53,15 +53,20 @@ class AccessTopics:
         output: Object,
         rights: Delivery,
         grows_by_difference: Callable[[], bool],
+        *,
+        opens: bool = True,
     ) -> None:
-        """Let a subscription reach what delivers exactly what these rights cover."""
+        """Let a subscription reach what delivers exactly what these rights cover.
+
+        Unless it `opens` classes, the subscription keeps what it has of that, and gets nothing.
+        """
         rows = {row.topic: row for row in access.topics}
         step = next_step([_held(row) for row in access.topics], rights, grows_by_difference)
         for topic, row in rows.items():
             row.leaving = topic in step.leave
             if topic in step.cut:
                 self._cut(access, row)
-        if step.add is not None:
+        if step.add is not None and opens:
             found = self._class(output, step.add)
             self._refill(found, [rows[topic] for topic in step.cut])
             self._add(access, found.topic, found)

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import orm, select
 
 from catalog.errors import Conflict, Denied
-from catalog.models import Grant, Membership, Object, OperatorLimitsRow, QueryRole, Role
+from catalog.models import Grant, Object, OperatorLimitsRow, Role
 from catalog.namespace import Namespace
 from catalog.operator_limits import (
     Operator,
@@ -22,7 +22,7 @@ from catalog.operator_limits import (
 )
 from catalog.permission import Permission
 from catalog.plan import Plan
-from catalog.roles import juniors_of
+from catalog.query_roles import kept_roles
 from secadmin.control.work import Reading
 
 BEYOND = "stopped, because its owner's roles do not allow its operators any more"
@@ -78,15 +78,9 @@ def require_operators(view: Reading, plans: Iterable[Plan]) -> None:
         view.detail["allowed by"] = sorted(roles)
 
 
-def limits_of_query(session: orm.Session, query_id: int, owner_id: int | None) -> RoleLimits:
+def limits_of_query(session: orm.Session, query_id: int) -> RoleLimits:
     """The limits of the roles with which a query was added, as far as its owner still has them."""
-    kept = (
-        select(QueryRole.role_id)
-        .join(Membership, Membership.role_id == QueryRole.role_id)
-        .where(QueryRole.query_id == query_id, Membership.user_id == owner_id)
-    )
-    held = frozenset[int]().union(*juniors_of(session, session.scalars(kept)).values())
-    return limits_of(session, held)
+    return limits_of(session, kept_roles(session, query_id))
 
 
 def require_still_allowed(view: Reading, query: Object, plans: Iterable[Plan]) -> None:
@@ -94,7 +88,7 @@ def require_still_allowed(view: Reading, query: Object, plans: Iterable[Plan]) -
 
     Only the owner is told of its roles.
     """
-    roles = limits_of_query(view.session, query.id, query.owner_id)
+    roles = limits_of_query(view.session, query.id)
     try:
         for plan in plans:
             require_allowed(plan, roles)

@@ -7,7 +7,7 @@ keeps the category `source` (DESIGN, the one rule).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -31,8 +31,13 @@ _CLOCKS_APART_MS = 60_000
 """How far the broker's clock may be ahead. By it, ingest refuses tuples from the future."""
 
 
-def require_alone(session: orm.Session, plans: Iterable[Plan]) -> None:
-    """Raise InvalidInput or Conflict if a second output would give a declared aggregate."""
+def require_alone(
+    session: orm.Session, plans: Iterable[Plan], besides: Collection[int] = ()
+) -> None:
+    """Raise InvalidInput or Conflict if a second output would give a declared aggregate.
+
+    What the outputs `besides` give does not count.
+    """
     taken: set[int] = set()
     for plan in plans:
         streams = lowered_streams(plan)
@@ -42,7 +47,8 @@ def require_alone(session: orm.Session, plans: Iterable[Plan]) -> None:
                 "leave one of them to a query over the other"
             )
         taken |= streams
-    if any(streams & taken for streams in map(lowered_streams, _live_plans(session, taken))):
+    others = _live_plans(session, taken, besides)
+    if any(streams & taken for streams in map(lowered_streams, others)):
         # The message does not name the query that has it: the caller may not view it.
         raise Conflict(
             "the stream's declared aggregate is in use; ask the stream's owner, or compute "
@@ -120,13 +126,16 @@ def undeclared(checked: CheckedPlan) -> CheckedPlan:
     return analyse(at_sources(checked.plan, plain))
 
 
-def _live_plans(session: orm.Session, streams: Iterable[int]) -> Iterable[Plan]:
-    """The plans of live outputs that read one of the streams."""
+def _live_plans(
+    session: orm.Session, streams: Iterable[int], besides: Collection[int]
+) -> Iterable[Plan]:
+    """The plans of live outputs, without those `besides`, that read one of the streams."""
     rows = (
         select(OutputRow)
         .join(Object, Object.id == OutputRow.object_id)
         .join(OutputInput, OutputInput.output_id == OutputRow.object_id)
         .where(OutputInput.relation_id.in_(list(streams)), Object.removed_at.is_(None))
+        .where(OutputRow.object_id.not_in(besides))
     )
     return (from_stored(Plan, row.plan) for row in session.scalars(rows))
 

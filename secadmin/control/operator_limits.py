@@ -60,18 +60,18 @@ def stop_beyond_limits(work: Work) -> list[int]:
     if work.session.scalar(select(OperatorLimitsRow.role_id).limit(1)) is None:
         return []
     running = (
-        select(QueryRow, Object.owner_id)
+        select(QueryRow)
         .join(Object, Object.id == QueryRow.object_id)
         .where(QueryRow.running, Object.removed_at.is_(None))
         .order_by(QueryRow.object_id)
     )
-    rows = work.session.execute(running).all()
-    beyond = [query for query, owner in rows if _beyond(work, query, owner)]
+    rows = work.session.scalars(running).all()
+    beyond = [query for query in rows if _beyond(work, query)]
     return stop_for(work, beyond, BEYOND) if beyond else []
 
 
-def _beyond(work: Work, query: QueryRow, owner_id: int | None) -> bool:
-    roles = limits_of_query(work.session, query.object_id, owner_id)
+def _beyond(work: Work, query: QueryRow) -> bool:
+    roles = limits_of_query(work.session, query.object_id)
     own = select(OutputRow.plan).where(OutputRow.query_id == query.object_id)
     try:
         for data in work.session.scalars(own):

@@ -1,7 +1,8 @@
 """Policies of roles on streams: adding, showing and removing them (002, section 2.2).
 
-A change takes effect at once. Queries whose roles see another part of the stream now are stopped,
-and nothing that a role does not see any more arrives after the call has returned.
+A change takes effect at once: nothing that a role does not see any more arrives after the call has
+returned. Queries whose roles see another part of the stream now are merged anew and go on
+(`secadmin.control.new_merging`).
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from catalog.relation import Relation
 from catalog.role_view import RoleView
 from catalog.roles import seniors_of
 from catalog.stored_form import from_stored, to_stored
+from secadmin.control.changed_views import note_changed
 from secadmin.control.platform import Platform
 from secadmin.control.policy_text import WrittenView, written_view
-from secadmin.control.queries import stop_for
-from secadmin.control.query_rights import CHANGED, computed_from, views_have_changed
+from secadmin.control.query_rights import ViewChange, change_of_views, computed_from
 from secadmin.control.query_views import outputs_of
-from secadmin.control.settlement import of_role
+from secadmin.control.settlement import of_objects, of_role
 from secadmin.control.work import Caller, Reading, Work, reading, working
 
 MAX_POLICIES_OF_A_ROLE = 20
@@ -68,7 +69,7 @@ class ShownPolicy:
 
 
 def add_policy(platform: Platform, caller: Caller, wanted: PolicyDefinition) -> list[int]:
-    """Add a policy. Gives the ids of the executions that it stopped.
+    """Add a policy. Gives the ids of the executions that begin anew, with what it shows.
 
     Needs CHANGE PERM on the stream. Subscriptions that the policy does not allow any more are cut
     and fenced. Raises InvalidInput, with the position in a condition, if it cannot be enforced.
@@ -105,7 +106,7 @@ def add_policy(platform: Platform, caller: Caller, wanted: PolicyDefinition) -> 
 
 
 def remove_policy(platform: Platform, caller: Caller, stream: str, name: str) -> list[int]:
-    """Remove a policy. Gives the ids of the executions that stopped. Needs CHANGE PERM."""
+    """Remove a policy. Gives the ids of the executions that begin anew. Needs CHANGE PERM."""
     with working(platform, caller, "remove policy", _target(stream, name)) as work:
         obj = stream_to_change(work, stream)
         policy = require_policy(work, obj, name)
@@ -183,22 +184,26 @@ def _shown(stream: Object, row: PolicyRow, role: str) -> ShownPolicy:
 
 
 def _enforce(work: Work, stream: Object, roles: set[int]) -> list[int]:
-    """Stop the queries that see another part of the stream now, and settle what these roles read.
+    """Note the queries that see another part of the stream now, and settle what these roles read.
 
-    Gives the ids of the executions that stopped.
+    Gives the ids of the executions that begin anew.
     """
-    work.session.flush()
-    changed = [
-        query
-        for query in _queries(work, stream, roles)
-        if views_have_changed(
-            work.session, query, [output.id for output in outputs_of(work, _object(work, query))]
-        )
-    ]
-    stopped = stop_for(work, changed, CHANGED)
-    work.session.flush()
-    work.settlement.settle(or_(*(of_role(work.change, role) for role in sorted(roles))))
-    return stopped
+    session = work.session
+    session.flush()
+    changed: list[int] = []
+    wider = True
+    for query in _queries(work, stream, roles):
+        outputs = [output.id for output in outputs_of(work, _object(work, query))]
+        change = change_of_views(session, query, outputs)
+        changed += outputs if change is not ViewChange.NONE else []
+        wider = wider and change is not ViewChange.OTHER
+    noted = note_changed(session, changed, work.change.now, wider=wider)
+    running = select(OutputRow.object_id).join(QueryRow, QueryRow.object_id == OutputRow.query_id)
+    anew = sorted(session.scalars(running.where(OutputRow.object_id.in_(noted), QueryRow.running)))
+    work.detail["begun anew"] = anew
+    touched = (of_role(work.change, role) for role in sorted(roles))
+    work.settlement.settle(or_(of_objects(*noted), *touched))
+    return anew
 
 
 def _object(work: Work, query: QueryRow) -> Object:

@@ -79,20 +79,31 @@ def prepare(platform: Platform, view: Reading, wanted: QueryDefinition) -> Prepa
     check_query_name(wanted.name)
     view.require_system(Permission.ADD_QUERY)
     relations = VisibleRelations(view, roles_to_see_as(view, named_roles(wanted)))
-    checked, notes = _parse(relations, wanted)
-    if chosen_placement(wanted).by_class:
-        _require_no_window_views(relations)
-        checked = {name: declared.undeclared(each) for name, each in checked.items()}
-    for each in checked.values():
-        require_admissible(each, platform.limits)
-        if chosen_placement(wanted) is Placement.ROLES:
-            _require_single_tuples(each)
-    prepared = PreparedQuery(checked, notes, relations)
+    written, notes = _parse(relations, wanted)
+    told = _told(relations, written, accept_empty=wanted.accept_empty)
+    checked = _merged(platform, relations, wanted, written)
+    prepared = PreparedQuery(checked, (*notes, *told), relations)
     view.require_free(Namespace.QUERY, wanted.name)
     for name in checked:
         view.require_free(Namespace.RELATION, check_object_name(name))
     declared.require_aggregates(view, prepared.plans.values())
     relations.level = level_of_query(view, chosen_level(wanted), prepared.plans.values())
+    return prepared
+
+
+def prepare_again(
+    platform: Platform, view: Reading, wanted: QueryDefinition, as_roles: frozenset[int] | None
+) -> PreparedQuery:
+    """Merge a query that was added before with what its owner's roles see now (002 §3.3).
+
+    `view` has its owner with the query's roles as subject. Nothing is written. Raises as `prepare`,
+    but not if the query gets nothing any more.
+    """
+    relations = VisibleRelations(view, as_roles)
+    written, notes = _parse(relations, wanted)
+    checked = _merged(platform, relations, wanted, written)
+    prepared = PreparedQuery(checked, notes, relations)
+    declared.require_aggregates(view, prepared.plans.values())
     return prepared
 
 
@@ -166,7 +177,7 @@ def named_roles(wanted: QueryDefinition) -> tuple[str, ...]:
 def _parse(
     relations: VisibleRelations, wanted: QueryDefinition
 ) -> tuple[dict[str, CheckedPlan], tuple[str, ...]]:
-    """The plans of the query's outputs over what the caller's roles see, and notes."""
+    """The plans of the query's outputs as they are written, and notes on the text."""
     notes: tuple[str, ...] = ()
     if wanted.language != "borealis":
         name = wanted.output or output_of(wanted.name)
@@ -179,18 +190,44 @@ def _parse(
     relations.view.detail["reads"] = sorted(relations.named)
     _require_one_window_below(relations, plans)
     require_operators(relations.view, (each.plan for each in plans.values()))
-    viewed = [each.stream.name for each in relations.viewed.values()]
-    if not viewed:
-        return plans, notes
-    relations.view.detail["through policies"] = sorted(viewed)
-    lost = warnings_about(
-        (each.plan for each in plans.values()), relations.viewed, accept_empty=wanted.accept_empty
-    )
-    told = (f"{name} is read as the policies of your roles show it" for name in sorted(viewed))
-    rewritten = {
-        name: analyse(through_views(each.plan, relations.viewed)) for name, each in plans.items()
-    }
-    return rewritten, (*notes, *told, *lost)
+    return plans, notes
+
+
+def _told(
+    relations: VisibleRelations, written: Mapping[str, CheckedPlan], *, accept_empty: bool
+) -> tuple[str, ...]:
+    """Which streams are read through policies, and what the query loses by them."""
+    viewed = sorted(each.stream.name for each in relations.viewed.values())
+    plans = [each.plan for each in written.values()]
+    lost = warnings_about(plans, relations.viewed, accept_empty=accept_empty) if viewed else ()
+    told = (f"{name} is read as the policies of your roles show it" for name in viewed)
+    return (*told, *lost)
+
+
+def _merged(
+    platform: Platform,
+    relations: VisibleRelations,
+    wanted: QueryDefinition,
+    written: Mapping[str, CheckedPlan],
+) -> dict[str, CheckedPlan]:
+    """The plans over what the roles see of the streams (002 §3.1). They are admissible."""
+    checked = dict(written)
+    if relations.viewed:
+        viewed = (each.stream.name for each in relations.viewed.values())
+        relations.view.detail["through policies"] = sorted(viewed)
+        checked = {
+            name: analyse(through_views(each.plan, relations.viewed))
+            for name, each in written.items()
+        }
+    placement = chosen_placement(wanted)
+    if placement.by_class:
+        _require_no_window_views(relations)
+        checked = {name: declared.undeclared(each) for name, each in checked.items()}
+    for each in checked.values():
+        require_admissible(each, platform.limits)
+        if placement is Placement.ROLES:
+            _require_single_tuples(each)
+    return checked
 
 
 def _read(relations: VisibleRelations, wanted: QueryDefinition, name: str) -> CheckedPlan:

@@ -7,33 +7,22 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from catalog.admission import runs_of, slots_of
 from catalog.assignments import parked
-from catalog.canonical import sharing_key
 from catalog.checked_plan import CheckedPlan
 from catalog.errors import InvalidInput
 from catalog.executions import executions_of, leave
-from catalog.models import (
-    DeliveryClass,
-    Object,
-    OutputInput,
-    OutputRow,
-    OutputView,
-    QueryRow,
-    Role,
-)
+from catalog.models import DeliveryClass, Object, OutputRow, QueryRow, Role
 from catalog.names import check_query_name
 from catalog.namespace import Namespace
-from catalog.output_relation import output_relation
 from catalog.permission import ObjectKind, Permission
 from catalog.placement import Placement
 from catalog.plan import Plan, sources
 from catalog.query_roles import chosen_roles
 from catalog.schema import Schema
-from catalog.stored_form import from_stored, to_stored
-from catalog.view_windows import from_whole_windows
+from catalog.stored_form import from_stored
 from secadmin.control import declared, streams
 from secadmin.control.allowed_operators import require_operators, require_still_allowed
+from secadmin.control.changed_views import note_if_changed
 from secadmin.control.platform import Platform
 from secadmin.control.prepared_query import (
     QueryDefinition,
@@ -42,23 +31,14 @@ from secadmin.control.prepared_query import (
     named_roles,
     prepare,
 )
-from secadmin.control.query_rights import level_of_query, require_same_views, roles_to_see_as
+from secadmin.control.query_rights import level_of_query, roles_to_see_as
 from secadmin.control.query_views import outputs_of
 from secadmin.control.room import require_room_to_run
 from secadmin.control.settlement import of_objects
-from secadmin.control.shared_executions import (
-    Computed,
-    assign_again,
-    assign_new,
-    begin_there,
-    beginnings,
-    compute,
-    role_of_space,
-)
+from secadmin.control.shared_executions import assign_again, begin_there, beginnings
+from secadmin.control.stored_outputs import Beginning, store_outputs
 from secadmin.control.visible_relations import VisibleRelations
 from secadmin.control.work import Caller, Work, reading, working
-
-DAY_MS = 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,48 +117,14 @@ def _store(
             as_roles=list(work.session.scalars(chosen)),
         )
     )
-    space = platform.spaces.own(role_of_space(work.session, relations.as_roles))
-    computed: dict[str, Computed] = {}
-    for name, plan in plans.items():
+    for name in checked:
         work.require_free(Namespace.RELATION, name)
-        output = _new_object(platform, work, ObjectKind.OUTPUT, Namespace.RELATION, name)
-        read = {relation.topic: relation for relation in sources(plan)}
-        seen_from = declared.seen_from(work.session, read.values(), offsets, output.created_at)
-        whole = {i: since for i, since in seen_from.items() if i in relations.in_windows}
-        seen = from_whole_windows(declared.with_whole_windows(plan, seen_from), whole)
-        stored = to_stored(seen)
-        begins = {topic: dict(offsets[topic]) for topic in read}
-        key = sharing_key(checked[name], relations.level, placement, space)
-        slots = slots_of(plan, offsets, runs_of(placement, platform.limits))
-        computed[name] = compute(work.session, key, stored, begins, slots)
-        work.session.add(
-            OutputRow(
-                object_id=output.id,
-                query_id=query.id,
-                relation=to_stored(output_relation(output.id, output.name, checked[name])),
-                plan=stored,
-                starting_offsets=begins,
-                execution_id=computed[name].execution,
-                level=None if relations.level is None else relations.level.to_wire(),
-                retention_ms=DAY_MS,
-                placement=placement.value,
-            )
-        )
-        work.session.add_all(
-            OutputInput(output_id=output.id, relation_id=relation.object_id)
-            for relation in read.values()
-        )
-        work.session.add_all(
-            OutputView(
-                output_id=output.id,
-                stream_id=relation.object_id,
-                view=to_stored(relations.viewed[relation.object_id].view),
-            )
-            for relation in read.values()
-            if relation.object_id in relations.viewed
-        )
-        work.session.flush()
-    assign_new(platform, work.session, computed.values(), relations.as_roles)
+    outputs = {
+        _new_object(platform, work, ObjectKind.OUTPUT, Namespace.RELATION, name): each
+        for name, each in checked.items()
+    }
+    begin = Beginning(relations, placement, offsets, query.created_at)
+    store_outputs(platform, work.session, query.id, outputs, begin)
     work.detail["outputs"] = sorted(plans)
     if placement is not Placement.SINK:
         work.detail["semantics"] = placement.semantics
@@ -203,10 +149,11 @@ def _new_object(
 def set_running(platform: Platform, caller: Caller, name: str, running: bool) -> None:
     """Start or stop a query. A started query goes on where it stopped. Needs SET QUERY STATUS.
 
-    A start also tries a parked query again.
+    A start also tries a parked query again. If policies have changed what the query may read, it is
+    merged anew with what they show, and begins at its start.
 
-    Raises Conflict if the engine is full, or if policies have changed what the query may read, and
-    Denied if its owner's roles do not allow its operators any more.
+    Raises Conflict if the engine is full, and Denied if its owner's roles do not allow its
+    operators any more.
     """
     action = "start query" if running else "stop query"
     found = beginnings(platform, caller, name) if running else {}
@@ -217,7 +164,8 @@ def set_running(platform: Platform, caller: Caller, name: str, running: bool) ->
         outputs = [output.id for output in outputs_of(work, query)]
         if running:
             begin_there(work.session, outputs, found)
-            require_same_views(work.session, row, outputs)
+            noted = note_if_changed(work.session, row, work.change.now)
+            work.settlement.settle(of_objects(*noted))
         if running and not row.running:
             rows = select(OutputRow.plan).where(OutputRow.object_id.in_(outputs))
             plans = [from_stored(Plan, data) for data in work.session.scalars(rows)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from enum import Enum
 
 from sqlalchemy import orm, select
 
@@ -10,19 +11,17 @@ from catalog.categories import role_clauses
 from catalog.clearance import Clearance
 from catalog.conflict_class import level_of, read_level
 from catalog.conflict_classes import conflict_classes
-from catalog.errors import Conflict, Denied
+from catalog.errors import Denied
 from catalog.label import Label
 from catalog.models import Object, OutputInput, OutputView, QueryRow
 from catalog.permission import ObjectKind
 from catalog.plan import Plan, source_nodes
-from catalog.query_roles import chosen_roles
+from catalog.query_roles import chosen_roles, kept_roles
 from catalog.role_view import RoleView
 from catalog.role_views import WHOLE, RoleViews
-from catalog.roles import juniors_of
 from catalog.stored_form import from_stored
+from catalog.view_merging import covers
 from secadmin.control.work import Reading
-
-CHANGED = "what its roles see of a stream has changed; remove the query and add it again"
 
 
 def roles_to_see_as(view: Reading, names: Collection[str]) -> frozenset[int] | None:
@@ -38,12 +37,6 @@ def roles_to_see_as(view: Reading, names: Collection[str]) -> frozenset[int] | N
             known = ", ".join(sorted(active)) or "none"
             raise Denied(f"you have not activated a role {name!r}; active roles: {known}")
     return frozenset(active[name] for name in names)
-
-
-def roles_of(session: orm.Session, query: QueryRow) -> frozenset[int]:
-    """The roles with which the query was added, and all juniors that they have now."""
-    own = [role.id for role in query.roles]
-    return frozenset().union(*juniors_of(session, own).values())
 
 
 def level_of_query(view: Reading, text: str | None, plans: Iterable[Plan]) -> Label | None:
@@ -70,9 +63,24 @@ def level_of_query(view: Reading, text: str | None, plans: Iterable[Plan]) -> La
     return level
 
 
-def views_have_changed(session: orm.Session, query: QueryRow, output_ids: Iterable[int]) -> bool:
-    """Whether the query's roles see another part of its streams now than it reads."""
-    views, roles, chosen = RoleViews(session), roles_of(session, query), chosen_roles(query)
+class ViewChange(Enum):
+    """How what a query's roles see of its streams differs from what the query reads.
+
+    WIDER: they see all of it, and more.
+    """
+
+    NONE = "none"
+    WIDER = "wider"
+    OTHER = "other"
+
+
+def change_of_views(session: orm.Session, query: QueryRow, output_ids: Iterable[int]) -> ViewChange:
+    """How what the query's roles see now differs from what its outputs read.
+
+    A role that its owner has lost does not count.
+    """
+    views, chosen = RoleViews(session), chosen_roles(query)
+    roles, found = kept_roles(session, query.object_id), ViewChange.NONE
     for output in output_ids:
         reads = select(Object).join(OutputInput, OutputInput.relation_id == Object.id)
         stored = select(OutputView).where(OutputView.output_id == output)
@@ -80,15 +88,17 @@ def views_have_changed(session: orm.Session, query: QueryRow, output_ids: Iterab
         for relation in session.scalars(reads.where(OutputInput.output_id == output)):
             if relation.kind != ObjectKind.STREAM:
                 if not views.cover_output(roles, relation.id, chosen):
-                    return True
+                    return ViewChange.OTHER
                 continue
             try:
-                now = views.of(roles, relation, chosen)
+                now, before = views.of(roles, relation, chosen), read.get(relation.id, WHOLE)
             except Denied:
-                return True
-            if now != read.get(relation.id, WHOLE):
-                return True
-    return False
+                return ViewChange.OTHER
+            if not covers(now, before):
+                return ViewChange.OTHER
+            if now != before:
+                found = ViewChange.WIDER
+    return found
 
 
 def computed_from(session: orm.Session, relation_id: int) -> frozenset[int]:
@@ -99,9 +109,3 @@ def computed_from(session: orm.Session, relation_id: int) -> frozenset[int]:
         new = frozenset(session.scalars(above)) - found
         found |= new
     return found
-
-
-def require_same_views(session: orm.Session, query: QueryRow, output_ids: Iterable[int]) -> None:
-    """Raise Conflict if policies have changed what the query may read since it was added."""
-    if views_have_changed(session, query, output_ids):
-        raise Conflict(CHANGED)

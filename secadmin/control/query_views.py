@@ -19,6 +19,9 @@ from catalog.stored_form import from_stored
 from secadmin.control.platform import Platform
 from secadmin.control.work import Caller, Reading, reading
 
+DOES_NOT_FIT = "policies have changed what its roles see, and it does not fit that"
+"""Why a query was stopped. Behind it comes what it names wrongly."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueryView:
@@ -119,11 +122,18 @@ def _view(view: Reading, query: Object, living: Container[str]) -> QueryView:
         running=row.running,
         outputs=tuple(output.name for output in outputs if view.may_view(output)),
         state=state.state,
-        message=row.stopped_because or state.message,
+        message=_message(row, state.message, shows_text),
         since=state.since,
         withheld=_withheld(statuses) if shows_all else None,
         sharing=_sharing(view, executions) if shows_all else None,
     )
+
+
+def _message(row: QueryRow, told: str, shows_text: bool) -> str:
+    """What is wrong with the query. What its text may not name is only for who sees the text."""
+    if row.stopped_because.startswith(DOES_NOT_FIT) and not shows_text:
+        return DOES_NOT_FIT
+    return row.stopped_because or told
 
 
 def _sharing(view: Reading, executions: Iterable[int]) -> int:

@@ -72,7 +72,8 @@ class _Reached:
     `deciding` are the categories on which it depends what is visible of the reach. `weak` counts
     for outputs alone, and `ruled`, whether there is a label rule, for streams alone. If its query
     names roles (000 §4.1), `by_roles` are these and their juniors: no other one counts. `exact`
-    says that each role counts by itself (000 §5.2.1).
+    says that each role counts by itself (000 §5.2.1). While its query `waits` to be merged anew, no
+    access to it gets more.
     """
 
     object: Object
@@ -83,6 +84,7 @@ class _Reached:
     ruled: bool
     by_roles: frozenset[int] | None = None
     exact: bool = False
+    waits: bool = False
 
 
 @dataclass
@@ -208,16 +210,17 @@ class Settlement:
             relation = from_stored(Relation, row.relation)
             reach = self._reaches.of(relation)
             deciding = self._reaches.clauses.deciding(reach)
-            by_roles = self._by_roles(row) if isinstance(row, OutputRow) else None
+            query = self._query_of(row) if isinstance(row, OutputRow) else None
+            by_roles = None if query is None else counting_roles(session, query)
+            waits = query is not None and query.views_changed_at is not None
             exact = isinstance(row, OutputRow) and row.placement == Placement.ROLES
             self._reached[obj.id] = _Reached(
-                *(obj, relation, reach, deciding, weak, ruled, by_roles, exact)
+                *(obj, relation, reach, deciding, weak, ruled, by_roles, exact, waits)
             )
         return self._reached[access.object_id]
 
-    def _by_roles(self, output: OutputRow) -> frozenset[int] | None:
-        session = self.change.session
-        return counting_roles(session, session.get_one(QueryRow, output.query_id))
+    def _query_of(self, output: OutputRow) -> QueryRow:
+        return self.change.session.get_one(QueryRow, output.query_id)
 
     def _give(self, access: Access, subject: Subject) -> None:
         """Give the access what its rights show, and take from it what they do not."""
@@ -294,7 +297,7 @@ class Settlement:
             together = Clearance(reduce(or_bits, (way.bits for way in ways)))
             rights = Delivery(together, ways=ways if len(ways) > 1 else ())
         divisible = partial(self._is_divisible, output.object.id)
-        self._topics_of.deliver(access, output.object, rights, divisible)
+        self._topics_of.deliver(access, output.object, rights, divisible, opens=not output.waits)
 
     def _ways(self, subject: Subject, output: _Reached) -> tuple[Clearance, ...]:
         """What each active role of the subject sees of the output, with its juniors and no other.

@@ -24,6 +24,7 @@ from secadmin.control.alignment import TOPIC_PATIENCE
 from secadmin.control.fed_topics import cut_replaced, note_fed
 from secadmin.control.floors import raise_floors
 from secadmin.control.grown_streams import follow_partitions
+from secadmin.control.new_merging import merge_changed
 from secadmin.control.open_classes import close_idle, delete_closed
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import is_access_principal
@@ -78,7 +79,8 @@ def reconcile(platform: Platform) -> None:
 class Upkeep:
     """The threads that keep up; `close` ends them.
 
-    What ends by time has a thread of its own: it must not wait for whatever else takes long.
+    What ends by time has a thread of its own, and so have queries that begin anew: they must not
+    wait for whatever else takes long.
     """
 
     platform: Platform
@@ -88,7 +90,11 @@ class Upkeep:
 
     def start(self) -> None:
         """Start the threads."""
-        for name, tick in (("expiry", self._end_sessions), ("upkeep", self._keep_up)):
+        for name, tick in (
+            ("expiry", self._end_sessions),
+            ("upkeep", self._keep_up),
+            ("merging", self._merge_changed),
+        ):
             thread = threading.Thread(target=self._run, args=(tick,), name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -109,6 +115,9 @@ class Upkeep:
         self._try("watch the engines", self._watch_engines)
         self._try("end sessions", lambda: logins.end_expired(self.platform))
         self._try("end accesses", lambda: logins.end_leftover_accesses(self.platform))
+
+    def _merge_changed(self, _ticks: int) -> None:
+        self._try("merge queries anew", lambda: merge_changed(self.platform))
 
     def _watch_engines(self) -> None:
         with self.platform.catalog.read() as session:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from catalog.errors import Denied, InvalidInput
+from catalog.errors import Conflict, Denied, InvalidInput
 from catalog.label import Label
-from catalog.models import Object, OutputRow, StreamRow
+from catalog.models import Object, OutputRow, QueryRow, StreamRow
 from catalog.namespace import Namespace
 from catalog.permission import ObjectKind, Permission
 from catalog.placement import Placement
@@ -48,7 +48,7 @@ class VisibleRelations:
         return frozenset(i for i, each in self.viewed.items() if each.view.window is not None)
 
     def relation(self, name: str) -> Relation:
-        """The relation of that name. Raises NotFound, Denied, InvalidInput."""
+        """The relation of that name. Raises NotFound, Denied, InvalidInput, Conflict."""
         if name not in self.named:
             self.named[name] = self._find(name)
         return self.named[name]
@@ -74,6 +74,11 @@ class VisibleRelations:
         if not self.views.cover_output(roles, obj.id, self.as_roles):
             raise Denied(shows_more(name))
         output = self.view.session.get_one(OutputRow, obj.id)
+        if self.view.session.get_one(QueryRow, output.query_id).views_changed_at is not None:
+            raise Conflict(
+                f"policies have changed what {name} shows, and its query has not begun anew with "
+                "that yet; try again in a moment"
+            )
         placement = Placement(output.placement)
         if placement.by_class:
             raise InvalidInput(

@@ -14,7 +14,7 @@ def add_xacml_policy(
 ) -> tuple[PolicyDefinition, list[int]]:
     """Add the policy of an XACML text, whose target names a role and a stream.
 
-    Gives the policy, and the ids of the executions that it stopped. Without a `name` it has that
+    Gives the policy, and the ids of the executions that begin anew. Without a `name` it has that
     of its PolicyId. Raises as `add_policy`, and InvalidInput with the position in the text.
     """
     wanted = defined(text, name, replace)

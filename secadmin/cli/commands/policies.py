@@ -86,7 +86,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         answer = api.post("streams", stream, "policies", body=body)
     if not cli.screen.answered(answer):
         cli.screen.line(f"added the policy {name} of {role} on {stream}")
-        _tell_stopped(cli, answer)
+        _tell_begun_anew(cli, answer)
 
 
 @app.command()
@@ -113,7 +113,7 @@ def load(
     if not cli.screen.answered(answer):
         named = "the policy {policy} of {role} on {stream}".format(**answer)
         cli.screen.line(f"added {named}")
-        _tell_stopped(cli, answer)
+        _tell_begun_anew(cli, answer)
 
 
 @app.command("list")
@@ -155,7 +155,7 @@ def remove(ctx: typer.Context, stream: StreamName, name: PolicyName) -> None:
         answer = api.delete("streams", stream, "policies", name)
     if not cli.screen.answered(answer):
         cli.screen.line(f"removed the policy {name} on {stream}")
-        _tell_stopped(cli, answer)
+        _tell_begun_anew(cli, answer)
 
 
 @app.command("try")
@@ -235,11 +235,10 @@ def _object(text: str, told: str = "the record is not") -> dict[str, Any]:
     return found
 
 
-def _tell_stopped(cli: Cli, answer: dict[str, Any]) -> None:
-    if answer["stopped"]:
+def _tell_begun_anew(cli: Cli, answer: dict[str, Any]) -> None:
+    if answer["begun_anew"]:
         cli.screen.note(
-            f"stopped {ids_of(answer['stopped'])}: what their roles see has changed, so their "
-            "queries are to be added again"
+            f"{ids_of(answer['begun_anew'])} begin anew: what their roles see has changed"
         )
 
 

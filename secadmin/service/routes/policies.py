@@ -31,11 +31,11 @@ def add_xacml_policy(
     platform: OnPlatform, caller: Authenticated, body: XacmlPolicyBody
 ) -> dict[str, Any]:
     """Add a policy from XACML 3.0, whose target names a role and a stream."""
-    added, stopped = xacml_policies.add_xacml_policy(
+    added, anew = xacml_policies.add_xacml_policy(
         platform, caller, body.xacml, body.policy, body.replace
     )
     names = {"policy": added.name, "stream": added.stream, "role": added.role}
-    return {**names, "stopped": stopped}
+    return {**names, "begun_anew": anew}
 
 
 @router.get("")
@@ -51,10 +51,10 @@ def add_policy(
 ) -> dict[str, Any]:
     """Add a policy. After the answer, nothing more arrives that it does not allow.
 
-    `stopped` has the executions that were stopped, because their roles see another part now.
+    `begun_anew` has the executions that begin anew, because their roles see another part now.
     """
-    stopped = policies.add_policy(platform, caller, _defined(name, body))
-    return {"policy": body.policy, "stopped": stopped}
+    anew = policies.add_policy(platform, caller, _defined(name, body))
+    return {"policy": body.policy, "begun_anew": anew}
 
 
 @router.post("/try")
@@ -98,8 +98,8 @@ def show_policy(
 def remove_policy(
     platform: OnPlatform, caller: Authenticated, name: str, policy: str
 ) -> dict[str, Any]:
-    """Remove a policy. `stopped` has the executions that were stopped."""
-    return {"stopped": policies.remove_policy(platform, caller, name, policy)}
+    """Remove a policy. `begun_anew` has the executions that begin anew."""
+    return {"begun_anew": policies.remove_policy(platform, caller, name, policy)}
 
 
 def _defined(stream: str, body: PolicyBody) -> policies.PolicyDefinition:

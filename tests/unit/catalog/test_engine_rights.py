@@ -59,7 +59,7 @@ MAY = {
     },
     "query": {
         **BOTH,
-        "queries": {"SELECT": "object_id running"},
+        "queries": {"SELECT": "object_id running views_changed_at"},
         "executions": {"SELECT": ALL},
         "outputs": {"SELECT": ALL},
         "clause_roles": {"SELECT": ALL},
