@@ -35,9 +35,9 @@ def play(bank: Bank) -> None:
     bank.share()
     bank.ask_too_much()
     bank.register()
-    bank.send(0, 15, ("FRAUD", "WATCH", "STATS"))
+    bank.send(0, 15)
     bank.tighten()
-    bank.send(30, 42, ("FRAUD", "STATS"))
+    bank.send(30, 42)
     time.sleep(QUIET_S)
 
 
@@ -47,7 +47,7 @@ def report(console: Console, bank: Bank) -> bool:
     all_right = True
     for role, expected in bank.expected.items():
         rows = bank.rows(role)
-        right = rows == expected and bool(rows)
+        right = rows == expected and bool(rows) and not (role == "WATCH" and bank.hidden)
         all_right &= right
         table.add_row(role, str(len(rows)), str(len(expected)), "yes" if right else "[bold]NO[/]")
         for row in sorted(rows ^ expected)[:10]:

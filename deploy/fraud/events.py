@@ -15,7 +15,7 @@ SCHEMAS = {
         *("target:string", "note:string"),
     ),
 }
-WATCHED_ABOVE, SUSPICIOUS_ABOVE = 500.0, 1_000.0
+WATCHED_ABOVE, WATCHED_LATER, SUSPICIOUS_ABOVE = 500.0, 1_000.0, 1_000.0
 # Nobody asks for what this account does. It moves time in the end.
 _CLOCK = "clock"
 
@@ -108,11 +108,14 @@ def _first_large(later: Sequence[Event], login: Login) -> float | None:
     return None
 
 
-def rising(sent: Sequence[Event]) -> set[Row]:
-    """Two watched transfers of an account behind each other, of which the second is larger."""
+def rising(sent: Sequence[Event], above: float) -> set[Row]:
+    """Two watched transfers of an account behind each other, of which the second is larger.
+
+    Those above this amount are watched.
+    """
     found = set()
     for account in _accounts(sent):
-        seen = [each for each in _transfers(sent, account) if each.amount > WATCHED_ABOVE]
+        seen = [each for each in _transfers(sent, account) if each.amount > above]
         for one, two in pairwise(seen):
             if two.amount > one.amount and _seconds(two) - _seconds(one) <= 300:
                 found.add((account, one.amount, two.amount))

@@ -101,16 +101,20 @@ class Weather:
         self.say(f"NEA sends {len(chosen)} readings")
 
     def tighten(self) -> None:
-        """NEA shows LTA only heavy rain. LTA's query ends, and nothing more arrives."""
+        """NEA shows LTA only heavy rain, and no wind. LTA's query, which names the wind, ends."""
         options = ("--role", "LTA", "--rows", "rainrate > 20", "--aggregate", "rainrate:avg")
         window = ("--window", "150s/60s", "--replace")
         started = time.monotonic()
         self.people["NEA"].run("policy", "add", "weather", "lta", *options, *window)
         took = time.monotonic() - started
-        shown = self.people["LTA"].ask("query", "show", "rain")
-        if shown["running"]:
-            raise DeployError("LTA's query should have stopped")
-        self.say(f"NEA shows LTA only heavy rain: LTA's query has ended, after {took:.2f} s")
+        self.say(f"NEA shows LTA only heavy rain, and no wind: fenced after {took:.2f} s")
+        while (shown := self.people["LTA"].ask("query", "show", "rain"))["running"]:
+            if time.monotonic() - started > FED_TIMEOUT_S:
+                raise DeployError("LTA's query should have stopped")
+            time.sleep(0.1)
+        if "'windspeed'" not in shown["message"]:
+            raise DeployError(f"LTA should be told of the wind: {shown['message']}")
+        self.say(f"LTA's query has ended: {shown['message']}")
 
     def expected(self) -> list[RainWindow]:
         """What LTA must have by now, computed in plain Python."""

@@ -21,7 +21,9 @@ def test_each_role_gets_the_matches_of_what_it_may_see(runtime: Runtime, tmp_pat
         try:
             play(bank)
             received = {role: bank.rows(role) for role in bank.expected}
+            hidden = bank.hidden
         finally:
             bank.close()
     assert received == bank.expected
+    assert not hidden, "WATCH got what it may not read any more"
     assert all(len(rows) > 5 for rows in received.values())

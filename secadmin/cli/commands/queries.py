@@ -234,7 +234,7 @@ def _explained(output: dict[str, Any]) -> ExplainedNode:
 
 @app.command()
 def start(ctx: typer.Context, name: QueryName) -> None:
-    """Start a stopped query. It goes on where it stopped."""
+    """Start a stopped query. It goes on where it stopped, or anew if policies have changed."""
     cli = cli_of(ctx)
     with cli.api() as api:
         api.post("queries", name, "start")

@@ -108,7 +108,7 @@ def show_plan(
 
 @router.post("/{name}/start", status_code=204)
 def start_query(platform: OnPlatform, caller: Authenticated, name: str) -> None:
-    """Start a stopped query. It goes on where it stopped."""
+    """Start a stopped query. It goes on where it stopped, or anew if policies have changed."""
     queries.set_running(platform, caller, name, running=True)
 
 

@@ -109,34 +109,6 @@ def test_an_output_of_wider_rights_cannot_be_read(
     assert rows and all(row.done_at is not None and not row.unproven for row in rows), "fenced"
 
 
-def test_a_change_stops_the_queries_that_it_touches(
-    scene: Scene, role: str, fresh: Callable[[str], str]
-) -> None:
-    policy(scene, role)
-    first, second = fresh("q"), fresh("q")
-    query(scene.bob, first, f"SELECT * FROM {scene.stream}")
-    query(scene.bob, second, f"SELECT * FROM {first}")
-    kept = [subscribe(scene.bob, name) for name in (first, second)]
-    executions = [scene.bob.get(f"/outputs/{name}")["execution"] for name in (first, second)]
-    answer = policy(scene, role, rows="price > 9", replace=True)
-    assert answer["stopped"] == executions
-    for name, principal in zip((first, second), kept, strict=True):
-        shown = scene.bob.get(f"/queries/{name}")
-        assert not shown["running"] and "remove the query and add it again" in shown["message"]
-        assert topics_of(scene.platform, principal) == set()
-        assert "has changed" in refused(scene.bob, f"/queries/{name}/start", 409)
-    with scene.platform.catalog.read() as session:
-        own = select(AuditEntry).where(AuditEntry.action == "add policy")
-        entry = session.scalars(own.order_by(AuditEntry.seq.desc())).first()
-    assert entry is not None and entry.outcome == Outcome.CHANGED
-    assert entry.object == f"policy p on stream {scene.stream}"
-    assert entry.detail == {"role": role, "replaced": True, "stopped": executions}
-    # As it was: the queries may go on.
-    policy(scene, role, replace=True)
-    for name in (first, second):
-        scene.bob.post(f"/queries/{name}/start")
-
-
 def test_a_handle_shows_at_once_what_a_policy_takes(
     scene: Scene, role: str, fresh: Callable[[str], str]
 ) -> None:
@@ -155,19 +127,6 @@ def test_a_handle_shows_at_once_what_a_policy_takes(
     assert scene.admin.call("GET", path).status_code == 404
     scene.bob.delete(path)
     assert scene.bob.call("GET", path).status_code == 404
-
-
-def test_removing_a_policy_stops_what_shows_less_now(
-    scene: Scene, role: str, fresh: Callable[[str], str]
-) -> None:
-    policy(scene, role)
-    name = fresh("q")
-    query(scene.bob, name, f"SELECT * FROM {scene.stream}")
-    principal = subscribe(scene.bob, name)
-    execution = scene.bob.get(f"/outputs/{name}")["execution"]
-    assert scene.admin.delete(f"/streams/{scene.stream}/policies/p") == {"stopped": [execution]}
-    assert topics_of(scene.platform, principal), "it may see more now, so it keeps what it has"
-    assert topics_of(scene.platform, scene.subscribe().username)
 
 
 def test_roles_that_do_not_add_up_need_a_choice(
@@ -326,7 +285,7 @@ def test_a_policy_in_xacml_is_a_view(scene: Scene, role: str, fresh: Callable[[s
         name="weather",
     )
     answer = scene.admin.post("/xacml-policies", xacml=text)
-    assert answer == {"policy": "weather", "stream": scene.stream, "role": role, "stopped": []}
+    assert answer == {"policy": "weather", "stream": scene.stream, "role": role, "begun_anew": []}
     shown_policy = scene.admin.get(f"/streams/{scene.stream}/policies/weather")
     assert (shown_policy["rows"], shown_policy["xacml"]) == ("price > 5", text)
     answer = query(scene.bob, fresh("q"), f"SELECT * FROM {scene.stream}")
