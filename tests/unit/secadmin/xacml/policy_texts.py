@@ -7,6 +7,8 @@ from secadmin.xacml.tree import XACML
 
 ROLE, SUBJECT = "role", "urn:oasis:names:tc:xacml:1.0:subject-category:access-subject"
 RESOURCE = "urn:oasis:names:tc:xacml:3.0:attribute-category:resource"
+ENVIRONMENT = "urn:oasis:names:tc:xacml:3.0:attribute-category:environment"
+CURRENT_TIME = "urn:oasis:names:tc:xacml:1.0:environment:current-time"
 ONE = "urn:oasis:names:tc:xacml:1.0:function:"
 RULES = "urn:oasis:names:tc:xacml:3.0:rule-combining-algorithm:"
 POLICIES = "urn:oasis:names:tc:xacml:3.0:policy-combining-algorithm:"
@@ -17,10 +19,12 @@ def literal(text: str, kind: str = "string") -> str:
     return f'<AttributeValue DataType="{XSD}{kind}">{text}</AttributeValue>'
 
 
-def attribute(name: str = ROLE, kind: str = "string", *, needed: bool = False) -> str:
-    """A bag of the subject."""
+def attribute(
+    name: str = ROLE, kind: str = "string", *, needed: bool = False, category: str = SUBJECT
+) -> str:
+    """A bag of the subject, or of another category."""
     return (
-        f'<AttributeDesignator Category="{SUBJECT}" AttributeId="{name}" '
+        f'<AttributeDesignator Category="{category}" AttributeId="{name}" '
         f'DataType="{XSD}{kind}" MustBePresent="{str(needed).lower()}"/>'
     )
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from secadmin.xacml import decide, read_policy, request_of_xml
 from secadmin.xacml.data_types import BY_NAME, DATA_TYPES, read_value
 from secadmin.xacml.functions import FUNCTIONS, PREFIX, Indeterminate, Kind
+from tests.unit.secadmin.xacml import policy_texts as x
 
 # Two different values of each type, in rising order where the type has an order.
 TWO = {
@@ -201,3 +203,49 @@ def test_texts(kind: str) -> None:
     if kind in WRONG and kind not in ("hexBinary", "base64Binary"):
         with pytest.raises(Indeterminate):
             _run(f"{kind}-from-string", (WRONG[kind],))
+
+
+def _values(key: str) -> list[str]:
+    """Arguments for which the function has a value, as XML."""
+    name, function = key.rpartition(":function:")[2], FUNCTIONS[key]
+    texts = next((t for n, t, wanted in CASES if n == name and wanted is not ERROR), None)
+    kinds = [*function.takes]
+    if function.rest is not None:
+        kinds += [function.rest] * max(1, len(texts or ()) - len(kinds))
+    if texts is None and name.endswith("-from-string"):
+        texts = (TWO[name.partition("-")[0]][0],)
+    if texts is None:
+        texts = tuple(TWO[kind.name][0] for kind in kinds)
+    written = [x.literal(text, kind.name) for text, kind in zip(texts, kinds, strict=True)]
+    return [
+        x.call(_key(f"{kind.name}-bag"), each) if kind.bag else each
+        for each, kind in zip(written, kinds, strict=True)
+    ]
+
+
+def _key(name: str) -> str:
+    return next(key for key in FUNCTIONS if key.endswith(f":function:{name}"))
+
+
+def _decision(key: str, arguments: list[str]) -> str:
+    """The decision of a rule whose condition is that the function gives what it gives."""
+    gives, given = FUNCTIONS[key].gives, x.call(key, *arguments)
+    equal = _key(f"{gives.name}-{'set-equals' if gives.bag else 'equal'}")
+    text = x.policy(x.rule("Permit", x.call(equal, given, given)))
+    return decide(read_policy(text), request_of_xml(x.request())).decision.value
+
+
+@pytest.mark.parametrize("key", FUNCTIONS)
+def test_an_empty_bag_is_no_value_and_permits_nothing(key: str) -> None:
+    """Each argument in turn is an attribute that the request does not have (XACML 3.0, 7.3.5)."""
+    function, values = FUNCTIONS[key], _values(key)
+    assert _decision(key, values) == "Permit", "with all values"
+    kinds = [*function.takes, *[function.rest] * (len(values) - len(function.takes))]
+    for place, kind in enumerate(kinds):
+        assert kind is not None
+        absent = x.attribute("absent", kind.name)
+        if not kind.bag:
+            absent = x.call(_key(f"{kind.name}-one-and-only"), absent)
+        found = _decision(key, [*values[:place], absent, *values[place + 1 :]])
+        has_value = kind.bag and not key.endswith("-one-and-only")
+        assert found == ("Permit" if has_value else "Indeterminate{P}"), place

@@ -76,6 +76,11 @@ def test_what_the_map_hides_is_not_aggregated() -> None:
 OTHER = x.attribute("urn:oasis:names:tc:xacml:1.0:subject:subject-id")
 AND_USER = f'<Match MatchId="{x.ONE}string-equal">{x.literal("joe")}{OTHER}</Match>'
 ON_TIME = x.call("string-equal", x.literal("a"), x.call("string-one-and-only", x.attribute("day")))
+BY_DAY = x.call(
+    "time-greater-than",
+    x.call("time-one-and-only", x.attribute(x.CURRENT_TIME, "time", category=x.ENVIRONMENT)),
+    x.literal("08:00:00", "time"),
+)
 NO_POLICY = [
     (text(ROWS, aim=x.target("LTA")), "<Target>: the Target does not name a stream"),
     (text(ROWS, aim=x.target()), "<Target>: the Target does not name a role"),
@@ -84,6 +89,7 @@ NO_POLICY = [
         "<AttributeDesignator>: the Target of a role's policy names a role and a stream only",
     ),
     (text(ROWS, rule=x.rule(condition=ON_TIME)), "more than its role and stream: day"),
+    (text(ROWS, rule=x.rule(condition=BY_DAY)), f"more than its role and stream: {x.CURRENT_TIME}"),
     (text(ROWS, rule=x.rule("Deny")), "the policies do not permit this"),
     (text(x.obligation("counting")), "the obligation exacml:obligation:stream-counting is unknown"),
     (x.policy_set(""), "a Policy is expected"),
