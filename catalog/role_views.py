@@ -6,10 +6,12 @@ AGGREGATE. A user without any of them gets no tuple of the stream by its label, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from sqlalchemy import bindparam, orm, select
+from sqlalchemy import String, bindparam, cast, orm, select
 
 from catalog.errors import Denied
 from catalog.models import Grant, Object, OutputInput, OutputView, PolicyRow, Role
@@ -22,8 +24,10 @@ from catalog.view_merging import all_of, covers, one_of
 WHOLE = RoleView()
 _OF_STREAM = PolicyRow.stream_id == bindparam("stream")
 _ANY_POLICY = select(PolicyRow.stream_id).where(_OF_STREAM).limit(1)
-_POLICIES = select(PolicyRow).where(
-    _OF_STREAM, PolicyRow.role_id.in_(bindparam("roles", expanding=True))
+_POLICIES = (
+    select(PolicyRow.role_id, cast(PolicyRow.view, String).label("view"))
+    .where(_OF_STREAM, PolicyRow.role_id.in_(bindparam("roles", expanding=True)))
+    .order_by(PolicyRow.id)
 )
 _HOLDERS = select(Grant.role_id, Grant.permission).where(
     Grant.object_id == bindparam("stream"),
@@ -36,6 +40,16 @@ _READS = (
     .where(OutputInput.output_id == bindparam("output"))
 )
 _OUTPUT_VIEWS = select(OutputView).where(OutputView.output_id == bindparam("output"))
+
+
+@lru_cache(maxsize=2_000)
+def merged_view(*stored: str) -> RoleView:
+    """What the policies with these stored forms show together (002 §4.2: the cache of a proxy).
+
+    It is kept by what the policies say, and the policies are read for each request. So it is never
+    older than the last call that changed one.
+    """
+    return all_of(from_stored(RoleView, json.loads(text)) for text in stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +180,11 @@ class RoleViews:
             return dict.fromkeys(roles, WHOLE)
         wanted = set(roles) - known.keys()
         if wanted:
-            found: dict[int, list[RoleView]] = {role: [] for role in wanted}
+            found: dict[int, list[str]] = {role: [] for role in wanted}
             asked = {"stream": stream_id, "roles": list(wanted)}
-            for row in self.session.scalars(_POLICIES, asked):
-                found[row.role_id].append(from_stored(RoleView, row.view))
-            known |= {role: all_of(views) for role, views in found.items()}
+            for role, stored in self.session.execute(_POLICIES, asked):
+                found[role].append(stored)
+            known |= {role: merged_view(*texts) for role, texts in found.items()}
         return known
 
     def _read_by(self, output_id: int) -> tuple[_Read, ...]:

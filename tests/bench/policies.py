@@ -9,11 +9,12 @@ from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from catalog.models import Object, Role, StreamRow
 from catalog.permission import ObjectKind
 from catalog.relation import Relation
-from catalog.role_views import RoleViews
+from catalog.role_views import RoleViews, merged_view
 from catalog.stored_form import from_stored
 from catalog.view_plan import ViewedStream, through_views
 from secadmin.__main__ import build_platform
@@ -23,6 +24,8 @@ from tests.bench.world import World
 from tests.unit.secadmin.xacml import policy_texts as x
 
 POLICIES, REQUESTS = 1_000, 1_500
+# The paper's skew, and the number of unique requests among which it chooses.
+SKEW, RANKS = 0.223, 300
 LOAD_MS, REQUEST_MS = 10.0, 1.0
 STREAM = "policed"
 T = TypeVar("T")
@@ -35,28 +38,49 @@ def policies(world: World) -> Iterator[Figure]:
     loads = [_load(world, f"POLICED{number}") for number in range(POLICIES)]
     yield middle("a policy in XACML: the whole call that loads it", loads, "ms", LOAD_MS)
     platform = build_platform(world.stack.settings)
-    chance = random.Random(1)
-    decisions, merges = [], []
     with platform.catalog.read() as session:
         stream = session.scalars(
             select(Object).where(Object.kind == ObjectKind.STREAM, Object.name == STREAM)
         ).one()
-        relation = from_stored(Relation, session.get_one(StreamRow, stream.id).relation)
         roles = list(session.scalars(select(Role.id).where(Role.name.like("POLICED%"))))
-        plan = parse_sql(QUERY, _Streams(relation)).plan
-        for role in (chance.choice(roles) for _ in range(REQUESTS)):
-            # Nothing is kept from one request to the next.
-            views = RoleViews(session)
-            view, took = _timed(partial(views.of, [role], stream))
-            decisions.append(took)
-            viewed = {relation.object_id: ViewedStream(relation, view)}
-            _, took = _timed(partial(through_views, plan, viewed))
-            merges.append(took)
+        for law, asked in (("unique", unique(roles)), ("by Zipf's law", zipf(roles))):
+            merged_view.cache_clear()
+            decisions, merges = _served(session, stream, asked)
+            both = [sum(pair) for pair in zip(decisions, merges, strict=True)]
+            named = f"{len(both):,} requests, {law}"
+            yield middle(f"{named}: the decision, with {POLICIES:,} policies", decisions, "ms")
+            yield middle(f"{named}: the merge", merges, "ms")
+            yield middle(f"{named}: decision and merge", both, "ms", REQUEST_MS)
     platform.catalog.close()
-    yield middle(f"a request: the decision, with {POLICIES} policies", decisions, "ms")
-    yield middle("a request: the merge", merges, "ms")
-    both = [sum(pair) for pair in zip(decisions, merges, strict=True)]
-    yield middle("a request: decision and merge", both, "ms", REQUEST_MS)
+
+
+def unique(roles: list[int]) -> Iterator[int]:
+    """The roles of requests that differ, as long as there are roles that did not ask yet."""
+    order = random.Random(1).sample(roles, len(roles))
+    return (order[number % len(order)] for number in range(REQUESTS))
+
+
+def zipf(roles: list[int]) -> Iterator[int]:
+    """The roles of requests of which few come often (002 §4.2)."""
+    weights = [1 / rank**SKEW for rank in range(1, RANKS + 1)]
+    return iter(random.Random(2).choices(roles[:RANKS], weights, k=REQUESTS))
+
+
+def _served(
+    session: Session, stream: Object, roles: Iterator[int]
+) -> tuple[list[float], list[float]]:
+    """The milliseconds of each decision, and of each merge."""
+    relation = from_stored(Relation, session.get_one(StreamRow, stream.id).relation)
+    plan = parse_sql(QUERY, _Streams(relation)).plan
+    decisions, merges = [], []
+    for role in roles:
+        # Each request reads the policies anew.
+        view, took = _timed(partial(RoleViews(session).of, [role], stream))
+        decisions.append(took)
+        viewed = {relation.object_id: ViewedStream(relation, view)}
+        _, took = _timed(partial(through_views, plan, viewed))
+        merges.append(took)
+    return decisions, merges
 
 
 class _Streams:

@@ -17,7 +17,7 @@ from catalog.errors import InvalidInput
 from catalog.label import Label
 from catalog.models import Object, PolicyRow
 from catalog.relation import Relation, RelationKind
-from catalog.role_views import RoleViews
+from catalog.role_views import RoleViews, merged_view
 from catalog.schema import Attribute, Schema, Type
 from catalog.stored_form import to_stored
 from catalog.view_plan import ViewedStream, through_views
@@ -246,6 +246,30 @@ def test_each_request_gets_what_its_policy_shows(
         served += 1
         assert _rounded(got) == _rounded(wanted), (policy, query)
     assert min(served, refused) > REQUESTS // 10, "both occur"
+
+
+def test_what_is_kept_is_never_older_than_the_policies(server: Server) -> None:
+    """The paper's proxy keeps what it decided for requests that come often."""
+    query = Asked(None, ("rainrate",), None)
+    number = next(n for n, each in enumerate(server.policies) if answer(each, query))
+    wanted = answer(server.policies[number], query)
+    merged_view.cache_clear()
+    assert _rounded(server.serve(number, query) or []) == _rounded(wanted or [])
+    server.serve(number, query)
+    assert (merged_view.cache_info().misses, merged_view.cache_info().hits) == (1, 1)
+    stricter = Asked(("rainrate", 8), ("rainrate",), None)
+    found = read_role_policy(stricter.policy(f"role{number}"))
+    server.place.world.add(
+        PolicyRow(
+            stream_id=server.stream.id,
+            role_id=server.place.world.get_role(found.role),
+            name="stricter",
+            view=to_stored(xacml_view(found.view, server.relation)),
+        )
+    )
+    left = [row for row in wanted or [] if int(str(row[0])) > 8]
+    assert 0 < len(left) < len(wanted or [])
+    assert _rounded(server.serve(number, query) or []) == _rounded(left)
 
 
 def _rounded(rows: Rows) -> list[str]:
