@@ -18,6 +18,9 @@ from catalog.pattern import CLASSIFIER, COUNT, FIRST, LAST, PATTERN_AGGREGATES, 
 from catalog.plan import Match
 from catalog.schema import Attribute, Schema, Type
 
+# Conditions name the values of the current row like those of a window, and readings like those of
+# another one.
+_VALUES, READINGS = 0, 1
 # Each row costs so many steps at most for each condition.
 MAX_PARTS = 200
 
@@ -100,8 +103,8 @@ class MatchExpressions:
 
     def schema(self) -> Schema:
         """The types of all that the conditions read."""
-        own = [Attribute(f"0.{n}", kind) for n, kind in enumerate(self.types)]
-        others = [Attribute(f"1.{n}", kind) for n, kind in enumerate(self._types)]
+        own = [Attribute(f"{_VALUES}.{n}", kind) for n, kind in enumerate(self.types)]
+        others = [Attribute(f"{READINGS}.{n}", kind) for n, kind in enumerate(self._types)]
         return Schema((*own, *others))
 
     def _value(self, expression: Expression) -> int:
@@ -124,10 +127,10 @@ class MatchExpressions:
         if isinstance(expression, Literal):
             return expression
         if all(ref.name not in self._names for ref in attributes_of(expression)):
-            return AttributeRef(f"0.{self._value(expression)}", expression.position)
+            return AttributeRef(f"{_VALUES}.{self._value(expression)}", expression.position)
         match expression:
             case AttributeRef(name, position):
-                return AttributeRef(f"1.{self._names[name]}", position)
+                return AttributeRef(f"{READINGS}.{self._names[name]}", position)
             case Call(function, arguments, position) if function in PAIR_FUNCTIONS:
                 return Call(function, tuple(map(self._over_match, arguments)), position)
             case Call(function, _, position):

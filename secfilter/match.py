@@ -137,11 +137,12 @@ class _Operator:
         return pd.concat(frames) if frames else self._frame([])
 
     def _arrivals(self, frame: Any) -> Iterator[Arrival]:
-        labels = zip(*(frame[name] for name in self.words), strict=True)
-        rows = zip(*(frame[name] for name in (TIME, ID, PARTITION, ARGUMENTS)), strict=True)
-        for label, (time, lineage, partition, arguments) in zip(labels, rows, strict=True):
-            words = tuple(map(int, label))
-            yield Arrival(int(time), lineage, words, partition, True, "", arguments)
+        # Lists of Python's own numbers and texts: to ask pandas for each takes much longer.
+        labels = zip(*(frame[name].tolist() for name in self.words), strict=True)
+        given = (frame[name].tolist() for name in (TIME, ID, PARTITION, ARGUMENTS))
+        for label, row in zip(labels, zip(*given, strict=True), strict=True):
+            time, lineage, partition, arguments = row
+            yield Arrival(time, lineage, label, partition, True, "", arguments)
 
     def _frames(self, matching: Matching, until: int) -> Iterator[Any]:
         """The matches up to a time, and how many rows and attempts were left out."""

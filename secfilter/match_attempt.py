@@ -7,8 +7,9 @@ one is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from catalog.match_expressions import ReadValue
 from secfilter.match_automaton import Automaton
@@ -22,7 +23,9 @@ Mapped = tuple[int, "Mapped | None"]
 Values = Sequence[Value | None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+# A tuple of a stream takes several rows, ways and attempts. To make a frozen dataclass takes three
+# times as long as these.
+@dataclass(slots=True, eq=False)
 class PatternRow:
     """A row, and the values that the engine computed for it: their texts, and what they mean."""
 
@@ -35,8 +38,21 @@ class PatternRow:
 Around = Callable[[int, int], PatternRow | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+@dataclass(slots=True)
+class Here:
+    """The row at which attempts look, and its number.
+
+    `around` gives the rows near it. `known` has the conditions of variables that are the same for
+    all attempts: whether they hold here, or None if nobody asked yet.
+    """
+
+    number: int
+    row: PatternRow
+    around: Around
+    known: list[bool | None]
+
+
+class Way(NamedTuple):
     """One way to map the rows so far to variables.
 
     `places` may come next. `so_far` has the accumulators that the conditions read.
@@ -47,62 +63,77 @@ class Way:
     mapped: Mapped | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Conditions:
     """The conditions of the variables, and the readings that they use.
 
-    `by_variable` has None for a variable that fits every row. `whole` says of which readings the
-    argument is a BIGINT. `counted` has the numbers of the readings that need an accumulator.
+    `by_variable` has None for a variable that fits every row, and `reads` the numbers of the
+    readings in each condition. `whole` says of which readings the argument is a BIGINT.
     """
 
     automaton: Automaton
     by_variable: Sequence[Compute | None]
+    reads: Sequence[Collection[int]]
     readings: Sequence[ReadValue]
     whole: Sequence[bool]
-    counted: Sequence[int]
+    # The way before any row.
+    start: Way = field(init=False)
+    # The readings that need an accumulator.
+    _counted: list[ReadValue] = field(init=False)
+    # What each condition reads: (number, place of its accumulator or None if it needs none).
+    _own: list[list[tuple[int, int | None]]] = field(init=False)
+    # Of which variables the condition is the same for all attempts at a row.
+    _alike: list[bool] = field(init=False)
 
-    def start(self) -> Way:
-        """The way before any row."""
-        nothing = tuple(empty(self.readings[number]) for number in self.counted)
-        return Way(self.automaton.first.places, nothing, None)
+    def __post_init__(self) -> None:
+        counted = [n for n, each in enumerate(self.readings) if not each.is_from_current]
+        self._counted = [self.readings[number] for number in counted]
+        places = {number: place for place, number in enumerate(counted)}
+        self._own = [[(number, places.get(number)) for number in own] for own in self.reads]
+        self._alike = [all(place is None for _, place in own) for own in self._own]
+        nothing = tuple(map(empty, self._counted))
+        self.start = Way(self.automaton.first.places, nothing, None)
 
     def with_row(
-        self, way: Way, variable: int, number: int, row: PatternRow
+        self, so_far: tuple[Accumulator, ...], variable: int, here: Here
     ) -> tuple[Accumulator, ...]:
-        """The accumulators with the row of a number, which is mapped to the variable."""
-        name = self.automaton.variables[variable]
+        """The accumulators with the row, which is mapped to the variable."""
+        if not so_far:
+            return so_far
+        name, number, values = self.automaton.variables[variable], here.number, here.row.values
         return tuple(
-            added(reading, so_far, number if reading.moved else value_in(reading, row.values))
+            added(reading, each, number if reading.moved else value_in(reading, values))
             if reading.variable in (None, name)
-            else so_far
-            for reading, so_far in zip(
-                (self.readings[each] for each in self.counted), way.so_far, strict=True
-            )
+            else each
+            for reading, each in zip(self._counted, so_far, strict=True)
         )
 
-    def hold(
-        self,
-        variable: int,
-        so_far: tuple[Accumulator, ...],
-        number: int,
-        row: PatternRow,
-        around: Around,
-    ) -> bool:
-        """Whether the condition of the variable is true for the row of a number."""
+    def hold(self, variable: int, so_far: tuple[Accumulator, ...], here: Here) -> bool:
+        """Whether the condition of the variable is true for the row."""
         condition = self.by_variable[variable]
         if condition is None:
             return True
-        read: list[Value | None] = [None] * len(self.readings)
-        for place, each in enumerate(self.counted):
-            reading = self.readings[each]
-            value = result(reading, so_far[place], whole=self.whole[each])
-            if reading.moved:
-                value = None if value is None else _moved(reading, value, around)
-            read[each] = value
-        for each, reading in enumerate(self.readings):
-            if reading.is_from_current:
-                read[each] = _moved(reading, number, around)
-        return condition((((), row.values), ((), read))) is True
+        known = here.known[variable]
+        if known is None:
+            read: list[Value | None] = [None] * len(self.readings)
+            for number, place in self._own[variable]:
+                read[number] = self._value(number, place, so_far, here)
+            known = condition((((), here.row.values), ((), read))) is True
+            if self._alike[variable]:
+                here.known[variable] = known
+        return known
+
+    def _value(
+        self, number: int, place: int | None, so_far: tuple[Accumulator, ...], here: Here
+    ) -> Value | None:
+        """The value of a reading."""
+        reading = self.readings[number]
+        if place is None:
+            return _moved(reading, here.number, here.around)
+        value: Value | None = result(reading, so_far[place], whole=self.whole[number])
+        if reading.moved and value is not None:
+            return _moved(reading, int(value), here.around)
+        return value
 
 
 def _moved(reading: ReadValue, number: int, around: Around) -> Value | None:
@@ -141,28 +172,26 @@ class Attempt:
         """It has too many ways, so it gives no match."""
         self.ways, self.found, self.is_given_up = [], None, True
 
-    def look(self, number: int, row: PatternRow, conditions: Conditions, around: Around) -> None:
-        """Go on with the row of this number."""
-        self.looked = number
+    def look(self, here: Here, conditions: Conditions) -> None:
+        """Go on with this row."""
+        self.looked = here.number
         automaton = conditions.automaton
         made: list[Way] = []
         seen: set[tuple[int, tuple[Accumulator, ...]]] = set()
-        for way in self.ways:
-            for place in way.places:
+        for places, before, earlier in self.ways:
+            for place in places:
                 variable = automaton.variable_at[place]
-                so_far = conditions.with_row(way, variable, number, row)
-                if (place, so_far) in seen:
-                    continue
-                if not conditions.hold(variable, so_far, number, row, around):
+                so_far = conditions.with_row(before, variable, here)
+                if (place, so_far) in seen or not conditions.hold(variable, so_far, here):
                     continue
                 seen.add((place, so_far))
                 following = automaton.following[place]
-                mapped = (variable, way.mapped)
+                mapped = (variable, earlier)
                 if following.places:
                     made.append(Way(following.places, so_far, mapped))
                 if following.end:
                     # All that is behind this in the order of preference cannot win any more.
-                    self.found, self.length = mapped, number - self.start + 1
+                    self.found, self.length = mapped, here.number - self.start + 1
                     self.ways = made
                     return
         self.ways = made

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.pattern import Skip, SkipTo
-from secfilter.match_attempt import Around, Attempt, Conditions, PatternRow, variables_of
-from secfilter.moving_window import Words, united
+from secfilter.match_attempt import Around, Attempt, Conditions, Here, PatternRow, variables_of
+from secfilter.moving_window import Labels, Words, united
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,11 @@ class Partition:
     reached: int = -1
     given_up: int = 0
     characters: int = 0
-    # The attempts that are open, the oldest first.
+    # The attempts that are open, the oldest first, and those that are over and not decided yet.
     _open: list[Attempt] = field(default_factory=list)
+    _closed: list[Attempt] = field(default_factory=list)
+    # Those of the rows. Nearly always all have one.
+    _labels: Labels = field(default_factory=Labels)
     # If matches decide where others may begin: all attempts since the first open one.
     _waiting: deque[Attempt] = field(default_factory=deque)
     # Where to begin again after a restart, or None if the attempts are known.
@@ -114,6 +117,7 @@ class Partition:
         self._wake()
         self.rows.append(row)
         self.characters += row.arrival.characters
+        self._labels.add(row.arrival.label)
         yield from self._go_on(row.arrival.time - 1)
         self._forget(row.arrival.time)
 
@@ -147,31 +151,40 @@ class Partition:
 
     def _end(self, until: int) -> None:
         """End the attempts to which no row can come in time."""
+        ended = 0
         for attempt in self._open:
             if attempt.deadline > until:
                 break
             attempt.end()
+            ended += 1
+        if ended:
+            self._closed += self._open[:ended]
+            del self._open[:ended]
 
     def _look(self, number: int) -> None:
         """Let all open attempts look at a row, the oldest first, and begin one there."""
-        row, rules = self._row(number), self.rules
-        ways = 0
+        row, rules, conditions = self._row(number), self.rules, self.rules.conditions
+        here = Here(number, row, self._around, [None] * len(conditions.by_variable))
+        ways, still_open = 0, []
         for attempt in (*self._open, self._begun(number)):
-            attempt.look(number, row, rules.conditions, self._around)
+            attempt.look(here, conditions)
             if ways + len(attempt.ways) > rules.ways:
                 attempt.give_up()
                 self.given_up += 1
                 self.ended[attempt.start] = number
             ways += len(attempt.ways)
-            if attempt.start == number and (attempt.is_open or attempt.found):
-                # One that fails at its first row tells nothing that others do not tell.
-                self._open.append(attempt)
+            if attempt.start == number:
+                if not attempt.is_open and not attempt.found:
+                    # One that fails at its first row tells nothing that others do not tell.
+                    continue
                 if rules.skips:
                     self._waiting.append(attempt)
+            (still_open if attempt.is_open else self._closed).append(attempt)
+        self._open = still_open
 
     def _begun(self, number: int) -> Attempt:
         """The attempt that begins at a row. After a restart it may be over."""
-        ways = [] if number in self.ended else [self.rules.conditions.start()]
+        ways = [] if number in self.ended else [self.rules.conditions.start]
         deadline = self._row(number).arrival.time + self.rules.within_us
         return Attempt(number, deadline, ways)
 
@@ -188,10 +201,9 @@ class Partition:
         return row if apart <= self.rules.within_us else None
 
     def _decided(self) -> Iterator[Found]:
-        over = [each for each in self._open if not each.is_open]
-        if not over:
+        if not self._closed:
             return
-        self._open = [each for each in self._open if each.is_open]
+        over, self._closed = sorted(self._closed, key=lambda each: each.start), []
         yield from self._in_order() if self.rules.skips else self._each_by_itself(over)
 
     def _each_by_itself(self, over: Sequence[Attempt]) -> Iterator[Found]:
@@ -217,6 +229,8 @@ class Partition:
 
     def _label(self, attempt: Attempt) -> Words:
         """The labels of all rows that the attempt looked at, and that PREV and NEXT may read."""
+        if len(self._labels.counts) == 1:
+            return self.rows[0].arrival.label
         first = max(self.base, attempt.start - self.rules.back)
         earliest = self._row(attempt.start).arrival.time - self.rules.within_us
         latest = self._row(attempt.looked).arrival.time + self.rules.within_us
@@ -249,16 +263,20 @@ class Partition:
     def _forget(self, until: int) -> None:
         """Let go of the rows that no attempt needs."""
         needed = self._first_needed()
+        if needed == self.base:
+            return
         first = max(self.base, needed - self.rules.back)
         now = self._row(needed).arrival.time if needed < self._end_of_rows else until
         while first < needed and self._row(first).arrival.time < now - self.rules.within_us:
             first += 1
         if first > self.base:
-            gone = self.rows[: first - self.base]
-            self.characters -= sum(row.arrival.characters for row in gone)
+            for row in self.rows[: first - self.base]:
+                self.characters -= row.arrival.characters
+                self._labels.remove(row.arrival.label)
             del self.rows[: first - self.base]
             self.base = first
-            self.ended = {start: last for start, last in self.ended.items() if start >= first}
+            if self.ended:
+                self.ended = {start: last for start, last in self.ended.items() if start >= first}
 
     def state(self) -> list[Any]:
         """What is kept, in JSON's types. Rows are numbered from 0."""
@@ -275,6 +293,8 @@ class Partition:
         """Go on with what `state` gave. The attempts are made again when they are needed."""
         self.rows = rows
         self.characters = sum(row.arrival.characters for row in rows)
+        for row in rows:
+            self._labels.add(row.arrival.label)
         self._asleep, ended, self.next_start, around, self.reached, self._deadline, self.tried = (
             state
         )
@@ -290,8 +310,9 @@ class Partition:
             if number in self.ended and self.rules.skips:
                 self._waiting.append(self._over(number))
             self._end(self._row(number).arrival.time - 1)
-            self._open = [each for each in self._open if each.is_open]
             self._look(number)
+            # They were decided before.
+            self._closed.clear()
 
     def _over(self, number: int) -> Attempt:
         """An attempt that was given up. Others depend on what it looked at."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from catalog.match_expressions import ReadValue
 from catalog.pattern import CLASSIFIER
@@ -13,11 +13,11 @@ from secfilter.lab import NULL_MARK, SEPARATOR
 from secfilter.match_attempt import PatternRow
 from secfilter.match_partition import Found
 from secfilter.match_values import Accumulator, added, empty, result, value_in
-from secfilter.moving_values import text_of, value_of
+from secfilter.moving_values import READERS, Value, text_of
 from secfilter.moving_window import Arrival
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MatchTexts:
     """Reads and writes the values of rows, whose types are `types`.
 
@@ -30,11 +30,18 @@ class MatchTexts:
     measures: Sequence[ReadValue]
     shown: Sequence[int] | None
     is_partitioned: bool
+    _readers: list[Callable[[str], Value]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._readers = [READERS[kind] for kind in self.types]
 
     def row(self, arrival: Arrival) -> PatternRow:
         """A row with the values that the engine computed for it."""
         texts = arrival.arguments.split(SEPARATOR) if self.types else []
-        values = [value_of(text, kind) for text, kind in zip(texts, self.types, strict=True)]
+        values = [
+            None if text == NULL_MARK else read(text)
+            for text, read in zip(texts, self._readers, strict=True)
+        ]
         return PatternRow(arrival, texts, values)
 
     def texts(self, found: Found) -> Iterator[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.expression import Expression
-from catalog.match_expressions import MatchExpressions, ReadValue
+from catalog.expression import Expression, attributes_of
+from catalog.match_expressions import READINGS, MatchExpressions, ReadValue
+from catalog.pair_expressions import window_of
 from catalog.pattern import Pattern, Skip, rows_back
 from catalog.plan import Match
 from catalog.schema import Schema, Type
@@ -54,9 +55,9 @@ class MatchRules:
         conditions = Conditions(
             automaton,
             [made.get(name) for name in automaton.variables],
+            [self._read_by(name) for name in automaton.variables],
             self.readings,
             [self._is_whole(each) for each in self.readings],
-            [number for number, each in enumerate(self.readings) if not each.is_from_current],
         )
         rules = PatternRules(
             conditions, self.within_us, self.skip, self.back, self.ahead, self.ways
@@ -65,6 +66,13 @@ class MatchRules:
             self.types, automaton.variables, self.measures, self.shown, self.is_partitioned
         )
         return Matching(rules, texts, self.absent, self.limits)
+
+    def _read_by(self, variable: str) -> frozenset[int]:
+        """The numbers of the readings in the condition of a variable."""
+        if variable not in self.conditions:
+            return frozenset()
+        named = map(window_of, attributes_of(self.conditions[variable]))
+        return frozenset(int(place) for window, place in named if window == READINGS)
 
     def _is_whole(self, each: ReadValue) -> bool:
         return each.argument is not None and self.types[each.argument] is Type.BIGINT

@@ -6,9 +6,10 @@ This module needs no Spark. `secfilter.match` runs it over micro-batches.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any
 
 from secfilter.match_partition import Found, Partition, PatternRules
@@ -17,6 +18,7 @@ from secfilter.moving_window import Arrival, HeldLimits, Words, united
 
 # A state outlives the program that wrote it. So a state of another form gets another number.
 _FORM = 2
+_TIME, _ORDER = attrgetter("time"), attrgetter("time", "lineage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Matching:
     _done: int | None = None
     _size: int = 0
     _characters: int = 0
-    _waiting: list[tuple[int, str, Arrival]] = field(default_factory=list)
+    _waiting: list[Arrival] = field(default_factory=list)
     _partitions: dict[str, Partition] = field(default_factory=dict)
 
     def take(self, arrivals: Iterable[Arrival]) -> None:
@@ -58,7 +60,7 @@ class Matching:
                 self.withheld += 1
                 continue
             self._count(each, 1)
-            heappush(self._waiting, (each.time, each.lineage, each))
+            self._waiting.append(each)
 
     def _count(self, each: Arrival, sign: int) -> None:
         self._size += sign
@@ -66,8 +68,10 @@ class Matching:
 
     def until(self, time: int) -> Iterator[MatchResult]:
         """The matches that are certain when no row up to `time` comes any more."""
-        while self._waiting and self._waiting[0][0] <= time:
-            each = heappop(self._waiting)[2]
+        self._waiting.sort(key=_ORDER)
+        ready = bisect_right(self._waiting, time, key=_TIME)
+        now, self._waiting = self._waiting[:ready], self._waiting[ready:]
+        for each in now:
             yield from self._in(each.partition, row=each)
         for name, partition in list(self._partitions.items()):
             if partition.deadline is not None and partition.deadline <= time:
@@ -104,12 +108,12 @@ class Matching:
     def next_time(self) -> int | None:
         """The next time at which something changes without a further row, or None."""
         times = [each.deadline for each in self._partitions.values()]
-        first = [self._waiting[0][0]] if self._waiting else []
-        return min((each for each in (*times, *first) if each is not None), default=None)
+        waiting = map(_TIME, self._waiting)
+        return min((each for each in (*times, *waiting) if each is not None), default=None)
 
     def to_text(self) -> str:
         """The state, with the version of its form."""
-        waiting = [item[2].as_list() for item in sorted(self._waiting, key=lambda item: item[:2])]
+        waiting = [each.as_list() for each in sorted(self._waiting, key=_ORDER)]
         partitions = [
             [name, [row.arrival.as_list() for row in each.rows], each.state()]
             for name, each in sorted(self._partitions.items())
@@ -131,7 +135,7 @@ class Matching:
         for values in state["waiting"]:
             each = Arrival.from_list(values)
             self._count(each, 1)
-            heappush(self._waiting, (each.time, each.lineage, each))
+            self._waiting.append(each)
         for name, rows, kept in state["partitions"]:
             arrivals = [Arrival.from_list(values) for values in rows]
             for each in arrivals:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 
 from catalog.schema import Type
 from secfilter.lab import NULL_MARK
@@ -10,19 +11,19 @@ from secfilter.lab import NULL_MARK
 Value = bool | int | float | str
 
 
+READERS: Mapping[Type, Callable[[str], Value]] = {
+    Type.BIGINT: int,
+    Type.TIMESTAMP: int,
+    Type.DOUBLE: float,
+    Type.BOOLEAN: "true".__eq__,
+    Type.STRING: str,
+}
+"""What reads a text of each type that is not NULL."""
+
+
 def value_of(text: str, kind: Type) -> Value | None:
     """The value that a text stands for."""
-    if text == NULL_MARK:
-        return None
-    match kind:
-        case Type.BIGINT | Type.TIMESTAMP:
-            return int(text)
-        case Type.DOUBLE:
-            return float(text)
-        case Type.BOOLEAN:
-            return text == "true"
-        case Type.STRING:
-            return text
+    return None if text == NULL_MARK else READERS[kind](text)
 
 
 def text_of(value: Value | None) -> str:

@@ -121,10 +121,11 @@ class Labels:
 
 def united(labels: Iterable[Words]) -> Words:
     """The union of labels that have equally many words. It is empty for no label."""
-    found: list[int] = []
+    found: Words = ()
     for label in labels:
-        found = [a | b for a, b in zip(found, label, strict=True)] if found else list(label)
-    return tuple(found)
+        if label != found:
+            found = tuple(a | b for a, b in zip(found, label, strict=True)) if found else label
+    return found
 
 
 @dataclass
