@@ -165,7 +165,7 @@ class Partition:
         """Let all open attempts look at a row, the oldest first, and begin one there."""
         row, rules, conditions = self._row(number), self.rules, self.rules.conditions
         here = Here(number, row, self._around, [None] * len(conditions.by_variable))
-        ways, still_open = 0, []
+        ways, still_open = 0, list[Attempt]()
         for attempt in (*self._open, self._begun(number)):
             attempt.look(here, conditions)
             if ways + len(attempt.ways) > rules.ways:

@@ -31,6 +31,7 @@ LABEL = Label.of(0)
 Value = float | int | str | None
 Record = Mapping[str, Value]
 Row = tuple[Value, ...]
+_CONSTANTS: Mapping[str, Value] = {"symbol": "A", "price": 1.5, "volume": 1}
 _FUNCTIONS = ("avg", "count", "max", "min", "sum")
 
 
@@ -94,7 +95,7 @@ def check_of(chance: random.Random, deep: int = 2) -> Check:
     if chance.random() < 0.15:
         return Check(f"{name} IS NULL", name=name, sign="null")
     sign = chance.choice(("<", ">", "=", "<>", ">="))
-    than: Value = {"symbol": "A", "price": 1.5, "volume": 1}[name]
+    than = _CONSTANTS[name]
     said = f"'{than}'" if name == "symbol" else than
     return Check(f"{name} {sign} {said}", name=name, sign=sign, than=than)
 
@@ -134,11 +135,12 @@ class Policy:
         """Both together: conditions by AND, attributes by intersection, windows as coarse."""
         pairs = {name: (self.right(name), other.right(name)) for name in NAMES}
         rights = {name: _both(*pair) for name, pair in pairs.items() if None not in pair}
-        windows = [each.window for each in (self, other) if each.window]
+        several = [each.window for each in (self, other) if each.window]
+        size, slide = (max((each[n] for each in several), default=0) for n in range(2))
         return Policy(
             self.rows + other.rows,
             None if (self.rights, other.rights) == (None, None) else rights,
-            tuple(map(max, *windows)) if len(windows) > 1 else (windows or [None])[0],  # type: ignore[arg-type]
+            (size, slide) if several else None,
             self.must_tumble or other.must_tumble,
             max(self.minimum, other.minimum),
         )
@@ -309,7 +311,8 @@ class Query:
         return least >= policy.minimum
 
     def _rises(self, _policy: Policy, rows: Sequence[Record]) -> list[Row]:
-        (name,), found, place = self.names, [], 0
+        (name,), place = self.names, 0
+        found: list[Row] = []
         while place + 1 < len(rows):
             low, high = rows[place][name], rows[place + 1][name]
             if low is not None and high is not None and high > low:  # type: ignore[operator]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secadmin.xacml.data_types import XSD
+from secadmin.xacml.data_types import BY_NAME, XSD
 from secadmin.xacml.tree import XACML
 
 ROLE, SUBJECT = "role", "urn:oasis:names:tc:xacml:1.0:subject-category:access-subject"
@@ -14,9 +14,14 @@ RULES = "urn:oasis:names:tc:xacml:3.0:rule-combining-algorithm:"
 POLICIES = "urn:oasis:names:tc:xacml:3.0:policy-combining-algorithm:"
 
 
+def _uri(kind: str) -> str:
+    """The identifier of a type, which may be none of the platform's."""
+    return BY_NAME[kind].uri if kind in BY_NAME else f"{XSD}{kind}"
+
+
 def literal(text: str, kind: str = "string") -> str:
     """A constant."""
-    return f'<AttributeValue DataType="{XSD}{kind}">{text}</AttributeValue>'
+    return f'<AttributeValue DataType="{_uri(kind)}">{text}</AttributeValue>'
 
 
 def attribute(
@@ -25,7 +30,7 @@ def attribute(
     """A bag of the subject, or of another category."""
     return (
         f'<AttributeDesignator Category="{category}" AttributeId="{name}" '
-        f'DataType="{XSD}{kind}" MustBePresent="{str(needed).lower()}"/>'
+        f'DataType="{_uri(kind)}" MustBePresent="{str(needed).lower()}"/>'
     )
 
 

@@ -211,7 +211,7 @@ def _values(key: str) -> list[str]:
     texts = next((t for n, t, wanted in CASES if n == name and wanted is not ERROR), None)
     kinds = [*function.takes]
     if function.rest is not None:
-        kinds += [function.rest] * max(1, len(texts or ()) - len(kinds))
+        kinds += [function.rest] * (1 if texts is None else len(texts) - len(kinds))
     if texts is None and name.endswith("-from-string"):
         texts = (TWO[name.partition("-")[0]][0],)
     if texts is None:
