@@ -70,15 +70,15 @@ class VisibleRelations:
             self.view.require_sight(schema, f"you may not view the schema of {name}")
             return self._as_seen(obj, from_stored(Relation, stream.relation))
         self.view.require(Permission.SUBSCRIBE, obj)
-        roles = self.view.subject.role_ids
-        if not self.views.cover_output(roles, obj.id, self.as_roles):
-            raise Denied(shows_more(name))
         output = self.view.session.get_one(OutputRow, obj.id)
         if self.view.session.get_one(QueryRow, output.query_id).views_changed_at is not None:
             raise Conflict(
                 f"policies have changed what {name} shows, and its query has not begun anew with "
                 "that yet; try again in a moment"
             )
+        roles = self.view.subject.role_ids
+        if not self.views.cover_output(roles, obj.id, self.as_roles):
+            raise Denied(shows_more(name))
         placement = Placement(output.placement)
         if placement.by_class:
             raise InvalidInput(
