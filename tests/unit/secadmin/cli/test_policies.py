@@ -39,7 +39,7 @@ def test_a_policy_is_added_listed_shown_tried_and_removed(
     assert 'symbol="BETA", price=null' in admin.ok("policy", "try", stream, record)
     ann.ok("query", "add", "q", "-", "--language", "sql", text=TEXT)
     assert "added the policy" in admin.ok(*policy, "--show", "ts", "--replace")
-    assert not ann.json("query", "show", "q")["running"]
+    assert ann.json("query", "show", "q")["running"], "it begins anew by itself"
     assert "removed the policy desk on in1" in admin.ok("policy", "remove", stream, "desk")
     assert admin.json("policy", "list", stream) == []
 
