@@ -46,9 +46,8 @@ TOPIC_LEASE = timedelta(seconds=60)
 START_RETRY_S = 1.0
 
 
-def topic_locks(catalog: Catalog) -> TopicLocks:
+def topic_locks(leases: Leases) -> TopicLocks:
     """Topics' locks across all services that share the catalog."""
-    leases = Leases(catalog, TOPIC_LEASE)
 
     def hold(topics: Collection[str], wait: timedelta) -> AbstractContextManager[None]:
         return leases.hold(*(f"topic {topic}" for topic in topics), wait=wait)
@@ -64,7 +63,8 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
     ensure_initialised(catalog, settings.secadmin.first_password_file, passwords)
     give_engines_rights(catalog.engine, settings.engine_catalogs)
 
-    locks = topic_locks(catalog)
+    leases = Leases(catalog, TOPIC_LEASE)
+    locks = topic_locks(leases)
     cluster = Cluster(
         settings.kafka, lambda topic: locks([topic], TOPIC_PATIENCE), settings.user_limits
     )
@@ -84,13 +84,19 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
         user_limits=settings.user_limits,
         spaces=settings.secfilter.spaces,
         idle_class=timedelta(seconds=settings.secadmin.idle_class_s),
+        live=leases.live,
     )
 
 
 def serve(settings: Settings) -> None:
     """Serve until stopped. What was decided earlier is carried out before the first request."""
     raise_limit()
-    platform = _patiently_built(settings)
+    platform = _patiently(lambda: build_platform(settings))
+    # From now on other services know that this one is alive, and it sees who of them is.
+    life = WorkerThread("life", platform.live)
+    life.start()
+    # The same platform each time: it finds out meanwhile whose leases are left from a crash.
+    _patiently(lambda: start_up(platform))
     upkeep = Upkeep(platform)
     upkeep.start()
     parked = partial(readmit, Readmission(platform), lambda: ParkedTopics(settings.kafka))
@@ -122,18 +128,12 @@ def serve(settings: Settings) -> None:
         readmission.close()
         upkeep.close()
         platform.anchors.close()
+        life.close()
         platform.catalog.close()
 
 
-def _patiently_built(settings: Settings) -> Platform:
-    """Wait for database and Kafka: they may be starting, too."""
-    platform = _patiently(lambda: build_platform(settings))
-    # The same platform each time: it finds out meanwhile whose leases are left from a crash.
-    _patiently(lambda: start_up(platform))
-    return platform
-
-
 def _patiently(step: Callable[[], Result]) -> Result:
+    """Wait for database and Kafka: they may be starting, too."""
     while True:
         try:
             return step()

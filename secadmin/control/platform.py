@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from threading import Event
 from typing import Protocol
 
 from catalog.limits import Limits
@@ -50,6 +51,9 @@ class KafkaControl(TopicControl, Protocol):
     def create_principal(self, name: str) -> str:
         """Create the SCRAM user and return its new random password."""
 
+    def replenish(self) -> int:
+        """Give topics that lost replicas new ones, some at a time: the number of partitions."""
+
     def restore_leftovers(self) -> None:
         """Reset the settings that a service left changed when it was killed during a fence."""
 
@@ -75,7 +79,7 @@ class Platform:
 
     `bootstrap` and `ca_pem` go to users. `pulse` says which engines are alive; `spaces` has those
     that should run queries, and for which roles. A delivery class without a subscription is closed
-    after `idle_class`.
+    after `idle_class`. `live` shows other services, until the event is set, that this one is alive.
     """
 
     catalog: Catalog
@@ -91,3 +95,4 @@ class Platform:
     user_limits: UserLimits = field(default_factory=UserLimits)
     spaces: Spaces = field(default_factory=Spaces)
     idle_class: timedelta = timedelta(seconds=IDLE_CLASS_S)
+    live: Callable[[Event], object] = Event.wait

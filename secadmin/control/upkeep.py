@@ -3,6 +3,10 @@
 Expired sessions end; what a call could not tell Kafka is told; classes without a subscription are
 closed; topics of removed objects are deleted; and once a minute what Kafka allows is compared with
 what the catalog allows.
+
+If there are several services, each of them ends sessions and tells Kafka what is left to tell:
+nobody may keep a right for longer because one service is dead. All else is done by the one that is
+on *duty*. It has the duty for some seconds. Then whoever is first has it.
 """
 
 from __future__ import annotations
@@ -10,11 +14,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from sqlalchemy import select, update
 
-from catalog.errors import PlatformError
+from catalog.errors import PlatformError, Unavailable
 from catalog.models import Access, DeliveryClass, Object, SenderRow, Withdrawal
 from catalog.sender_state import SenderState
 from catalog.trials import give_up, has_superfluous
@@ -34,8 +40,12 @@ from secadmin.kafka.fence import FenceNotProven
 
 log = logging.getLogger(__name__)
 TICK_S = 0.5
+# No topic has this name.
+_DUTY = "upkeep/"
 RECONCILE_TICKS = 120
 OFTEN_TICKS = 3
+DUTY_TICKS = 20
+"""The duty is given back after so many ticks, so that a service that hangs does not keep it."""
 SELDOM_TICKS = 20
 RETIRED_A_TICK = 50
 """Kafka takes about a tenth of a second for each."""
@@ -87,6 +97,9 @@ class Upkeep:
     _stop: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
     _orphans: set[str] = field(default_factory=set)
+    _duty: ExitStack = field(default_factory=ExitStack)
+    # How many ticks of the duty are left; 0 if another service has it.
+    _left: int = 0
 
     def start(self) -> None:
         """Start the threads."""
@@ -104,6 +117,7 @@ class Upkeep:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+        self._try("give the duty back", self._duty.close)
 
     def _run(self, tick: Callable[[int], None]) -> None:
         ticks = 0
@@ -126,6 +140,26 @@ class Upkeep:
     def _keep_up(self, ticks: int) -> None:
         self._try("align Kafka", self.platform.alignment.align_pending)
         self._try("note what is fed", lambda: note_fed(self.platform))
+        if self._on_duty():
+            self._tidy(ticks)
+
+    def _on_duty(self) -> bool:
+        """Whether this service does what one service alone does."""
+        # Another service may have the duty, or may have taken it from one that stood still. Each
+        # step bears that two services do it.
+        with suppress(Unavailable):
+            if not self._left:
+                mine = self.platform.alignment.lock([_DUTY], timedelta(0))
+                self._duty.enter_context(mine)
+                self._left = DUTY_TICKS
+            else:
+                self._left -= 1
+                if not self._left:
+                    # Until the next tick another service may take it.
+                    self._duty.close()
+        return self._left > 0
+
+    def _tidy(self, ticks: int) -> None:
         self._try("cut replaced topics", lambda: cut_replaced(self.platform))
         self._try("retire principals", lambda: retire_ended(self.platform))
         if ticks % OFTEN_TICKS == 0:
@@ -143,6 +177,8 @@ class Upkeep:
     def _reconcile(self) -> None:
         reconcile(self.platform)
         self._sweep_principals()
+        if replenished := self.platform.kafka.replenish():
+            log.info("%d partitions get replicas again", replenished)
 
     def _sweep_principals(self) -> None:
         """Delete principals that no access has, seen twice so that none is just being made."""

@@ -8,7 +8,9 @@ from contextlib import AbstractContextManager
 from secadmin.kafka.acl import Acl
 from secadmin.kafka.acls import Acls
 from secadmin.kafka.fence import Fence
+from secadmin.kafka.replicas import Replicas
 from secadmin.kafka.topics import is_fenced_topic
+from secadmin.kafka.wire.connection import BrokerAddress
 
 Lock = Callable[[str], AbstractContextManager[object]]
 """Gives the lock of a topic. It holds for all SecAdmin processes while the block runs."""
@@ -20,9 +22,10 @@ PrincipalsOf = Mapping[str, Collection[str]]
 class TopicAccess:
     """Changes the access to topics. A topic has one change at a time."""
 
-    def __init__(self, acls: Acls, fence: Fence, lock: Lock) -> None:
+    def __init__(self, acls: Acls, fence: Fence, replicas: Replicas, lock: Lock) -> None:
         self._acls = acls
         self._fence = fence
+        self._replicas = replicas
         self._lock = lock
 
     def allow(self, topic: str, acls: Collection[Acl], still: Callable[[], bool]) -> None:
@@ -43,18 +46,22 @@ class TopicAccess:
     def withdraw_locked(self, principals_of: PrincipalsOf) -> None:
         """Withdraw topics from principals, so that nothing more reaches them.
 
-        The caller holds the topics' locks. The principals' ACLs on the topics are deleted at every
-        broker. Then the topics that subscribers read are fenced. They are fenced also if no ACL was
-        left, because an earlier call may have ended between the two steps.
+        The caller holds the topics' locks. The principals' ACLs on the topics are deleted. A broker
+        that does not show that they are gone there loses its replicas of the topics. Then the
+        topics that subscribers read are fenced. They are fenced also if no ACL was left, because an
+        earlier call may have ended between the two steps.
 
         Raises:
             FenceNotProven: A fetch that was allowed earlier may still wait. Repeat the call.
             Unavailable: Kafka cannot be reached. Repeat the call.
         """
-        self._fence.put_up(
-            [topic for topic in principals_of if is_fenced_topic(topic)],
-            lambda: self._acls.revoke_topics(principals_of),
-        )
+
+        def take_away() -> Mapping[int, BrokerAddress]:
+            proven = self._acls.revoke_topics(principals_of)
+            self._replicas.leave_out(principals_of, proven)
+            return proven
+
+        self._fence.put_up([topic for topic in principals_of if is_fenced_topic(topic)], take_away)
 
     def restore_leftover_settings(self, topics: Collection[str]) -> frozenset[str]:
         """At start-up, reset the setting that a fence left when its process crashed.

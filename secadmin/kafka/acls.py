@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from confluent_kafka.admin import (
     AclBinding,
@@ -28,7 +29,7 @@ from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, failure_of, 
 from secadmin.kafka.grouped import Grouped
 from secadmin.kafka.topics import is_sent_topic
 from secadmin.kafka.wire.broker_acls import broker_acls
-from secadmin.kafka.wire.connection import network_errors
+from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection, network_errors
 from secadmin.kafka.wire.connections import BrokerConnections
 
 APPLIED_TIMEOUT_S = 5.0
@@ -47,7 +48,7 @@ class Acls:
         self._deletions = Grouped(self._send_deletions)
 
     def grant(self, acls: Collection[Acl]) -> None:
-        """Create the ACLs that are missing; returns once every broker has them.
+        """Create the ACLs that are missing; returns once every broker that answers has them.
 
         Raises:
             Unavailable: Kafka cannot be reached, or a broker does not apply them in time.
@@ -58,7 +59,9 @@ class Acls:
         self._creations.run(bindings)
         # A broker applies changes in their order: what is on topics came behind all else.
         last = [to_binding(acl) for acl in acls if _is_on_topic(acl)] or bindings
-        self._wait([AclFilter.exactly(binding) for binding in last], listed=True)
+        answers = self._ask([AclFilter.exactly(binding) for binding in last], listed=True)
+        for failure in answers.behind.values():
+            raise failure
 
     def revoke(self, acls: Collection[Acl]) -> None:
         """Delete exactly these ACLs, where they exist; returns once no broker lists one.
@@ -70,20 +73,30 @@ class Acls:
         """
         self._delete([AclFilter.exactly(to_binding(acl)) for acl in acls])
 
-    def revoke_topics(self, principals_of: Mapping[str, Collection[str]]) -> None:
-        """Delete all that lets principals reach these topics by name; as `revoke`.
+    def revoke_topics(
+        self, principals_of: Mapping[str, Collection[str]]
+    ) -> dict[int, BrokerAddress]:
+        """Delete all that lets principals reach these topics by name.
 
         Of a sender its transactions, too: what is open can be neither committed nor added to, and
         Kafka aborts it after its time-out.
+
+        Returns:
+            The brokers that list none of it any more. Of the others nothing is known: see
+            `secadmin.kafka.replicas`.
+
+        Raises:
+            Unavailable: Kafka cannot be reached, or no broker shows that the ACLs are gone.
         """
         pairs = [(topic, name) for topic, names in principals_of.items() for name in names]
         senders = sorted({name for topic, name in pairs if is_sent_topic(topic)})
-        self._delete(
-            [
-                *(_on_topic(topic, f"User:{name}") for topic, name in pairs),
-                *map(_transactions_of, senders),
-            ]
-        )
+        filters = [
+            *(_on_topic(topic, f"User:{name}") for topic, name in pairs),
+            *map(_transactions_of, senders),
+        ]
+        if filters:
+            self._deletions.run(filters)
+        return self._ask(filters, listed=False).proven
 
     def delete_on_topics(self, topics: Collection[str]) -> None:
         """Delete the ACLs of everyone on these topics, by name; as `revoke`."""
@@ -103,7 +116,9 @@ class Acls:
         if not filters:
             return
         self._deletions.run(filters)
-        self._wait(filters, listed=False)
+        answers = self._ask(filters, listed=False)
+        for failure in (*answers.behind.values(), *answers.silent.values()):
+            raise failure
 
     def _send_creations(self, bindings: Sequence[AclBinding]) -> list[Exception | None]:
         # Each only once: the client refuses a request that names one twice.
@@ -119,19 +134,53 @@ class Acls:
         )
         return [failure_of(futures[wanted[each]], "delete the ACLs") for each in filters]
 
-    def _wait(self, filters: list[AclFilter], *, listed: bool) -> None:
-        """Ask every broker itself: the cluster commits a change before its brokers apply it."""
-        deadline = time.monotonic() + APPLIED_TIMEOUT_S
+    def _ask(self, filters: list[AclFilter], *, listed: bool) -> _Answers:
+        """Ask every broker itself: the cluster commits a change before its brokers apply it.
+
+        Raises Unavailable if none of them has applied it.
+        """
+        answers = _Answers()
         for broker, address in live_brokers(self._admins).items():
-            with (
-                network_errors(f"ask broker {broker} for its ACLs"),
-                self._connections.lent(address) as connection,
-            ):
-                for question, group in _questions(filters).items():
-                    while not _is_so(group, broker_acls(connection, question), listed):
-                        if time.monotonic() > deadline:
-                            raise Unavailable(f"broker {broker} does not apply changes of ACLs")
-                        time.sleep(_POLL_S)
+            try:
+                with (
+                    network_errors(f"ask broker {broker} for its ACLs"),
+                    self._connections.lent(address) as connection,
+                ):
+                    is_applied = self._is_applied(connection, filters, listed=listed)
+            except Unavailable as failure:
+                answers.silent[broker] = failure
+                continue
+            if is_applied:
+                answers.proven[broker] = address
+            else:
+                behind = Unavailable(f"broker {broker} does not apply changes of ACLs")
+                answers.behind[broker] = behind
+        if not answers.proven:
+            for failure in (*answers.behind.values(), *answers.silent.values()):
+                raise failure
+            raise Unavailable("Kafka has no broker that is alive; it is tried again")
+        return answers
+
+    @staticmethod
+    def _is_applied(
+        connection: BrokerConnection, filters: list[AclFilter], *, listed: bool
+    ) -> bool:
+        deadline = time.monotonic() + APPLIED_TIMEOUT_S
+        for question, group in _questions(filters).items():
+            while not _is_so(group, broker_acls(connection, question), listed):
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(_POLL_S)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """The brokers that have applied a change of ACLs, those that have not, and the silent ones."""
+
+    proven: dict[int, BrokerAddress] = field(default_factory=dict)
+    behind: dict[int, Unavailable] = field(default_factory=dict)
+    silent: dict[int, Unavailable] = field(default_factory=dict)
 
 
 def _is_on_topic(acl: Acl) -> bool:

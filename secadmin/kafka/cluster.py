@@ -29,6 +29,7 @@ from secadmin.kafka.acl import (
     write_acls,
 )
 from secadmin.kafka.acls import Acls
+from secadmin.kafka.brokers import live_brokers
 from secadmin.kafka.connect import AdminClients, check_connection
 from secadmin.kafka.fence import Fence
 from secadmin.kafka.fence_writer import FenceWriter
@@ -36,6 +37,7 @@ from secadmin.kafka.head_topic import HeadTopic
 from secadmin.kafka.principals import Principals
 from secadmin.kafka.quotas import Quotas
 from secadmin.kafka.reconcile import Reconciler, Taking, WantedAcl
+from secadmin.kafka.replicas import Replicas
 from secadmin.kafka.topics import DAY_MS, Topics, TopicSpec
 from secadmin.kafka.wire.connections import BrokerConnections
 
@@ -92,8 +94,9 @@ class Cluster:
             limits.fetched_bytes_per_s,
         )
         self._acls = Acls(self._admins, self._connections)
-        fence = Fence(self._admins, self._topics, self._writer, self._connections)
-        self._access = TopicAccess(self._acls, fence, lock)
+        self._replicas = Replicas(self._connections, settings.replication)
+        fence = Fence(self._admins, self._replicas, self._writer, self._connections)
+        self._access = TopicAccess(self._acls, fence, self._replicas, lock)
         self._reconciler = Reconciler(self._acls, self._topics, self._access, self._engines)
         for account in (settings.ingest, settings.query):
             self._principals.ensure(account)
@@ -231,6 +234,13 @@ class Cluster:
             return frozenset(acl for acl in found if isinstance(acl, TopicAcl)) | groups
 
         self._reconciler.reconcile(acls, taking)
+
+    def replenish(self) -> int:
+        """Give topics that lost replicas new ones, some at a time: the number of their partitions.
+
+        Raises Unavailable.
+        """
+        return self._replicas.replenish(live_brokers(self._admins))
 
     def _create(self, acls: Callable[[str], frozenset[TopicAcl]], *specs: TopicSpec) -> None:
         """Create the topics and grant what `acls` says for the name of each."""

@@ -6,14 +6,15 @@ answers a parked fetch at once if its offset is in an older segment than the log
 has only records from before the roll, and the client's next fetch is refused. So the fence rolls
 the log, and proves that the log has rolled:
 
-1. The ACLs are deleted.
+1. The ACLs are deleted. The brokers that do not show this lose their replicas
+   (`secadmin.kafka.replicas`).
 2. A first fence record is written. It gets its offset after the ACL is gone, so no fetch that was
    allowed earlier asks for a later offset. At the same time `segment.ms` is set to 100. Then a
    record begins a new segment if it is more than 100 ms newer than the first record of the current
    one. (With 1 ms, nearly every tuple would begin a segment.) The setting comes no earlier, because
    then the first fence record itself would roll the log, to no use.
-3. A fetch of our own for exactly that record is parked at each live replica. No other fetch is
-   harder to release, and it is behind all other fetches that wait.
+3. A fetch of our own for exactly that record is parked at each replica. No other fetch is harder to
+   release, and it is behind all other fetches that wait.
 4. At least one more fence record is written, until our own fetches have come back. Then at each
    replica the log's end is in a newer segment than the first fence record. So it is also in a newer
    segment than every offset of an earlier fetch.
@@ -32,15 +33,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
-from confluent_kafka import TopicPartition, TopicPartitionInfo
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from catalog.errors import Unavailable
-from secadmin.kafka.brokers import live_brokers
 from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, all_finished
 from secadmin.kafka.fence_writer import FenceWriter, Partition
+from secadmin.kafka.replicas import Brokers, Replicas
 from secadmin.kafka.segment_setting import ROLL_MS, SegmentSetting
-from secadmin.kafka.topics import Topics
+from secadmin.kafka.wire.cluster_view import ClusterView, PartitionView
 from secadmin.kafka.wire.connection import BrokerAddress
 from secadmin.kafka.wire.connections import BrokerConnections
 from secadmin.kafka.wire.parked_fetch import FetchPlace, ParkedFetch, ping
@@ -80,7 +81,7 @@ class Fence:
     def __init__(
         self,
         admins: AdminClients,
-        topics: Topics,
+        replicas: Replicas,
         writer: FenceWriter,
         connections: BrokerConnections,
         clock: Callable[[], float] = time.time,
@@ -88,28 +89,31 @@ class Fence:
     ) -> None:
         """`clock` gives seconds since 1970. Fence records get it; no time limit depends on it."""
         self._admins = admins
-        self._topics = topics
+        self._replicas = replicas
         self._writer = writer
         self._connections = connections
         self._clock = clock
         self._limits = limits or FenceLimits()
         self._setting = SegmentSetting(admins)
 
-    def put_up(self, topics: Collection[str], take_away: Callable[[], object]) -> None:
-        """Run `take_away`, which deletes ACLs at every broker. Then fence the topics that exist.
+    def put_up(self, topics: Collection[str], take_away: Callable[[], Brokers]) -> None:
+        """Run `take_away`, which deletes ACLs. Then fence those of the topics that exist.
+
+        `take_away` gives the brokers that have shown that the ACLs are gone there. No other broker
+        has a replica of the topics.
 
         Raises:
             FenceNotProven: Not all own fetches came back within the limits. The error names all the
                 topics, though some of them may be fenced.
             Unavailable: Kafka cannot be reached, or the setting could not be reset.
         """
-        take_away()
+        proven = take_away()
         # Only now it counts whether a topic exists, because the ACLs are gone.
-        there = self._topics.describe(topics).keys()
+        there = self._replicas.view(topics, proven).topics if topics else ()
         if not there:
             return
         try:
-            self._prove(there)
+            self._prove(there, proven)
         except FenceNotProven:
             # The caller must learn this error. If the reset fails, the next fence resets.
             with suppress(Unavailable):
@@ -128,11 +132,11 @@ class Fence:
         """Reset the setting that unfinished fences left. Raises Unavailable."""
         self._setting.restore(topics)
 
-    def _prove(self, topics: Collection[str]) -> None:
+    def _prove(self, topics: Collection[str], proven: Brokers) -> None:
         deadline = time.monotonic() + self._limits.total_s
         while True:
             try:
-                self._attempt(topics, deadline)
+                self._attempt(topics, proven, deadline)
                 return
             except FenceNotProven:
                 raise
@@ -142,8 +146,12 @@ class Fence:
                     raise FenceNotProven(topics, str(error)) from None
                 time.sleep(self._limits.pause_s)
 
-    def _attempt(self, topics: Collection[str], deadline: float) -> None:
-        replicas = self._replicas(topics)
+    def _attempt(self, topics: Collection[str], proven: Brokers, deadline: float) -> None:
+        view = self._replicas.view(topics, proven)
+        if missing := set(topics) - view.topics:
+            raise Unavailable(f"Kafka does not serve the topic {min(missing)}")
+        places = {Partition(*place): part for place, part in view.partitions.items()}
+        replicas = {place: _addresses(place, part, view) for place, part in places.items()}
         with ExitStack() as stack:
             # In parallel: a change of settings takes as long as three requests of this thread.
             meanwhile = stack.enter_context(ThreadPoolExecutor(1))
@@ -151,7 +159,9 @@ class Fence:
             first = self._write(replicas, ahead_ms=0)
             parked: list[ParkedFetch] = []
             for partition, addresses in replicas.items():
-                place = FetchPlace(partition.topic, partition.number, first[partition])
+                # A replica that does not know the view's epoch may have followed another leader.
+                epoch = places[partition].epoch
+                place = FetchPlace(*partition, first[partition], epoch)
                 for address in addresses:
                     connection = stack.enter_context(self._connections.lent(address))
                     parked.append(ParkedFetch(connection, place))
@@ -169,18 +179,6 @@ class Fence:
     def _still_parked(self, parked: Sequence[ParkedFetch]) -> list[ParkedFetch]:
         until = time.monotonic() + self._limits.record_s
         return [fetch for fetch in parked if not fetch.came_back(until - time.monotonic())]
-
-    def _replicas(self, topics: Collection[str]) -> dict[Partition, list[BrokerAddress]]:
-        """By partition, its live replicas. A client may fetch from any of them."""
-        descriptions = self._topics.describe(topics)
-        if missing := set(topics) - descriptions.keys():
-            raise Unavailable(f"Kafka does not serve the topic {min(missing)}")
-        brokers = live_brokers(self._admins)
-        return {
-            Partition(topic, part.id): _addresses(part, brokers)
-            for topic, description in descriptions.items()
-            for part in description.partitions
-        }
 
     def _write(self, partitions: Collection[Partition], ahead_ms: int) -> dict[Partition, int]:
         """Write a fence record to each partition, `ahead_ms` ahead. Gives offsets by partition."""
@@ -201,10 +199,11 @@ class Fence:
 
 
 def _addresses(
-    partition: TopicPartitionInfo, brokers: dict[int, BrokerAddress]
+    place: Partition, partition: PartitionView, view: ClusterView
 ) -> list[BrokerAddress]:
-    if partition.leader is None or partition.leader.id not in brokers:
-        raise Unavailable(f"partition {partition.id} has no leader")
-    # A broker that is not listed as alive counts as dead, and its connections as closed. This is
-    # not true for a broker that has lost only its controllers; README names this limit.
-    return [brokers[node.id] for node in partition.replicas if node.id in brokers]
+    """All replicas of a partition. A client may fetch from any of them."""
+    if partition.leader is None:
+        raise Unavailable(f"partition {place.number} of {place.topic} has no leader")
+    if dead := set(partition.replicas) - view.brokers.keys():
+        raise Unavailable(f"Kafka's broker {min(dead)} has died: its replicas are still to go")
+    return [view.brokers[broker] for broker in partition.replicas]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from catalog.errors import Unavailable
 from catalog.settings import KafkaSettings
 from secadmin.kafka.connect import REQUEST_TIMEOUT_S
-from secadmin.kafka.wire.encoding import Reader, int16, int32, octets, string
+from secadmin.kafka.wire.encoding import NO_TAGS, Reader, int16, int32, octets, string
 from secadmin.kafka.wire.scram import ScramClient
 
 _CLIENT = "secadmin"
@@ -53,12 +53,17 @@ class BrokerConnection:
             self.close()
             raise
 
-    def request(self, api: int, version: int, body: bytes) -> Reader:
-        """Send a request and wait for its answer, at most `REQUEST_TIMEOUT_S`."""
-        self.send(api, version, body)
+    def request(self, api: int, version: int, body: bytes, *, flexible: bool = False) -> Reader:
+        """Send a request and wait for its answer, at most `REQUEST_TIMEOUT_S`.
+
+        The headers of a `flexible` version have tagged fields.
+        """
+        self.send(api, version, NO_TAGS + body if flexible else body)
         answer = self.receive(REQUEST_TIMEOUT_S)
         if answer is None:
             raise TimeoutError("the broker did not answer")
+        if flexible:
+            answer.tags()
         return answer
 
     def send(self, api: int, version: int, body: bytes) -> None:

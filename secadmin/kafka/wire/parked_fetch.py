@@ -15,7 +15,7 @@ _FETCH, _VERSION = 1, 11
 _API_VERSIONS = 18
 _CONSUMER = -1
 _LARGEST = 2**31 - 1
-_NO_EPOCH, _NO_START = -1, -1
+_NO_START = -1
 _READ_UNCOMMITTED = 0
 _NO_SESSION, _NO_SESSION_EPOCH = 0, -1
 _NO_REPLICA = -1
@@ -24,11 +24,16 @@ _AGAIN_S = 0.002
 
 @dataclass(frozen=True, slots=True)
 class FetchPlace:
-    """The record to fetch: the one at `offset` of a partition."""
+    """The record to fetch: the one at `offset` of a partition.
+
+    With an `epoch`, a broker serves the fetch only if it knows this epoch of the partition's leader
+    and no later one.
+    """
 
     topic: str
     partition: int
     offset: int
+    epoch: int = -1
 
 
 class ParkedFetch:
@@ -77,7 +82,7 @@ def ping(connection: BrokerConnection) -> None:
 def _request(place: FetchPlace) -> bytes:
     partition = (
         int32(place.partition)
-        + int32(_NO_EPOCH)
+        + int32(place.epoch)
         + int64(place.offset)
         + int64(_NO_START)
         + int32(1)

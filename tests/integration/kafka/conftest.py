@@ -18,6 +18,7 @@ from secadmin.kafka.connect import AdminClients
 from secadmin.kafka.fence import Fence
 from secadmin.kafka.fence_writer import FenceWriter
 from secadmin.kafka.principals import Credentials, Principals, new_principal_name
+from secadmin.kafka.replicas import Replicas
 from secadmin.kafka.topics import Topics, TopicSpec
 from secadmin.kafka.wire.connections import BrokerConnections
 from tests.integration.brokers import Broker, kafka_settings
@@ -34,6 +35,7 @@ class Parts:
     topics: Topics
     principals: Principals
     acls: Acls
+    replicas: Replicas
     fence: Fence
     access: TopicAccess
 
@@ -71,11 +73,12 @@ def new_parts(settings: KafkaSettings) -> Iterator[Callable[[], Parts]]:
         admins, connections = AdminClients.open(settings), BrokerConnections(settings)
         topics, acls = Topics(admins, settings), Acls(admins, connections)
         writer = FenceWriter(settings)
-        fence = Fence(admins, topics, writer, connections)
-        access = TopicAccess(acls, fence, lambda topic: locks[topic])
+        replicas = Replicas(connections, settings.replication)
+        fence = Fence(admins, replicas, writer, connections)
+        access = TopicAccess(acls, fence, replicas, lambda topic: locks[topic])
         principals = Principals(admins, removes=settings.removes_users)
         parts = Parts(
-            settings, admins, connections, writer, topics, principals, acls, fence, access
+            settings, admins, connections, writer, topics, principals, acls, replicas, fence, access
         )
         made.append(parts)
         return parts

@@ -52,9 +52,11 @@ def _two_parked(parts: Parts, topic: str) -> Iterator[list[tuple[Credentials, Re
 def test_one_after_the_other(parts: Parts, clock: Callable[[], Iterator[float]]) -> None:
     """Each releases what is parked then, on a topic that was empty before."""
     times, topic = clock(), parts.new_topic()
-    fence = Fence(parts.admins, parts.topics, parts.writer, parts.connections, lambda: next(times))
+    fence = Fence(
+        parts.admins, parts.replicas, parts.writer, parts.connections, lambda: next(times)
+    )
     locks: dict[str, Lock] = defaultdict(Lock)
-    access = TopicAccess(parts.acls, fence, lambda name: locks[name])
+    access = TopicAccess(parts.acls, fence, parts.replicas, lambda name: locks[name])
     producer = secadmin_producer(parts.settings)
     with _two_parked(parts, topic) as parked:
         for number, (credentials, hostile) in enumerate(parked):

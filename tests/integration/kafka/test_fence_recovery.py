@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 import pytest
 
 from catalog.errors import Unavailable
+from secadmin.kafka.brokers import live_brokers
 from secadmin.kafka.fence import Fence, FenceLimits, FenceNotProven
 from secadmin.kafka.fence_writer import Partition
 from secadmin.kafka.segment_setting import SegmentSetting
@@ -31,9 +32,9 @@ def test_the_setting_is_taken_back(parts: Parts) -> None:
 def test_not_proven_fails_loudly_and_still_takes_the_setting_back(parts: Parts) -> None:
     topic = parts.new_topic()
     no_time = FenceLimits(total_s=0)
-    fence = Fence(parts.admins, parts.topics, parts.writer, parts.connections, limits=no_time)
+    fence = Fence(parts.admins, parts.replicas, parts.writer, parts.connections, limits=no_time)
     with pytest.raises(FenceNotProven) as caught:
-        fence.put_up([topic], lambda: None)
+        fence.put_up([topic], lambda: live_brokers(parts.admins))
     assert topic in str(caught.value)
     assert caught.value.status == 503
     _await_setting(parts, topic, shortened=False)
@@ -49,11 +50,11 @@ def test_not_proven_is_told_also_where_the_setting_stays(
 
     topic = parts.new_topic()
     no_time = FenceLimits(total_s=0)
-    fence = Fence(parts.admins, parts.topics, parts.writer, parts.connections, limits=no_time)
+    fence = Fence(parts.admins, parts.replicas, parts.writer, parts.connections, limits=no_time)
     with monkeypatch.context() as broken:
         broken.setattr(SegmentSetting, "restore", restore)
         with pytest.raises(FenceNotProven):
-            fence.put_up([topic], lambda: None)
+            fence.put_up([topic], lambda: live_brokers(parts.admins))
     _await_setting(parts, topic, shortened=True)
     parts.access.withdraw(topic, [])
     _await_setting(parts, topic, shortened=False)
@@ -67,8 +68,8 @@ def test_a_clock_that_is_behind(parts: Parts) -> None:
     def clock() -> float:
         return time.time() - 3600
 
-    Fence(parts.admins, parts.topics, parts.writer, parts.connections, clock).put_up(
-        [topic], lambda: None
+    Fence(parts.admins, parts.replicas, parts.writer, parts.connections, clock).put_up(
+        [topic], lambda: live_brokers(parts.admins)
     )
 
 

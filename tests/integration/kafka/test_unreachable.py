@@ -19,6 +19,7 @@ from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, check_connec
 from secadmin.kafka.fence import Fence
 from secadmin.kafka.fence_writer import FenceWriter, Partition
 from secadmin.kafka.principals import Principals
+from secadmin.kafka.replicas import Replicas
 from secadmin.kafka.topics import Topics, TopicSpec
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection
 from secadmin.kafka.wire.connections import BrokerConnections
@@ -34,9 +35,11 @@ def _acls(admins: AdminClients, to: KafkaSettings) -> Acls:
 
 
 def _put_up(admins: AdminClients, to: KafkaSettings) -> None:
-    Fence(admins, Topics(admins, to), FenceWriter(to), BrokerConnections(to)).put_up(
-        ["out.x.y"], lambda: None
-    )
+    connections = BrokerConnections(to)
+    host, _, port = to.bootstrap.rpartition(":")
+    broker = {1: BrokerAddress(host, int(port))}
+    fence = Fence(admins, Replicas(connections, 1), FenceWriter(to), connections)
+    fence.put_up(["out.x.y"], lambda: broker)
 
 
 _CALLS: dict[str, Call] = {

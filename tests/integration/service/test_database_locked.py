@@ -13,10 +13,11 @@ from fastapi.testclient import TestClient
 from sqlalchemy import create_engine, make_url
 
 from catalog.audit_key import AuditKey
+from catalog.leases import Leases
 from catalog.models import Base
 from catalog.settings import Settings
 from catalog.store import Catalog
-from secadmin.__main__ import topic_locks
+from secadmin.__main__ import TOPIC_LEASE, topic_locks
 from secadmin.control.platform import Platform
 from secadmin.kafka.access import PrincipalsOf
 from secadmin.service.app import create_app
@@ -57,7 +58,8 @@ def impatient(platform: Platform, service_settings: Settings) -> Iterator[Platfo
     """The same platform, which does not wait for a lock for as long."""
     key = AuditKey.load(service_settings.secadmin.audit_key_file)
     catalog = Catalog(service_settings.catalog_url, key, lock_timeout_ms=LOCK_TIMEOUT_MS)
-    alignment = replace(platform.alignment, catalog=catalog, lock=topic_locks(catalog))
+    locks = topic_locks(Leases(catalog, TOPIC_LEASE))
+    alignment = replace(platform.alignment, catalog=catalog, lock=locks)
     yield replace(platform, catalog=catalog, alignment=alignment)
     catalog.close()
 

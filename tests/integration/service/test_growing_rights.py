@@ -267,7 +267,10 @@ def test_where_no_difference_goes_the_old_topic_leaves_when_the_new_one_is_fed(
         exchange.write(new, "2")
         client.read_until(lambda: client.values == ["1", "2"], "the new topic")
         monkeypatch.setattr(fed_topics, "OVERLAP", timedelta(0))
-        Upkeep(exchange.platform)._keep_up(1)
+        upkeep = Upkeep(exchange.platform)
+        upkeep._keep_up(1)
+        # It gives its duty back.
+        upkeep.close()
         assert exchange.topics(credentials) == {new}
         exchange.write(old, "late")
         exchange.write(new, "3")

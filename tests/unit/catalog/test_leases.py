@@ -2,13 +2,14 @@
 
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
 from catalog.errors import Unavailable
-from catalog.leases import Leases
+from catalog.leases import BEAT_S, DEAD_AFTER_S, Leases
 from catalog.models import Lease
 from catalog.store import Catalog
 from tests.audit_key import AUDIT_KEY
@@ -191,6 +192,79 @@ def test_one_that_was_lost_is_told_and_the_others_are_given_back(
         session.get_one(Lease, "b").holder = "another"
     assert is_free(service(), "a")
     assert not is_free(service(), "b")
+
+
+def beat_together(seconds: Seconds, passed: float, *services: Leases) -> None:
+    """Let so many seconds pass, in which these services beat."""
+    for _ in range(int(passed / BEAT_S)):
+        seconds.sleep(BEAT_S)
+        for each in services:
+            each.beat()
+
+
+def test_the_leases_of_a_service_that_beats_no_more_are_over_soon(
+    service: Callable[[], Leases], seconds: Seconds
+) -> None:
+    killed, watching = service(), service()
+    killed.hold("x").__enter__()
+    beat_together(seconds, BEAT_S, killed, watching)
+    beat_together(seconds, DEAD_AFTER_S - BEAT_S, watching)
+    assert not is_free(watching), "it may have been only slow"
+    beat_together(seconds, BEAT_S, watching)
+    assert is_free(watching)
+
+
+def test_the_leases_of_a_service_that_beats_last(
+    service: Callable[[], Leases], seconds: Seconds
+) -> None:
+    busy, watching = service(), service()
+    with busy.hold("x"):
+        beat_together(seconds, TTL.total_seconds() - BEAT_S, busy, watching)
+        assert not is_free(watching)
+
+
+def test_who_could_not_look_watches_anew(service: Callable[[], Leases], seconds: Seconds) -> None:
+    """The database was away for all: nobody could beat, and nobody is dead."""
+    holder, watching = service(), service()
+    with holder.hold("x"):
+        beat_together(seconds, BEAT_S, holder, watching)
+        seconds.sleep(DEAD_AFTER_S + 1)
+        watching.beat()
+        assert not is_free(watching)
+        holder.beat()
+        beat_together(seconds, BEAT_S, watching, holder)
+        assert not is_free(watching)
+
+
+def test_a_service_that_lives_shows_it_and_leaves_nothing_behind(
+    service: Callable[[], Leases], catalog: Catalog
+) -> None:
+    leases, stop = service(), threading.Event()
+    life = threading.Thread(target=leases.live, args=(stop,))
+    life.start()
+    try:
+        deadline = time.monotonic() + 30
+        while not pulses(catalog):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        stop.set()
+        life.join(30)
+    assert pulses(catalog) == []
+
+
+def test_pulses_of_services_that_are_long_dead_go(
+    service: Callable[[], Leases], catalog: Catalog, seconds: Seconds
+) -> None:
+    dead, watching = service(), service()
+    dead.beat()
+    beat_together(seconds, 3600 + 2 * BEAT_S, watching)
+    assert len(pulses(catalog)) == 1
+
+
+def pulses(catalog: Catalog) -> list[str]:
+    with catalog.read() as session:
+        return [row.name for row in session.query(Lease).all() if row.name.startswith("pulse of ")]
 
 
 def test_threads_of_two_services_exclude_each_other(catalog_url: str) -> None:

@@ -20,7 +20,13 @@ from catalog.store import Catalog
 from catalog.wanted import report_status
 from secadmin.control.anchors import Anchors
 from secadmin.control.platform import Platform
-from secadmin.control.upkeep import RETIRED_A_TICK, Upkeep, delete_removed, retire_ended
+from secadmin.control.upkeep import (
+    DUTY_TICKS,
+    RETIRED_A_TICK,
+    Upkeep,
+    delete_removed,
+    retire_ended,
+)
 
 PATIENCE_S = 30
 
@@ -156,6 +162,54 @@ def test_sessions_end_while_all_else_takes_long(catalog: Catalog) -> None:
         upkeep.close()
     with catalog.read() as session:
         assert session.scalars(select(Session.ended_at)).one() is not None
+
+
+@dataclass
+class OneDuty(Alignment):
+    """Its lock has one holder at a time."""
+
+    holders: int = 0
+
+    @contextmanager
+    def lock(self, topics: Collection[str], wait: timedelta) -> Iterator[None]:
+        if self.holders:
+            raise Unavailable("somebody else holds it")
+        self.holders += 1
+        yield
+        self.holders -= 1
+
+
+def test_one_service_tidies_and_each_tells_kafka_what_is_left(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    alignment = OneDuty(pending=lambda: told.append("aligned"))
+    platform = _platform(catalog, Kafka(), alignment)
+    one, other = Upkeep(platform), Upkeep(platform)
+    tidied: list[Upkeep] = []
+    monkeypatch.setattr(Upkeep, "_tidy", lambda upkeep, _ticks: tidied.append(upkeep))
+    for tick in range(2):
+        one._keep_up(tick)
+        other._keep_up(tick)
+    assert (told, tidied) == (["aligned"] * 4, [one] * 2)
+    one.close()
+    other._keep_up(2)
+    assert tidied[2:] == [other]
+
+
+def test_the_duty_is_given_back_now_and_then(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform = _platform(catalog, Kafka(), OneDuty())
+    one, other = Upkeep(platform), Upkeep(platform)
+    monkeypatch.setattr(Upkeep, "_tidy", lambda *_: None)
+    had = []
+    for tick in range(4 * DUTY_TICKS):
+        for name, upkeep in (("one", one), ("other", other)):
+            if upkeep._on_duty():
+                had.append((tick, name))
+    assert {name for _, name in had} == {"one", "other"}
+    assert len({tick for tick, _ in had}) == len(had), "never both"
 
 
 def _let_expire(catalog: Catalog) -> None:

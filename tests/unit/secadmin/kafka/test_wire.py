@@ -1,0 +1,109 @@
+"""Answers of brokers about replicas, as bytes, and the compact forms of the protocol."""
+
+from __future__ import annotations
+
+import pytest
+
+from secadmin.kafka.wire.cluster_view import PartitionView, read_view
+from secadmin.kafka.wire.connection import BrokerAddress
+from secadmin.kafka.wire.encoding import (
+    NO_TAGS,
+    Reader,
+    compact_length,
+    compact_string,
+    int8,
+    int16,
+    int32,
+    int64,
+    string,
+)
+from secadmin.kafka.wire.leader_epochs import all_led
+from secadmin.kafka.wire.reassignment import check_reassigned
+
+
+@pytest.mark.parametrize("count", [0, 1, 126, 127, 128, 16_382, 16_383, 2**31 - 2])
+def test_compact_lengths(count: int) -> None:
+    assert Reader(compact_length(count)).compact_length() == count
+
+
+def test_a_compact_length_as_the_protocol_has_it() -> None:
+    assert compact_length(299) == b"\xac\x02"
+    assert Reader(b"\x00").compact_length() == -1
+    assert Reader(b"\x00").compact_string() is None
+    assert Reader(compact_string("größe")).compact_string() == "größe"
+
+
+def test_a_compact_length_without_an_end() -> None:
+    with pytest.raises(ValueError, match="too long"):
+        Reader(b"\xff" * 10).compact_length()
+
+
+def test_tagged_fields_are_passed_over() -> None:
+    reader = Reader(b"\x02" + b"\x00\x01x" + b"\x05\x02yz" + int16(7))
+    reader.tags()
+    assert reader.int16() == 7
+
+
+def view(*partitions: bytes, topic_error: int = 0) -> Reader:
+    brokers = int32(2) + int32(1) + string("a") + int32(9093) + string(None)
+    brokers += int32(3) + string("c") + int32(9095) + string("rack")
+    topic = int16(topic_error) + string("out.o.a") + int8(0) + int32(len(partitions))
+    cluster = string("id") + int32(1)
+    return Reader(int32(0) + brokers + cluster + int32(1) + topic + b"".join(partitions))
+
+
+def partition(number: int, leader: int, epoch: int, *replicas: int, error: int = 0) -> bytes:
+    lists = int32(len(replicas)) + b"".join(map(int32, replicas)) + int32(1) + int32(1) + int32(0)
+    return int16(error) + int32(number) + int32(leader) + int32(epoch) + lists
+
+
+def test_what_a_broker_knows_of_the_cluster() -> None:
+    found = read_view(view(partition(0, 1, 5, 1, 2, 3), partition(1, 2, 6, 2, error=5)))
+    assert found.brokers == {1: BrokerAddress("a", 9093), 3: BrokerAddress("c", 9095)}
+    assert found.topics == {"out.o.a"}
+    assert found.partitions == {
+        ("out.o.a", 0): PartitionView(1, 5, (1, 2, 3)),
+        # Its leader is not alive.
+        ("out.o.a", 1): PartitionView(None, 6, (2,)),
+    }
+
+
+def test_a_topic_that_is_not_there() -> None:
+    assert read_view(view(topic_error=3)).topics == frozenset()
+
+
+def test_a_topic_that_cannot_be_described() -> None:
+    with pytest.raises(ValueError, match="error 29"):
+        read_view(view(topic_error=29))
+
+
+def moved(error: int = 0, partition_error: int = 0) -> Reader:
+    part = int32(0) + int16(partition_error) + compact_string("so") + NO_TAGS
+    topic = compact_string("out.o.a") + compact_length(1) + part + NO_TAGS
+    return Reader(int32(0) + int16(error) + b"\x00" + compact_length(1) + topic + NO_TAGS)
+
+
+def test_replicas_that_move() -> None:
+    check_reassigned(moved())
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [(moved(error=41), "41"), (moved(partition_error=39), r"partition 0 of out\.o\.a \(so\)")],
+)
+def test_replicas_that_do_not_move(answer: Reader, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        check_reassigned(answer)
+
+
+def epochs(*errors: int) -> Reader:
+    parts = b"".join(
+        int16(error) + int32(n) + int32(4) + int64(9) for n, error in enumerate(errors)
+    )
+    return Reader(int32(0) + int32(1) + string("out.o.a") + int32(len(errors)) + parts)
+
+
+def test_who_leads() -> None:
+    assert all_led(epochs(0, 0))
+    assert not all_led(epochs(0, 75))
+    assert not all_led(epochs()), "an answer about nothing proves nothing"
