@@ -90,6 +90,23 @@ def head(session: Session) -> Head:
     return Head(row.seq, row.hash)
 
 
+def is_made_with(session: Session, key: AuditKey) -> bool:
+    """Whether the key made the first or the newest entry; also where there is none.
+
+    If it made neither, it is another key. (One of them alone may have been changed.)
+    """
+    newest = head(session).seq
+    ends = {1, newest - 1, newest}
+    found = session.scalars(select(AuditEntry).where(AuditEntry.seq.in_(ends)))
+    codes = {0: GENESIS}
+    fits: list[bool] = []
+    for entry in sorted(found, key=lambda each: each.seq):
+        codes[entry.seq] = entry.hash
+        if entry.seq in (1, newest) and entry.seq - 1 in codes:
+            fits.append(_problem(entry, entry.seq, codes[entry.seq - 1], key) is None)
+    return not fits or any(fits)
+
+
 def verify(session: Session, key: AuditKey, kept: Collection[KeptHeads] = ()) -> AuditReport:
     """Check the whole chain. Each kept head must be part of it.
 

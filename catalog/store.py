@@ -144,6 +144,13 @@ class Catalog:
         with self.read() as session:
             return audit.head(session)
 
+    def has_audit_key(self) -> bool:
+        """Whether this catalog was opened with the key of its audit log. Raises Unavailable."""
+        if self._audit_key is None:
+            return False
+        with self.read() as session:
+            return audit.is_made_with(session, self._audit_key)
+
     def verify_audit(self, kept: Collection[KeptHeads] = ()) -> AuditReport:
         """Check the audit log, also against the kept heads. Raises Unavailable."""
         if self._audit_key is None:

@@ -19,7 +19,7 @@ import uvicorn
 from catalog.audit_key import AuditKey
 from catalog.bootstrap import ensure_initialised
 from catalog.engine_rights import give_engines_rights
-from catalog.errors import PlatformError, Unavailable
+from catalog.errors import InvalidInput, PlatformError, Unavailable
 from catalog.leases import Leases
 from catalog.passwords import Passwords
 from catalog.settings import Settings
@@ -56,11 +56,20 @@ def topic_locks(leases: Leases) -> TopicLocks:
 
 
 def build_platform(settings: Settings, passwords: Passwords | None = None) -> Platform:
-    """Put the parts together. Raises Unavailable where the database or Kafka is away."""
+    """Put the parts together.
+
+    Raises Unavailable where the database or Kafka is away, and InvalidInput if another SecAdmin has
+    made the audit log with another key.
+    """
     key = AuditKey.load(settings.secadmin.audit_key_file)
     catalog = Catalog(settings.catalog_url, key)
     passwords = passwords or Passwords()
     ensure_initialised(catalog, settings.secadmin.first_password_file, passwords)
+    if not catalog.has_audit_key():
+        raise InvalidInput(
+            f"the audit log was made with another key than {settings.secadmin.audit_key_file}: "
+            "give all SecAdmins of a database the same audit_key_file"
+        )
     give_engines_rights(catalog.engine, settings.engine_catalogs)
 
     leases = Leases(catalog, TOPIC_LEASE)

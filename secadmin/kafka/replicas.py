@@ -63,6 +63,19 @@ def without_unproven(
     return fewer
 
 
+def check_senders(topics: Collection[str], alive: Set[int], proven: Set[int]) -> None:
+    """Raise Unavailable if a sender may still end its transactions at a broker.
+
+    These are at another broker than its topic. One that is alive may lead them, one that counts as
+    dead leads nothing.
+    """
+    if (silent := sorted(alive - proven)) and any(map(is_sent_topic, topics)):
+        raise Unavailable(
+            f"Kafka's brokers {', '.join(map(str, silent))} do not show that a sender's rights are "
+            "gone there; it is tried again, and once they count as dead it goes without them"
+        )
+
+
 def with_new_ones(
     partitions: Mapping[Place, PartitionView], able: Set[int], replication: int
 ) -> dict[Place, list[int]]:
@@ -128,12 +141,7 @@ class Replicas:
         """
         view = self.view(topics, proven)
         partitions = view.partitions
-        silent = sorted(view.brokers.keys() - proven.keys())
-        if silent and any(map(is_sent_topic, topics)):
-            raise Unavailable(
-                f"Kafka's brokers {', '.join(map(str, silent))} do not show that the rights are "
-                "gone there; it is tried again, and once they count as dead it goes without them"
-            )
+        check_senders(topics, view.brokers.keys(), proven.keys())
         fewer = without_unproven(partitions, proven, self._least)
         if not fewer:
             return

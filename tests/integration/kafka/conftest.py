@@ -39,6 +39,11 @@ class Parts:
     fence: Fence
     access: TopicAccess
 
+    def close(self) -> None:
+        """End the writer, and close the connections."""
+        self.writer.close()
+        self.connections.close()
+
     def new_topic(self, prefix: str = "out.o", partitions: int = 1) -> str:
         """A topic with a name of its own."""
         name = f"{prefix}{secrets.token_hex(6)}.{secrets.token_hex(4)}"
@@ -63,30 +68,34 @@ def settings(broker: Broker) -> KafkaSettings:
     return kafka_settings(broker)
 
 
+def make_parts(settings: KafkaSettings) -> Parts:
+    """The parts, as a SecAdmin that starts makes them."""
+    locks: dict[str, Lock] = defaultdict(Lock)
+    admins, connections = AdminClients.open(settings), BrokerConnections(settings)
+    topics, acls = Topics(admins, settings), Acls(admins, connections)
+    writer = FenceWriter(settings)
+    replicas = Replicas(connections, settings.replication)
+    fence = Fence(admins, replicas, writer, connections)
+    access = TopicAccess(acls, fence, replicas, lambda topic: locks[topic])
+    principals = Principals(admins, removes=settings.removes_users)
+    return Parts(
+        settings, admins, connections, writer, topics, principals, acls, replicas, fence, access
+    )
+
+
 @pytest.fixture(scope="session")
 def new_parts(settings: KafkaSettings) -> Iterator[Callable[[], Parts]]:
     """Makes the parts anew, as a SecAdmin that starts does."""
     made: list[Parts] = []
 
     def make() -> Parts:
-        locks: dict[str, Lock] = defaultdict(Lock)
-        admins, connections = AdminClients.open(settings), BrokerConnections(settings)
-        topics, acls = Topics(admins, settings), Acls(admins, connections)
-        writer = FenceWriter(settings)
-        replicas = Replicas(connections, settings.replication)
-        fence = Fence(admins, replicas, writer, connections)
-        access = TopicAccess(acls, fence, replicas, lambda topic: locks[topic])
-        principals = Principals(admins, removes=settings.removes_users)
-        parts = Parts(
-            settings, admins, connections, writer, topics, principals, acls, replicas, fence, access
-        )
+        parts = make_parts(settings)
         made.append(parts)
         return parts
 
     yield make
     for parts in made:
-        parts.writer.close()
-        parts.connections.close()
+        parts.close()
 
 
 @pytest.fixture(scope="session")

@@ -176,6 +176,23 @@ def test_without_the_key_nobody_writes_another_chain(logged: Catalog) -> None:
     assert report(logged).first_problem == (1, CHANGED)
 
 
+def test_whose_key_it_is(logged: Catalog, catalog_url: str) -> None:
+    assert logged.has_audit_key()
+    others, keyless = Catalog(catalog_url, ANOTHER_KEY), Catalog(catalog_url)
+    assert not others.has_audit_key()
+    assert not keyless.has_audit_key()
+    # Who changes one entry must not keep SecAdmin from starting.
+    tamper(logged, "UPDATE audit SET actor = 'al' WHERE seq = 1")
+    assert logged.has_audit_key()
+    assert not others.has_audit_key()
+    for each in (others, keyless):
+        each.close()
+
+
+def test_an_empty_log_has_any_key(catalog: Catalog) -> None:
+    assert catalog.has_audit_key()
+
+
 def test_without_the_key_nothing_is_changed(catalog_url: str) -> None:
     keyless = Catalog(catalog_url)
     for act in (lambda: keyless.record("joe", "x", "y", Outcome.DENIED), keyless.verify_audit):

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import Unavailable
-from secadmin.kafka.replicas import REPLENISHED_AT_ONCE, with_new_ones, without_unproven
+from secadmin.kafka.replicas import (
+    REPLENISHED_AT_ONCE,
+    check_senders,
+    with_new_ones,
+    without_unproven,
+)
 from secadmin.kafka.wire.cluster_view import PartitionView
 
 OUT, SENT = ("out.o.a", 0), ("in.s.a", 0)
@@ -49,3 +54,10 @@ def test_no_new_replica_without_a_broker_that_is_able_or_without_a_leader() -> N
 def test_replicas_come_some_at_a_time() -> None:
     found = {(f"out.o.{n:03}", 0): part(1, 2) for n in range(2 * REPLENISHED_AT_ONCE)}
     assert len(with_new_ones(found, {1, 2, 3}, 3)) == REPLENISHED_AT_ONCE
+
+
+def test_a_sender_needs_all_brokers_that_are_alive() -> None:
+    check_senders(["in.s.a"], {1, 2}, {1, 2, 3})
+    check_senders(["out.o.a"], {1, 2, 3}, {1, 2})
+    with pytest.raises(Unavailable, match=r"brokers 3 do not show"):
+        check_senders(["out.o.a", "in.s.a"], {1, 2, 3}, {1, 2})
