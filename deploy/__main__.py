@@ -19,6 +19,7 @@ COMMANDS = {
     "test": "run the tests; further arguments go to pytest",
     "up": "start broker, SecAdmin and engines in the background, or what is missing of them",
     "down": "stop what `up` started",
+    "cluster": "write the settings, certificates and passwords of a platform on several machines",
     "check": "lint, format and types",
     "bench": "measure a fresh platform; further arguments go to the benchmarks",
     "try": "run a query on a few records, without a platform, and show who would get what",
@@ -50,6 +51,8 @@ def parser() -> argparse.ArgumentParser:
             _add_up(command)
         if name == "try":
             _add_try(command)
+        if name == "cluster":
+            _add_cluster(command)
         if name == "demo":
             command.add_argument(
                 "--paper",
@@ -90,6 +93,26 @@ def _add_up(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--settings", type=Path, help="TOML with [kafka] (and [catalog]) of an existing cluster"
+    )
+
+
+def _add_cluster(command: argparse.ArgumentParser) -> None:
+    command.add_argument("folder", metavar="DIR", type=Path, help="a new folder for the files")
+    for option, what, default in (
+        ("--kafka", "Kafka's nodes, an odd number", "kafka-1,kafka-2,kafka-3"),
+        ("--postgresql", "the servers of PostgreSQL", "postgresql-1,postgresql-2"),
+        ("--secadmin", "SecAdmin's machines", "secadmin-1,secadmin-2"),
+    ):
+        text = f"names of {what}, with commas (default: {default})"
+        command.add_argument(option, metavar="NAMES", default=default, help=text)
+    command.add_argument(
+        "--address",
+        metavar="NAME",
+        default="secadmin",
+        help="the one name that people use for all SecAdmins (default: secadmin)",
+    )
+    command.add_argument(
+        "--engines", type=_from_one, default=1, metavar="N", help="how many engines run queries"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deploy.broker_memory import RequestMemory
@@ -63,15 +63,17 @@ def cluster_properties(
     return {
         **alone,
         "node.id": str(node.id),
-        "listeners": ",".join(
-            f"{name}://{node.address}:{port}" for name, port in listeners.items()
-        ),
-        "advertised.listeners": ",".join(f"{n}://{node.host}:{port}" for n, port in ports.items()),
+        "listeners": _addresses(node.address, bound),
+        "advertised.listeners": _addresses(node.host, ports),
         "controller.quorum.voters": ",".join(
             f"{each.id}@{each.host}:{each.ports.controller}" for each in nodes
         ),
         **_replicated(min(len(nodes), MOST_REPLICAS)),
     }
+
+
+def _addresses(host: str, ports: Mapping[str, int]) -> str:
+    return ",".join(f"{listener}://{host}:{port}" for listener, port in ports.items())
 
 
 def _replicated(replicas: int) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The deployment's own certificate authority, and the server certificates that it signs."""
 
 import ipaddress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -61,6 +62,23 @@ def ensure_certificates(folder: Path, now: datetime | None = None) -> Certificat
     return result
 
 
+def issue_certificates(folder: Path, hosts: Mapping[str, Sequence[str]]) -> Path:
+    """Make a new CA, and a certificate that it signs for each server; returns the CA's file.
+
+    Args:
+        folder: Private folder (made with mode 0700), in which there is no CA yet.
+        hosts: By the name of each server, the host names by which it is reached.
+    """
+    moment = datetime.now(UTC)
+    private_folder(folder)
+    ca_key = ec.generate_private_key(ec.SECP256R1())
+    ca = _authority(ca_key, moment)
+    write_private(folder / "ca.key", _key_pem(ca_key))
+    for name, own in hosts.items():
+        _issue(_files(folder, name), name, own, (ca, ca_key), moment)
+    return write_private(folder / "ca.pem", _pem(ca))
+
+
 def _files(folder: Path, name: str) -> ServerCertificate:
     return ServerCertificate(
         certificate=folder / f"{name}.pem",
@@ -89,13 +107,24 @@ def _issue_all(files: Certificates, ca_key_file: Path, moment: datetime) -> None
     ca = _authority(ca_key, moment)
     write_private(ca_key_file, _key_pem(ca_key))
     for name, server in (("broker", files.broker), ("secadmin", files.secadmin)):
-        key = ec.generate_private_key(ec.SECP256R1())
-        chain = _pem(_server(name, key.public_key(), ca, ca_key, moment)) + _pem(ca)
-        write_private(server.key, _key_pem(key))
-        write_private(server.key_store, _key_pem(key) + chain)
-        write_private(server.certificate, chain)
+        _issue(server, name, HOST_NAMES, (ca, ca_key), moment)
     # Last: its presence says that the rest was written.
     write_private(files.ca, _pem(ca))
+
+
+def _issue(
+    server: ServerCertificate,
+    name: str,
+    hosts: Sequence[str],
+    authority: tuple[x509.Certificate, ec.EllipticCurvePrivateKey],
+    moment: datetime,
+) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _builder(_name(name), authority[0].subject, key.public_key(), moment)
+    chain = _pem(_server(subject, hosts, authority[1])) + _pem(authority[0])
+    write_private(server.key, _key_pem(key))
+    write_private(server.key_store, _key_pem(key) + chain)
+    write_private(server.certificate, chain)
 
 
 def _authority(key: ec.EllipticCurvePrivateKey, moment: datetime) -> x509.Certificate:
@@ -111,18 +140,15 @@ def _authority(key: ec.EllipticCurvePrivateKey, moment: datetime) -> x509.Certif
 
 
 def _server(
-    name: str,
-    key: ec.EllipticCurvePublicKey,
-    ca: x509.Certificate,
+    subject: x509.CertificateBuilder,
+    hosts: Sequence[str],
     ca_key: ec.EllipticCurvePrivateKey,
-    moment: datetime,
 ) -> x509.Certificate:
-    alternatives: list[x509.GeneralName] = [x509.DNSName(host) for host in HOST_NAMES]
+    alternatives: list[x509.GeneralName] = [x509.DNSName(host) for host in hosts]
     alternatives += [x509.IPAddress(ipaddress.ip_address(address)) for address in ADDRESSES]
-    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
     return (
-        _builder(_name(name), ca.subject, key, moment)
-        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        subject.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs_certificates=False), critical=True)
         # CLIENT_AUTH too: the broker is a client of itself.
@@ -132,7 +158,7 @@ def _server(
             ),
             critical=False,
         )
-        .add_extension(authority, critical=False)
+        .add_extension(issuer, critical=False)
         .sign(ca_key, hashes.SHA256())
     )
 

@@ -16,6 +16,7 @@ from deploy import bench, demo
 from deploy.broker import last_port
 from deploy.broker_memory import DEFAULT_HEAP_MB
 from deploy.cluster_check import cluster_warnings
+from deploy.cluster_files import Hosts, write_cluster
 from deploy.console import console_command
 from deploy.environment import ROOT, find_java
 from deploy.errors import DeployError
@@ -53,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
         "up": _up,
         "down": _down,
         "check": _check,
+        "cluster": _cluster,
         "bench": _bench,
         "console": _console,
         "try": _try,
@@ -144,6 +146,18 @@ Stop everything:
 def _down(options: argparse.Namespace) -> int:
     stopped = stop_all(options.state, lambda words: print(words, file=sys.stderr, flush=True))
     print(f"stopped: {', '.join(stopped)}" if stopped else "nothing was running")
+    return 0
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    hosts = Hosts(
+        kafka=tuple(options.kafka.split(",")),
+        postgresql=tuple(options.postgresql.split(",")),
+        secadmin=tuple(options.secadmin.split(",")),
+        address=options.address,
+    )
+    write_cluster(options.folder, hosts, options.engines)
+    print(f"written to {options.folder}; docs/cluster.md says what goes where")
     return 0
 
 

@@ -1,0 +1,230 @@
+"""Compose, Kubernetes, systemd and Docker: whatever a file names exists, and no secret is in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from configparser import RawConfigParser
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from catalog.engines import all_engines
+from catalog.settings import Settings
+from deploy.cluster_files import DATA, JARS, PORTS, POSTGRESQL_PORT, SECADMIN_PORT, THERE, Hosts
+from deploy.cluster_files import write_cluster as write
+
+ROOT = Path(__file__).parents[3]
+CLUSTER = ROOT / "deploy" / "cluster"
+COMPOSE = CLUSTER / "compose.yaml"
+KUBERNETES = sorted((CLUSTER / "kubernetes").glob("*.yaml"))
+UNITS = sorted((CLUSTER / "systemd").glob("*.service"))
+OURS = "secure-streams"
+IMAGES = {OURS, "apache/kafka:4.1.0", "postgres:17", "haproxy:3.0"}
+# No value of these is a secret.
+ENVIRONMENT = {"PRIMARY", "SECFILTER_READY_FILE"}
+HOSTS = Hosts()
+SETTINGS = f"{THERE}/settings.toml"
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the manifests mount, with one folder for each part."""
+    folder = tmp_path_factory.mktemp("manifests") / "cluster"
+    write(folder, HOSTS)
+    return folder
+
+
+@cache
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())
+    return found
+
+
+@cache
+def objects() -> tuple[dict[str, Any], ...]:
+    return tuple(each for file in KUBERNETES for each in yaml.safe_load_all(file.read_text()))
+
+
+def of_kind(kind: str) -> list[dict[str, Any]]:
+    return [each for each in objects() if each["kind"] == kind]
+
+
+def pods() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """The name, the whole, and the pod of each StatefulSet."""
+    for each in of_kind("StatefulSet"):
+        yield each["metadata"]["name"], each["spec"], each["spec"]["template"]["spec"]
+
+
+def check_program(arguments: list[str], folder: Path) -> None:
+    """A module of ours, with settings that this module can read."""
+    module, option, settings = arguments[:3]
+    assert find_spec(f"{module}.__main__") is not None
+    assert (option, settings) == ("--settings", SETTINGS)
+    read = Settings.load(folder / "settings.toml")
+    if module == "secfilter":
+        assert arguments[3] == "--engine"
+        assert arguments[4] in all_engines(read.secfilter.spaces.count)
+        assert folder.name == ("ingest" if arguments[4] == "ingest" else "query")
+    else:
+        assert module == "secadmin"
+        assert folder.name in HOSTS.secadmin
+
+
+@pytest.mark.parametrize("name", compose()["services"])
+def test_a_service_of_compose(name: str, parts: Path) -> None:
+    whole, service = compose(), compose()["services"][name]
+    assert service["image"] in IMAGES
+    assert set(service.get("environment", {})) <= ENVIRONMENT
+    assert set(service.get("depends_on", ())) <= set(whole["services"])
+    assert set(service["networks"]) <= set(whole["networks"])
+    mounted = {}
+    for volume in service["volumes"]:
+        source, target = re.fullmatch(r"(\$\{.*?\}[^:]*|[^:]+):([^:]+)(?::ro)?", volume).groups()  # type: ignore[union-attr]
+        if source.startswith("${CLUSTER"):
+            assert volume.endswith(":ro")
+            mounted[target] = parts / source.partition("}/")[2]
+            assert mounted[target].exists()
+        elif source.startswith("./"):
+            mounted[target] = CLUSTER / source
+            assert mounted[target].is_file()
+        else:
+            assert source in whole["volumes"]
+    for argument in service.get("entrypoint", ()):
+        assert "/" not in argument or mounted[argument].is_file()
+    if service["image"] == OURS:
+        check_program(service["command"], mounted[str(THERE)])
+    elif name in (*HOSTS.kafka, *HOSTS.postgresql):
+        assert mounted[str(THERE)].name == name
+
+
+def test_compose_has_every_host_and_engine() -> None:
+    names = set(compose()["services"])
+    assert names == {
+        *(*HOSTS.kafka, *HOSTS.postgresql, *HOSTS.secadmin),
+        *(HOSTS.address, *all_engines(1)),
+    }
+    assert compose()["volumes"].keys() <= names | {"query"}
+    assert compose()["services"]["postgresql-2"]["environment"]["PRIMARY"] == "postgresql-1"
+
+
+def test_the_one_address_leads_to_every_secadmin() -> None:
+    servers = re.findall(
+        r"^ *server (\S+) (\S+):(\d+)", (CLUSTER / "haproxy.cfg").read_text(), re.M
+    )
+    assert servers == [(host, host, str(SECADMIN_PORT)) for host in HOSTS.secadmin]
+    assert f"bind :{SECADMIN_PORT}" in (CLUSTER / "haproxy.cfg").read_text()
+    (service,) = (each for each in of_kind("Service") if each["metadata"]["name"] == HOSTS.address)
+    selected = {
+        name
+        for name, spec, _ in pods()
+        if service["spec"]["selector"].items() <= spec["template"]["metadata"]["labels"].items()
+    }
+    assert selected == {*HOSTS.secadmin}
+
+
+@pytest.mark.parametrize("name", [name for name, _, _ in pods()])
+def test_a_pod(name: str, parts: Path) -> None:
+    spec, pod = next((spec, pod) for each, spec, pod in pods() if each == name)
+    labels = spec["template"]["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert spec["serviceName"] in {each["metadata"]["name"] for each in of_kind("Service")}
+    assert pod["automountServiceAccountToken"] is False
+    claims = {claim["metadata"]["name"] for claim in spec["volumeClaimTemplates"]}
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    for volume in volumes.values():
+        if secret := volume.get("secret"):
+            folder = parts / secret["secretName"]
+            assert folder.is_dir()
+            assert all((folder / item["key"]).is_file() for item in secret.get("items", ()))
+    for container in pod["containers"]:
+        assert container["image"] in IMAGES
+        assert {each["name"] for each in container.get("env", ())} <= ENVIRONMENT
+        assert "valueFrom" not in str(container)
+        mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+        assert set(mounts.values()) <= volumes.keys() | claims
+        ports = {port["name"] for port in container.get("ports", ())}
+        probe = container.get("readinessProbe", {}).get("tcpSocket", {}).get("port")
+        assert probe is None or probe in ports
+        if container["image"] == OURS:
+            own = parts / volumes[mounts[str(THERE)]]["secret"]["secretName"]
+            check_program(container["args"], own)
+        else:
+            script = container["command"][-1]
+            assert (CLUSTER / Path(script).name).is_file()
+            assert mounts[str(Path(script).parent)] == "scripts"
+
+
+def test_kubernetes_has_every_host_and_engine() -> None:
+    assert {name for name, _, _ in pods()} == {
+        *(*HOSTS.kafka, *HOSTS.postgresql, *HOSTS.secadmin, "ingest", "query")
+    }
+    engines = [
+        container["name"]
+        for name, _, pod in pods()
+        if name in ("ingest", "query")
+        for container in pod["containers"]
+    ]
+    assert sorted(engines) == sorted(all_engines(1))
+
+
+def test_services_and_policies_lead_to_pods_and_ports() -> None:
+    labels = [spec["template"]["metadata"]["labels"] for _, spec, _ in pods()]
+    for service in of_kind("Service"):
+        selector = service["spec"]["selector"]
+        assert any(selector.items() <= each.items() for each in labels)
+    parts = {each["part"] for each in labels}
+    known = {PORTS.users, PORTS.platform, PORTS.controller, SECADMIN_PORT, POSTGRESQL_PORT}
+    policed = set()
+    for policy in of_kind("NetworkPolicy"):
+        policed.add(policy["spec"]["podSelector"]["matchLabels"]["part"])
+        for rule in policy["spec"].get("ingress", ()):
+            assert {port["port"] for port in rule["ports"]} <= known
+    assert policed == parts
+    (kafka,) = (each for each in of_kind("NetworkPolicy") if each["metadata"]["name"] == "kafka")
+    open_to_all = [rule for rule in kafka["spec"]["ingress"] if "from" not in rule]
+    assert [rule["ports"] for rule in open_to_all] == [[{"port": PORTS.users}]]
+
+
+@pytest.mark.parametrize("file", UNITS, ids=lambda file: file.stem)
+def test_a_unit_of_systemd(file: Path, parts: Path) -> None:
+    unit = RawConfigParser(strict=True)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read_string(file.read_text())
+    service = unit["Service"]
+    source, target = service["BindReadOnlyPaths"].split(":")
+    assert target == str(THERE)
+    folder = parts / {"%l": "secadmin-1"}.get(Path(source).name, Path(source).name)
+    assert folder.is_dir()
+    assert service["BindPaths"] == f"/var/lib/{service['StateDirectory']}:{DATA}"
+    assert service["Restart"] == "always"
+    assert "Environment" not in service
+    program = service["ExecStart"].split()
+    if program[0].endswith("python"):
+        assert program[1] == "-m"
+        arguments = [each.replace("%i", "query-1") for each in program[2:]]
+        check_program(arguments, folder)
+    else:
+        assert (CLUSTER / Path(program[-1]).name).is_file()
+
+
+def test_the_image_is_made_of_the_wheel() -> None:
+    text = (CLUSTER / "Dockerfile").read_text()
+    copied = re.findall(r"^COPY (.+) \S+$", text, re.M)
+    assert copied == ["constraints.txt dist/secure_streams-*.whl"]
+    assert (ROOT / "constraints.txt").is_file()
+    assert 'name = "secure-streams"' in (ROOT / "pyproject.toml").read_text()
+    assert str(JARS) in text
+    assert SETTINGS in text
+
+
+@pytest.mark.parametrize(
+    "file", [COMPOSE, *KUBERNETES, *UNITS, CLUSTER / "Dockerfile"], ids=lambda file: file.name
+)
+def test_no_secret_is_an_argument_or_in_the_environment(file: Path) -> None:
+    """Passwords are in files alone: anybody on a machine may read arguments."""
+    assert not re.search(r"password[^.\n]*[:=] *\S|secretKeyRef", file.read_text(), re.I)
