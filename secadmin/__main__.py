@@ -18,6 +18,7 @@ import uvicorn
 
 from catalog.audit_key import AuditKey
 from catalog.bootstrap import ensure_initialised
+from catalog.durability import durability_warnings
 from catalog.engine_rights import give_engines_rights
 from catalog.errors import InvalidInput, PlatformError, Unavailable
 from catalog.leases import Leases
@@ -70,6 +71,8 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
             f"the audit log was made with another key than {settings.secadmin.audit_key_file}: "
             "give all SecAdmins of a database the same audit_key_file"
         )
+    for warning in durability_warnings(catalog.engine):
+        log.warning("%s", warning)
     give_engines_rights(catalog.engine, settings.engine_catalogs)
 
     leases = Leases(catalog, TOPIC_LEASE)

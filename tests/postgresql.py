@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ ELSEWHERE = "SECURE_STREAMS_TEST_POSTGRESQL"
 _DEBIAN = Path("/usr/lib/postgresql")
 _WAIT_S = 60.0
 # A database that is thrown away need not survive a power cut.
-_OPTIONS = {
+OPTIONS = {
     "listen_addresses": LOOPBACK,
     "unix_socket_directories": "",
     "max_connections": "300",
@@ -138,11 +138,11 @@ def postgresql() -> Iterator[PostgresqlServer]:
         with closing(PostgresqlServer(make_url(elsewhere))) as server:
             yield server
     else:
-        with _started(_programs()) as server:
+        with _started(programs_there()) as server:
             yield server
 
 
-def _programs() -> Path:
+def programs_there() -> Path:
     """The folder of the newest server that is installed."""
     found = [path.parent for path in _DEBIAN.glob("*/bin/postgres")]
     if found:
@@ -155,7 +155,7 @@ def _programs() -> Path:
 
 @contextmanager
 def _started(programs: Path) -> Iterator[PostgresqlServer]:
-    user = _user()
+    user = account()
     # Not pytest's own folder, which only its user may enter.
     folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
     try:
@@ -166,11 +166,11 @@ def _started(programs: Path) -> Iterator[PostgresqlServer]:
         if user:
             for path in (folder, password_file):
                 shutil.chown(path, user["user"], user["group"])
-        _initialise(programs, folder, user)
+        initialise(programs, folder, user)
         port = free_port()
         url = URL.create("postgresql", "postgres", password, LOOPBACK, port, "postgres")
         with (
-            _running(programs, folder, port, user) as process,
+            running(programs, folder, port, user) as process,
             closing(PostgresqlServer(url)) as server,
         ):
             _await(server, process, folder / "log")
@@ -179,7 +179,7 @@ def _started(programs: Path) -> Iterator[PostgresqlServer]:
         shutil.rmtree(folder)
 
 
-def _user() -> dict[str, Any]:
+def account() -> dict[str, Any]:
     """Whom to run the server as: it refuses to run as root."""
     if os.geteuid() != 0:
         return {}
@@ -188,7 +188,8 @@ def _user() -> dict[str, Any]:
     return {"user": entry.pw_name, "group": entry.pw_gid, "extra_groups": []}
 
 
-def _initialise(programs: Path, folder: Path, user: dict[str, Any]) -> None:
+def initialise(programs: Path, folder: Path, user: dict[str, Any]) -> None:
+    """Make an empty database cluster in `folder`, whose password is in a file there."""
     command: list[str | Path] = [
         programs / "initdb",
         "-D",
@@ -203,11 +204,16 @@ def _initialise(programs: Path, folder: Path, user: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _running(
-    programs: Path, folder: Path, port: int, user: dict[str, Any]
+def running(
+    programs: Path,
+    folder: Path,
+    port: int,
+    user: dict[str, Any],
+    options: Mapping[str, str] = OPTIONS,
 ) -> Iterator[subprocess.Popen[bytes]]:
+    """The server's process while the block runs; its data are in `folder`."""
     command: list[str | Path] = [programs / "postgres", "-D", folder / "data", "-p", str(port)]
-    for name, value in _OPTIONS.items():
+    for name, value in options.items():
         command += ["-c", f"{name}={value}"]
     # It ends with the tests, however they end.
     leash = [path, "--pdeathsig", "QUIT"] if (path := shutil.which("setpriv")) else []

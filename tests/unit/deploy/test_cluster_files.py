@@ -1,4 +1,4 @@
-"""The files of a platform on several machines: each part has what its settings name, and no more."""
+"""The files of a platform on several machines: each part has what its settings name, no more."""
 
 from __future__ import annotations
 
