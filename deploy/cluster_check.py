@@ -18,6 +18,7 @@ from deploy.broker_memory import LONGEST_REQUEST_BYTES
 
 _TIMEOUT_S = 10.0
 _LONGEST_IDLE_MS = 600_000
+_INNER_TOPICS = ("offsets.topic", "transaction.state.log")
 _NO_LIMIT = 2**31 - 1
 _WHERE = "see deploy/README.md, An existing Kafka"
 
@@ -37,16 +38,44 @@ def cluster_warnings(kafka: KafkaSettings) -> list[str]:
         reason = error.args[0].str() if error.args else "no answer"
         found.append(f"the settings of Kafka's brokers cannot be read ({reason}): {_WHERE}")
         return found
+    found += replication_warnings(kafka.replication, brokers)
     ports = {address.rpartition(":")[2] for address in kafka.users_bootstrap.split(",")}
     for broker, settings in sorted(brokers.items()):
         found += (f"Kafka's broker {broker}: {danger}" for danger in dangers(settings, ports))
     return found
 
 
+def replication_warnings(
+    replication: int, brokers: Mapping[int, Mapping[str, str]]
+) -> Iterator[str]:
+    """What of several brokers, by their settings, does not outlive the loss of one of them."""
+    if replication > len(brokers):
+        yield (
+            f"replication = {replication} in [kafka] needs as many brokers, and {len(brokers)} are "
+            "alive: no topic can be made"
+        )
+    if len(brokers) < 2:
+        return
+    if replication < 2:
+        yield "replication = 1 in [kafka] keeps each record on one broker: set it to 3"
+    for broker, settings in sorted(brokers.items()):
+        for topic in _INNER_TOPICS:
+            if int(settings.get(f"{topic}.replication.factor", 1)) < 2:
+                yield (
+                    f"Kafka's broker {broker}: {topic}.replication.factor keeps these records on "
+                    "one broker: set it to 3"
+                )
+
+
 def dangers(settings: Mapping[str, str], users_ports: set[str]) -> Iterator[str]:
     """What is dangerous in a broker's settings; `users_ports` are those that users connect to."""
     if settings.get("allow.everyone.if.no.acl.found", "false") == "true":
         yield "allow.everyone.if.no.acl.found lets everybody read what has no ACL: set it to false"
+    if settings.get("unclean.leader.election.enable", "false") == "true":
+        yield (
+            "unclean.leader.election.enable lets a broker lead that lacks acknowledged records: "
+            "set it to false"
+        )
     longest = int(settings["socket.request.max.bytes"])
     if longest < LONGEST_REQUEST_BYTES:
         yield (

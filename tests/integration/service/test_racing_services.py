@@ -55,6 +55,8 @@ SELECT ts, symbol, price FROM {0} UNION ALL SELECT ts, symbol, price FROM {1} UN
 SELECT window_start AS ts, symbol, avg(price) AS price FROM {2}
 GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol
 """
+# Ten seconds without a pulse, the look at it, and as much again on a busy machine.
+LEASE_OVER_S = 30.0
 # What a call answers that is repeated after a 503, where the change stood already.
 AGAIN = (404, 409, 422)
 
@@ -79,8 +81,8 @@ def race(
     grant(admin, sender, "stream", streams[2], "SEND")
     folder = tmp_path / "services"
     with ExitStack() as stack:
-        urls = stack.enter_context(started(service_settings, folder, SERVICES))
-        services = Services([stack.enter_context(client(url, folder)) for url in urls])
+        running = stack.enter_context(started(service_settings, folder, SERVICES))
+        services = Services([stack.enter_context(client(each.url, folder)) for each in running])
         token, producer = str(admin.token), secadmin_producer(service_settings.kafka)
         made = Race(
             services=services,
@@ -93,6 +95,7 @@ def race(
             sender=sender,
             seq=seq,
             producer=producer,
+            processes=[each.process for each in running],
         )
         yield made
 
@@ -234,6 +237,28 @@ def test_racing_calls_are_one_serial_history(
 ) -> None:
     expect_all(race, referees, "before")
     run(referees, others)
+    expect_one_history(race, referees, others)
+
+
+@pytest.mark.long
+def test_a_service_is_killed_while_calls_race(
+    race: Race, referees: list[Referee], others: Others
+) -> None:
+    """What it held is free soon, and what it had begun is carried out by the other one."""
+    expect_all(race, referees, "before")
+    killer = threading.Timer(SECONDS, race.processes[0].kill)
+    killer.start()
+    run(referees, others, SECONDS * 5)
+    killer.join()
+    assert race.processes[0].mark is None
+    print(f"slowest call: {race.services.slowest_s:.1f} s")
+    # A lease of the dead one holds up a call for ten seconds and a look, and no more.
+    assert race.services.slowest_s < LEASE_OVER_S
+    expect_one_history(race, referees, others)
+
+
+def expect_one_history(race: Race, referees: Sequence[Referee], others: Others) -> None:
+    """The audit log, the catalog and Kafka agree, and nobody got what it should not."""
     for referee in referees:
         stream = race.streams[0]
         referee.admin.change_right(True, referee.role, "READ TUPLE", "stream", stream)
@@ -254,7 +279,7 @@ def expect_all(race: Race, referees: Sequence[Referee], value: str) -> None:
         referee.witness.expect(value)
 
 
-def run(referees: Sequence[Referee], others: Others) -> None:
+def run(referees: Sequence[Referee], others: Others, seconds: float = SECONDS) -> None:
     """Let all race until every referee has judged for long enough."""
     stop = threading.Event()
 
@@ -263,7 +288,7 @@ def run(referees: Sequence[Referee], others: Others) -> None:
             step()
 
     def judge(referee: Referee) -> None:
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + seconds
         while len(referee.shut) < ROUNDS or time.monotonic() < deadline:
             referee.round()
 

@@ -47,8 +47,9 @@ def test_a_revocation_is_as_fast_as_ever(
     admin.post("/roles", name=role)
     rights = {"role": role, "kind": "stream", "name": stream}
     admin.post("/grants", **rights, permissions=list(PERMISSIONS))
-    with started(service_settings, tmp_path / "service", 1) as [url], ExitStack() as stack:
-        place = (urlsplit(url).hostname or "", urlsplit(url).port or 0)
+    with started(service_settings, tmp_path / "service", 1) as [service], ExitStack() as stack:
+        where = urlsplit(service.url)
+        place = (where.hostname or "", where.port or 0)
         trust = ssl.create_default_context(
             cafile=str(ensure_certificates(tmp_path / "service" / "certificates").ca)
         )
@@ -70,7 +71,7 @@ def test_a_revocation_is_as_fast_as_ever(
         took = []
         for permission in PERMISSIONS:
             began = time.monotonic()
-            with client(url, tmp_path / "service") as own:
+            with client(service.url, tmp_path / "service") as own:
                 answer = own.post(
                     "/revocations",
                     json={**rights, "permissions": [permission]},

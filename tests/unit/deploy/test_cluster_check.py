@@ -4,7 +4,7 @@ import pytest
 
 from deploy.broker_memory import LONGEST_REQUEST_BYTES, RequestMemory
 from deploy.broker_properties import USERS_LISTENER
-from deploy.cluster_check import dangers
+from deploy.cluster_check import dangers, replication_warnings
 
 KAFKAS = {
     "socket.request.max.bytes": "104857600",
@@ -35,6 +35,7 @@ def test_the_embedded_brokers_are_not() -> None:
         ({"socket.request.max.bytes": str(LONGEST_REQUEST_BYTES - 1)}, "is too little"),
         ({"connections.max.idle.ms": "-1"}, "keeps silent connections"),
         ({"connections.max.idle.ms": "600001"}, "keeps silent connections"),
+        ({"unclean.leader.election.enable": "true"}, "lets a broker lead that lacks"),
     ],
 )
 def test_others_may_be(settings: dict[str, str], told: str) -> None:
@@ -45,3 +46,29 @@ def test_others_may_be(settings: dict[str, str], told: str) -> None:
 def test_a_limit_of_connections_that_leaves_memory_is_enough(limit: str) -> None:
     settings = {**KAFKAS, "queued.max.request.bytes": POOL, limit: "99"}
     assert list(dangers(settings, {"9093"})) == []
+
+
+REPLICATED = {
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+}
+
+
+def test_several_brokers_that_replicate_are_not() -> None:
+    assert list(replication_warnings(3, {n: REPLICATED for n in (1, 2, 3)})) == []
+    assert list(replication_warnings(1, {1: {}})) == []
+
+
+@pytest.mark.parametrize(
+    ("replication", "brokers", "told"),
+    [
+        (3, {1: REPLICATED, 2: REPLICATED}, "needs as many brokers, and 2 are alive"),
+        (1, {1: REPLICATED, 2: REPLICATED}, "replication = 1 in [kafka] keeps"),
+        (2, {1: REPLICATED, 2: {}}, "broker 2: offsets.topic.replication.factor"),
+        (2, {1: REPLICATED, 2: {}}, "broker 2: transaction.state.log.replication.factor"),
+    ],
+)
+def test_what_stands_on_one_broker_is_told(
+    replication: int, brokers: dict[int, dict[str, str]], told: str
+) -> None:
+    assert any(told in warning for warning in replication_warnings(replication, brokers))

@@ -23,9 +23,13 @@ _RETAKEN_AFTER_S = 0.2
 
 @dataclass
 class Services:
-    """Calls go to any of the services; a 503 is tried again, as it asks for."""
+    """Calls go to any of the services; a 503 is tried again, as it asks for.
+
+    So is a call to a service that dies meanwhile, at another one: it may have been carried out.
+    """
 
     clients: Sequence[httpx.Client]
+    slowest_s: float = 0.0
 
     def call(
         self,
@@ -37,11 +41,17 @@ class Services:
     ) -> httpx.Response:
         """Call one of the services until it does not say that it is busy."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        deadline = time.monotonic() + _PATIENCE_S
+        began = time.monotonic()
         while True:
-            client = random.choice(self.clients)
-            answer = client.request(method, path, headers=headers, json=body)
-            if answer.status_code != 503 or time.monotonic() > deadline:
+            client, late = random.choice(self.clients), time.monotonic() > began + _PATIENCE_S
+            try:
+                answer = client.request(method, path, headers=headers, json=body)
+            except httpx.TransportError:
+                assert not late, f"no service answers {method} {path}"
+                time.sleep(0.05)
+                continue
+            if answer.status_code != 503 or late:
+                self.slowest_s = max(self.slowest_s, time.monotonic() - began)
                 return answer
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -19,6 +20,7 @@ from catalog.models import (
     Withdrawal,
 )
 from catalog.settings import KafkaSettings, Settings
+from deploy.processes import ManagedProcess
 from secadmin.control.platform import Platform
 from secadmin.kafka.acl import Operation, TopicAcl
 from secadmin.kafka.acls import Acls
@@ -47,6 +49,7 @@ class Race:
     sender: str
     seq: int
     producer: Producer
+    processes: Sequence[ManagedProcess]
 
     def person(self, name: str) -> Person:
         """Somebody who has a password."""

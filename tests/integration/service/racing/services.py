@@ -7,7 +7,7 @@ import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import httpx
@@ -24,9 +24,17 @@ from deploy.settings import Table, write_settings
 _WAIT_S = 120.0
 
 
+@dataclass(frozen=True)
+class RunningService:
+    """A service: where it is called, and its process."""
+
+    url: str
+    process: ManagedProcess
+
+
 @contextmanager
-def started(settings: Settings, folder: Path, count: int) -> Iterator[list[str]]:
-    """The URLs of `count` services, whose logs are in `folder`."""
+def started(settings: Settings, folder: Path, count: int) -> Iterator[list[RunningService]]:
+    """`count` services, whose logs are in `folder`."""
     private_folder(folder)
     with ExitStack() as stack:
         yield [
@@ -47,7 +55,7 @@ def _ca(folder: Path) -> Path:
 
 
 @contextmanager
-def _service(settings: Settings, folder: Path, name: str) -> Iterator[str]:
+def _service(settings: Settings, folder: Path, name: str) -> Iterator[RunningService]:
     port = free_port()
     file = write_settings(_table(settings, folder, port), folder / f"{name}.toml")
     process = ManagedProcess(name, folder)
@@ -57,7 +65,7 @@ def _service(settings: Settings, folder: Path, name: str) -> Iterator[str]:
     process.start(command, {"PYTHONPATH": path}, folder=folder)
     try:
         wait_until(lambda: healthy(LOOPBACK, port, _ca(folder)), process, log, _WAIT_S)
-        yield f"https://{LOOPBACK}:{port}"
+        yield RunningService(f"https://{LOOPBACK}:{port}", process)
     finally:
         process.stop()
 
@@ -71,6 +79,7 @@ def _table(settings: Settings, folder: Path, port: int) -> Table:
             "bootstrap": kafka.bootstrap,
             "clients_bootstrap": kafka.users_bootstrap,
             "removes_users": kafka.removes_users,
+            "replication": kafka.replication,
             "ca_file": str(kafka.ca_file),
             "secadmin": _account(kafka.secadmin),
             "ingest": _account(kafka.ingest),
