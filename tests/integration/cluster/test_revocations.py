@@ -224,8 +224,20 @@ def test_a_broker_that_lost_its_controllers_serves_by_its_old_acls(
                 each for each in clients if each.member is cut and each.limits is POLLING
             )
             wait_until(at_the_cut.leaks, "the cut-off broker serves it", PATIENCE_S)
+            withdrawn(parts, topic, credentials.username)
+            write(producer, topic, "afterwards")
+            # It may even get its replica again: it does not hear of that before the deletion.
+            every = {number: member.platform for number, member in whole.members.items()}
+            parts.replicas.replenish(every)
+            write(producer, topic, "afterwards, too")
+            time.sleep(3)
+            assert at_the_cut.served > time.monotonic() - 1, "it is still served what is older"
+            assert b"afterwards" not in at_the_cut.records
         finally:
             whole.mend(cut)
+        whole.await_all()
+        wait_until(at_the_cut.is_refused, "it is refused", PATIENCE_S)
+        assert b"afterwards" not in at_the_cut.records
 
 
 def test_a_sender_loses_its_right_everywhere(whole: KafkaCluster, parts: Parts) -> None:

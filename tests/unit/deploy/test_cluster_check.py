@@ -55,7 +55,7 @@ REPLICATED = {
 
 
 def test_several_brokers_that_replicate_are_not() -> None:
-    assert list(replication_warnings(3, {n: REPLICATED for n in (1, 2, 3)})) == []
+    assert list(replication_warnings(3, dict.fromkeys((1, 2, 3), REPLICATED))) == []
     assert list(replication_warnings(1, {1: {}})) == []
 
 

@@ -15,6 +15,7 @@ import yaml
 
 from catalog.engines import all_engines
 from catalog.settings import Settings
+from deploy.broker_memory import DEFAULT_HEAP_MB
 from deploy.cluster_files import DATA, JARS, PORTS, POSTGRESQL_PORT, SECADMIN_PORT, THERE, Hosts
 from deploy.cluster_files import write_cluster as write
 
@@ -210,6 +211,10 @@ def test_a_unit_of_systemd(file: Path, parts: Path) -> None:
         check_program(arguments, folder)
     else:
         assert (CLUSTER / Path(program[-1]).name).is_file()
+
+
+def test_a_node_has_the_heap_for_which_its_settings_are_made() -> None:
+    assert f"-Xmx{DEFAULT_HEAP_MB}m" in (CLUSTER / "kafka.sh").read_text()
 
 
 def test_the_image_is_made_of_the_wheel() -> None:
