@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from catalog import leases
 from catalog.errors import Unavailable
 from catalog.leases import BEAT_S, DEAD_AFTER_S, Leases
 from catalog.models import Lease
@@ -239,8 +240,8 @@ def test_who_could_not_look_watches_anew(service: Callable[[], Leases], seconds:
 def test_a_service_that_lives_shows_it_and_leaves_nothing_behind(
     service: Callable[[], Leases], catalog: Catalog
 ) -> None:
-    leases, stop = service(), threading.Event()
-    life = threading.Thread(target=leases.live, args=(stop,))
+    living, stop = service(), threading.Event()
+    life = threading.Thread(target=living.live, args=(stop,))
     life.start()
     try:
         deadline = time.monotonic() + 30
@@ -254,11 +255,15 @@ def test_a_service_that_lives_shows_it_and_leaves_nothing_behind(
 
 
 def test_pulses_of_services_that_are_long_dead_go(
-    service: Callable[[], Leases], catalog: Catalog, seconds: Seconds
+    service: Callable[[], Leases],
+    catalog: Catalog,
+    seconds: Seconds,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(leases, "_FORGOTTEN_S", 2 * DEAD_AFTER_S)
     dead, watching = service(), service()
     dead.beat()
-    beat_together(seconds, 3600 + 2 * BEAT_S, watching)
+    beat_together(seconds, 2 * DEAD_AFTER_S + BEAT_S, watching)
     assert len(pulses(catalog)) == 1
 
 
