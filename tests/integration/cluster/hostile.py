@@ -24,7 +24,7 @@ LATER = b"later"
 _LOOK_S, _AGAIN_S = 0.2, 0.05
 
 
-@dataclass
+@dataclass(eq=False)
 class Hostile(threading.Thread):
     """Fetches partition 0 of the topic from one node, whichever leads, over and over.
 
@@ -45,8 +45,6 @@ class Hostile(threading.Thread):
 
     def __post_init__(self) -> None:
         super().__init__(daemon=True)
-
-    __hash__ = threading.Thread.__hash__
 
     def run(self) -> None:
         while not self._over.is_set():

@@ -15,7 +15,7 @@ from secadmin.kafka.brokers import live_brokers
 from secadmin.kafka.principals import Credentials
 from tests.integration.cluster.hostile import PARKED, POLLING, Hostile
 from tests.integration.cluster.kafka_cluster import NODES, PATIENCE_S, KafkaCluster, Member
-from tests.integration.kafka.clients import DENIED_TOPIC, produce_one, reader, secadmin_producer
+from tests.integration.kafka.clients import DENIED_TOPIC, produce_one, reader
 from tests.integration.kafka.conftest import Parts
 from tests.lanes import number_of
 from tests.waiting import wait_until
@@ -30,7 +30,16 @@ FILLER = "later" * 20_000
 
 @pytest.fixture
 def producer(parts: Parts) -> Producer:
-    return secadmin_producer(parts.settings)
+    """As the data plane has one; it gives up soon on a leader that hangs."""
+    own = {
+        "linger.ms": 0,
+        "enable.idempotence": True,
+        "log_level": 0,
+        "socket.timeout.ms": 5_000,
+        "request.timeout.ms": 5_000,
+        "topic.metadata.refresh.interval.ms": 1_000,
+    }
+    return Producer(parts.settings.client_config(parts.settings.secadmin) | own)
 
 
 def write(producer: Producer, topic: str, *values: str) -> None:
