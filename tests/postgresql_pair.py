@@ -99,7 +99,7 @@ def pair() -> Iterator[Pair]:
         _copy(programs, urls[0], other, user)
         stack.enter_context(_served(programs, other, urls[1], user))
         promote: list[str | Path] = [programs / "pg_ctl", "promote", "-w", "-D", other / "data"]
-        yield Pair(*urls, process, promote, user)
+        yield Pair(urls[0], urls[1], process, promote, user)
 
 
 @contextmanager

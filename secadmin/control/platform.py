@@ -73,6 +73,11 @@ class KafkaControl(TopicControl, Protocol):
         """Delete the SCRAM user's ACLs, then remove or close the user."""
 
 
+def _live_unseen(stop: Event) -> None:
+    """What a service does that no other one looks at."""
+    stop.wait()
+
+
 @dataclass(frozen=True)
 class Platform:
     """The parts of the service: catalog, Kafka, their alignment, the anchors of the audit log.
@@ -95,4 +100,4 @@ class Platform:
     user_limits: UserLimits = field(default_factory=UserLimits)
     spaces: Spaces = field(default_factory=Spaces)
     idle_class: timedelta = timedelta(seconds=IDLE_CLASS_S)
-    live: Callable[[Event], object] = Event.wait
+    live: Callable[[Event], None] = _live_unseen

@@ -147,8 +147,8 @@ class Acls:
                     self._connections.lent(address) as connection,
                 ):
                     is_applied = self._is_applied(connection, filters, listed=listed)
-            except Unavailable as failure:
-                answers.silent[broker] = failure
+            except Unavailable as silence:
+                answers.silent[broker] = silence
                 continue
             if is_applied:
                 answers.proven[broker] = address

@@ -87,7 +87,7 @@ def with_new_ones(
     more: dict[Place, list[int]] = {}
     for place, partition in sorted(partitions.items()):
         lacking = replication - len(partition.replicas)
-        others = sorted(able.difference(partition.replicas), key=lambda broker: held[broker])
+        others = sorted(able - set(partition.replicas), key=lambda broker: held[broker])
         if lacking <= 0 or not others or partition.leader is None:
             continue
         new = others[:lacking]

@@ -207,7 +207,8 @@ def test_the_leases_of_a_service_that_beats_no_more_are_over_soon(
     service: Callable[[], Leases], seconds: Seconds
 ) -> None:
     killed, watching = service(), service()
-    killed.hold("x").__enter__()
+    held = killed.hold("x")
+    held.__enter__()
     beat_together(seconds, BEAT_S, killed, watching)
     beat_together(seconds, DEAD_AFTER_S - BEAT_S, watching)
     assert not is_free(watching), "it may have been only slow"
