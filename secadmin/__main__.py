@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import signal
 import sys
 import time
 from collections.abc import Callable, Collection
@@ -103,6 +104,9 @@ def build_platform(settings: Settings, passwords: Passwords | None = None) -> Pl
 def serve(settings: Settings) -> None:
     """Serve until stopped. What was decided earlier is carried out before the first request."""
     raise_limit()
+    # uvicorn sends itself the signal that ended it once more. By default that would end the process
+    # before it has given back what other services wait for.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     platform = _patiently(lambda: build_platform(settings))
     # From now on other services know that this one is alive, and it sees who of them is.
     life = WorkerThread("life", platform.live)

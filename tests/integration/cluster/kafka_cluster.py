@@ -36,7 +36,7 @@ from tests.integration.cluster.links import Link
 from tests.waiting import wait_until
 
 NODES = 3
-PATIENCE_S = 120.0
+PATIENCE_S = 60.0
 _HEAP_MB = 384
 # The smallest for which the settings of requests are made.
 _MEMORY = RequestMemory(512)

@@ -131,7 +131,8 @@ def withdrawn(parts: Parts, topic: str, principal: str) -> float:
     def is_done() -> bool:
         try:
             parts.access.withdraw(topic, [principal])
-        except Unavailable:
+        except Unavailable as failure:
+            print(f"not yet, after {time.monotonic() - began:.1f} s: {failure}")
             return False
         return True
 
@@ -191,10 +192,12 @@ def test_a_broker_fails_while_a_right_is_taken(
     others = {1, 2, 3} - {broken.node.id}
     with hostiles(whole, credentials, topic) as clients:
         undo = fault(whole, broken)
-        took = withdrawn(parts, topic, credentials.username)
-        write(producer, topic, *(f"later-{number}" for number in range(20)), FILLER)
-        expect_shut_out(clients, at=others)
-        undo()
+        try:
+            took = withdrawn(parts, topic, credentials.username)
+            write(producer, topic, *(f"later-{number}" for number in range(20)), FILLER)
+            expect_shut_out(clients, at=others)
+        finally:
+            undo()
         whole.await_all()
         expect_shut_out(clients, at={1, 2, 3})
         replenished(parts, whole, topic)

@@ -26,7 +26,6 @@ from catalog.wanted import report_status, wanted_runs
 from secadmin.control import fed_topics
 from secadmin.control.fed_topics import cut_replaced, note_fed
 from secadmin.control.platform import Platform
-from secadmin.control.upkeep import Upkeep
 from secadmin.kafka.acl import group_prefix
 from secadmin.kafka.principals import Credentials
 from tests.heartbeat import let_beat
@@ -267,10 +266,7 @@ def test_where_no_difference_goes_the_old_topic_leaves_when_the_new_one_is_fed(
         exchange.write(new, "2")
         client.read_until(lambda: client.values == ["1", "2"], "the new topic")
         monkeypatch.setattr(fed_topics, "OVERLAP", timedelta(0))
-        upkeep = Upkeep(exchange.platform)
-        upkeep._keep_up(1)
-        # It gives its duty back.
-        upkeep.close()
+        cut_replaced(exchange.platform)
         assert exchange.topics(credentials) == {new}
         exchange.write(old, "late")
         exchange.write(new, "3")
