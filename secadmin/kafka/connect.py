@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
+from contextlib import suppress
+from threading import Lock
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -13,11 +15,13 @@ from confluent_kafka.admin import AdminClient
 
 from catalog.errors import Unavailable
 from catalog.settings import KafkaSettings
+from catalog.topics import HEAD_TOPIC
 
 REQUEST_TIMEOUT_S = 5.0
 """Longest wait for one administrative request, in seconds."""
 
 _TOPICS_KNOWN_MS = 3_000
+_CONTROLLER_KNOWN_S = 1.0
 _T = TypeVar("_T")
 
 _QUIET: dict[str, Any] = {
@@ -33,7 +37,30 @@ _RIGHT_CODES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+class _ControllerClient:
+    """A client for changes, which knows the broker that takes them.
+
+    Every broker hands changes on to the controllers. The library sends them to the one that the
+    cluster named when the client asked for metadata, and asks for metadata anew only for topics
+    that it uses: an administrative client uses none. So if that broker dies, each change would fail
+    for ever. Therefore the client asks anew before a change, once a second at most.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._client = AdminClient(config)
+        self._asked = float("-inf")
+        self._lock = Lock()
+
+    def current(self) -> AdminClient:
+        """The client. What keeps it from asking shows in the change itself."""
+        with self._lock:
+            if time.monotonic() - self._asked > _CONTROLLER_KNOWN_S:
+                with suppress(KafkaException):
+                    self._client.list_topics(HEAD_TOPIC, timeout=REQUEST_TIMEOUT_S)
+                self._asked = time.monotonic()
+        return self._client
+
+
 class AdminClients:
     """Long-lived administrative clients under SecAdmin's account. They connect in the background.
 
@@ -41,15 +68,24 @@ class AdminClients:
     tens of milliseconds. On one connection, requests that only read would wait for changes.
     """
 
-    reads: AdminClient
-    changes: AdminClient
-    acls: AdminClient
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.reads = AdminClient(config)
+        self._changes, self._acls = _ControllerClient(config), _ControllerClient(config)
 
     @classmethod
     def open(cls, settings: KafkaSettings) -> AdminClients:
         """Make the clients. Raises OSError if SecAdmin's password file cannot be read."""
-        config = _QUIET | settings.client_config(settings.secadmin)
-        return cls(*(AdminClient(config) for _ in range(3)))
+        return cls(_QUIET | settings.client_config(settings.secadmin))
+
+    @property
+    def changes(self) -> AdminClient:
+        """The client for changes of anything but ACLs."""
+        return self._changes.current()
+
+    @property
+    def acls(self) -> AdminClient:
+        """The client for changes of ACLs."""
+        return self._acls.current()
 
 
 def fence_producer(settings: KafkaSettings) -> Producer:

@@ -28,22 +28,21 @@ records have a time ahead of the clock and ahead of the newest record.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import OffsetSpec
-
 from catalog.errors import Unavailable
-from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, all_finished
+from secadmin.kafka.connect import AdminClients
 from secadmin.kafka.fence_writer import FenceWriter, Partition
 from secadmin.kafka.replicas import Brokers, Replicas
 from secadmin.kafka.segment_setting import ROLL_MS, SegmentSetting
 from secadmin.kafka.wire.cluster_view import ClusterView, PartitionView
 from secadmin.kafka.wire.connection import BrokerAddress
 from secadmin.kafka.wire.connections import BrokerConnections
+from secadmin.kafka.wire.newest_times import newest_times
 from secadmin.kafka.wire.parked_fetch import FetchPlace, ParkedFetch, ping
 
 # How far the time of a later fence record is ahead of the newest time. It begins a segment.
@@ -156,7 +155,7 @@ class Fence:
             # In parallel: a change of settings takes as long as three requests of this thread.
             meanwhile = stack.enter_context(ThreadPoolExecutor(1))
             shortening = meanwhile.submit(self._setting.shorten, topics)
-            first = self._write(replicas, ahead_ms=0)
+            first = self._write(view, ahead_ms=0)
             parked: list[ParkedFetch] = []
             for partition, addresses in replicas.items():
                 # A replica that does not know the view's epoch may have followed another leader.
@@ -173,37 +172,45 @@ class Fence:
             while parked:
                 if time.monotonic() > deadline:
                     raise FenceNotProven(topics, f"{len(parked)} own fetches did not come back")
-                self._write(replicas, _AHEAD_MS)
+                self._write(view, _AHEAD_MS)
                 parked = self._still_parked(parked)
 
     def _still_parked(self, parked: Sequence[ParkedFetch]) -> list[ParkedFetch]:
         until = time.monotonic() + self._limits.record_s
         return [fetch for fetch in parked if not fetch.came_back(until - time.monotonic())]
 
-    def _write(self, partitions: Collection[Partition], ahead_ms: int) -> dict[Partition, int]:
+    def _write(self, view: ClusterView, ahead_ms: int) -> dict[Partition, int]:
         """Write a fence record to each partition, `ahead_ms` ahead. Gives offsets by partition."""
-        newest = self._newest(partitions)
+        newest = self._newest(view)
         now = int(self._clock() * 1000)
-        return self._writer.write({at: max(now, newest[at]) + ahead_ms for at in partitions})
+        return self._writer.write({at: max(now, time) + ahead_ms for at, time in newest.items()})
 
-    def _newest(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+    def _newest(self, view: ClusterView) -> dict[Partition, int]:
         """The largest timestamp in each partition in ms, or -1 if the partition is empty."""
-        by_time: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
-        request = {TopicPartition(*partition): by_time for partition in partitions}
-        futures = self._admins.reads.list_offsets(request, request_timeout=REQUEST_TIMEOUT_S)
-        results = all_finished(futures.values(), "read the newest times in the topics")
-        return {
-            Partition(place.topic, place.partition): result.timestamp
-            for place, result in zip(futures, results, strict=True)
-        }
+        of: defaultdict[int, dict[tuple[str, int], int]] = defaultdict(dict)
+        for place, partition in view.partitions.items():
+            of[_leader(place, partition)][place] = partition.epoch
+        found: dict[Partition, int] = {}
+        for leader, epochs in of.items():
+            with self._connections.lent(view.brokers[leader]) as connection:
+                times = newest_times(connection, epochs)
+            if missing := epochs.keys() - times.keys():
+                raise ValueError(f"the broker tells no time of {min(missing)[0]}")
+            found |= {Partition(*place): time for place, time in times.items()}
+        return found
 
 
 def _addresses(
     place: Partition, partition: PartitionView, view: ClusterView
 ) -> list[BrokerAddress]:
     """All replicas of a partition. A client may fetch from any of them."""
-    if partition.leader is None:
-        raise Unavailable(f"partition {place.number} of {place.topic} has no leader")
+    _leader(place, partition)
     if dead := set(partition.replicas) - view.brokers.keys():
         raise Unavailable(f"Kafka's broker {min(dead)} has died: its replicas are still to go")
     return [view.brokers[broker] for broker in partition.replicas]
+
+
+def _leader(place: tuple[str, int], partition: PartitionView) -> int:
+    if partition.leader is None:
+        raise Unavailable(f"partition {place[1]} of {place[0]} has no leader")
+    return partition.leader

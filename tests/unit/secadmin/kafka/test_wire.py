@@ -18,6 +18,7 @@ from secadmin.kafka.wire.encoding import (
     string,
 )
 from secadmin.kafka.wire.leader_epochs import all_led
+from secadmin.kafka.wire.newest_times import read_times
 from secadmin.kafka.wire.reassignment import check_reassigned
 
 
@@ -107,3 +108,18 @@ def test_who_leads() -> None:
     assert all_led(epochs(0, 0))
     assert not all_led(epochs(0, 75))
     assert not all_led(epochs()), "an answer about nothing proves nothing"
+
+
+def times(*found: tuple[int, int]) -> Reader:
+    parts = b"".join(
+        int32(n) + int16(error) + int64(time) + int64(7) + int32(4) + NO_TAGS
+        for n, (error, time) in enumerate(found)
+    )
+    topic = compact_string("out.o.a") + compact_length(len(found)) + parts + NO_TAGS
+    return Reader(int32(0) + compact_length(1) + topic + NO_TAGS)
+
+
+def test_the_newest_times() -> None:
+    assert read_times(times((0, 12), (0, -1))) == {("out.o.a", 0): 12, ("out.o.a", 1): -1}
+    with pytest.raises(ValueError, match="error 6"):
+        read_times(times((0, 12), (6, -1)))
