@@ -54,7 +54,8 @@ def read_times(answer: Reader) -> dict[tuple[str, int], int]:
         topic = answer.compact_string() or ""
         for _ in range(answer.compact_length()):
             number, error, time = answer.int32(), answer.int16(), answer.int64()
-            answer.int64(), answer.int32(), answer.tags()
+            answer.int64(), answer.int32()
+            answer.tags()
             if error:
                 raise ValueError(f"the broker does not tell the times of {topic} (error {error})")
             times[topic, number] = time
