@@ -225,6 +225,7 @@ def test_nobody_reads_an_output_while_it_waits(
     query(scene.bob, fresh("q"), text)
 
 
+@pytest.mark.long
 def test_who_subscribes_while_it_waits_gets_the_new_results(
     scene: Scene, role: str, fresh: Callable[[str], str]
 ) -> None:
@@ -328,6 +329,7 @@ def test_a_change_while_a_query_is_merged_counts(
     assert "value=11," in conditions(scene, name) and topics_of(scene.platform, principal)
 
 
+@pytest.mark.long
 def test_equal_queries_are_one_again(
     scene: Scene, role: str, fresh: Callable[[str], str], new_user: NewUser
 ) -> None:
@@ -355,6 +357,7 @@ def test_a_role_that_its_owner_has_lost_does_not_count(
     assert run_of(scene, name) not in runs(scene)
 
 
+@pytest.mark.long
 def test_no_access_has_a_topic_of_a_closed_class(
     scene: Scene, role: str, fresh: Callable[[str], str]
 ) -> None:
