@@ -17,7 +17,7 @@ SCHEMAS = {
 }
 WATCHED_ABOVE, WATCHED_LATER, SUSPICIOUS_ABOVE = 500.0, 1_000.0, 1_000.0
 # Nobody asks for what this account does. It moves time in the end.
-_CLOCK = "clock"
+_CLOCK, _SEEN_BY_ALL = "clock", 10_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ def events(first: int, last: int) -> list[Event]:
 
 
 def clock(minute: int) -> list[Event]:
-    """Events that move the time of both streams."""
+    """Events that move the time of both streams. They are in every role's view."""
     at = _at(minute, 59)
-    return [Login(at, _CLOCK, "", ok=True), Transfer(at, _CLOCK, 0.0, "", "")]
+    return [Login(at, _CLOCK, "", ok=True), Transfer(at, _CLOCK, _SEEN_BY_ALL, "", "")]
 
 
 def write(folder: Path, sent: Sequence[Event]) -> dict[str, Path]:
