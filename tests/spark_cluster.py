@@ -119,6 +119,15 @@ class SparkCluster:
         """Let a paused worker go on."""
         os.killpg(self.workers[number].pid, signal.SIGCONT)
 
+    def left(self) -> bytes:
+        """All that master, workers and executors have written. Only their user can read it."""
+        found = []
+        for file in self.folder.rglob("*"):
+            assert not file.stat().st_mode & 0o066, f"others can read or write {file}"
+            if file.is_file() and file not in {self.secret_file, self._settings}:
+                found.append(file.read_bytes())
+        return b"\n".join(found)
+
     def end(self) -> None:
         """End all processes."""
         for process in reversed(self._processes):
@@ -140,6 +149,7 @@ class SparkCluster:
     def _launch(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         where = ("--host", "127.0.0.1", "--webui-port", "0")
         with (self.folder / f"{name}.log").open("wb") as log:
+            os.fchmod(log.fileno(), 0o600)
             process = subprocess.Popen(
                 [
                     *(str(_HOME / "bin" / "spark-class"), command[0]),

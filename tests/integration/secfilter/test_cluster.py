@@ -191,8 +191,11 @@ def test_a_killed_worker_loses_nothing_and_nothing_arrives_after_a_revocation(
     assert newest_price(hostile) < returned, "something arrived after the revocation"
     world.await_more()
     world.expect_all()
-    log = (world.deployment.folder / "log").read_bytes()
-    assert log and world.cluster.secret.encode() not in log
+    left = world.cluster.left() + (world.deployment.folder / "log").read_bytes()
+    assert b"CoarseGrainedExecutorBackend" in left, "executors have left their logs"
+    passwords = (each.password() for each in (parts.settings.ingest, parts.settings.query))
+    for secret in (world.cluster.secret, *passwords):
+        assert secret.encode() not in left
 
 
 @pytest.mark.long
