@@ -123,9 +123,11 @@ class SparkCluster:
         """All that master, workers and executors have written. Only their user can read it."""
         found = []
         for file in self.folder.rglob("*"):
-            assert not file.stat().st_mode & 0o066, f"others can read or write {file}"
-            if file.is_file() and file not in {self.secret_file, self._settings}:
-                found.append(file.read_bytes())
+            # The master may remove a file just now.
+            with suppress(FileNotFoundError):
+                assert not file.stat().st_mode & 0o066, f"others can read or write {file}"
+                if file.is_file() and file not in {self.secret_file, self._settings}:
+                    found.append(file.read_bytes())
         return b"\n".join(found)
 
     def end(self) -> None:
