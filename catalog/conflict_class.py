@@ -132,6 +132,25 @@ def read_level(
     return combine(found)
 
 
+def narrowed(own: Label, wanted: Mapping[int, str], classes: Mapping[int, ConflictClass]) -> Label:
+    """The greatest level that both `own` and the level with the parts `wanted` dominate.
+
+    `wanted` has parts by the ids of classes. Elsewhere it is no narrower than `own`.
+    """
+    bits = own.bits
+    for class_id, part in wanted.items():
+        found = classes[class_id]
+        held, asked = own.bits & found.categories.bits, found.label_of(part)
+        bits &= ~found.categories.bits
+        if asked is None:
+            continue
+        if held >> found.trusted & 1:
+            bits |= asked.bits
+        elif asked.bits in (held, 1 << found.trusted):
+            bits |= held
+    return Label(bits)
+
+
 def dominated(reached: Label, level: Label, clauses: RoleClauses, companies: Label) -> Label:
     """The part of a reach that a level dominates: what a query at the level reads (definition 6).
 

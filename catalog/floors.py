@@ -16,7 +16,7 @@ A floor rises in three steps, each when the one before has been applied (`secadm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlalchemy import orm, select
 
@@ -71,27 +71,42 @@ def read_floor(text: str | None) -> Label:
 def withheld_from(session: orm.Session, users: Iterable[int]) -> Mapping[int, Label]:
     """What is withheld from each of these users that has a floor in a stream: rights.
 
-    It is what the user can read and ingest may not yet add to what it sends. A user that is not in
-    the result has no floor.
+    It is what the user can read and ingest may not yet add to what it sends. The categories of a
+    stream itself are in each label there, so its senders need not wait for them. A user that is not
+    in the result has no floor.
     """
     rows = session.execute(
-        select(SenderRow.user_id, SenderRow.stamped).where(
+        select(SenderRow.user_id, SenderRow.stream_id, SenderRow.stamped).where(
             SenderRow.user_id.in_(sorted(set(users))),
             SenderRow.state == SenderState.ACTIVE,
             SenderRow.floor.is_not(None),
             SenderRow.lowered.is_(False),
         )
-    )
+    ).all()
+    own = _own_categories(session, {row.stream_id for row in rows})
     found: dict[int, int] = {}
-    for user, stamped in rows:
+    for user, stream, stamped in rows:
         if user is None:
             continue
-        held = PUBLIC.bits if stamped is None else read_floor(stamped).bits
+        held = own.get(stream, PUBLIC).bits
+        held |= PUBLIC.bits if stamped is None else read_floor(stamped).bits
         found[user] = found.get(user, held) & held
     return {
         user: Label(readable(session, session.get_one(User, user)).bits & ~stamped)
         for user, stamped in found.items()
     }
+
+
+def _own_categories(session: orm.Session, streams: Collection[int]) -> Mapping[int, Label]:
+    """What READ TUPLE on each of these streams gives."""
+    own = select(CategoryRow.stream_id, CategoryRow.bit).where(
+        CategoryRow.stream_id.in_(sorted(streams)), CategoryRow.kind.in_(_READ)
+    )
+    found: dict[int, Label] = {}
+    for stream, bit in session.execute(own):
+        if stream is not None:
+            found[stream] = found.get(stream, PUBLIC) | Label.of(bit)
+    return found
 
 
 def not_applied(session: orm.Session, stream: int) -> Label:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -13,6 +13,7 @@ from catalog.audit import NOBODY, Outcome
 from catalog.errors import Denied, NotAuthenticated, PlatformError
 from catalog.models import Membership, Role, Session, User
 from catalog.passwords import Passwords
+from catalog.session_levels import SessionLevel, chosen_level, level_words, to_stored
 from catalog.sessions import new_token, token_hash
 from catalog.store import Catalog, Change
 
@@ -34,8 +35,19 @@ class Login:
     session_id: int
     user: str
     roles: tuple[str, ...]
+    level: tuple[str, ...]
     expires_at: datetime
     must_change_password: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a session is opened with: its active roles (None: all that the user holds), and parts of
+    its level, by the names of conflict classes (None: that of its user).
+    """
+
+    roles: Sequence[str] | None = None
+    level: Mapping[str, str] | None = None
 
 
 def login(
@@ -43,14 +55,15 @@ def login(
     passwords: Passwords,
     name: str,
     password: str,
-    roles: Sequence[str] | None = None,
+    wanted: Wanted = Wanted(),
     rules: LoginRules = LoginRules(),
 ) -> Login:
-    """Open a session in which the named roles are active (None: all roles that the user holds).
+    """Open a session in which the wanted roles are active, at the wanted level.
 
     Raises NotAuthenticated for an unknown or locked user, for a wrong password, and while logins
     are stopped. The words and the work are the same for all of these. Raises Denied for a role that
-    is unknown or that the user does not hold. Both are written to the audit log.
+    is unknown or that the user does not hold, and for a level that the user's own does not dominate
+    (001 §3). All of these are written to the audit log.
     """
     with catalog.read() as session:
         user = user_named(session, name)
@@ -59,7 +72,7 @@ def login(
     fits = passwords.verify(password, stored)
     with catalog.change(user.name if user else NOBODY) as change:
         # Raise a refusal after the commit. Otherwise its audit entry would be rolled back too.
-        result = _conclude(change, name, stored if fits else None, roles, rules)
+        result = _conclude(change, name, stored if fits else None, wanted, rules)
     if isinstance(result, PlatformError):
         raise result
     return result
@@ -69,7 +82,7 @@ def _conclude(
     change: Change,
     name: str,
     proven: str | None,
-    roles: Sequence[str] | None,
+    wanted: Wanted,
     rules: LoginRules,
 ) -> Login | PlatformError:
     """Decide on the current state. `proven` is the hash that the password fits, or None."""
@@ -83,16 +96,23 @@ def _conclude(
         change.audit("login", who, Outcome.DENIED, why or "")
         return NotAuthenticated("the user name or the password is wrong")
     held = _held_roles(change.session, user)
-    unknown = sorted(set(roles or ()) - held.keys())
+    unknown = sorted(set(wanted.roles or ()) - held.keys())
     if unknown:
         reason = f"the role {unknown[0][:80]!r} is not one that you hold"
         change.audit("login", who, Outcome.DENIED, reason)
         return Denied(reason)
-    active = [held[role] for role in sorted(held if roles is None else set(roles))]
-    return _open(change, user, active, rules)
+    try:
+        level = None if not wanted.level else chosen_level(change.session, user.id, wanted.level)
+    except Denied as refused:
+        change.audit("login", who, Outcome.DENIED, str(refused))
+        return refused
+    active = [held[role] for role in sorted(held if wanted.roles is None else set(wanted.roles))]
+    return _open(change, user, active, level, rules)
 
 
-def _open(change: Change, user: User, active: list[Role], rules: LoginRules) -> Login:
+def _open(
+    change: Change, user: User, active: list[Role], level: SessionLevel | None, rules: LoginRules
+) -> Login:
     user.failed_logins, user.logins_stopped_until = 0, None
     token = new_token()
     row = Session(
@@ -101,13 +121,17 @@ def _open(change: Change, user: User, active: list[Role], rules: LoginRules) -> 
         created_at=change.now,
         expires_at=change.now + rules.lifetime,
         active_roles=active,
+        level=to_stored(level),
     )
     change.session.add(row)
     change.session.flush()
-    names = tuple(role.name for role in active)
-    change.audit("login", f"user {user.name}", detail={"session": row.id, "roles": list(names)})
+    names, words = tuple(role.name for role in active), level_words(change.session, level)
+    detail: dict[str, object] = {"session": row.id, "roles": list(names)}
+    if words:
+        detail["level"] = list(words)
+    change.audit("login", f"user {user.name}", detail=detail)
     must_change = user.must_change_password
-    return Login(token, row.id, user.name, names, row.expires_at, must_change)
+    return Login(token, row.id, user.name, names, words, row.expires_at, must_change)
 
 
 def user_named(session: DatabaseSession, name: str) -> User | None:

@@ -79,7 +79,11 @@ class Membership(Base):
 
 
 class Session(Base):
-    """A session. Only the SHA-256 of its token is kept. `active_roles` are the activated roles."""
+    """A session. Only the SHA-256 of its token is kept. `active_roles` are the activated roles.
+
+    `level` is its level, if it has one of its own: {id of a conflict class: part}
+    (`catalog.session_levels`).
+    """
 
     __tablename__ = "sessions"
     __table_args__ = (_of_those("sessions_open", "ended_at", "id"),)
@@ -89,6 +93,7 @@ class Session(Base):
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime] = mapped_column(index=True)
     ended_at: Mapped[datetime | None]
+    level: Mapped[dict[str, str] | None] = mapped_column(JSON(none_as_null=True))
     user: Mapped[User] = relationship()
     active_roles: Mapped[list[Role]] = relationship(secondary="session_roles")
 
@@ -470,8 +475,9 @@ class Access(Base):
 
     `roles` are the roles that were active when it was made, and every change checks their rights
     again. Without a session it is a kept access: it outlives the session that made it (`--keep`).
-    `topics` are the topics that it may reach now. An access that has ended has none. After it has
-    ended and its withdrawals are done, its principal is deleted in Kafka (`retired_at`).
+    `level` is the level of the session that made it. `topics` are the topics that it may reach now.
+    An access that has ended has none. After it has ended and its withdrawals are done, its
+    principal is deleted in Kafka (`retired_at`).
     """
 
     __tablename__ = "accesses"
@@ -485,6 +491,7 @@ class Access(Base):
     created_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     retired_at: Mapped[datetime | None]
+    level: Mapped[dict[str, str] | None] = mapped_column(JSON(none_as_null=True))
     user: Mapped[User] = relationship()
     roles: Mapped[list[Role]] = relationship(secondary="access_roles")
     topics: Mapped[list[AccessTopic]] = relationship(cascade="all, delete-orphan")

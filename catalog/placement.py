@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
+from catalog.plan import Plan
+from catalog.single_tuples import of_single_tuples
+
 
 class Placement(StrEnum):
     """Where results, or the tuples that they come from, are divided among the classes.
@@ -15,9 +18,11 @@ class Placement(StrEnum):
     that keeps state. So each class gets what the plan gives over the tuples that the class may see
     (semantics `view`: the partitioned windows of 000 §5.2, the stream shepherd of 001 §4.1). APART:
     each class has a run of its own, which reads nothing but what the class may see (semantics
-    `isolated`: the replicated query processors of 001 §2). ROLES: behind the plan, as SINK; but a
-    result goes only to who may see all that went into it by one role (semantics `exact`: exact
-    match, 000 §5.2.1).
+    `isolated`: the replicated query processors of 001 §2). ROLES: a class gets what the plan gives
+    over the tuples that each of its roles may see alone, merged (semantics `exact`: exact match,
+    000 §5.2.1). Where no result depends on other tuples, this stands behind the plan, as SINK: a
+    result goes to who may see all that went into it by one role. Elsewhere it stands above the
+    sources, with a view for each role.
     """
 
     SINK = "sink"
@@ -29,6 +34,14 @@ class Placement(StrEnum):
     def by_class(self) -> bool:
         """Whether each class gets what the plan gives over the tuples that the class may see."""
         return self in (Placement.SOURCES, Placement.APART)
+
+    def has_views_of_roles(self, plan: Plan) -> bool:
+        """Whether each role of a class has a view of its own of the plan's sources."""
+        return self is Placement.ROLES and not of_single_tuples(plan)
+
+    def has_common_results(self, plan: Plan) -> bool:
+        """Whether a result exists once for all classes, so that other queries can read it."""
+        return not (self.by_class or self.has_views_of_roles(plan))
 
     @property
     def semantics(self) -> str:

@@ -29,6 +29,9 @@ SenderNumbers = Mapping[int, int]
 Each user has one number. Its topics are several senders if it lost SEND and got it again.
 """
 
+VIEW_BITS = 16
+"""So many bits of a view's id are the place of its role among those of the class."""
+
 # More than the distance of any two times, in milliseconds.
 _ANY_MS = 2**60
 
@@ -114,6 +117,16 @@ class FanOutClass:
         """What the topic takes."""
         return Delivery(self.clearance, self.weak, self.beyond, self.ways)
 
+    def role_views(self) -> tuple[FanOutClass, ...]:
+        """What each of its roles sees, as a class with an id of its own (000 §5.2.1).
+
+        The places of the ways never change, so the ids do not either.
+        """
+        return tuple(
+            replace(self, clearance=way, ways=(), id=self.id << VIEW_BITS | place)
+            for place, way in enumerate(self.ways or (self.clearance,))
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class FedOutput:
@@ -177,10 +190,24 @@ class QueryRun:
     def viewers(self) -> tuple[FanOutClass, ...] | None:
         """The classes that each have a view of their own, or None if all share the results.
 
-        A plan without state gives each class the same either way.
+        A plan without state gives each class the same either way. If it is run `by_role`, these are
+        the views of the classes' roles. A role that sees nothing has none.
         """
+        if self.by_role:
+            return tuple(
+                view
+                for output in self.outputs
+                for each in output.classes
+                for view in each.role_views()
+                if view.clearance.bits or output.relation.public
+            )
         by_class = self.placement.by_class and is_stateful(self.plan)
         return self.classes if by_class else None
+
+    @property
+    def by_role(self) -> bool:
+        """Whether each role of a class has a view of its own, and what these give is merged."""
+        return self.placement.has_views_of_roles(self.plan)
 
     @property
     def output(self) -> Relation:

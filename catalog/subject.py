@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlalchemy import and_, bindparam, exists, or_, orm, select
 
+from catalog.conflict_class import ConflictClass
 from catalog.conflict_classes import levels_of
 from catalog.label import PUBLIC, Label
 from catalog.models import Access, AccessRole, Membership, Session, SessionRole, User
 from catalog.roles import Closure, juniors_from, juniors_with_names, read_closure
 from catalog.senders import NOWHERE, sent_to
+from catalog.session_levels import SessionLevel, classes_of, from_stored, within
 
 _HELD_BY_USER = juniors_from(
     select(Membership.role_id).where(Membership.user_id == bindparam("user_id"))
@@ -59,7 +61,9 @@ class Subject:
     it is held. `barred` is the reason why nothing is allowed (such as a locked user), not even to
     an owner, or None. `session_id` is None for a kept access. `sends_to` are the streams with a
     declared aggregate to which the user may SEND by any of its roles, active or not. Each has the
-    name of a role that gives it. `level` is the level of the user (001 §3), as a label.
+    name of a role that gives it. `level` is the level of the user (001 §3), as a label. If the
+    session or the access has a level of its own, it is `session_level`, and `level` is narrowed to
+    it.
     """
 
     user_id: int
@@ -72,6 +76,7 @@ class Subject:
     session_id: int | None = None
     barred: str | None = None
     level: Label = PUBLIC
+    session_level: SessionLevel | None = field(default=None, hash=False)
 
 
 def subject_of_session(session: orm.Session, login: Session) -> Subject:
@@ -86,15 +91,17 @@ def subject_of_session(session: orm.Session, login: Session) -> Subject:
     elif login.user.must_change_password:
         barred = "the one-time password must be changed first"
     held = read_closure(session, _HELD_IN_SESSION, session_id=login.id)
-    own = _OfUsers.of(session, [login.user.id])
-    return _subject(login.user, own, login.id, barred, frozenset(held.members), held)
+    level = from_stored(login.level)
+    own = _OfUsers.of(session, [login.user.id], [level])
+    by = _Through(login.id, barred, level)
+    return _subject(login.user, own, by, frozenset(held.members), held)
 
 
 def subject_of_user(session: orm.Session, user: User) -> Subject:
     """The subject of the user if all of its roles were active. `explain` uses it."""
     held = read_closure(session, _HELD_BY_USER, user_id=user.id)
     own = _OfUsers.of(session, [user.id])
-    return _subject(user, own, None, None, frozenset(held.members), held)
+    return _subject(user, own, _Through(), frozenset(held.members), held)
 
 
 def subject_with_roles(session: orm.Session, user: User, roles: Collection[int]) -> Subject:
@@ -104,7 +111,7 @@ def subject_with_roles(session: orm.Session, user: User, roles: Collection[int])
     )
     active = frozenset(session.scalars(own))
     of_user, held = _OfUsers.of(session, [user.id]), juniors_with_names(session, active)
-    return _subject(user, of_user, None, None, active, held)
+    return _subject(user, of_user, _Through(), active, held)
 
 
 def subjects_of_accesses(
@@ -123,13 +130,13 @@ def subjects_of_accesses(
         held[access_id].add(role_id)
     ends = _ends_of_open_sessions(session, accesses)
     juniors = juniors_with_names(session, set().union(*held.values()))
-    own = _OfUsers.of(session, [access.user_id for access in accesses])
+    levels = {access.id: from_stored(access.level) for access in accesses}
+    own = _OfUsers.of(session, [access.user_id for access in accesses], levels.values())
     return tuple(
         _subject(
             access.user,
             own,
-            access.session_id,
-            _bar(access, ends, now),
+            _Through(access.session_id, _bar(access, ends, now), levels[access.id]),
             frozenset(held[access.id]),
             juniors,
         )
@@ -161,26 +168,40 @@ def _bar(access: Access, ends: Mapping[int, datetime], now: datetime) -> str | N
 
 @dataclass(frozen=True, slots=True)
 class _OfUsers:
-    """What users have whatever their roles: where they send to, and their levels."""
+    """What users have whatever their roles: where they send to, and their levels.
+
+    `classes` are the conflict classes of the levels of their sessions.
+    """
 
     sending: Mapping[int, Mapping[int, str]]
     levels: Mapping[int, Label]
+    classes: Mapping[int, ConflictClass]
 
     @classmethod
-    def of(cls, session: orm.Session, users: Sequence[int]) -> _OfUsers:
-        return cls(sent_to(session, users), levels_of(session, users))
+    def of(
+        cls,
+        session: orm.Session,
+        users: Sequence[int],
+        of_sessions: Iterable[SessionLevel | None] = (),
+    ) -> _OfUsers:
+        classes = classes_of(session, of_sessions)
+        return cls(sent_to(session, users), levels_of(session, users), classes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Through:
+    """The session or access through which a user acts: why it is barred, and its own level."""
+
+    session_id: int | None = None
+    barred: str | None = None
+    level: SessionLevel | None = None
 
 
 def _subject(
-    user: User,
-    own: _OfUsers,
-    session_id: int | None,
-    barred: str | None,
-    held: frozenset[int],
-    juniors: Closure,
+    user: User, own: _OfUsers, by: _Through, held: frozenset[int], juniors: Closure
 ) -> Subject:
     """The subject with the active roles `held`, all of which are in `juniors`."""
-    barred = "the user is locked" if user.locked else barred
+    barred = "the user is locked" if user.locked else by.barred
     closure, names = juniors.members, juniors.names
     active = held if barred is None else frozenset()
     through: dict[int, str] = {}
@@ -196,7 +217,8 @@ def _subject(
         role_ids=roles,
         role_names={role: names[role] for role in roles},
         through=through,
-        session_id=session_id,
+        session_id=by.session_id,
         barred=barred,
-        level=own.levels.get(user.id, PUBLIC),
+        level=within(own.levels.get(user.id, PUBLIC), by.level, own.classes),
+        session_level=by.level,
     )

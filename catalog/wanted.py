@@ -407,10 +407,8 @@ def _fan_out(
     if clearance.bits == 0 and not output.public:
         return None
     if delivery.beyond is None:
-        cut = (clauses.cleared(way).cut_to(reached) for way in delivery.ways)
-        ways = tuple(way for way in cut if way.bits or output.public)
-        if delivery.ways and not ways:
-            return None
+        # Each way keeps its place, also one that sees nothing.
+        ways = tuple(clauses.cleared(way).cut_to(reached) for way in delivery.ways)
         return FanOutClass(row.topic, clearance, row.weak, id=row.id, ways=ways)
     beyond = clauses.cleared(delivery.beyond).cut_to(reached)
     if clearance.bits & ~beyond.bits == 0:

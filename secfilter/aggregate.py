@@ -33,8 +33,8 @@ from catalog.reach import lowers
 from catalog.relation import DeclaredAggregate
 from catalog.runs import SenderNumbers
 from catalog.schema import Schema, Type
-from secfilter.class_views import lineage_in
-from secfilter.columns import ID, label_column
+from secfilter.class_views import ClassViews, lineage_in
+from secfilter.columns import CLASS, ID, label_column
 from secfilter.expressions import finite, to_column
 from secfilter.independent import count_of, mask_of
 from secfilter.lab import encode_attribute, joined
@@ -55,17 +55,22 @@ _ENDS = {FIRST: fn.min, LAST: fn.max}
 class Grouping:
     """An aggregate, the windows that it reads, and when its results are sent.
 
-    `independent` has the numbers of the senders that count for a declared aggregate. The tuples of
-    a group are also equal in the platform's columns `by`, which come first in its key. `clocked`
-    says that another window goes over the results, so that they need a clock.
+    `independent` has the numbers of the senders that count for a declared aggregate. With `views`,
+    each class has groups of its own. `clocked` says that another window goes over the results, so
+    that they need a clock.
     """
 
     node: Aggregate
     windows: CheckedNode
     emission: Emission
     independent: SenderNumbers = field(default_factory=dict)
-    by: tuple[str, ...] = ()
+    views: ClassViews | None = None
     clocked: bool = False
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The platform's columns in which the tuples of a group are equal, first in its key."""
+        return () if self.views is None else (CLASS,)
 
     @property
     def declared(self) -> DeclaredAggregate | None:
@@ -116,7 +121,7 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, layout: LabelLayout)
         *(fn.col(_key(i)).alias(key.name) for i, key in enumerate(node.keys)),
         *results,
         *_labels(grouping, layout),
-        lineage_in(grouping.by, _lineage(grouping)).alias(ID),
+        lineage_in(grouping.views, _lineage(grouping)).alias(ID),
         *map(fn.col, grouping.by),
         *([last_moment(fn.col(f"{_WINDOW}.end"))] if grouping.clocked else []),
     )

@@ -1,5 +1,7 @@
 """Views of classes: each class gets the results of a plan over the tuples that it may see.
 
+With semantics `exact`, a view is that of one role of a class (`secfilter.merged_views`).
+
 The fan-out stands above each source, before the first node that keeps state: a tuple is there once
 for each class that may see it. From there on the class is in the key of all state. So classes share
 one Spark query and nothing else. The shape of the state, and the operators, do not depend on which
@@ -9,7 +11,6 @@ shepherd).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -30,11 +31,13 @@ _DIGITS = 19
 class ClassViews:
     """The classes, whose ids are those of the catalog, and the layout of their labels.
 
+    If they are views `by_role`, a class has several, and a result can be in several of them.
     Raises ValueError if two classes could not be told apart, or if one is no whole strong class.
     """
 
     classes: tuple[FanOutClass, ...]
     layout: LabelLayout
+    by_role: bool = False
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.classes) or not all(each.id > 0 for each in self.classes):
@@ -84,12 +87,13 @@ def _id(of: int) -> Column:
     return fn.lit(of).cast("bigint")
 
 
-def lineage_in(by: Sequence[str], lineage: Column) -> Column:
+def lineage_in(views: ClassViews | None, lineage: Column) -> Column:
     """The lineage of a result that depends on which tuples a class may see.
 
-    `by` is empty, or names the class's column. Two classes may have other results of one window.
-    So the lineage begins with the class.
+    Two classes may have other results of one window. So the lineage begins with the class. If the
+    views are by role, it gets the class when they are merged, and until then equal results of two
+    roles have equal lineages.
     """
-    return (
-        fn.concat_ws(":", *(fn.col(name).cast("string") for name in by), lineage) if by else lineage
-    )
+    if views is None or views.by_role:
+        return lineage
+    return fn.concat_ws(":", fn.col(CLASS).cast("string"), lineage)

@@ -89,6 +89,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     classes: Sequence[ConflictClass] = (),
     floor: Label = PUBLIC,
     viewers: Sequence[FanOutClass] | None = None,
+    by_role: bool = False,
     beside: Sequence[str] = (),
     receivers: Receivers | None = None,
     repeats: bool = False,
@@ -103,8 +104,9 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     says that each source has one partition. Stateful nodes then need no shuffle. `classes` are the
     conflict classes of the levels that the plan shows. Each result also carries `floor`. With
     `viewers`, the plan runs over the tuples that each of these classes may see, for each one by
-    itself, and each result is of one class. `beside` are columns that `source` also gives, and
-    each result has those of its tuple; a plan that keeps state has none. If
+    itself, and each result is of one class. If they are views `by_role`, a class has several, and
+    `secfilter.merged_views` merges their results. `beside` are columns that `source` also gives,
+    and each result has those of its tuple; a plan that keeps state has none. If
     `secfilter.columns.ECHO` is one of them, `source` also gives ticks, and nothing in the plan
     leaves them out. `receivers` get the rows that stand of a plan that gives upserts. With
     `repeats`, a tuple of a stream may come twice, with one lineage. Raises InvalidInput for a plan
@@ -118,7 +120,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
         # Categories without a bit would be lost, and their tuples visible to everybody.
         raise ValueError("the layout has no bit for a category that the plan reaches")
     known = {each.id: each for each in classes}
-    views = None if viewers is None else ClassViews(tuple(viewers), layout)
+    views = None if viewers is None else ClassViews(tuple(viewers), layout, by_role)
     compiler = _Compiler(
         *(source, reach_of, numbers_of, layout, checked, known, narrow, views),
         *(tuple(beside), receivers, repeats),
@@ -255,7 +257,7 @@ class _Compiler:
 
     def _aggregate(self, node: Aggregate, windows: CheckedNode) -> DataFrame:
         grouping = Grouping(
-            *(node, windows, self.checked.emission), by=self._class(), clocked=self.clocked
+            *(node, windows, self.checked.emission), views=self.views, clocked=self.clocked
         )
         if grouping.declared is None:
             # A tuple may be exactly as old as the end of its session.

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.functions import MAX_TEXT_BYTES
+from catalog.label_layout import LabelLayout
 from catalog.plan import DELETED, INSTANT
 from catalog.runs import FedOutput, QueryRun
 from catalog.schema import Schema, Type
@@ -57,21 +58,17 @@ def fan_out(
     result: its echo (`secfilter.output_ticker`).
     """
     layout = compiled.layout
-    own, sources = words(layout), layout.packed(run.sources)
+    own = words(layout)
     begun = {each.relation.name: has_begun(number) for number, each in enumerate(late)}
-    conditions: dict[str, Column] = {}
     upserts = bool(compiled.keys)
+    conditions = _takers(run, layout)
     for output in run.outputs:
         for c in output.classes:
-            visible = visible_to(in_layout(c, layout), own, sources)
             since = begun.get(output.relation.name)
-            taken = visible if since is None else visible & since
-            conditions[c.topic] = taken & goes_to(c.topic) if upserts else taken
-    if run.viewers is not None:
-        # Each result is of one class. That the class covers it is checked once more.
-        conditions = {
-            c.topic: (fn.col(CLASS) == fn.lit(c.id)) & conditions[c.topic] for c in run.viewers
-        }
+            if since is not None and c.topic in conditions:
+                conditions[c.topic] = conditions[c.topic] & since
+    if upserts:
+        conditions = {topic: taken & goes_to(topic) for topic, taken in conditions.items()}
     if echoes:
         conditions = {t: taken & fn.col(ECHO).isNull() for t, taken in conditions.items()}
     # If the texts are too long together, they are not even joined.
@@ -106,6 +103,24 @@ def fan_out(
     texts = [_JSON, *([_LAB] if run.labelled else []), *([_KEY] if upserts else [])]
     within = _within(made, max_bytes, texts)
     return _delivered(within, run, conditions, upserts=upserts)
+
+
+def _takers(run: QueryRun, layout: LabelLayout) -> dict[str, Column]:
+    """The topics of the classes, each with the condition by which its class takes a result.
+
+    With views, each result is of one of them. That the view covers it is checked once more. A class
+    has several views if they are those of its roles.
+    """
+    own, sources = words(layout), layout.packed(run.sources)
+    if run.viewers is None:
+        return {c.topic: visible_to(in_layout(c, layout), own, sources) for c in run.classes}
+    found: dict[str, Column] = {}
+    for view in run.viewers:
+        covered = visible_to(in_layout(view, layout), own, sources)
+        taken = (fn.col(CLASS) == fn.lit(view.id)) & covered
+        before = found.get(view.topic)
+        found[view.topic] = taken if before is None else before | taken
+    return found
 
 
 def _key_and_version(compiled: Compiled) -> list[Column]:

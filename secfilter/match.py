@@ -82,12 +82,16 @@ def compile_match(
     counted = made.observe(f"{FULL}_{uuid.uuid4().hex}", withheld)
     results = counted.where(fn.col(_WITHHELD) == fn.lit(0))
     shown = Schema(each.schema.attributes[1:])
+    lineage = fn.concat(fn.lit("match:"), fn.col(_LINEAGE))
+    if views is not None and views.by_role:
+        # Two roles may see other rows behind the same first one.
+        lineage = fn.concat_ws(":", lineage, fn.col(TIME), fn.sha2(fn.col(ROW), 256))
     values = decode_value(fn.col(ROW), shown) if shown.attributes else []
     return results.select(
         fn.timestamp_micros(fn.col(TIME)).alias(MATCH_TIME),
         *values,
         *(fn.col(name) for name in labels),
-        lineage_in(by, fn.concat(fn.lit("match:"), fn.col(_LINEAGE))).alias(ID),
+        lineage_in(views, lineage).alias(ID),
         *map(fn.col, by),
     )
 

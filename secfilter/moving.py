@@ -101,6 +101,9 @@ def compile_moving(
     if views is not None:
         # Results of one instant are sorted by their lineages (`secfilter.order`).
         number = fn.lpad(number, _DIGITS, "0")
+    if views is not None and views.by_role:
+        # The number depends on what else the role sees.
+        number = fn.sha2(fn.col(ROW), 256)
     # A row that stands, and one that comes at the same instant, have other numbers.
     change = fn.lit(each.node.change.value)
     kind = fn.when(stands_again(), fn.lit("standing")).otherwise(change)
@@ -109,7 +112,7 @@ def compile_moving(
         instant.alias(INSTANT),
         *decode_value(fn.col(ROW), shown),
         *(fn.col(label_column(index)) for index in words),
-        lineage_in(by, lineage).alias(ID),
+        lineage_in(views, lineage).alias(ID),
         *map(fn.col, by),
         *([fn.col(GIVEN_TO)] if upserts else []),
     )

@@ -25,6 +25,7 @@ from secfilter.compiler import compile_plan
 from secfilter.fanout import fan_out
 from secfilter.kafka_options import Offsets
 from secfilter.lab import read_lab
+from secfilter.merged_views import merged
 from secfilter.order import check_supported, in_order
 from secfilter.output_ticker import echo_column, echoes
 from secfilter.standing import receivers_of
@@ -122,11 +123,14 @@ class QueryFrames:
             classes=run.conflict_classes,
             floor=run.floor,
             viewers=run.viewers,
+            by_role=run.by_role,
             beside=(*([BEGUN] if late else []), *([ECHO] if echoing else [])),
             receivers=receivers_of(run),
             repeats=self.repeats,
         )
         check_supported(compiled.frame, output_mode(run))
+        if run.by_role:
+            compiled = replace(compiled, frame=merged(compiled.frame, compiled.layout))
         if is_stateful(run.plan):
             ordered = in_order(compiled.frame, checked.event_time, by_class=run.viewers is not None)
             compiled = replace(compiled, frame=ordered)

@@ -43,8 +43,9 @@ _DAY = "2026-01-31 "
 _SECTION = re.compile(r"^## (\w+)$", re.MULTILINE)
 _RULE = re.compile(r"^- \*\*(\w+\.\d+)\*\*", re.MULTILINE)
 _EXAMPLE = re.compile(r"^Example \(([^)]*)\)(, refused)?: `([^`]*)`$", re.MULTILINE)
-_CLASS = re.compile(r"(strong|weak|exact) to (.*?)(?: beyond (.*))?")
+_CLASS = re.compile(r"(strong|weak) to (.*?)(?: beyond (.*))?")
 _VIEW = re.compile(r"(view) to (.*)()")
+_EXACT = re.compile(r"(exact) to (.*)()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +96,30 @@ class Example:
 
     def delivered(self) -> list[tuple[Class, Table]]:
         """The classes that the example names, each with the table of what it gets."""
-        found = [(_CLASS.fullmatch(each.of), each) for each in self.tables]
-        return [(self._class(match), each) for match, each in found if match is not None]
+        return self._classes(_CLASS)
 
     def viewed(self) -> list[tuple[Class, Table]]:
         """The classes with views of their own, each with the table of what it gets."""
-        found = [(_VIEW.fullmatch(each.of), each) for each in self.tables]
+        return self._classes(_VIEW)
+
+    def exact(self) -> list[tuple[Class, Table]]:
+        """The classes by exact match, each with the table of what it gets."""
+        return self._classes(_EXACT)
+
+    def _classes(self, named: re.Pattern[str]) -> list[tuple[Class, Table]]:
+        found = [(named.fullmatch(each.of), each) for each in self.tables]
         return [(self._class(match), each) for match, each in found if match is not None]
 
     def view_case(self, plan: plans.Plan) -> Case:
         """As `case`, for the classes with views of their own."""
         classes = tuple(given for given, _ in self.viewed())
         return viewed(replace(self.case(plan), classes=classes))
+
+    def exact_case(self, plan: plans.Plan) -> Case:
+        """As `case`, for the classes by exact match."""
+        classes = tuple(given for given, _ in self.exact())
+        name = f"{self.name}, exact"
+        return replace(self.case(plan), name=name, classes=classes, exact=True)
 
     def read_delivered(self, table: Table, schema: Schema) -> list[Tuple]:
         """What the example says that a class gets."""

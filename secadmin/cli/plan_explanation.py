@@ -44,6 +44,11 @@ _FAN_OUT = {
     Placement.ROLES: "fan-out here: each delivery class gets the results whose labels one role of "
     "its subscribers covers alone",
 }
+_VIEWS_OF_ROLES = (
+    "fan-out above the sources: each role of a delivery class has what the plan gives over the "
+    "tuples whose labels it covers alone, and the class gets the results of all its roles, each "
+    "once"
+)
 _LIMITED = "200,000 tuples at most"
 
 
@@ -82,7 +87,7 @@ def explained(
         name="output",
         does=output,
         attributes=_attributes(plan.root),
-        label=_FAN_OUT[placement],
+        label=_VIEWS_OF_ROLES if placement.has_views_of_roles(plan.plan) else _FAN_OUT[placement],
         state=NOTHING,
         trigger="each update of a group" if updates else "each result once",
         inputs=(_explained(plan.root, plan.emission),),

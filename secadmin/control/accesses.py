@@ -17,6 +17,7 @@ from catalog.query_roles import counting_roles
 from catalog.reaches import Reaches
 from catalog.relation import Relation
 from catalog.role_views import WHOLE, RoleViews
+from catalog.session_levels import to_stored
 from catalog.stored_form import from_stored
 from catalog.topics import out_pattern, quarantine_topic
 from catalog.wanted import fed_classes
@@ -120,6 +121,7 @@ def give(  # one parameter for each part of the call
             principal=principal,
             created_at=platform.clock(),
             roles=list(work.session.scalars(own)),
+            level=to_stored(work.subject.session_level),
         )
         work.session.add(access)
         work.session.flush()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from catalog import login as catalog_login
 from catalog import sessions
 from catalog.audit import PLATFORM
-from catalog.login import Login
+from catalog.login import Login, Wanted
 from catalog.password_change import change_password as change_in_catalog
+from catalog.session_levels import from_stored, level_words
 from catalog.store import Change
 from secadmin.control.again import carrying_out_first
 from secadmin.control.platform import Platform
@@ -25,13 +26,21 @@ class SessionView:
 
     user: str
     roles: tuple[str, ...]
+    level: tuple[str, ...]
     expires_at: datetime
     must_change_password: bool
 
 
-def login(platform: Platform, user: str, password: str, roles: Sequence[str] | None) -> Login:
+def login(
+    platform: Platform,
+    user: str,
+    password: str,
+    roles: Sequence[str] | None,
+    level: Mapping[str, str] | None = None,
+) -> Login:
     """Open a session. Raises NotAuthenticated, Denied; see `catalog.login`."""
-    return catalog_login.login(platform.catalog, platform.passwords, user, password, roles)
+    wanted = Wanted(roles, level)
+    return catalog_login.login(platform.catalog, platform.passwords, user, password, wanted)
 
 
 def whoami(platform: Platform, caller: Caller) -> SessionView:
@@ -39,8 +48,8 @@ def whoami(platform: Platform, caller: Caller) -> SessionView:
     with platform.catalog.read() as session:
         found = sessions.authenticate(session, caller.token, platform.clock(), allow_one_time=True)
         roles = tuple(sorted(role.name for role in found.active_roles))
-        user = found.user
-        return SessionView(user.name, roles, found.expires_at, user.must_change_password)
+        user, level = found.user, level_words(session, from_stored(found.level))
+        return SessionView(user.name, roles, level, found.expires_at, user.must_change_password)
 
 
 def logout(platform: Platform, caller: Caller) -> None:

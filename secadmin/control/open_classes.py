@@ -42,21 +42,30 @@ _CLOSED = and_(DeliveryClass.closed_at.is_not(None), DeliveryClass.removed_at.is
 
 @dataclass(frozen=True, slots=True)
 class IdleClass:
-    """An open class without a subscription, and when it lost its last one."""
+    """An open class without a subscription, when it lost its last one, and its weight.
+
+    With semantics `exact` a class weighs as much as it has roles, because each of them costs as
+    much as a class.
+    """
 
     id: int
     since: datetime
+    weight: int = 1
 
 
 def to_close(idle: Sequence[IdleClass], opened: int, most: int, until: datetime) -> frozenset[int]:
     """Which idle classes of an output are closed: those that are idle since `until` or longer.
 
-    Of its `opened` classes at most so many stay open, as far as idle ones can be closed: those that
-    are idle for longest go first.
+    Its open classes weigh `opened`. At most so much stays open, as far as idle ones can be closed:
+    those that are idle for longest go first.
     """
-    longest = sorted(idle, key=lambda each: (each.since, each.id))
-    old = sum(each.since <= until for each in longest)
-    return frozenset(each.id for each in longest[: max(old, opened - most)])
+    closed: set[int] = set()
+    for each in sorted(idle, key=lambda each: (each.since, each.id)):
+        if each.since > until and opened <= most:
+            break
+        closed.add(each.id)
+        opened -= each.weight
+    return frozenset(closed)
 
 
 def require_room_for_classes(work: Work, limits: Limits) -> None:
@@ -75,7 +84,7 @@ def require_room_for_classes(work: Work, limits: Limits) -> None:
         closed = _close(session, most, _EVER, work.change.now, {output_id})
         if closed:
             work.change.bump_generation()
-        if _count_open(session, {output_id}).get(output_id, 0) > most:
+        if _weigh_open(session, {output_id}).get(output_id, 0) > most:
             raise _full(_named(work, output_id), most)
         own = _held_by(session, output_id, work.subject.user_id)
         if own > limits.classes_a_user:
@@ -94,11 +103,17 @@ def require_room_for_classes(work: Work, limits: Limits) -> None:
 
 
 def most_classes(session: orm.Session, output_id: int, limits: Limits) -> int:
-    """How many open classes an output may have. They cost more if each has a view of its own."""
+    """How much the open classes of an output may weigh.
+
+    They cost more if each has a view of its own.
+    """
     row = session.get(OutputRow, output_id)
-    if row is None or not Placement(row.placement).by_class:
+    if row is None:
         return limits.classes
-    most = view_classes(analyse(from_stored(Plan, row.plan)), limits)
+    plan = from_stored(Plan, row.plan)
+    if Placement(row.placement).has_common_results(plan):
+        return limits.classes
+    most = view_classes(analyse(plan), limits)
     return min(most, limits.isolated_classes) if row.placement == Placement.APART else most
 
 
@@ -107,8 +122,9 @@ def _full(output: str, most: int) -> Conflict:
     return Conflict(
         f"{output} has no room for another delivery class; it may have {most}: one for each set of "
         "rights that its subscribers have, and one for each set by which the rights of a "
-        "subscription have grown; give subscribers the same roles, or end subscriptions, or make "
-        "those anew whose rights have grown"
+        "subscription have grown, and as many with semantics exact as such a set has roles; give "
+        "subscribers the same roles, or end subscriptions, or make those anew whose rights have "
+        "grown"
     )
 
 
@@ -203,21 +219,24 @@ def _due(
     held = exists().where(AccessTopic.class_id == DeliveryClass.id)
     # Its run still writes what a smaller class is being refilled with.
     read = exists().where(Refill.source == DeliveryClass.topic)
-    unheld = select(DeliveryClass.id, DeliveryClass.output_id, taken.scalar_subquery())
+    unheld = select(DeliveryClass, taken.scalar_subquery())
     idle: defaultdict[int, list[IdleClass]] = defaultdict(list)
-    for id_, output_id, since in session.execute(unheld.where(_OPEN, ~held, ~read)):
-        if outputs is None or output_id in outputs:
-            idle[output_id].append(IdleClass(id_, since or _EVER))
-    opened = _count_open(session, idle.keys())
+    for row, since in session.execute(unheld.where(_OPEN, ~held, ~read)):
+        if outputs is None or row.output_id in outputs:
+            idle[row.output_id].append(IdleClass(row.id, since or _EVER, _weight(row.ways)))
+    opened = _weigh_open(session, idle.keys())
     due = (to_close(found, opened[of], most, until) for of, found in idle.items())
     return frozenset().union(*due)
 
 
-def _count_open(session: orm.Session, outputs: Collection[int]) -> dict[int, int]:
-    """How many classes each of the outputs has that are not closed."""
-    counted = (
-        select(DeliveryClass.output_id, func.count().label("open"))
-        .where(_OPEN, DeliveryClass.output_id.in_(outputs))
-        .group_by(DeliveryClass.output_id)
-    )
-    return {row.output_id: row.open for row in session.execute(counted)}
+def _weigh_open(session: orm.Session, outputs: Collection[int]) -> dict[int, int]:
+    """How much the classes of each of the outputs weigh that are not closed."""
+    rows = select(DeliveryClass.output_id, DeliveryClass.ways)
+    found: dict[int, int] = defaultdict(int)
+    for output_id, ways in session.execute(rows.where(_OPEN, DeliveryClass.output_id.in_(outputs))):
+        found[output_id] += _weight(ways)
+    return found
+
+
+def _weight(ways: Sequence[str] | None) -> int:
+    return max(1, len(ways or ()))

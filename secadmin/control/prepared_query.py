@@ -13,7 +13,8 @@ from catalog.names import check_object_name, check_query_name, output_of, space_
 from catalog.namespace import Namespace
 from catalog.permission import Permission
 from catalog.placement import PLACEMENTS, STRONG, Placement
-from catalog.plan import Filter, Join, JoinKind, Plan, Project, Source, Union, sources, walk
+from catalog.plan import Emission, Plan, sources
+from catalog.upserts import upsert_keys
 from catalog.view_plan import through_views
 from secadmin.control import declared
 from secadmin.control.allowed_operators import require_operators
@@ -115,24 +116,23 @@ def _require_no_window_views(relations: VisibleRelations) -> None:
     names = sorted(relations.viewed[each].stream.name for each in relations.in_windows)
     if names:
         raise InvalidInput(
-            f"policies show {', '.join(names)} only in windows, and with semantics view or "
-            "isolated the first window of a class begins in the middle; use strong semantics"
+            f"policies show {', '.join(names)} only in windows, and with semantics view, isolated "
+            "or exact the first window of a class begins in the middle; use strong semantics"
         )
 
 
-def _require_single_tuples(checked: CheckedPlan) -> None:
-    """Raise InvalidInput for a plan with a result that depends on more than its own tuples.
+def _require_appends(plan: Plan) -> None:
+    """Raise InvalidInput for a plan whose results replace earlier ones.
 
-    There a view of each role has other results than a plan over all tuples (000 §5.2.1).
+    Each role of a subscriber has results of its own, so those of one role would replace those of
+    another one.
     """
-    for node in walk(checked.plan.root):
-        joins = isinstance(node, Join) and node.kind in (JoinKind.INNER, JoinKind.SEMI)
-        if not joins and not isinstance(node, Source | Filter | Project | Union):
-            raise InvalidInput(
-                "with semantics exact a query selects, joins by time and unites, and has no "
-                "windows, groups, outer joins and patterns; there, add a query for each role: AS "
-                "role SEMANTICS VIEW SELECT ..."
-            )
+    if plan.emission is Emission.UPDATES or upsert_keys(plan):
+        raise InvalidInput(
+            "with semantics exact no result may replace another one, because each role of a "
+            "subscriber has results of its own: leave EMIT UPDATES out, and take the changes of a "
+            "relation with ISTREAM; or use semantics view"
+        )
 
 
 def chosen_level(wanted: QueryDefinition) -> str | None:
@@ -220,13 +220,13 @@ def _merged(
             for name, each in written.items()
         }
     placement = chosen_placement(wanted)
-    if placement.by_class:
+    if not all(placement.has_common_results(each.plan) for each in checked.values()):
         _require_no_window_views(relations)
         checked = {name: declared.undeclared(each) for name, each in checked.items()}
     for each in checked.values():
         require_admissible(each, platform.limits)
-        if placement is Placement.ROLES:
-            _require_single_tuples(each)
+        if placement.has_views_of_roles(each.plan):
+            _require_appends(each.plan)
     return checked
 
 

@@ -12,7 +12,7 @@ from catalog.clearance import Clearance
 from catalog.conflict_class import level_of, read_level
 from catalog.conflict_classes import conflict_classes
 from catalog.errors import Denied
-from catalog.label import Label
+from catalog.label import Label, combine
 from catalog.models import Object, OutputInput, OutputView, QueryRow
 from catalog.permission import ObjectKind
 from catalog.plan import Plan, source_nodes
@@ -40,12 +40,14 @@ def roles_to_see_as(view: Reading, names: Collection[str]) -> frozenset[int] | N
 
 
 def level_of_query(view: Reading, text: str | None, plans: Iterable[Plan]) -> Label | None:
-    """The level at which a query runs, as a label, from its text. None if it names none.
+    """The level at which a query runs, as a label, from its text. None if it has none.
 
-    It has a part for each conflict class of what the query reads. Raises InvalidInput, and Denied
-    if the caller's own level does not dominate it (001 §3).
+    A query that names none in a session at a level runs at this level. A level has a part for each
+    conflict class of what the query reads. Raises InvalidInput, and Denied if the level of the
+    caller's session does not dominate it (001 §3).
     """
-    if text is None:
+    subject = view.subject
+    if text is None and subject.session_level is None:
         return None
     ids = {
         class_id
@@ -54,10 +56,14 @@ def level_of_query(view: Reading, text: str | None, plans: Iterable[Plan]) -> La
         for class_id in source.relation.conflict_classes
     }
     classes = tuple(conflict_classes(view.session, ids).values())
+    if text is None:
+        level = Label(subject.level.bits & combine(each.categories for each in classes).bits)
+        view.detail["level"] = level_of(level, classes)
+        return level if classes else None
     level = read_level(text, classes)
-    held = role_clauses(view.session).cleared(Clearance(view.subject.level.bits))
+    held = role_clauses(view.session).cleared(Clearance(subject.level.bits))
     if not held.covers(level):
-        own = level_of(view.subject.level, classes)
+        own = level_of(subject.level, classes)
         raise Denied(f"your level is {own}, and a query runs at this level or below")
     view.detail["level"] = level_of(level, classes)
     return level

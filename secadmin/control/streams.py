@@ -60,7 +60,8 @@ class StreamDefinition:
 
     `label_rule` is written as `secadmin.languages.label_rule` says. `company_rules` says
     which company of a conflict class a tuple is of (`secadmin.languages.level_rule`). If it is
-    `floored`, all that a user sends carries what the user may have read (`catalog.floors`).
+    `floored`, all that a user sends carries what the user may have read (`catalog.floors`). None is
+    what is usual for the caller: no floors with CHANGE SYSTEM, and floors without it.
 
     If it is `shared`, all users write one topic. `lateness_ms` is None for the usual lateness: ten
     seconds if the broker's time moves the stream's time, and nothing if the data does.
@@ -80,7 +81,7 @@ class StreamDefinition:
     shared: bool = False
     label_rule: str | None = None
     company_rules: Mapping[str, str] = field(default_factory=dict)
-    floored: bool = False
+    floored: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,9 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
     """Add a stream with its topics.
 
     Needs ADD STREAM, and VIEW OBJECT on the schema. A public stream, whose tuples everybody may
-    see, also needs CHANGE SYSTEM. The stream gets a category of its own, and one more for its
-    declared aggregate. Raises InvalidInput, Conflict (also if ingest is full), Unavailable.
+    see, also needs CHANGE SYSTEM, and so does one without floors (001 §3). The stream gets a
+    category of its own, and one more for its declared aggregate. Raises InvalidInput, Conflict
+    (also if ingest is full), Unavailable.
     """
     check_object_name(wanted.name)
     target = f"stream {wanted.name}"
@@ -124,6 +126,7 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
     platform.kafka.create_stream_topics(wanted.name, wanted.partitions, ruled=ruled)
     with working(platform, caller, "add stream", target) as work:
         schema_object, schema, rule, levels = _check(work, wanted)
+        floored = _is_floored(work, wanted)
         work.require_free(Namespace.RELATION, wanted.name)
         require_ingest_slots(work.session, wanted.partitions, platform.limits)
         obj = Object(
@@ -138,7 +141,7 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
         relation = _relation(work, obj, wanted, schema)
         if levels is not None:
             relation = replace(relation, conflict_classes=levels.conflict_classes)
-        apart = rule is not None or levels is not None or wanted.floored
+        apart = rule is not None or levels is not None or floored
         work.session.add(
             StreamRow(
                 object_id=obj.id,
@@ -151,10 +154,11 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
                 max_bytes=wanted.max_bytes,
                 partitions=wanted.partitions,
                 shared=wanted.shared,
-                floored=wanted.floored,
+                floored=floored,
                 ingest_group=_group(work, wanted.partitions, apart=apart),
             )
         )
+        work.detail["floors"] = floored
         if wanted.shared:
             add_senders(work, {(obj.id, None): wanted.name})
         if rule is not None:
@@ -251,11 +255,27 @@ def _check(
         raise InvalidInput("everybody may see a public stream, so its tuples are of no company")
     if levels is not None and wanted.shared and levels.asks_senders:
         raise InvalidInput(f"{_NO_SENDER}, or choose another rule for the companies")
-    if wanted.floored and wanted.public:
-        raise InvalidInput("everybody may see a public stream, so its senders have no floors")
-    if wanted.floored and wanted.shared:
-        raise InvalidInput(f"{_NO_SENDER}, or leave the floors out")
+    _is_floored(view, wanted)
     return schema_object, schema, _label_rule(wanted, schema), levels
+
+
+def _is_floored(view: Reading, wanted: StreamDefinition) -> bool:
+    """Whether the stream has floors.
+
+    Who adds a stream gives the rights to read it. So without floors its owner could show to others
+    what only the senders may read. Only who holds CHANGE SYSTEM decides that. Raises Denied, and
+    InvalidInput where floors cannot be.
+    """
+    if wanted.floored is None and not wanted.shared:
+        return not wanted.public and not view.holds_system(Permission.CHANGE_SYSTEM)
+    if not wanted.floored:
+        view.require_system(Permission.CHANGE_SYSTEM)
+        return False
+    if wanted.public:
+        raise InvalidInput("everybody may see a public stream, so its senders have no floors")
+    if wanted.shared:
+        raise InvalidInput(f"{_NO_SENDER}, or leave the floors out")
+    return True
 
 
 def _label_rule(wanted: StreamDefinition, schema: Schema) -> LabelRule | None:

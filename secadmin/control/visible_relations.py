@@ -80,7 +80,7 @@ class VisibleRelations:
         if not self.views.cover_output(roles, obj.id, self.as_roles):
             raise Denied(shows_more(name))
         placement = Placement(output.placement)
-        if placement.by_class:
+        if not placement.has_common_results(from_stored(Plan, output.plan)):
             raise InvalidInput(
                 f"the output {name} has semantics {placement.semantics}: each of its subscribers "
                 "has results of its own, so no query reads it; add one query that does both steps"

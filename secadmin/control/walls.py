@@ -20,6 +20,7 @@ from catalog.models import Access, Object, SenderRow, StreamRow, User, UserLevel
 from catalog.permission import Permission
 from catalog.run_names import ingest_run_name
 from catalog.sender_state import SenderState
+from catalog.session_levels import classes_of, within
 from catalog.wanted import is_applied
 from secadmin.control.again import carrying_out_first
 from secadmin.control.conflict_classes import find_class
@@ -188,6 +189,8 @@ def choose_in(work: Work, companies: Mapping[str, str]) -> None:
     work.detail["chosen"] = dict(companies)
     _changed(work, user)
     level = levels_of(work.session, [user.id]).get(user.id, Label())
+    chosen = work.subject.session_level
+    level = within(level, chosen, classes_of(work.session, [chosen]))
     work.subject = replace(work.subject, level=level)
 
 

@@ -59,6 +59,11 @@ class Reading:
         """Say whether the caller may view the object."""
         return self.authorizer.decide(self.subject, Permission.VIEW_OBJECT, obj).allowed
 
+    def holds_system(self, permission: Permission) -> bool:
+        """Say whether the caller holds a permission on SYSTEM."""
+        system = self.authorizer.system()
+        return self.authorizer.decide(self.subject, permission, system).allowed
+
     def require_system(self, permission: Permission) -> None:
         """Require a permission on SYSTEM."""
         self.require(permission, self.authorizer.system())

@@ -32,11 +32,15 @@ class Body(BaseModel):
 
 
 class LoginBody(Body):
-    """A login. Without `roles`, all roles of the user are activated."""
+    """A login. Without `roles`, all roles of the user are activated.
+
+    `levels` has parts of a level by the names of conflict classes: the session reads nothing above.
+    """
 
     user: Name
     password: Secret
     roles: list[Name] | None = Field(default=None, max_length=1000)
+    levels: dict[Name, Name] | None = Field(default=None, max_length=1000)
 
 
 class PasswordBody(Body):
@@ -148,7 +152,7 @@ class StreamBody(Body):
     declared_aggregate: DeclaredAggregateBody | None = None
     label_rule: str | None = Field(default=None, min_length=1, max_length=20_000)
     company_rules: dict[Name, RuleText] = Field(default_factory=dict, max_length=20)
-    floored: bool = False
+    floored: bool | None = None
 
 
 class ConflictClassBody(Body):

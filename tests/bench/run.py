@@ -19,6 +19,7 @@ from tests.bench.policies import policies
 from tests.bench.query_setup import query_setup
 from tests.bench.rights import recovery, revocation, subscription
 from tests.bench.role_expressions import role_expressions
+from tests.bench.roles import roles
 from tests.bench.sharing import sharing
 from tests.bench.world import World
 
@@ -37,6 +38,7 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "patterns": patterns,
     "cost": cost,
     "sharing": sharing,
+    "roles": roles,
     "many": revocation_from_many,
     "subscribers": crowded_classes,
     # Last: it stops the runner.

@@ -106,6 +106,10 @@ class World:
         self.admin.post("/queries", name=name, language="sql", text=text)
         self._queries.append(name)
 
+    def forget(self, query: str) -> None:
+        """A query that was removed: `clear` does not remove it again."""
+        self._queries.remove(query)
+
     def clear(self) -> None:
         """Remove all queries and streams, so that they do not disturb what is measured next."""
         for query in self._queries:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from catalog.clearance import Clearance
 from catalog.conflict_class import ConflictClass
@@ -49,6 +50,8 @@ class Class:
 class Case:
     """What runs on both sides, for all classes together, or with `view` for each by itself.
 
+    With `exact`, what each role of a class sees is merged. A class without ways has one role.
+
     `records` are by relation name. `reaches` says what tuples can carry, by the relation's id.
     `sources` are the categories of the kind "source stream", for weak delivery. `independent` are
     the independent senders of each relation, by its id: the number of each one's user.
@@ -66,6 +69,7 @@ class Case:
     conflict_classes: tuple[ConflictClass, ...] = ()
     floor: Label = field(default=Label())
     view: bool = False
+    exact: bool = False
 
     def reach_of(self, relation: Relation) -> Label:
         """What a tuple of the relation can carry."""
@@ -79,12 +83,22 @@ class Case:
 def viewed(case: Case) -> Case:
     """The case with a view for each of its classes, which are whole. `view` lowers no label."""
     classes = tuple(Class(each.clearance) for each in case.classes)
-
-    def undeclared(source: Source) -> Source:
-        return replace(source, relation=replace(source.relation, declared=None))
-
-    plan = at_sources(case.plan, undeclared)
+    plan = at_sources(case.plan, _undeclared)
     return replace(case, name=f"{case.name}, view", plan=plan, classes=classes, view=True)
+
+
+def exactly(case: Case) -> Case:
+    """The case by exact match: each two classes that follow each other are the roles of one."""
+    alone = [each.clearance for each in case.classes]
+    pairs = [(one, two) for one, two in pairwise(alone) if one != two]
+    classes = [Class(Clearance(one.bits | two.bits), ways=(one, two)) for one, two in pairs]
+    classes += [Class(each) for each in alone[:1]]
+    plan = at_sources(case.plan, _undeclared)
+    return replace(case, name=f"{case.name}, exact", plan=plan, classes=tuple(classes), exact=True)
+
+
+def _undeclared(source: Source) -> Source:
+    return replace(source, relation=replace(source.relation, declared=None))
 
 
 @dataclass(frozen=True, slots=True)

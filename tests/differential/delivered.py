@@ -23,17 +23,21 @@ from tests.oracle.values import Tuple, Value, timestamp
 def run_of(case: Case) -> QueryRun:
     """The case as a run: each class's topic is called by its number."""
     output = output_relation(9, "result", analyse(case.plan))
+    placement = Placement.SOURCES if case.view else Placement.SINK
+    if case.exact:
+        placement = Placement.ROLES
+    shared = placement.has_common_results(case.plan)
     classes = tuple(
         FanOutClass(str(index), each.clearance, each.weak, each.beyond, index + 1, each.ways)
         for index, each in enumerate(case.classes)
     )
     return QueryRun(
-        *("result", case.plan, (FedOutput(output, classes, not case.view),), case.sources, {}),
+        *("result", case.plan, (FedOutput(output, classes, shared),), case.sources, {}),
         reaches=case.reaches,
         independent=case.independent,
         floor=case.floor,
         conflict_classes=case.conflict_classes,
-        placement=Placement.SOURCES if case.view else Placement.SINK,
+        placement=placement,
     )
 
 

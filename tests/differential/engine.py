@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from unittest.mock import patch
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -15,6 +16,7 @@ from catalog.topics import LABEL_HEADER, SENDER_HEADER, VERSION_HEADER, WIRE_VER
 from secfilter import fanout
 from secfilter.compiler import compile_plan
 from secfilter.lab import HEADERS_TYPE, read_lab, tick_record
+from secfilter.merged_views import merged
 from tests.differential.case import Case, Outcome
 from tests.differential.delivered import outcome, run_of
 from tests.differential.wire import encode
@@ -96,7 +98,10 @@ def _records(index: int, case: Case, kept: DataFrame) -> DataFrame:
         classes=case.conflict_classes,
         floor=case.floor,
         viewers=run_of(case).viewers,
+        by_role=run_of(case).by_role,
     )
+    if run_of(case).by_role:
+        compiled = replace(compiled, frame=merged(compiled.frame, compiled.layout))
     # Spark wants each observation of a job under a name of its own.
     with patch.object(fanout, "TOO_LARGE", f"{fanout.TOO_LARGE}_{index}"):
         out = fanout.fan_out(compiled, run_of(case), "key")

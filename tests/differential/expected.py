@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from catalog.clearance import Clearance
-from catalog.plan import sources
+from catalog.label import Label
+from catalog.plan import Aggregate, Join, JoinKind, MovingJoin, Node, sources, walk
+from catalog.single_tuples import of_single_tuples
 from tests.differential.case import Case, Class, Outcome, Record
 from tests.oracle.delivery import deliver_exactly, deliver_strong, deliver_weak, leave_out, seen_by
-from tests.oracle.labels import united
+from tests.oracle.labels import is_visible, united
 from tests.oracle.plans import Tables, run
-from tests.oracle.values import Tuple
+from tests.oracle.values import Tuple, Value
 
 Records = Mapping[str, Sequence[Record]]
 
@@ -24,6 +28,8 @@ def expected(case: Case, newest: Records | None = None) -> Outcome:
     tables = _tables(case, case.records)
     if case.view:
         return Outcome([], tuple(_viewed(case, each, tables, news) for each in case.classes))
+    if case.exact and not of_single_tuples(case.plan):
+        return Outcome([], tuple(_exactly(case, each, tables) for each in case.classes))
     results = run(case.plan.root, tables, case.reach_of, newest=news)
     return Outcome(results, tuple(_delivered(case, each, results) for each in case.classes))
 
@@ -37,11 +43,70 @@ def _viewed(case: Case, to: Class, tables: Tables, news: Tables | None) -> list[
     return deliver_strong(floored, to.clearance)
 
 
+def _exactly(case: Case, to: Class, tables: Tables) -> list[Tuple]:
+    """What the roles of a class get, each in a view of its own, and each result once.
+
+    Each tuple has a label of its own here, so the label of a result says from which it is. Some
+    nodes give a row for each different label. There tuples keep their labels.
+    """
+    apart = not any(map(_gives_a_row_for_each_label, walk(case.plan.root)))
+    visible = _within_reach(case, tables)
+    numbered = [each for name in sorted(visible) for each in visible[name]]
+    number = {id(each): at for at, each in enumerate(numbered)}
+    real = {at: each.label for at, each in enumerate(numbered)}
+    everything = Label.of(*real) if apart else united([*real.values(), Label.of(0)])
+    merged: Counter[tuple[tuple[Value, ...], Label | None]] = Counter()
+    for way in to.ways or (to.clearance,):
+        if not deliver_strong([Tuple((), case.floor)], way):
+            continue
+        seen = seen_by(way, visible)
+        if apart:
+            seen = {
+                name: [replace(each, label=Label.of(number[id(each)])) for each in several]
+                for name, several in seen.items()
+            }
+        results = run(case.plan.root, seen, lambda _: everything, alone=True)
+        merged |= Counter((each.values, each.label) for each in results)
+    return [
+        Tuple(values, united([case.floor, *_labels_of(label, real if apart else None)]))
+        for values, label in merged.elements()
+    ]
+
+
+def _gives_a_row_for_each_label(node: Node) -> bool:
+    """A semi join, and DISTINCT."""
+    if isinstance(node, Join | MovingJoin):
+        return node.kind is JoinKind.SEMI
+    return isinstance(node, Aggregate) and not node.aggregations
+
+
+def _labels_of(label: Label | None, real: Mapping[int, Label | None] | None) -> list[Label | None]:
+    """The labels of the tuples that the label names, or the label itself."""
+    if real is None or label is None:
+        return [label]
+    return [real[at] for at in label.categories()]
+
+
+def _within_reach(case: Case, tables: Tables) -> dict[str, list[Tuple]]:
+    """The tuples that Source lets in."""
+    relations = {relation.name: relation for relation in sources(case.plan)}
+    return {
+        name: [
+            each
+            for each in several
+            if is_visible(each, relations[name], case.reach_of(relations[name]))
+        ]
+        for name, several in tables.items()
+    }
+
+
 def _tables(case: Case, records: Records) -> dict[str, list[Tuple]]:
+    apart = case.view or (case.exact and not of_single_tuples(case.plan))
     users = {relation.name: case.users_of(relation) for relation in sources(case.plan)}
     return {
-        name: [each.tuple(users[name]) for each in (stored if case.view else _by_origin(stored))]
+        name: [each.tuple(users[name]) for each in (stored if apart else _by_origin(stored))]
         for name, stored in records.items()
+        if name in users
     }
 
 

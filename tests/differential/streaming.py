@@ -17,6 +17,7 @@ from catalog.runs import QueryRun
 from secfilter.compiler import compile_plan
 from secfilter.fanout import fan_out
 from secfilter.lab import read_lab
+from secfilter.merged_views import merged
 from secfilter.order import check_supported, in_order
 from secfilter.standing import receivers_of
 from tests.differential.case import Case
@@ -63,10 +64,13 @@ def run_batch(
         layout=layout,
         narrow=narrow,
         viewers=run.viewers,
+        by_role=run.by_role,
         receivers=receivers_of(run),
     )
     updates = case.plan.emission is Emission.UPDATES
     check_supported(compiled.frame, "update" if updates else "append")
+    if run.by_role:
+        compiled = replace(compiled, frame=merged(compiled.frame, compiled.layout))
     ordered = in_order(compiled.frame, checked.event_time, by_class=run.viewers is not None)
     out = fan_out(replace(compiled, frame=ordered), run, "key")
     query = (

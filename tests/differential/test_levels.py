@@ -11,47 +11,36 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import islice
 
 import pytest
 from pyspark.sql import SparkSession
 
 from catalog.clearance import Clearance
-from catalog.conflict_class import ConflictClass, dominated, level_of, read_level
-from catalog.errors import NotFound
-from catalog.label import Label, combine
+from catalog.conflict_class import dominated, level_of, read_level
+from catalog.label import Label
 from catalog.plan import Plan, Source, at_sources, source_nodes
-from catalog.record_format import TimeFormat
-from catalog.relation import Relation, RelationKind
-from catalog.role_clauses import RoleClauses
-from catalog.schema import Attribute, Schema, Type
 from secadmin.languages import Unsayable, parse_sql, query_level, sql_text, xml_text
 from tests.differential.case import Case, Class, Outcome, Record
 from tests.differential.conftest import interpreting
 from tests.differential.engine import run_cases
+from tests.differential.message_log import (
+    CLASSES,
+    CLAUSES,
+    COMPANIES,
+    LEVELS,
+    LOG,
+    NOON,
+    SOURCE,
+    Log,
+    records,
+)
 from tests.lanes import is_long, number_of
 from tests.oracle import levels as vectors
 from tests.oracle.plans import run
 from tests.oracle.values import Tuple, Value
 
-_S, _T = Type.STRING, Type.TIMESTAMP
-COI1 = ConflictClass(1, "COI1", 3, {"1": 4, "2": 70})
-COI2 = ConflictClass(2, "COI2", 5, {"A": 6, "B": 64, "C": 9})
-CLASSES = (COI1, COI2)
-SOURCE = Label.of(130)
-CLAUSES = RoleClauses(
-    {at: Label.of(each.trusted, at) for each in CLASSES for at in each.categories.categories()}
-)
-COMPANIES = combine(each.categories for each in CLASSES)
-_LOG = {"serviceId": _S, "msgType": _S, "sender": _S, "receiver": _S, "timestamp": _T}
-LOG = Relation(
-    *(21, "MessageLog", RelationKind.STREAM),
-    Schema(tuple(Attribute(name, kind) for name, kind in {**_LOG, "outcome": _S}.items())),
-    *("timestamp", 0),
-    conflict_classes=(1, 2),
-)
-NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001
 NUMBER = number_of("LEVEL_CASES", sample=20, long=500)
 SEED = number_of("LEVEL_SEED", sample=1, long=1)
 # Q1 to Q7, Qi, Qj and Q'j of the paper, at its levels. It gives COUNT no argument, and its last
@@ -101,39 +90,6 @@ class Given:
 
     text: str
     records: Sequence[tuple[tuple[Value, ...], vectors.Level]]
-
-
-class Log:
-    """The one stream of the paper."""
-
-    def relation(self, name: str) -> Relation:
-        if name != LOG.name:
-            raise NotFound(name)
-        return LOG
-
-    def time_format(self, name: str) -> TimeFormat:
-        return TimeFormat.ISO
-
-
-def levels(*parts: Sequence[str]) -> list[vectors.Level]:
-    return [(one, two) for one in parts[0] for two in parts[1]]
-
-
-LEVELS = levels(["1", "2", vectors.T, vectors.BOTTOM], ["A", "B", "C", vectors.T, vectors.BOTTOM])
-
-
-def records(
-    chance: random.Random, count: int, among: Sequence[vectors.Level] = LEVELS
-) -> list[tuple[tuple[Value, ...], vectors.Level]]:
-    made: list[tuple[tuple[Value, ...], vectors.Level]] = []
-    for second in range(count):
-        values = (
-            *(chance.choice("56"), chance.choice(["send", "receive"])),
-            *(chance.choice("1B"), chance.choice("BB1A")),
-            *(NOON + timedelta(seconds=second), chance.choice(["success", "success", "failure"])),
-        )
-        made.append((values, chance.choice(among)))
-    return made
 
 
 def query(chance: random.Random) -> str:

@@ -48,6 +48,11 @@ _SPEC |= {
     for each in examples()
     if each.viewed()
 }
+_SPEC |= {
+    f"{each.name}, exact": each.exact_case(parse_sql(each.sql, SpecMarket()).plan)
+    for each in examples()
+    if each.exact()
+}
 _SPEC = _every_few(_SPEC)
 
 

@@ -6,12 +6,13 @@ has all roles of one alternative satisfies it. A user is the set of its active r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from typing import TypeVar
 
 Roles = frozenset[str]
 Allowed = frozenset[Roles]
-Element = TypeVar("Element")
+Element = TypeVar("Element", bound=Hashable)
 # Runs a plan over some elements. Each result comes with the places of the elements that it is from.
 Run = Callable[[Sequence[tuple[int, Element]]], Sequence[tuple[Element, Set[int]]]]
 
@@ -67,9 +68,13 @@ def partitioned(
 def exact_match(
     elements: Sequence[tuple[Element, Allowed]], run: Run[Element], active: Set[str]
 ) -> Sequence[Element]:
-    """§5.2.1: a partition for each role. A user gets what its roles' partitions give, each once."""
-    found: dict[tuple[Element, frozenset[int]], None] = {}
+    """§5.2.1: a partition for each role. A user gets what its roles' partitions give.
+
+    A tuple with several roles is in several partitions. What they give of the same tuples comes
+    once: as often as in the partition that has it most often.
+    """
+    found: Counter[tuple[Element, frozenset[int]]] = Counter()
     for role in sorted(active):
-        for result, used in run(routed(elements, {role})):
-            found[result, frozenset(used)] = None
-    return [result for result, _ in found]
+        results = run(routed(elements, {role}))
+        found |= Counter((result, frozenset(used)) for result, used in results)
+    return [result for result, _ in found.elements()]

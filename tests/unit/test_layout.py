@@ -70,6 +70,7 @@ VALUES = {
         *("role_view", "view_aggregates", "view_merging", "view_plan", "view_trial"),
         "view_windows",
         *(
+            "single_tuples",
             "spaces",
             "stored_form",
             "stored_upgrades",

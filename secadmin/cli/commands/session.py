@@ -12,6 +12,7 @@ from secadmin.cli.context import Cli, cli_of
 from secadmin.cli.options import PasswordStdin
 from secadmin.cli.passwords import password_line, prompt_password
 from secadmin.cli.profile import SavedSession
+from secadmin.cli.words import pair_of
 
 
 def login(
@@ -20,6 +21,15 @@ def login(
     role: Annotated[
         list[str] | None,
         typer.Option("--role", "-r", help="Activate only this role. The option may be repeated."),
+    ] = None,
+    level: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--level",
+            metavar="CLASS=COMPANY",
+            help="Run the session at this level in a conflict class: a company, T or _. The option "
+            "may be repeated. In other classes the session has your level.",
+        ),
     ] = None,
     password_stdin: PasswordStdin = False,
 ) -> None:
@@ -32,8 +42,12 @@ def login(
     ca = cli.ca_file()
     password = password_line() if password_stdin else prompt_password(f"Password of {user}")
     body: dict[str, Any] = {"user": user, "password": password}
+    if role:
+        body["roles"] = role
+    if level:
+        body["levels"] = dict(map(pair_of, level))
     with cli.open_api() as api:
-        answer = api.post("login", body=body | ({"roles": role} if role else {}))
+        answer = api.post("login", body=body)
     _end_former(cli)
     session = SavedSession(str(connection.url).rstrip("/"), answer["user"], answer["token"])
     cli.profile.save(session, ca.read_text(encoding="utf-8") if ca else None)
@@ -41,7 +55,10 @@ def login(
     if cli.screen.answered(shown):
         return
     roles = ", ".join(answer["roles"]) or "no roles"
-    cli.screen.line(f"logged in as {answer['user']} ({roles}) until {answer['expires_at']}")
+    level_shown = f" at {', '.join(answer['level'])}" if answer["level"] else ""
+    cli.screen.line(
+        f"logged in as {answer['user']} ({roles}){level_shown} until {answer['expires_at']}"
+    )
     if answer["must_change_password"]:
         cli.screen.note("this password works only once; choose your own now: secadmin passwd")
 

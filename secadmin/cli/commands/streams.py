@@ -76,11 +76,13 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         ),
     ] = None,
     floors: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--floors", help="What a user sends can be read by nobody who may not read as much."
+            "--floors/--no-floors",
+            help="What a user sends can be read by nobody who may not read as much. Only with "
+            "CHANGE SYSTEM a stream has no floors. [default: floors without CHANGE SYSTEM]",
         ),
-    ] = False,
+    ] = None,
     declare_window: Annotated[
         str | None, typer.Option(rich_help_panel=_DECLARED, help="Tumbling window, such as 1m.")
     ] = None,
@@ -121,7 +123,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         "unknown_fields": unknown_fields,
         "label_rule": label_rule,
         "company_rules": dict(map(pair_of, company)) if company else None,
-        "floored": floors or None,
+        "floored": floors,
         "declared_aggregate": _declared(
             declare_window, declare_key, declare_function, declare_minimum
         ),

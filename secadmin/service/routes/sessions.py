@@ -17,13 +17,14 @@ router = APIRouter(tags=["sessions"])
 
 @router.post("/login")
 async def login(platform: OnPlatform, hashing: InHashingThread, body: LoginBody) -> dict[str, Any]:
-    """Log in and activate roles."""
+    """Log in and activate roles, perhaps at a level."""
     password = body.password.get_secret_value()
-    made = await hashing.run(logins.login, platform, body.user, password, body.roles)
+    made = await hashing.run(logins.login, platform, body.user, password, body.roles, body.levels)
     return {
         "token": made.token,
         "user": made.user,
         "roles": list(made.roles),
+        "level": list(made.level),
         "expires_at": utc(made.expires_at),
         "must_change_password": made.must_change_password,
     }
@@ -42,6 +43,7 @@ def whoami(platform: OnPlatform, caller: AuthenticatedAtAll) -> dict[str, Any]:
     return {
         "user": view.user,
         "roles": list(view.roles),
+        "level": list(view.level),
         "expires_at": utc(view.expires_at),
         "must_change_password": view.must_change_password,
     }

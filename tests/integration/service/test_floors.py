@@ -31,6 +31,7 @@ class Desk:
     secret: str
     notes: str
     output: str
+    schema: str
 
     def grant(self, kind: str, name: str, *permissions: str) -> None:
         self.admin.post("/grants", role=self.role, permissions=[*permissions], kind=kind, name=name)
@@ -75,7 +76,7 @@ def desk(admin: Api, platform: Platform, new_user: NewUser, fresh: Callable[[str
     admin.post("/streams", name=notes, schema=schema, floored=True)
     text = f"SELECT * FROM {secret}"
     admin.post("/queries", name=fresh("q"), language="sql", text=text, output=output)
-    made = Desk(admin, platform, new_user(role), role, secret, notes, output)
+    made = Desk(admin, platform, new_user(role), role, secret, notes, output, schema)
     made.grant("output", output, "VIEW OBJECT", "SUBSCRIBE")
     return made
 
@@ -128,3 +129,46 @@ def test_a_lowered_floor_is_declassified(desk: Desk) -> None:
     assert entry["object"] == f"stream {desk.notes}: {desk.ann.user}" and entry["detail"]["was"]
     desk.rise()
     assert desk.added() == [0], "it does not rise again"
+
+
+def test_only_who_may_change_the_system_adds_a_stream_without_floors(
+    desk: Desk, new_user: NewUser, fresh: Callable[[str], str]
+) -> None:
+    """Its owner gives the rights to read it, and could show there what only senders may read."""
+    role, schema = fresh("R"), fresh("schema")
+    owner = new_user(role)
+    system = {"role": role, "kind": "system", "permissions": ["ADD SCHEMA", "ADD STREAM"]}
+    desk.admin.post("/grants", **system)
+    attributes = [{"name": "ts", "type": "timestamp", "required": True}]
+    owner.post("/schemas", name=schema, attributes=attributes)
+    usual = fresh("s")
+    owner.post("/streams", name=usual, schema=schema)
+    assert owner.get(f"/streams/{usual}")["floored"] is True
+    for more in ({"floored": False}, {"senders": "shared"}, {"public": True}):
+        body = {"name": fresh("s"), "schema": schema, **more}
+        refused = owner.call("POST", "/streams", json=body)
+        assert (refused.status_code, "CHANGE SYSTEM" in refused.text) == (403, True), more
+    for more, floored in (({}, False), ({"floored": True}, True), ({"floored": False}, False)):
+        name = fresh("s")
+        desk.admin.post("/streams", name=name, schema=desk.schema, **more)
+        assert desk.admin.get(f"/streams/{name}")["floored"] is floored
+    newest = desk.admin.get("/audit/head")["seq"]
+    told = {
+        each["object"]: each["detail"]["floors"]
+        for each in desk.admin.get("/audit", after=newest - 60, limit=100)
+        if each["action"] == "add stream" and each["outcome"] == "changed"
+    }
+    assert told[f"stream {usual}"] is True and told[f"stream {name}"] is False
+
+
+def test_a_sender_reads_its_own_stream_without_a_wait(desk: Desk) -> None:
+    """All that it sends there carries the category of the stream anyway."""
+    desk.grant("stream", desk.notes, "VIEW OBJECT", "SEND")
+    text = f"SELECT * FROM {desk.notes}"
+    output = f"own{desk.output}"
+    desk.admin.post("/queries", name=f"q{output}", language="sql", text=text, output=output)
+    desk.grant("output", output, "VIEW OBJECT", "SUBSCRIBE")
+    principal = desk.ann.post(f"/outputs/{output}/subscriptions", keep=True)["principal"]
+    assert topics_of(desk.platform, principal) == set()
+    desk.grant("stream", desk.notes, "READ TUPLE")
+    assert topics_of(desk.platform, principal)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from httpx import Response
@@ -90,16 +90,50 @@ def test_each_class_has_a_view_and_grows_as_a_whole(
     assert one & both == one and one != both
 
 
-def test_exact_results_are_of_single_tuples(scene: Scene, fresh: Fresh) -> None:
-    grouped = (
-        f"SEMANTICS EXACT SELECT COUNT(*) AS n FROM {scene.streams[0]} "
-        "GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"
-    )
-    moving = f"SEMANTICS EXACT SELECT ISTREAM symbol FROM {scene.streams[0]} [ROWS 2]"
-    for text in (grouped, moving):
-        body = {"name": fresh("q"), "language": "sql", "text": text}
+def test_exact_gives_each_role_of_a_class_a_view_where_there_are_windows(
+    scene: Scene, new_user: NewUser, fresh: Fresh
+) -> None:
+    """A class has a view for each of its roles, and what it costs is counted by roles."""
+    first, second = scene.streams
+    output = fresh("exact")
+    window = "TUMBLE(ts, INTERVAL '1' MINUTE)"
+    both = f"SELECT * FROM {first} UNION ALL SELECT * FROM {second}"
+    text = f"SEMANTICS EXACT SELECT count(*) AS n FROM ({both}) GROUP BY {window}"
+    scene.admin.post("/queries", name=fresh("q"), language="sql", text=text, output=output)
+    one, two = fresh("R"), fresh("R")
+    for role, stream in ((one, first), (two, second)):
+        scene.admin.post("/roles", name=role)
+        scene.grant(role, "output", output, "VIEW OBJECT", "SUBSCRIBE")
+        scene.grant(role, "stream", stream, "READ TUPLE")
+    given = new_user(one, two).post(f"/outputs/{output}/subscriptions")
+    (topic,) = topics_of(scene.platform, given["principal"])
+    run = replace(scene, output=output).run()
+    assert run.by_role and not run.labelled
+    views = run.viewers or ()
+    assert [each.topic for each in views] == [topic, topic]
+    assert len({each.id for each in views}) == 2
+    low, high = (each.clearance.bits for each in views)
+    assert low and high and not low & high, "no role sees what the other one sees"
+    above = {"name": fresh("q"), "language": "sql", "text": f"SELECT n FROM {output}"}
+    refused = scene.admin.call("POST", "/queries", json=above)
+    assert (refused.status_code, "has semantics exact" in refused.text) == (422, True)
+    weak = scene.admin.call("PUT", f"/outputs/{output}/semantics", json={"weak": True})
+    assert (weak.status_code, "has semantics exact" in weak.text) == (409, True)
+
+
+def test_exact_is_not_for_results_that_replace_others(scene: Scene, fresh: Fresh) -> None:
+    first = scene.streams[0]
+    window = "TUMBLE(ts, INTERVAL '1' MINUTE)"
+    for text in (
+        f"SELECT COUNT(*) AS n FROM {first} GROUP BY {window} EMIT UPDATES",
+        f"SELECT symbol, COUNT(*) AS n FROM {first} GROUP BY symbol",
+    ):
+        body = {"name": fresh("q"), "language": "sql", "text": f"SEMANTICS EXACT {text}"}
         refused = scene.admin.call("POST", "/queries", json=body)
-        assert (refused.status_code, "AS role SEMANTICS VIEW" in refused.text) == (422, True)
+        assert (refused.status_code, "may replace another one" in refused.text) == (422, True)
+
+
+def test_other_queries_read_exact_results_of_single_tuples(scene: Scene, fresh: Fresh) -> None:
     first, second = scene.streams
     joined = (
         f"SEMANTICS EXACT SELECT a.symbol FROM {first} AS a JOIN {second} AS b "

@@ -26,7 +26,7 @@ from catalog.runs import QueryRun
 from catalog.wanted import wanted_runs
 from secadmin.control.platform import Platform
 from tests.integration.brokers import embedded_only
-from tests.integration.service.conftest import Api, NewUser, add_stream, topics_of
+from tests.integration.service.conftest import PASSWORD, Api, NewUser, add_stream, topics_of
 
 pytestmark = embedded_only
 COMPANIES = ["Company1", "Company2"]
@@ -268,6 +268,34 @@ def test_a_query_runs_at_its_level_or_below(market: Market) -> None:
     own = topics_of(market.platform, principal)
     shown = [fed[topic].clearance.covers(run.floor) for topic in own if topic in fed]
     assert not any(shown), "what runs at a level is for those that dominate it"
+
+
+def test_a_session_at_a_level_reads_and_asks_at_it_or_below(market: Market, anonymous: Api) -> None:
+    """What is kept of it stays at this level, also when it is over."""
+    of, bits = market.conflict_class, market.bits()
+    ann = market.user()
+    market.level(ann, "T")
+    at: dict[str, Any] = {"user": ann.user, "password": PASSWORD, "levels": {of: "Company1"}}
+    token = anonymous.post("/login", **at)["token"]
+    low = Api(anonymous.client, token, ann.user)
+    assert low.get("/whoami")["level"] == [f"{of}=Company1"]
+    kept = market.subscribe(low, keep=True)
+    assert market.rights(kept) == {"Company1"}
+    name = market.fresh("q")
+    text = f"SELECT symbol FROM {market.stream}"
+    low.post("/queries", name=name, language="sql", text=text)
+    run = market.run(name)
+    (reach,) = run.reaches.values()
+    assert run.floor == Label.of(bits["Company1"]), "what it writes is at its level"
+    assert reach.bits >> bits["Company1"] & 1 and not reach.bits >> bits["Company2"] & 1
+    above = {"name": market.fresh("q"), "language": "sql", "text": f"AT LEVEL [T] {text}"}
+    assert "your level is [Company1]" in refused(low, "/queries", 403, **above)
+    low.post("/logout")
+    assert market.rights(kept) == {"Company1"}
+    market.level(ann, "Company2")
+    assert market.rights(kept) == set()
+    told = refused(anonymous, "/login", 403, **{**at, "levels": {of: "Company1"}})
+    assert "does not dominate 'Company1'" in told
 
 
 @pytest.mark.parametrize(

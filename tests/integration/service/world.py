@@ -70,6 +70,7 @@ class World:
             "company_rules": {self.names["used conflict-class"]: "SENDER"},
             "companies": ["Company1"],
             "company": fresh,
+            "levels": {self.names["conflict-class"]: "_"},
             "choice": "Company1",
             "choices": {self.names["conflict-class"]: "Company1"},
             "part": None,

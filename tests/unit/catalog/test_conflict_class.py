@@ -14,6 +14,7 @@ from catalog.conflict_class import (
     canonical_level,
     check_company_name,
     level_of,
+    narrowed,
     read_level,
 )
 from catalog.errors import InvalidInput
@@ -64,6 +65,26 @@ def test_the_union_of_labels_is_the_least_upper_bound(several: list[vectors.Leve
         cleared = CLAUSES.cleared(Clearance(label(high).bits))
         above = all(vectors.dominated(each, high) for each in several)
         assert cleared.covers(combine(map(label, several))) == above
+
+
+@pytest.mark.parametrize("own", ALL)
+def test_a_session_has_the_greatest_level_below_that_of_its_user_and_its_own(
+    own: vectors.Level,
+) -> None:
+    """The greatest lower bound, by the paper's dominance alone. Some sessions name one class."""
+    classes = {each.id: each for each in CLASSES}
+    for wanted in ALL:
+        for named in ((1, 2), (1,), (2,), ()):
+            asked = {each: wanted[each - 1] for each in named}
+            bounds = [own, tuple(asked.get(each, vectors.T) for each in (1, 2))]
+            below = [
+                each for each in ALL if all(vectors.dominated(each, bound) for bound in bounds)
+            ]
+            (greatest,) = (
+                each for each in below if all(vectors.dominated(other, each) for other in below)
+            )
+            found = narrowed(label(own), asked, classes)
+            assert level_of(found, CLASSES) == vectors.printed(greatest)
 
 
 def test_a_company_that_comes_later_is_within_t_and_in_no_other_company() -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from catalog import models
 from catalog.audit import NOBODY
 from catalog.errors import Denied, NotAuthenticated
-from catalog.login import Login, LoginRules, login
+from catalog.login import Login, LoginRules, Wanted, login
 from catalog.models import AuditEntry, User
 from catalog.passwords import Passwords
 from catalog.sessions import authenticate, token_hash
@@ -73,17 +73,17 @@ def test_roles_are_chosen(
     wanted: list[str] | None,
     active: tuple[str, ...],
 ) -> None:
-    assert login(catalog, passwords, "al", GOOD, wanted).roles == active
+    assert login(catalog, passwords, "al", GOOD, Wanted(wanted)).roles == active
 
 
 def test_a_role_that_is_not_held_and_one_that_is_not_there_are_the_same(
     people: World, catalog: Catalog, passwords: Passwords
 ) -> None:
     for role in ("C", "Z"):
-        refused = error_of(lambda: login(catalog, passwords, "al", GOOD, ["A", role]))  # noqa: B023
+        refused = error_of(lambda: login(catalog, passwords, "al", GOOD, Wanted(["A", role])))  # noqa: B023
         assert refused == (Denied, f"the role '{role}' is not one that you hold")
         # Before the password is proven, nothing is said about roles.
-        assert error_of(lambda: login(catalog, passwords, "al", WRONG, [role])) == FAILED  # noqa: B023
+        assert error_of(lambda: login(catalog, passwords, "al", WRONG, Wanted([role]))) == FAILED  # noqa: B023
     with catalog.read() as session:
         assert session.scalar(select(models.Session)) is None
 

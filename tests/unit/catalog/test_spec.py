@@ -78,6 +78,9 @@ def test_the_oracle_gives_what_the_example_says(example: Example) -> None:
     by_class = expected(example.view_case(plan)).delivered
     for (_, table), delivered in zip(example.viewed(), by_class, strict=True):
         assert _same(delivered, example.read_delivered(table, schema))
+    by_role = expected(example.exact_case(plan)).delivered
+    for (_, table), delivered in zip(example.exact(), by_role, strict=True):
+        assert _same(delivered, example.read_delivered(table, schema))
 
 
 def test_each_operator_that_a_tuple_more_can_harm_has_an_example_with_both_answers() -> None:

@@ -1,0 +1,207 @@
+"""What roles cost: sharing by users and by roles, views, the windowed join, role expressions (000).
+
+CPU seconds are those of all engines, for equal backlogs that they work through one after the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from confluent_kafka import Producer
+
+from tests.bench.backlog import Ends
+from tests.bench.figure import Figure, middle
+from tests.bench.settled import SETTLED_S
+from tests.bench.world import PASSWORD, World
+
+ROLES = [f"WARD{number}" for number in range(16)]
+RECORDS, WARM_UP, RUNS = 400_000, 4, 5
+JOINED, JOIN_S = 1_000_000, 60.0
+EXPRESSED, EXPRESSIONS = 20_000, 1_000
+# Of the last records a query that keeps state gives nothing yet.
+_NEARLY_ALL = 0.99
+_PATIENCE_S = 900.0
+_START = datetime(2026, 11, 20, tzinfo=UTC)
+_RULE = " ".join(f"WHEN n % {len(ROLES)} = {at} THEN '{role}'" for at, role in enumerate(ROLES))
+
+
+def roles(world: World) -> Iterator[Figure]:
+    """All figures of paper 000's section 7, and what the number of expressions costs."""
+    for role in ROLES:
+        world.admin.post("/roles", name=role)
+        world.grant(role, "system", "system", "VIEW CATALOG")
+    settings = world.stack.settings.kafka
+    ends = Ends(settings.client_config(settings.secadmin))
+    yield from _sharing(world, ends)
+    yield from _selectivity(world, ends)
+    yield _join(world, ends)
+    yield from _expressions(world, ends)
+    ends.close()
+
+
+class _Records:
+    """Writes records into a stream, in the order of their times, each a millisecond later."""
+
+    def __init__(self, world: World, stream: str, **more: str) -> None:
+        world.add_stream(stream, **more)
+        self._producer, self._topic = world.sender(stream, linger_ms=20)
+        self._number = 0
+
+    def write(self, count: int, expressions: Sequence[str] = ()) -> None:
+        """Write so many records and wait for them. Each has one of the expressions, in turn."""
+        producer: Producer = self._producer
+        for number in range(self._number, self._number + count):
+            at = (_START + timedelta(milliseconds=number)).isoformat()[:-6]
+            value = f'{{"ts":"{at}Z","n":{number},"sent":0}}'.encode()
+            if expressions:
+                text = expressions[number % len(expressions)].encode()
+                producer.produce(self._topic, value, headers=[("roles", text)])
+            else:
+                producer.produce(self._topic, value)
+            if number % 10_000 == 0:
+                # The client's own queue holds 100,000.
+                producer.flush()
+        producer.flush()
+        self._number += count
+
+
+class _Shared:
+    """A query over a stream with one role for each record, and its readers."""
+
+    def __init__(self, world: World, ends: Ends, stream: str, text: str) -> None:
+        self._world, self._ends, self._text, self._number = world, ends, text, 0
+        self._stream = stream
+        rule = f"CASE {_RULE} END"
+        self._records = _Records(world, stream, label_rule=rule)
+        for role in ROLES:
+            world.grant(role, "stream", stream, "READ TUPLE")
+
+    def with_readers(self, readers: Sequence[Sequence[str]]) -> list[float]:
+        """The CPU seconds of several equal backlogs with these readers, each with its roles."""
+        self._number += 1
+        name = f"{self._stream}q{self._number}"
+        self._world.add_query(name, self._text)
+        topics: dict[str, int] = {}
+        for held in readers:
+            topics |= dict.fromkeys(self._topics_of(name, held), len(held))
+        time.sleep(SETTLED_S)
+        spent = [self._spent(topics) for _ in range(WARM_UP + RUNS)][WARM_UP:]
+        self._world.admin.call("DELETE", f"/queries/{name}")
+        self._world.forget(name)
+        return spent
+
+    def _topics_of(self, name: str, held: Sequence[str]) -> Sequence[str]:
+        """The topics of a new reader with these roles, once they are fed."""
+        self._world.grant(held[0], "output", name, "VIEW OBJECT", "SUBSCRIBE")
+        reader = self._world.new_user(held[0])
+        for role in held[1:]:
+            self._world.admin.post(f"/users/{reader.user}/roles", role=role)
+        reader = self._world.log_in(reader.user, PASSWORD)
+        reader.post(f"/outputs/{name}/subscriptions")
+        reader.wait_until_fed()
+        (row,) = reader.call("GET", "/accesses")
+        found: Sequence[str] = row["topics"]
+        return found
+
+    def _spent(self, topics: dict[str, int]) -> float:
+        group = self._world.engine_group()
+        before = self._ends.of([*topics])
+        group.pause()
+        self._records.write(RECORDS)
+        goal = [
+            end + int(_NEARLY_ALL * RECORDS * roles_held / len(ROLES))
+            for end, roles_held in zip(before, topics.values(), strict=True)
+        ]
+        used = group.cpu_s()
+        group.go_on()
+        _wait(self._ends, [*topics], goal)
+        return group.cpu_s() - used
+
+
+def _wait(ends: Ends, topics: Sequence[str], goal: Sequence[int]) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while any(now < end for now, end in zip(ends.of(topics), goal, strict=True)):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the backlog was not worked through")
+        time.sleep(0.01)
+
+
+def _sharing(world: World, ends: Ends) -> Iterator[Figure]:
+    shared = _Shared(world, ends, "wards", "SELECT ts, n FROM wards WHERE n >= 0")
+    alone = shared.with_readers([ROLES])
+    for what, readers, target in (
+        ("five users with equal roles ÷ one user", [ROLES] * 5, 1.01),
+        ("three sets of roles ÷ one", [ROLES[:5], ROLES[5:10], ROLES[10:]], 1.03),
+        ("16 roles on one execution ÷ one", [[role] for role in ROLES], 1.5),
+    ):
+        yield _ratio(f"CPU of {what}", shared.with_readers(readers), alone, target)
+    world.clear()
+
+
+def _selectivity(world: World, ends: Ends) -> Iterator[Figure]:
+    text = "SEMANTICS VIEW SELECT ISTREAM n FROM halves [ROWS 1]"
+    shared = _Shared(world, ends, "halves", text)
+    whole = shared.with_readers([ROLES])
+    half = shared.with_readers([ROLES[: len(ROLES) // 2]])
+    yield _ratio("CPU of a view of half of the tuples ÷ of all", half, whole, 0.6)
+    world.clear()
+
+
+def _ratio(name: str, ours: Sequence[float], alone: Sequence[float], target: float) -> Figure:
+    return middle(name, [a / b for a, b in zip(ours, alone, strict=True)], "ratio", target)
+
+
+def _join(world: World, ends: Ends) -> Figure:
+    """The paper's join over a million tuples of each side, from when the engines may begin."""
+    sides = [_Records(world, name) for name in ("joined1", "joined2")]
+    world.add_query(
+        "joined",
+        "SELECT a.ts, a.n FROM joined1 AS a JOIN joined2 AS b ON a.n = b.n "
+        "AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '1' SECOND",
+    )
+    for stream in ("joined1", "joined2"):
+        world.grant("ADMIN", "stream", stream, "READ TUPLE")
+    topic = world.topic_of_new_class("joined")
+    world.admin.wait_until_fed()
+    group = world.engine_group()
+    group.pause()
+    for side in sides:
+        side.write(JOINED)
+    started = time.monotonic()
+    group.go_on()
+    _wait(ends, [topic], [int(_NEARLY_ALL * JOINED)])
+    took = time.monotonic() - started
+    world.clear()
+    return Figure(f"join of {JOINED:,} and {JOINED:,} tuples", took, "s", JOIN_S)
+
+
+def _expressions(world: World, ends: Ends) -> Iterator[Figure]:
+    """Records with one expression, and with a thousand that are all known."""
+    # Blanks make other texts of one condition.
+    texts = [f"{' ' * (at % 40)}{ROLES[0]} |{' ' * (at // 40)}{ROLES[1]}" for at in range(1_000)]
+    assert len({*texts}) == EXPRESSIONS
+    records = _Records(world, "expressions", label_rule="HEADER roles")
+    world.add_query("expressed", "SELECT ts, n FROM expressions")
+    world.grant("ADMIN", "stream", "expressions", "READ TUPLE")
+    for role in ROLES[:2]:
+        world.admin.post("/users/admin/roles", role=role)
+    reader = world.log_in("admin", PASSWORD)
+    reader.post("/outputs/expressed/subscriptions")
+    records.write(EXPRESSIONS, texts)
+    reader.wait_until_fed()
+    (row,) = (row for row in reader.call("GET", "/accesses") if row["kind"] == "output")
+    topics: Sequence[str] = row["topics"]
+    took: dict[int, list[float]] = {1: [], EXPRESSIONS: []}
+    for _ in range(RUNS):
+        for count, times in took.items():
+            goal = [end + EXPRESSED for end in ends.of(topics)]
+            started = time.monotonic()
+            records.write(EXPRESSED, texts[:count])
+            _wait(ends, topics, goal)
+            times.append(time.monotonic() - started)
+    yield _ratio(
+        f"time with {EXPRESSIONS:,} expressions ÷ with one", took[EXPRESSIONS], took[1], 1.25
+    )
+    world.clear()
