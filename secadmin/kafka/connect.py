@@ -38,12 +38,12 @@ _RIGHT_CODES = frozenset(
 
 
 class _ControllerClient:
-    """A client for changes, which knows the broker that takes them.
+    """An administrative client, which knows the broker that takes changes.
 
     Every broker hands changes on to the controllers. The library sends them to the one that the
     cluster named when the client asked for metadata, and asks for metadata anew only for topics
     that it uses: an administrative client uses none. So if that broker dies, each change would fail
-    for ever. Therefore the client asks anew before a change, once a second at most.
+    for ever. Therefore the client asks anew before a request, once a second at most.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -52,7 +52,7 @@ class _ControllerClient:
         self._lock = Lock()
 
     def current(self) -> AdminClient:
-        """The client. What keeps it from asking shows in the change itself."""
+        """The client. What keeps it from asking shows in the request itself."""
         with self._lock:
             if time.monotonic() - self._asked > _CONTROLLER_KNOWN_S:
                 with suppress(KafkaException):
@@ -69,13 +69,18 @@ class AdminClients:
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
-        self.reads = AdminClient(config)
+        self._reads = _ControllerClient(config)
         self._changes, self._acls = _ControllerClient(config), _ControllerClient(config)
 
     @classmethod
     def open(cls, settings: KafkaSettings) -> AdminClients:
         """Make the clients. Raises OSError if SecAdmin's password file cannot be read."""
         return cls(_QUIET | settings.client_config(settings.secadmin))
+
+    @property
+    def reads(self) -> AdminClient:
+        """The client for what only reads. The library asks that broker for some of it, too."""
+        return self._reads.current()
 
     @property
     def changes(self) -> AdminClient:
