@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from catalog.clearance import Clearance
@@ -14,7 +14,7 @@ from catalog.label import PUBLIC, Label
 from catalog.label_rule import LabelRule
 from catalog.level_rule import LevelRule
 from catalog.placement import Placement
-from catalog.plan import Plan, is_stateful, sources
+from catalog.plan import Plan, is_stateful, source_nodes, sources
 from catalog.plan_json import encode
 from catalog.record_format import USUAL, RecordFormat
 from catalog.relation import Relation
@@ -233,6 +233,43 @@ class QueryRun:
         return self.independent.get(relation.object_id, {})
 
 
+@dataclass(frozen=True, slots=True)
+class FusedRun(QueryRun):
+    """Several executions without state in one Spark query: a scan of the relation that all read.
+
+    No catalog has it: an engine makes it of the runs that are wanted (`fused`). Its own plan is the
+    relation alone, and its outputs are those of its `members`.
+    """
+
+    members: tuple[QueryRun, ...] = ()
+
+
+def fused(name: str, members: Sequence[QueryRun]) -> FusedRun:
+    """These runs as one. Each reads the same source, and no other, with the same reach and floor.
+
+    Raises ValueError if they do not.
+    """
+    first, *others = members
+    nodes = source_nodes(first.plan)
+    if len(nodes) != 1 or any(common_parts(each) != common_parts(first) for each in others):
+        raise ValueError("runs that differ in what they read are not one run")
+    return FusedRun(
+        *(name, Plan(nodes[0]), tuple(output for each in members for output in each.outputs)),
+        *(first.sources, {}),
+        reaches=first.reaches,
+        registered=first.registered,
+        floor=first.floor,
+        conflict_classes=first.conflict_classes,
+        members=tuple(members),
+    )
+
+
+def common_parts(run: QueryRun) -> tuple[object, ...]:
+    """What the members of a fused run have in common."""
+    read = (source_nodes(run.plan), run.sources, dict(run.reaches), run.registered)
+    return (*read, run.floor, run.conflict_classes)
+
+
 def apart(
     run: QueryRun, own: FanOutClass, name: str, begins: Mapping[str, Mapping[str, int]]
 ) -> QueryRun:
@@ -311,8 +348,9 @@ def written_by(run: QueryRun) -> frozenset[str]:
 
 def fingerprint(run: Run) -> str:
     """A hash of everything on which a run depends. If it changes, the run is restarted."""
+    parts: list[object]
     if isinstance(run, IngestRun):
-        parts: object = [
+        parts = [
             run.name,
             [
                 [
@@ -343,6 +381,8 @@ def fingerprint(run: Run) -> str:
             list(map(_class_parts, run.conflict_classes)),
             run.placement.value,
         ]
+        if isinstance(run, FusedRun):
+            parts.append([[each.name, encode(each.plan)] for each in run.members])
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

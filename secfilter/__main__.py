@@ -46,7 +46,7 @@ from secfilter.ticker import Ticking
 from secfilter.topic_watch import TopicWatch
 from secfilter.waiting import EndWhenIdle, await_work
 from secfilter.watchdog import Watchdog, end_at_once
-from secfilter.with_side import Starts
+from secfilter.with_side import Seating, Starts
 
 _log = logging.getLogger(__name__)
 _ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -196,7 +196,11 @@ class EngineProcess:
             lost=lost,
             ticking=Ticking(config, ledger.unfinished, ledger.draining, pace.tick_ms / 1000),
         )
-        starts = Starts(engine.running, engine.running_side, engine.sides, engine.prepare)
+        # On trial each execution shows by itself what it does.
+        seating = None if self._tries else Seating(f"fused-{self._engine}", engine.seats)
+        starts = Starts(
+            *(engine.running, engine.running_side, engine.sides, engine.prepare, seating)
+        )
         return Runner(ledger, starts, watch, pace=engine.pace)
 
     def _note_death(self) -> None:

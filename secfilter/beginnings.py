@@ -2,9 +2,10 @@
 
 An equal query that is added later gets an output in an execution that runs already. The execution
 may still have to read tuples from before that: after a crash, or if it is behind. Their results are
-not for the later output, which would tell by them that somebody else ran the query before. So each
-tuple carries which of the later outputs had begun when it came. Where the execution reads nothing
-from before, as nearly always, no tuple carries anything.
+not for the later output, which would tell by them that somebody else ran the query before. The same
+holds for the members of a fused run, which may have come to different places (`secfilter.seats`).
+So each tuple carries which of the later outputs had begun when it came. Where the execution reads
+nothing from before, as nearly always, no tuple carries anything.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from pyspark.sql import functions as fn
 from catalog.runs import FedOutput, QueryRun
 from secfilter.columns import BEGUN
 from secfilter.kafka_options import EARLIEST, Offsets
+
+# A word has a sign, which is not used.
+_BITS = 63
 
 
 def late_outputs(run: QueryRun, start: Offsets) -> tuple[FedOutput, ...]:
@@ -34,23 +38,48 @@ def _is_late(output: FedOutput, start: Offsets) -> bool:
 
 
 def begun(late: Sequence[FedOutput], topic: str) -> Column:
-    """Which of these outputs had begun when a record of the lab topic came: one bit for each."""
+    """Which of these outputs had begun when a record of the lab topic came.
+
+    It is one bit for each different beginning, in as many words as that takes.
+    """
+    begins = _beginnings(late)
+    places = range(0, len(begins), _BITS)
+    words = [_word(begins[first : first + _BITS], topic) for first in places]
+    return fn.array(*words)
+
+
+def _word(begins: Sequence[Offsets], topic: str) -> Column:
     bits = (
-        fn.when(_is_after(output, topic), fn.lit(1 << number)).otherwise(fn.lit(0))
-        for number, output in enumerate(late)
+        fn.when(_is_after(each, topic), fn.lit(1 << bit)).otherwise(fn.lit(0))
+        for bit, each in enumerate(begins)
     )
     return reduce(lambda a, b: a.bitwiseOR(b), bits, fn.lit(0)).cast("bigint")
 
 
-def _is_after(output: FedOutput, topic: str) -> Column:
-    """Whether a record is behind the output's beginning. All of a later partition is."""
+def _beginnings(late: Sequence[FedOutput]) -> list[Offsets]:
+    """The different beginnings of these outputs, in their order."""
+    found: list[Offsets] = []
+    for output in late:
+        if output.begins not in found:
+            found.append(output.begins)
+    return found
+
+
+def _is_after(begins: Offsets, topic: str) -> Column:
+    """Whether a record is behind a beginning. All of a later partition is."""
     before = fn.lit(False)
-    for partition, offset in output.begins.get(topic, {}).items():
+    for partition, offset in begins.get(topic, {}).items():
         here = fn.col("partition") == fn.lit(int(partition))
         before = before | (here & (fn.col("offset") < fn.lit(offset)))
     return ~before
 
 
-def has_begun(number: int) -> Column:
-    """Whether the output of that number, among the later ones, had begun when the tuple came."""
-    return fn.col(BEGUN).bitwiseAND(fn.lit(1 << number).cast("bigint")) != fn.lit(0)
+def having_begun(late: Sequence[FedOutput]) -> dict[str, Column]:
+    """For each of these outputs, by its name, whether it had begun when the tuple came."""
+    begins = _beginnings(late)
+    return {each.relation.name: _has_begun(begins.index(each.begins)) for each in late}
+
+
+def _has_begun(number: int) -> Column:
+    word, bit = divmod(number, _BITS)
+    return fn.get(BEGUN, fn.lit(word)).bitwiseAND(fn.lit(1 << bit).cast("bigint")) != fn.lit(0)

@@ -120,6 +120,14 @@ class Checkpoints:
         replace_file(home / _CURRENT, json.dumps(made))
         return Checkpoint(folder, _start_of(folder), owners or {})
 
+    def moved(self, run: str, start: Offsets) -> Checkpoint:
+        """Begin a generation that is as the newest one, and starts there."""
+        newest = self._newest(run)
+        if newest is None:
+            raise ValueError(f"{run} has no checkpoint that could move")
+        checkpoint, shape = newest
+        return self.renew(run, shape, start, checkpoint.owners, checkpoint.layout())
+
     def forget(self, run: str) -> None:
         """Drop all generations of a run that does not run and will begin anew."""
         home = self.home(run)

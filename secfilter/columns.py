@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
@@ -29,6 +30,9 @@ _LABEL = "__label_"
 _RESERVED = re.compile(
     r"__id|__class|__sender|__clock|__moment|__tick|__begun|__echo|__given_to|__label_\d+"
 )
+
+ValueOf = Callable[[str], Column]
+"""Gives the value of an attribute of a tuple, by its name."""
 
 SPARK_TYPES: dict[Type, str] = {
     Type.BOOLEAN: "boolean",

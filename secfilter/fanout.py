@@ -14,8 +14,8 @@ from catalog.plan import DELETED, INSTANT
 from catalog.runs import FedOutput, QueryRun
 from catalog.schema import Schema, Type
 from catalog.topics import ID_HEADER, LABEL_HEADER, RESULT_ECHO_TOPIC, ROW_VERSION_HEADER
-from secfilter.beginnings import has_begun
-from secfilter.columns import BEGUN, CLASS, ECHO, GIVEN_TO, ID, attribute
+from secfilter.beginnings import having_begun
+from secfilter.columns import BEGUN, CLASS, ECHO, GIVEN_TO, ID, ValueOf, attribute
 from secfilter.compiler import Compiled
 from secfilter.expressions import finite
 from secfilter.given_to import goes_to, stands_again
@@ -59,7 +59,7 @@ def fan_out(
     """
     layout = compiled.layout
     own = words(layout)
-    begun = {each.relation.name: has_begun(number) for number, each in enumerate(late)}
+    begun = having_begun(late)
     upserts = bool(compiled.keys)
     conditions = _takers(run, layout)
     for output in run.outputs:
@@ -72,7 +72,7 @@ def fan_out(
     if echoes:
         conditions = {t: taken & fn.col(ECHO).isNull() for t, taken in conditions.items()}
     # If the texts are too long together, they are not even joined.
-    fits = _text_bytes(compiled.schema) <= fn.lit(max_bytes)
+    fits = text_bytes(compiled.schema) <= fn.lit(max_bytes)
     value = fn.when(fits, to_json(compiled.schema))
     if conditions:
         value = fn.when(reduce(lambda a, b: a | b, conditions.values()), value)
@@ -82,7 +82,7 @@ def fan_out(
         *([] if run.viewers is None else [fn.col(CLASS)]),
         value.alias(_JSON),
         *(
-            keyed_id(id_key, output.relation.name).alias(_keyed(number))
+            keyed_id(id_key, fn.lit(output.relation.name)).alias(_keyed(number))
             for number, output in enumerate(run.outputs)
         ),
         encode_label(unpacked_words(layout)).alias(_LABEL),
@@ -151,10 +151,10 @@ def _within(made: DataFrame, max_bytes: int, texts: Sequence[str]) -> DataFrame:
     return observed.where(~large)
 
 
-def _text_bytes(schema: Schema) -> Column:
+def text_bytes(schema: Schema, value_of: ValueOf = attribute) -> Column:
     """The length of all strings of a tuple together, in bytes. Its JSON is longer."""
     lengths = [
-        fn.coalesce(fn.octet_length(attribute(a.name)), fn.lit(0)).cast("bigint")
+        fn.coalesce(fn.octet_length(value_of(a.name)), fn.lit(0)).cast("bigint")
         for a in schema.attributes
         if a.type is Type.STRING
     ]
@@ -212,22 +212,21 @@ def _nowhere(run: QueryRun) -> Column:
     return fn.when(fn.octet_length(everything) < fn.lit(0), fn.lit("nowhere"))
 
 
-def keyed_id(key: str, output: str) -> Column:
-    """The id of a result.
+def keyed_id(key: str, output: Column) -> Column:
+    """The id of a result of the output with that name.
 
     Equal lineages have equal ids, and an id reveals nothing without the key.
     """
-    return fn.substring(
-        fn.sha2(fn.concat(fn.lit(f"{key}\x1f{output}\x1f"), fn.col(ID)), 256), 1, _ID_DIGITS
-    )
+    text = fn.concat(fn.lit(f"{key}\x1f"), output, fn.lit("\x1f"), fn.col(ID))
+    return fn.substring(fn.sha2(text, 256), 1, _ID_DIGITS)
 
 
-def to_json(schema: Schema) -> Column:
+def to_json(schema: Schema, value_of: ValueOf = attribute) -> Column:
     """The tuple as a JSON object, with its NULL attributes."""
-    values = [_json_value(a.name, a.type).alias(a.name) for a in schema.attributes]
+    values = [_json_value(value_of(a.name), a.type).alias(a.name) for a in schema.attributes]
     options = {"ignoreNullFields": "false", "timestampFormat": _TIMESTAMP, "timeZone": "UTC"}
     return fn.to_json(fn.struct(*values), options)
 
 
-def _json_value(name: str, type_: Type) -> Column:
-    return finite(attribute(name)) if type_ is Type.DOUBLE else attribute(name)
+def _json_value(value: Column, type_: Type) -> Column:
+    return finite(value) if type_ is Type.DOUBLE else value

@@ -30,7 +30,16 @@ from catalog.topics import (
     VERSION_HEADER,
     WIRE_VERSION,
 )
-from secfilter.columns import ECHO, ID, SENDER, TICK_COLUMN, attribute, label_column, words_of
+from secfilter.columns import (
+    ECHO,
+    ID,
+    SENDER,
+    TICK_COLUMN,
+    ValueOf,
+    attribute,
+    label_column,
+    words_of,
+)
 from secfilter.timeline import no_tick, tick_at
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
@@ -41,9 +50,9 @@ _VERSION = str(WIRE_VERSION)
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 
 
-def encode_value(schema: Schema) -> Column:
-    """The record's value, as text, from a tuple's attributes."""
-    return joined([encode_attribute(attribute(a.name), a.type) for a in schema.attributes])
+def encode_value(schema: Schema, value_of: ValueOf = attribute) -> Column:
+    """The record's value, as text, from a tuple's attributes. `value_of` gives each by its name."""
+    return joined([encode_attribute(value_of(a.name), a.type) for a in schema.attributes])
 
 
 def joined(texts: Sequence[Column]) -> Column:

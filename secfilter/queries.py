@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from catalog.errors import Unavailable
 from catalog.plan import is_stateful, source_nodes, sources
 from catalog.relation import RelationKind
 from catalog.run_counts import ANEW, LOST, refused_kind
-from catalog.runs import IngestRun, QueryRun, Run, topics_of, written_by
+from catalog.runs import FusedRun, IngestRun, QueryRun, Run, topics_of, written_by
 from catalog.topics import quarantine_topic
 from secfilter.after_commit import AfterCommit, Drains
 from secfilter.background import Task, in_thread
@@ -39,6 +40,7 @@ from secfilter.pace import Pace
 from secfilter.positions import Positions
 from secfilter.query_frames import Built, Place, QueryFrames, output_mode
 from secfilter.running_query import REFUSED, RunningQuery
+from secfilter.seats import Seats
 from secfilter.shared_producer import write_out
 from secfilter.side_notes import SideNotes
 from secfilter.tick_mark import TickMark, new_mark
@@ -46,6 +48,8 @@ from secfilter.ticker import Ticker, Ticking, by_ticks
 from secfilter.written import ByCommit, ByFlush, Written
 
 _log = logging.getLogger(__name__)
+# A fused run that starts and a member that leaves it look at the same checkpoints.
+_SEATING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +93,10 @@ class Engine:
 
         Raises Unavailable while another engine still runs it.
         """
+        # Its members have settled.
+        settled = settled or isinstance(run, FusedRun)
         hurried = not settled and not _in_microbatches(run) and self.pace.lengthens(run)
-        with self._locked(run) as lock:
+        with self._locked(run) as (lock, run):  # noqa: PLW2901
             checkpoint, lost = self._checkpoint(run)
             began = checkpoint.committed()
             query = self._start(run, checkpoint, self.pace.real_time_ms(run, settled=settled))
@@ -109,7 +115,7 @@ class Engine:
         That of a query begins at the ends of what it reads. What it withholds, its main run
         withholds and counts too.
         """
-        with self._locked(run) as lock:
+        with self._locked(run) as (lock, _):
             if isinstance(run, QueryRun):
                 run = self._begun_side(run)
             checkpoint, lost = self._checkpoint(run)
@@ -139,19 +145,45 @@ class Engine:
         )
 
     @property
+    def seats(self) -> Seats:
+        """Which fused run carries which run."""
+        return Seats(self.checkpoints, self.positions.starting)
+
+    @property
     def sides(self) -> SideNotes:
         """What is kept of side runs."""
         return SideNotes(self.checkpoints)
 
     @contextmanager
-    def _locked(self, run: Run) -> Iterator[FileLock]:
-        """Hold the run for who starts it; where that fails it is given back."""
-        lock = lock_run(self.spark, self.checkpoints.lock_file(run.name))
-        try:
-            yield lock
-        except BaseException:
-            lock.give_back()
-            raise
+    def _locked(self, run: Run) -> Iterator[tuple[FileLock, Run]]:
+        """Hold the run for who starts it; where that fails it is given back.
+
+        Also gives the run: a fused run takes its members, and begins where they are.
+        """
+        with _SEATING if self._is_seated(run) else nullcontext():
+            lock = lock_run(self.spark, self.checkpoints.lock_file(run.name))
+            with _given_back_on_error(lock):
+                run = self._seated(run)
+        with _given_back_on_error(lock):
+            yield lock, run
+
+    def _is_seated(self, run: Run) -> bool:
+        alone = isinstance(run, QueryRun) and self.seats.group_of(run.name) is not None
+        return alone or isinstance(run, FusedRun)
+
+    def _seated(self, run: Run) -> Run:
+        """A fused run with its members; another query has left the fused run that took it."""
+        if isinstance(run, FusedRun):
+            return self.seats.take(run)
+        group = self.seats.group_of(run.name) if isinstance(run, QueryRun) else None
+        if group is not None:
+            # Another engine may still run it, if this run has just come from there.
+            lock = lock_run(self.spark, self.checkpoints.lock_file(group))
+            try:
+                self.seats.leave(run.name)
+            finally:
+                lock.give_back()
+        return run
 
     def start(self, run: Run, *, settled: bool = False) -> StreamingQuery:
         """Start the run's query where it had ended; returns when it is initialized.
@@ -210,11 +242,11 @@ class Engine:
         """Move the time of the run's outputs, while its query runs."""
         if self.ticking is None:
             return
-        side = side_name(run.name)
+        names = [each.name for each in run.members] if isinstance(run, FusedRun) else [run.name]
         ticked = ticked_of(
             *(run, query, life),
             written=written,
-            held=lambda: bool(self.sides.unfinished(side)),
+            held=lambda: any(self.sides.unfinished(side_name(each)) for each in names),
             partitions=self.positions.partitions,
         )
         ticker = OutputTicker(ticked, self.ticking)
@@ -236,6 +268,8 @@ class Engine:
             return
         try:
             layout, anew = layout_of(run, current)
+            if isinstance(run, FusedRun):
+                run = self.seats.seen(run)
             if layout is not None and not anew:
                 self.frames.prepare(run, Place.of(run, current, layout))
         except Exception as error:  # whatever it is, the query that runs must end in its time
@@ -288,6 +322,15 @@ class Engine:
         start = {t: p for t, p in begins.items() if t in topics}
         options = self.kafka.source(topics, start, sent=sent, headers=headers)
         return self.spark.readStream.format("kafka").options(**options).load()
+
+
+@contextmanager
+def _given_back_on_error(lock: FileLock) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        lock.give_back()
+        raise
 
 
 def _is_behind(

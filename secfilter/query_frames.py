@@ -17,12 +17,13 @@ from catalog.analysis import analyse
 from catalog.label_layout import LabelLayout
 from catalog.plan import Emission, is_stateful
 from catalog.relation import Relation
-from catalog.runs import FedOutput, QueryRun
+from catalog.runs import FedOutput, FusedRun, QueryRun
 from secfilter.beginnings import begun, late_outputs
 from secfilter.checkpoint import Checkpoint
 from secfilter.columns import BEGUN, ECHO
 from secfilter.compiler import compile_plan
 from secfilter.fanout import fan_out
+from secfilter.fused_fanout import fan_out_fused
 from secfilter.kafka_options import Offsets
 from secfilter.lab import read_lab
 from secfilter.merged_views import merged
@@ -134,6 +135,8 @@ class QueryFrames:
         if is_stateful(run.plan):
             ordered = in_order(compiled.frame, checked.event_time, by_class=run.viewers is not None)
             compiled = replace(compiled, frame=ordered)
+        if isinstance(run, FusedRun):
+            return fan_out_fused(compiled, run, self.id_key, late=late, echoes=echoing)
         return fan_out(compiled, run, self.id_key, late=late, echoes=echoing)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from catalog.runs import QueryRun, RunReport
 from secfilter.beside import feed_all, feeds, has_caught_up, lacking, side_name, side_run
-from secfilter.supervised import Means
-from secfilter.with_side import Starts, WithSide
+from secfilter.supervised import Means, Supervised
+from secfilter.with_side import MakeMain, Starts, WithSide
 
 _log = logging.getLogger(__name__)
 
@@ -16,8 +16,10 @@ _log = logging.getLogger(__name__)
 class QueryWithSide(WithSide):
     """The main run goes on beside the side run, which ends when the main run has come so far."""
 
-    def __init__(self, name: str, means: Means, starts: Starts) -> None:
-        super().__init__(name, means, means, starts)
+    def __init__(
+        self, name: str, means: Means, starts: Starts, make_main: MakeMain = Supervised
+    ) -> None:
+        super().__init__(name, means, means, starts, make_main)
         # Until it has been looked whether a side run was left behind.
         self._may_have_side = True
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from catalog.errors import PlatformError
 from catalog.runs import IngestRun, Run, RunReport
 from secfilter.background import Begin, in_thread
+from secfilter.fused_main import FusedMain
+from secfilter.fusion import Fusion
 from secfilter.ingest_with_side import IngestWithSide
 from secfilter.pace import Pace
 from secfilter.query_with_side import QueryWithSide
@@ -85,6 +88,8 @@ class Runner:
             *(starts.main, self._told, clock, self._pace, begin, self._has_room, starts.prepare)
         )
         self._starts = starts
+        seating = starts.seating
+        self._fusion = None if seating is None else Fusion(self._means, seating)
         self._runs: dict[str, WithSide] = {}
         self._asked = True
         self._next_beat = clock()
@@ -104,22 +109,38 @@ class Runner:
         if asked is not None:
             self._faults = self._watch.faults(list(asked.values()))
             self._want(asked)
-        for known in list(self._runs.values()):
-            known.step()
-        self._runs = {name: known for name, known in self._runs.items() if not known.gone}
+        self._step_all()
         self._keep_ledger(asked is not None)
 
     def _want(self, asked: Mapping[str, Run]) -> None:
         able = {name: spared(run, self._faults) for name, run in asked.items()}
         wanted = {name: run for name, run in able.items() if run is not None}
+        if self._fusion is not None:
+            self._fusion.want(wanted, self._faults.keys())
         for name in wanted.keys() - self._runs.keys():
-            kind = IngestWithSide if isinstance(wanted[name], IngestRun) else QueryWithSide
-            self._runs[name] = kind(name, self._means, self._starts)
+            self._runs[name] = self._made(name, wanted[name])
         for name, known in self._runs.items():
             known.want(wanted.get(name), self._faults.keys())
 
+    def _made(self, name: str, run: Run) -> WithSide:
+        if isinstance(run, IngestRun):
+            return IngestWithSide(name, self._means, self._starts)
+        if self._fusion is None:
+            return QueryWithSide(name, self._means, self._starts)
+        return QueryWithSide(
+            name, self._means, self._starts, partial(FusedMain, fusion=self._fusion)
+        )
+
+    def _step_all(self) -> None:
+        if self._fusion is not None:
+            self._fusion.step()
+        for known in list(self._runs.values()):
+            known.step()
+        self._runs = {name: known for name, known in self._runs.items() if not known.gone}
+
     def _has_room(self) -> bool:
-        return sum(known.starts() for known in self._runs.values()) < STARTS_AT_ONCE
+        alone = sum(known.starts() for known in self._runs.values())
+        return alone + (self._fusion.starts() if self._fusion else 0) < STARTS_AT_ONCE
 
     def _keep_ledger(self, asked: bool) -> None:
         if self._faults != self._faults_told:
@@ -135,14 +156,20 @@ class Runner:
     def end(self) -> None:
         """Stop all queries, at their batches' ends where that comes in time."""
         deadline = self._clock() + self._pace.patience_s
+        if self._fusion is not None:
+            self._fusion.want({})
         for known in self._runs.values():
             known.want(None)
         while self._runs and self._clock() < deadline:
             self._ledger.turned()
-            for known in self._runs.values():
-                known.step()
-            self._runs = {name: known for name, known in self._runs.items() if not known.gone}
+            self._step_all()
             time.sleep(0.02)
+        self.break_off()
+
+    def break_off(self) -> None:
+        """End all queries now, inside their batches."""
+        if self._fusion is not None:
+            self._fusion.break_off()
         for known in self._runs.values():
             known.break_off()
         self._runs = {}

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from catalog.run_counts import LARGE, LATE, NO_ROOM, PATTERN_FULL, UNLABELLED
 from secfilter import match, moving
 from secfilter.fanout import TOO_LARGE
+from secfilter.fused_fanout import FUSED_LARGE
 from secfilter.kafka_options import Offsets
 from secfilter.leftovers import Leftovers
 from secfilter.lock import FileLock
@@ -112,7 +113,10 @@ class RunningQuery:
         self._query.stop()
 
     def withheld(self) -> Counter[str]:
-        """How many tuples were withheld or lost since this was last asked, by kind."""
+        """How many tuples were withheld or lost since this was last asked, by kind.
+
+        What only a member of a fused run withheld is under `fused_fanout.count_of`.
+        """
         for progress in self._query.recentProgress:
             # While nothing comes, Spark reports under the number of the batch that is to come.
             if progress.batchId > self._counted and "addBatch" in progress.durationMs:
@@ -131,7 +135,7 @@ class RunningQuery:
 
     def _add(self, metrics: Mapping[str, Any]) -> None:
         for name, row in metrics.items():
-            if name == REFUSED:
+            if name in (REFUSED, FUSED_LARGE):
                 self._counts.update(row.asDict())
             else:
                 self._counts[_kind(name)] += row["withheld"]

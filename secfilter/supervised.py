@@ -145,6 +145,11 @@ class Supervised:
         """Where the query that runs began; None while none runs."""
         return None if self._query is None else self._query.began
 
+    @property
+    def failures(self) -> int:
+        """How often it has failed in a row."""
+        return self._failures
+
     def starts(self) -> bool:
         """Whether a start is under way that others wait for."""
         return self._starting is not None and self._clock() - self._started < LONG_START_S

@@ -19,6 +19,24 @@ from secfilter.supervised import Means, Query, Starter, Supervised, nothing
 STOPPED = "stopped"
 
 
+class SeatKeeper(Protocol):
+    """Knows which fused run carries which run (such as `Seats`)."""
+
+    def group_of(self, run: str) -> str | None:
+        """The fused run that carries the run; None if it runs by itself."""
+
+    def begins(self, run: str) -> Offsets:
+        """From where its fused run carries the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seating:
+    """The fused runs of one engine have names with this beginning, which no other engine has."""
+
+    prefix: str
+    seats: SeatKeeper
+
+
 class SideKeeper(Protocol):
     """What is kept of runs and their side runs, by their names (such as `SideNotes`)."""
 
@@ -35,26 +53,67 @@ class SideKeeper(Protocol):
         """The topics whose offsets the checkpoint of that run holds."""
 
 
+class Main(Protocol):
+    """A main run, with the meanings of `Supervised`."""
+
+    @property
+    def told(self) -> bool: ...
+
+    @property
+    def gone(self) -> bool: ...
+
+    @property
+    def mark(self) -> str: ...
+
+    @property
+    def doing(self) -> Run | None: ...
+
+    @property
+    def began(self) -> Offsets | None: ...
+
+    def starts(self) -> bool: ...
+
+    def want(self, run: Run | None, broken: Collection[str] = ()) -> None: ...
+
+    def step(self) -> None: ...
+
+    def break_off(self) -> None: ...
+
+
+# Makes the main run of that name.
+MakeMain = Callable[[str, Means], Main]
+
+
 @dataclass(frozen=True, slots=True)
 class Starts:
     """How queries are started: those of main runs, and those of side runs.
 
-    `kept` knows how far each side run has come. `prepare` as in `Means`.
+    `kept` knows how far each side run has come. `prepare` as in `Means`. With `seating`, queries of
+    one relation run together (`secfilter.fusion`).
     """
 
     main: Starter
     side: Callable[[Run], Query]
     kept: SideKeeper
     prepare: Callable[[Run], object] = nothing
+    seating: Seating | None = None
 
 
 class WithSide(ABC):
     """What is wanted of one run, and what its main run and its side run do about it.
 
-    `main_means` are those of the main run. `means` are those of the side run, and report for both.
+    `main_means` are those of the main run, which `make_main` makes. `means` are those of the side
+    run, and report for both.
     """
 
-    def __init__(self, name: str, means: Means, main_means: Means, starts: Starts) -> None:
+    def __init__(
+        self,
+        name: str,
+        means: Means,
+        main_means: Means,
+        starts: Starts,
+        make_main: MakeMain = Supervised,
+    ) -> None:
         self.name = name
         self._report = means.report
         self._kept = starts.kept
@@ -63,7 +122,7 @@ class WithSide(ABC):
         self._said: RunReport | None = None
         self._main_said = RunReport(name, "starting")
         self._side_said = RunReport(side_name(name), STOPPED)
-        self._main = Supervised(name, replace(main_means, report=self._note_main))
+        self._main = make_main(name, replace(main_means, report=self._note_main))
 
         def start(run: Run, _settled: bool) -> Query:
             return starts.side(run)

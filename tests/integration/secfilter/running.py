@@ -55,8 +55,7 @@ def running(engine: Engine, *, to_the_end: bool = True) -> Iterator[Notes]:
         if to_the_end:
             runner.end()
         else:
-            for each in runner._runs.values():
-                each.break_off()
+            runner.break_off()
 
     thread = Thread(target=work)
     thread.start()
