@@ -59,7 +59,7 @@ def able(run: QueryRun) -> Able | None:
 
     What is isolated reads nothing but what its class may see. So it shares no scan with others.
     """
-    if run.placement is Placement.APART or run.independent:
+    if run.placement is Placement.APART or run.viewers is not None or run.independent:
         return None
     plan = fused_plan(run.plan)
     if plan is None or plan.parts > MOST_GROUP_PARTS:

@@ -96,10 +96,11 @@ class Engine:
         # Its members have settled.
         settled = settled or isinstance(run, FusedRun)
         hurried = not settled and not _in_microbatches(run) and self.pace.lengthens(run)
-        with self._locked(run) as (lock, run):  # noqa: PLW2901
-            checkpoint, lost = self._checkpoint(run)
+        with self._locked(run) as (lock, seated):
+            checkpoint, lost = self._checkpoint(seated)
             began = checkpoint.committed()
-            query = self._start(run, checkpoint, self.pace.real_time_ms(run, settled=settled))
+            batch_ms = self.pace.real_time_ms(run, settled=settled)
+            query = self._start(seated, checkpoint, batch_ms)
         counted = {LOST: lost, ANEW: int(checkpoint.anew)}
         leftovers = self.leftovers_of(query)
         running = RunningQuery(

@@ -10,6 +10,7 @@ from tests.bench.at_rest import at_rest
 from tests.bench.cost import cost
 from tests.bench.crowded_classes import crowded_classes
 from tests.bench.figure import Figure
+from tests.bench.fused import fused
 from tests.bench.label_mask import label_mask
 from tests.bench.latency import end_to_end, kafka_alone
 from tests.bench.many_streams import scale
@@ -39,6 +40,7 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "cost": cost,
     "sharing": sharing,
     "roles": roles,
+    "fused": fused,
     "many": revocation_from_many,
     "subscribers": crowded_classes,
     # Last: it stops the runner.

@@ -110,6 +110,11 @@ class World:
         """A query that was removed: `clear` does not remove it again."""
         self._queries.remove(query)
 
+    def remove_query(self, name: str) -> None:
+        """Remove a query that was added here."""
+        self.admin.call("DELETE", f"/queries/{name}")
+        self._queries.remove(name)
+
     def clear(self) -> None:
         """Remove all queries and streams, so that they do not disturb what is measured next."""
         for query in self._queries:

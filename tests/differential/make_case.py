@@ -62,20 +62,21 @@ def _case(seed: int, random: Random, records: Records, plans: Plans, root: Node)
     plan = Plan(root)
     analyse(plan)
     given = {each.name: records.records(each) for each in sources(plan)}
-    classes = tuple(_class(random) for _ in range(4))
-    classes += tuple(_difference(each, classes[0]) for each in classes[1:3])
+    classes = tuple(make_class(random) for _ in range(4))
+    classes += tuple(make_difference(each, classes[0]) for each in classes[1:3])
     kinds = Label.of(*random.sample(CATEGORIES, 5))
     counting = records.independent
     return Case(f"seed {seed}", plan, given, records.reaches, classes, kinds, counting)
 
 
-def _class(random: Random) -> Class:
+def make_class(random: Random) -> Class:
+    """A class that holds some of the categories."""
     every = (*CATEGORIES, *AGGREGATED)
     held = random.sample(every, random.randint(0, len(every)))
     return Class(Clearance.of(*held), weak=random.random() < 0.4)
 
 
-def _difference(whole: Class, other: Class) -> Class:
+def make_difference(whole: Class, other: Class) -> Class:
     """What a subscriber of `other` lacks who may see all of both."""
     both = Clearance(whole.clearance.bits | other.clearance.bits)
     return Class(both, other.weak, beyond=other.clearance)

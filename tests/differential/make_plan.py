@@ -75,6 +75,13 @@ class Plans:
                 first = self.make(max(1, nodes // 2 - 1), stateful=False)
                 return self._join(first, self.make(nodes // 2, stateful=False))
 
+    def make_chain(self, source: Source, nodes: int) -> Node:
+        """A plan of so many filters and projections over that source."""
+        made: Node = source
+        for _ in range(nodes):
+            made = self.project(made) if self.random.random() < 0.5 else self._filter(made)
+        return made
+
     def make_mixed(self, nodes: int) -> Node:
         """A plan of about `nodes` nodes in which windows and joins go over each other."""
         kinds = ["aggregate", "join"]

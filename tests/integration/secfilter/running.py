@@ -11,7 +11,7 @@ from catalog.runs import Run, RunReport, fingerprint
 from secfilter.queries import Engine
 from secfilter.runner import POLL_S, Runner
 from secfilter.topic_watch import TopicWatch
-from secfilter.with_side import Starts
+from secfilter.with_side import Seating, Starts
 
 
 @dataclass
@@ -42,11 +42,15 @@ class Notes:
 
 
 @contextmanager
-def running(engine: Engine, *, to_the_end: bool = True) -> Iterator[Notes]:
-    """Let a runner work in a thread. At the end its batches end too, or are broken off."""
+def running(engine: Engine, *, to_the_end: bool = True, fuses: bool = False) -> Iterator[Notes]:
+    """Let a runner work in a thread. At the end its batches end too, or are broken off.
+
+    It `fuses` queries that may run together, or runs each by itself.
+    """
     made, stop = Notes(), Event()
     watch = TopicWatch(engine.positions.partitions)
-    starts = Starts(engine.running, engine.running_side, engine.sides, engine.prepare)
+    seating = Seating("fused-query-1", engine.seats) if fuses else None
+    starts = Starts(*(engine.running, engine.running_side, engine.sides, engine.prepare, seating))
     runner = Runner(made, starts, watch, pace=engine.pace)
 
     def work() -> None:
