@@ -1,7 +1,7 @@
 """Plans that one Spark query can compute together, over one scan of the relation that they read.
 
 A plan of filters and projections over one source is a condition and a list of expressions over the
-tuple. So one scan of the relation is enough for many of them (000: post-processing stage).
+tuple. So one scan of the relation is enough for many of them.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from catalog.placement import Placement
 from catalog.plan_json import encode
-from catalog.runs import QueryRun
+from catalog.runs import QueryRun, common_parts
 from secfilter.fused_plan import fused_plan
 
 MOST_MEMBERS = 128
@@ -66,6 +66,29 @@ def able(run: QueryRun) -> Able | None:
         return None
     text = json.dumps([encode(plan.source), encode(run.floor)], sort_keys=True)
     return Able(hashlib.sha256(text.encode()).hexdigest()[:_DIGITS], plan.parts)
+
+
+def ranked(runs: Mapping[str, QueryRun], known: Mapping[str, Able]) -> dict[str, Able]:
+    """The same with keys that tell runs apart that differ in what they read (`common_parts`).
+
+    One level may see less of a relation than another one, with the same floor. The runs that can
+    meet most categories keep their key. So nothing changes for them when others come.
+    """
+    parts: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
+    numbers: dict[str, int] = {}
+    for name in sorted(known, key=lambda each: (-_categories(runs[each]), each)):
+        own, others = common_parts(runs[name]), parts[known[name].key]
+        if own not in others:
+            others.append(own)
+        numbers[name] = others.index(own)
+    return {
+        name: replace(each, key=f"{each.key}-{numbers[name]}") if numbers[name] else each
+        for name, each in known.items()
+    }
+
+
+def _categories(run: QueryRun) -> int:
+    return sum(label.bits.bit_count() for label in run.reaches.values())
 
 
 def regrouped(groups: Groups, known: Mapping[str, Able], prefix: str, now: float) -> Groups:

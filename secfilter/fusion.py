@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from catalog.runs import FusedRun, QueryRun, Run, RunReport, common_parts, fused
-from secfilter.fusing import Able, Group, Groups, able, regrouped
+from catalog.runs import FusedRun, QueryRun, Run, RunReport, fused
+from secfilter.fusing import Able, Group, Groups, able, ranked, regrouped
 from secfilter.kafka_options import Offsets
 from secfilter.supervised import Means, Supervised
 from secfilter.with_side import Seating
@@ -39,6 +39,8 @@ class _Known:
     able: Able | None
     since: float
     splits: int = 0
+    # The value that was given last. It may be equal to `run`, which is kept then.
+    given: QueryRun | None = None
 
     @property
     def own(self) -> object:
@@ -59,6 +61,7 @@ class Fusion:
         self._seating = seating
         self._clock = means.clock
         self._known: dict[str, _Known] = {}
+        self._able: dict[str, Able] = {}
         self._alone: set[str] = set()
         self._groups: Groups = {}
         self._fused: dict[str, FusedRun] = {}
@@ -69,12 +72,15 @@ class Fusion:
 
     def want(self, wanted: Mapping[str, Run], broken: Collection[str] = ()) -> None:
         """Say which runs are wanted. A run that uses a topic that is `broken` is not among them."""
-        queries = {name: run for name, run in wanted.items() if isinstance(run, QueryRun)}
-        known = {name: self._seen(name, run) for name, run in queries.items()}
-        self._known = known
-        self._groups = regrouped(
-            self._groups, self._able(known), self._seating.prefix, self._clock()
-        )
+        before = self._known
+        self._known = {
+            name: self._seen(name, run) for name, run in wanted.items() if isinstance(run, QueryRun)
+        }
+        if _differ(before, self._known):
+            self._able = self._able_runs()
+            for name in sorted(self._known.keys() - before.keys()):
+                self._rejoin(name)
+        self._groups = regrouped(self._groups, self._now(), self._seating.prefix, self._clock())
         for name in {*self._groups, *self._mains}:
             self._main_of(name).want(self._run_of(name), broken)
 
@@ -145,34 +151,42 @@ class Fusion:
     def _seen(self, name: str, run: QueryRun) -> _Known:
         before = self._known.get(name)
         if before is None:
-            known = _Known(run, able(run), self._clock())
-            self._rejoin(name, known)
-            return known
-        if before.run is run:
+            return _Known(run, able(run), self._clock(), given=run)
+        if run is before.given:
             return before
-        now = replace(before, run=run)
+        if run == before.run:
+            return replace(before, given=run)
+        now = replace(before, run=run, given=run)
         if now.own != before.own:
             return replace(now, able=able(run), since=self._clock())
         # These are compared again and again, and it is fast if they are the same objects.
         plan, outputs = before.run.plan, before.run.outputs
         return replace(now, run=replace(run, plan=plan, outputs=outputs))
 
-    def _rejoin(self, name: str, known: _Known) -> None:
-        """Give a run that had a seat when the engine ended its seat again."""
-        if known.able is None or not self.was_seated(name):
-            return
-        group = self._seating.seats.group_of(name)
-        if group is not None:
-            before = self._groups.get(group, Group(known.able.key, (), self._clock()))
-            if before.key == known.able.key:
-                members = (*before.members, name)
-                self._groups = {**self._groups, group: replace(before, members=members)}
+    def _able_runs(self) -> dict[str, Able]:
+        runs = {name: each.run for name, each in self._known.items()}
+        found = {name: each.able for name, each in self._known.items() if each.able is not None}
+        return ranked(runs, found)
 
-    def _able(self, known: Mapping[str, _Known]) -> dict[str, Able]:
+    def _rejoin(self, name: str) -> None:
+        """Give a run that had a seat when the engine ended its seat again."""
+        group, own = self._seating.seats.group_of(name), self._able.get(name)
+        if own is None or group is None or not self.was_seated(name):
+            return
+        before = self._groups.get(group, Group(own.key, (), self._clock()))
+        if before.key == own.key:
+            joined = replace(before, members=(*before.members, name))
+            self._groups = {**self._groups, group: joined}
+
+    def _now(self) -> dict[str, Able]:
+        """What could run with others, as it is at this moment."""
         return {
-            name: replace(each.able, steady=self._is_steady(name, each), ready=self._is_ready(each))
-            for name, each in known.items()
-            if each.able is not None
+            name: replace(
+                each,
+                steady=self._is_steady(name, self._known[name]),
+                ready=self._is_ready(self._known[name]),
+            )
+            for name, each in self._able.items()
         }
 
     def _is_steady(self, name: str, known: _Known) -> bool:
@@ -191,11 +205,9 @@ class Fusion:
             self._fused.pop(name, None)
             return None
         found = [self._known[each].run for each in group.members]
-        # All were read at once, so all read the same. What does not waits for the next look.
-        members = tuple(each for each in found if common_parts(each) == common_parts(found[0]))
         before = self._fused.get(name)
-        if before is None or not _are_same(before.members, members):
-            self._fused[name] = fused(name, members)
+        if before is None or not _are_same(before.members, found):
+            self._fused[name] = fused(name, found)
         return self._fused[name]
 
     def _main_of(self, name: str) -> Supervised:
@@ -229,5 +241,11 @@ class Fusion:
         self._mains[group].want(None)
 
 
-def _are_same(before: tuple[QueryRun, ...], now: tuple[QueryRun, ...]) -> bool:
+def _differ(before: Mapping[str, _Known], now: Mapping[str, _Known]) -> bool:
+    if before.keys() != now.keys():
+        return True
+    return any(before[name].run is not each.run for name, each in now.items())
+
+
+def _are_same(before: Sequence[QueryRun], now: Sequence[QueryRun]) -> bool:
     return len(before) == len(now) and all(a is b for a, b in zip(before, now, strict=True))

@@ -1,4 +1,4 @@
-"""What many queries without state over one stream cost beside one (000: post-processing stage)."""
+"""What many queries without state over one stream cost beside one."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from secfilter.fusing import (
     Group,
     Groups,
     able,
+    ranked,
     regrouped,
 )
 from tests.plans import grouped, whole
@@ -97,6 +98,16 @@ def test_a_key_is_the_relation_and_the_level() -> None:
     assert other is not None and other.key != one.key
     levels = able(replace(query(3), plan=whole(Source(_STREAM, shows_level=True))))
     assert levels is not None and levels.key != other.key
+
+
+def test_levels_that_see_less_of_a_relation_have_a_key_of_their_own() -> None:
+    wide, cut = query(1), replace(query(2), reaches={1: Label()})
+    runs = {each.name: each for each in (cut, wide, query(3))}
+    keys = {name: found for name, each in runs.items() if (found := able(each)) is not None}
+    found = ranked(runs, keys)
+    assert found["query-1"] == found["query-3"] == keys["query-1"]
+    assert found["query-2"].key != found["query-1"].key
+    assert ranked({"query-2": cut}, {"query-2": keys["query-2"]}) == {"query-2": keys["query-2"]}
 
 
 def test_runs_that_read_something_else_are_not_one_run() -> None:
