@@ -34,13 +34,11 @@ class Seats:
 
     def group_of(self, run: str) -> str | None:
         """The fused run that carries the run; None if it runs by itself."""
-        group = self._read(run).get("group")
-        return group if isinstance(group, str) else None
+        return self._read(run)[0]
 
     def begins(self, run: str) -> Offsets:
         """From where its fused run carries the run."""
-        found: Offsets = self._read(run).get("begins", {})
-        return found
+        return self._read(run)[1]
 
     def place(self, run: str, first: Offsets | None = None) -> Offsets:
         """Before which offsets all is delivered. `first` is where it begins if it never ran."""
@@ -100,15 +98,16 @@ class Seats:
         found = (path.parent.name for path in self.checkpoints.root.glob(f"*/{_FILE}"))
         return {name for name in found if self.group_of(name) == group}
 
-    def _read(self, run: str) -> dict[str, Offsets | str]:
+    def _read(self, run: str) -> tuple[str | None, Offsets]:
+        """The fused run, and the offsets."""
         file = self._file(run)
         if not file.exists():
-            return {}
+            return None, {}
         data = json.loads(file.read_text())
         if data["version"] != _VERSION:
             # To guess where it has come would lose results.
             raise ValueError(f"the seat of {run} has another version")
-        return dict(data)
+        return data["group"], data["begins"]
 
     def _write(self, run: str, group: str, begins: Offsets) -> None:
         data = {"version": _VERSION, "group": group, "begins": begins}

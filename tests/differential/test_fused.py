@@ -1,7 +1,7 @@
 """A fused run gives exactly the records that its members give alone: keys, values, headers, topics.
 
-FUSED_GROUPS sets how many groups of random plans (2, and 60 in the long lane), FUSED_MEMBERS how
-many plans each has (8, and 40), FUSED_SEED the first one's seed (0).
+FUSED_GROUPS sets how many groups of random plans (1, and 60 in the long lane), FUSED_MEMBERS how
+many plans each has (5, and 40), FUSED_SEED the first one's seed (0).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from tests.differential.make_plan import Plans
 from tests.differential.make_records import CATEGORIES, STARTS, Records
 from tests.lanes import number_of
 
-_GROUPS = number_of("FUSED_GROUPS", sample=2, long=60)
-_MEMBERS = number_of("FUSED_MEMBERS", sample=8, long=40)
+_GROUPS = number_of("FUSED_GROUPS", sample=1, long=60)
+_MEMBERS = number_of("FUSED_MEMBERS", sample=5, long=40)
 _FIRST = int(os.environ.get("FUSED_SEED", "0"))
 _TICK_MS = 1_000
 Delivered = Counter[tuple[object, ...]]

@@ -82,6 +82,11 @@ class FakeQuery(Stoppable):
                     self.world.delivered.setdefault(topic, Counter())[partition, offset] += 1
         self.at[partition] = end
 
+    def flow_all(self) -> None:
+        """Deliver what there is."""
+        for partition in PARTITIONS:
+            self.flow(partition)
+
     def end_batch(self) -> None:
         """The batch ends, and what is delivered is committed. Then it goes on, or it is asked."""
         if self.over:
@@ -106,6 +111,7 @@ class World:
     fed_from: dict[str, dict[str, int]] = field(default_factory=dict)
     queries: list[FakeQuery] = field(default_factory=list)
     said: dict[str, RunReport] = field(default_factory=dict)
+    counted: dict[str, Counter[str]] = field(default_factory=dict)
     held: list[Task[Any]] = field(default_factory=list)
     # What cannot be started now.
     refused: set[str] = field(default_factory=set)
@@ -135,6 +141,8 @@ class World:
         if report.state == "stopped":
             assert not self.delivering(report.name), "it stands still"
         self.said[report.name] = report
+        if report.counted:
+            self.counted.setdefault(report.name, Counter()).update(report.counted)
 
     def faults(self, _: object) -> Faults:
         return {}
@@ -243,9 +251,13 @@ class World:
         """A while passes: all deliver, and their batches end."""
         self.step()
         for each in self.queries:
-            for partition in PARTITIONS:
-                each.flow(partition)
+            each.flow_all()
             each.end_batch()
+
+    def long_turn(self) -> None:
+        """The same after a long time."""
+        self.now += LONG_S
+        self.turn()
 
     def settle(self) -> None:
         """Let everything happen that is to happen."""
