@@ -14,7 +14,7 @@ from catalog.runs import fingerprint
 from tests.lanes import number_of
 from tests.unit.secfilter.fusion_world import LONG_S, PARTITIONS, FakeQuery, World, members
 
-_EXAMPLES = number_of("FUSION_EXAMPLES", sample=150, long=2_000)
+_EXAMPLES = number_of("FUSION_EXAMPLES", sample=80, long=2_000)
 Action = Callable[[World], object]
 
 
