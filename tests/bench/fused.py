@@ -38,6 +38,8 @@ def fused(world: World) -> Iterator[Figure]:
             found = latencies_ms(consumer, 0.0, MEASURE_S)
             cores = (group.cpu_s() - before) / (time.monotonic() - began)
         consumer.close()
+        for number in range(count):
+            world.remove_query(_name(count, number))
         first = cores if first is None else first
         what = f"{count} queries without state over one stream, {RATE} records/s"
         yield Figure(f"{what}: CPU of the query engines", cores, "cores")
@@ -53,9 +55,6 @@ def _with_queries(world: World, count: int) -> list[str]:
         world.add_query(_name(count, number), _text(count, number))
     topics = [world.topic_of_new_class(_name(count, number)) for number in range(count)]
     world.admin.wait_until_fed()
-    for before in COUNTS:
-        if before < count:
-            _remove(world, before)
     time.sleep(SETTLED_S)
     if count > 1:
         _await_fused(world, count)
@@ -68,14 +67,6 @@ def _name(count: int, number: int) -> str:
 
 def _text(count: int, number: int) -> str:
     return f"SELECT n, sent FROM {STREAM} WHERE n % {count} = {number}"
-
-
-def _remove(world: World, count: int) -> None:
-    """Remove the queries of an earlier measurement that are still there."""
-    there = {row["name"] for row in world.admin.call("GET", "/queries")}
-    for number in range(count):
-        if _name(count, number) in there:
-            world.remove_query(_name(count, number))
 
 
 def _await_fused(world: World, count: int) -> None:
