@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Container, Mapping, Sized
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from catalog.balance import balanced
@@ -94,9 +94,10 @@ def taken_slots(
     session: Session, engines: Collection[str], besides: Container[int] = ()
 ) -> dict[str, int]:
     """The number of tasks that running executions take in each query engine, without `besides`."""
+    its_own = OutputRow.execution_id == ExecutionRow.id
     running = (
         select(ExecutionRow.id, ExecutionRow.slots, Assignment.home)
-        .join(OutputRow, OutputRow.execution_id == ExecutionRow.id)
+        .join(OutputRow, or_(its_own, OutputRow.moves_to == ExecutionRow.id))
         .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
         .join(Object, Object.id == OutputRow.object_id)
         .join(Assignment, Assignment.execution_id == ExecutionRow.id, isouter=True)

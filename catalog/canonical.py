@@ -38,6 +38,7 @@ from catalog.plan import (
     walk,
 )
 from catalog.plan_json import encode
+from catalog.plan_memory import shared_memory_ms
 from catalog.relation import Relation
 
 _EITHER_SIDE = frozenset({"=", "<>", "+", "*"})
@@ -55,11 +56,11 @@ def sharing_key(
 
     `space` is the engine that the query's role has for itself, if it has one.
 
-    A query that keeps state runs alone. Its state begins when the query is added, and goes on where
-    the query was stopped. So the results of a state that others share would tell of them. So does
-    one whose classes run apart.
+    A query that keeps state begins alone, because its state begins when it is added. It moves to an
+    older execution with this key later (`catalog.moves`), if its state can become the same. If not,
+    it always runs alone. So does one whose classes run apart, or have state of their own.
     """
-    if checked.keeps_state or placement is Placement.APART:
+    if placement is Placement.APART or (checked.keeps_state and not _may_move(checked, placement)):
         return ""
     try:
         form = canonical_form(checked)
@@ -68,6 +69,10 @@ def sharing_key(
     text = f"{form}\n{'' if level is None else level.to_wire()}\n{placement}"
     text += f"\n{space}" if space else ""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _may_move(checked: CheckedPlan, placement: Placement) -> bool:
+    return placement is Placement.SINK and shared_memory_ms(checked) is not None
 
 
 def canonical_form(checked: CheckedPlan) -> str:

@@ -1,7 +1,9 @@
 """Executions in the tables: which one computes an output, and which outputs share one.
 
 An execution that several outputs share runs for all of them: each of their queries is wanted. An
-output whose query stops leaves the others, and goes on in an execution of its own.
+output whose query stops leaves the others, and goes on in an execution of its own. If the execution
+keeps state, this one begins with a copy of it. An output that moves has two executions
+(`catalog.moves`).
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from catalog.models import (
@@ -34,9 +36,10 @@ def execution_of(session: Session, output_id: int) -> int:
 
 
 def executions_of(session: Session, output_ids: Iterable[int]) -> frozenset[int]:
-    """The ids of the executions that compute these outputs."""
+    """The ids of the executions that compute these outputs, also of those to which they move."""
     own = OutputRow.object_id.in_(set(output_ids))
-    return frozenset(session.scalars(select(OutputRow.execution_id).where(own)))
+    rows = session.execute(select(OutputRow.execution_id, OutputRow.moves_to).where(own)).all()
+    return frozenset(each for row in rows for each in row if each is not None)
 
 
 def run_names_of(session: Session, output_id: int) -> tuple[str, ...]:
@@ -54,9 +57,10 @@ def run_names_of(session: Session, output_id: int) -> tuple[str, ...]:
 
 
 def sharing(session: Session, execution_id: int) -> list[int]:
-    """The ids of the outputs that share the execution and are not removed."""
+    """The ids of the outputs that share the execution, or move to it, and are not removed."""
     own = select(OutputRow.object_id).join(Object, Object.id == OutputRow.object_id)
-    live = (OutputRow.execution_id == execution_id, Object.removed_at.is_(None))
+    here = or_(OutputRow.execution_id == execution_id, OutputRow.moves_to == execution_id)
+    live = (here, Object.removed_at.is_(None))
     return list(session.scalars(own.where(*live).order_by(OutputRow.object_id)))
 
 
@@ -88,24 +92,43 @@ def to_join(session: Session, key: str) -> int | None:
 def leave(session: Session, output_ids: Collection[int], now: datetime) -> None:
     """Give each of these outputs that shares its execution one of its own.
 
-    Call it when their queries stop, and inside a change. The new execution begins at what comes
-    from `now` on, as the one that is left would if it stopped. If this one does not run, nobody
-    knows how far it has come. Then the new one begins where it began.
+    Call it when their queries stop, and inside a change. An output that moves stays where it is if
+    that is possible. If it turns, each of its two executions has results that the other one has
+    not, so it goes on with both.
     """
     for output_id in sorted(output_ids):
         row = session.get_one(OutputRow, output_id)
-        if sharing(session, row.execution_id) == [output_id]:
-            continue
-        left = session.get_one(ExecutionRow, row.execution_id)
+        if row.moves_to is not None and not row.turns:
+            row.moves_to = row.turn_ms = None
+            session.flush()
+        row.execution_id = _alone(session, row.execution_id, output_id, now)
+        if row.moves_to is not None:
+            row.moves_to = _alone(session, row.moves_to, output_id, now)
+        session.flush()
+
+
+def _alone(session: Session, execution_id: int, output_id: int, now: datetime) -> int:
+    """The id of an execution that goes on as this one does, for this output alone.
+
+    If it keeps state, a new one begins with a copy of it, as it is when the output leaves. If not,
+    it begins at what comes from `now` on, as the one that is left would if it stopped. If this one
+    does not run, nobody knows how far it has come. Then the new one begins where it began.
+    """
+    if sharing(session, execution_id) == [output_id]:
+        return execution_id
+    left = session.get_one(ExecutionRow, execution_id)
+    own = ExecutionRow(
+        key=left.key,
+        plan=left.plan,
+        starting_offsets=left.starting_offsets,
+        slots=left.slots,
+        whole_ms=left.whole_ms,
+    )
+    if left.whole_ms is not None:
+        own.copy_of = left.id
+    else:
         status = session.get(RunStatus, query_run_name(left.id), populate_existing=True)
-        own = ExecutionRow(
-            key=left.key,
-            plan=left.plan,
-            starting_offsets=left.starting_offsets,
-            slots=left.slots,
-            begins_at=now if status is not None and status.state == "running" else None,
-        )
-        session.add(own)
-        session.flush()
-        row.execution_id = own.id
-        session.flush()
+        own.begins_at = now if status is not None and status.state == "running" else None
+    session.add(own)
+    session.flush()
+    return own.id

@@ -401,6 +401,10 @@ class ExecutionRow(Base):
     the number of the engine's tasks that its sources take (`catalog.admission`). If `begins_at` is
     set, it has not run yet: its offsets are those of that time, and the next start looks them up.
 
+    If `whole_ms` is set, it keeps state that others may share (`catalog.moves`): results with a
+    later event time (ms since 1970) depend on no tuple from before it began. It began with a copy
+    of the state of the execution `copy_of`, if that is set.
+
     No row is ever deleted, so its id is never used again.
     """
 
@@ -411,6 +415,8 @@ class ExecutionRow(Base):
     starting_offsets: Mapped[dict[str, Any]]
     slots: Mapped[int]
     begins_at: Mapped[datetime | None]
+    whole_ms: Mapped[int | None]
+    copy_of: Mapped[int | None] = mapped_column(index=True)
 
 
 class OutputRow(Base):
@@ -420,6 +426,10 @@ class OutputRow(Base):
     `weak` says whether delivery has weak semantics. `retention_ms` is that of the delivery topics.
     `level` is the label of the level at which its query runs, in wire form, or None. `placement`
     says where the fan-out stands (`catalog.placement`). It never changes.
+
+    It gets no result with an event time up to `after_ms` any more, if that is set. If `moves_to` is
+    set, it moves to that execution, which computes it behind the event time `turn_ms`. If it also
+    `turns`, its own execution computes it only up to there (`catalog.moves`).
     """
 
     __tablename__ = "outputs"
@@ -433,6 +443,10 @@ class OutputRow(Base):
     weak: Mapped[bool] = mapped_column(default=False)
     retention_ms: Mapped[int]
     placement: Mapped[str] = mapped_column(String(16), default=Placement.SINK.value)
+    after_ms: Mapped[int | None]
+    moves_to: Mapped[int | None] = mapped_column(ForeignKey("executions.id"), index=True)
+    turn_ms: Mapped[int | None]
+    turns: Mapped[bool] = mapped_column(default=False)
 
 
 class OutputInput(Base):
@@ -573,7 +587,8 @@ class RunStatus(Base):
     """An engine's report on a run: its state, and a message that never holds data.
 
     `since` is the time when this state began. None of its `topics` may be deleted. `counts` has the
-    numbers of tuples and records that it withheld so far, by kind.
+    numbers of tuples and records that it withheld so far, by kind. `delivered_ms` is that of
+    `catalog.runs.RunReport`.
     """
 
     __tablename__ = "run_statuses"
@@ -585,6 +600,7 @@ class RunStatus(Base):
     since: Mapped[datetime]
     topics: Mapped[list[str]] = mapped_column(JSON, default=list)
     counts: Mapped[dict[str, int]] = mapped_column(JSON, default=dict)
+    delivered_ms: Mapped[int | None]
 
 
 class Heartbeat(Base):

@@ -139,6 +139,9 @@ class FedOutput:
     Each new class and each new reader of upserts gets the rows that stand. So of such an output
     `readers` has the ids of the outputs whose queries read it, and `kept_ms` is the retention of
     its delivery topics.
+
+    It gets results with event times later than `after_ms` and up to `until_ms`, where these are not
+    None. If it `moves`, another execution delivers its other results (`catalog.moves`).
     """
 
     relation: Relation
@@ -147,6 +150,9 @@ class FedOutput:
     begins: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     readers: frozenset[int] = frozenset()
     kept_ms: int = 0
+    after_ms: int | None = None
+    until_ms: int | None = None
+    moves: bool = False
 
     @property
     def topics(self) -> frozenset[str]:
@@ -172,6 +178,10 @@ class QueryRun:
 
     The results of a query that runs at a level carry its label, the `floor`. `conflict_classes` are
     those whose companies the plan shows as levels. `placement` says where the fan-out is.
+
+    It begins with a copy of the state of the run `copied_from`, if that is not None. The runs
+    `copies` begin with a copy of its own state, as it is at its next start. Neither is a reason to
+    restart it.
     """
 
     name: str
@@ -185,6 +195,8 @@ class QueryRun:
     floor: Label = PUBLIC
     conflict_classes: tuple[ConflictClass, ...] = ()
     placement: Placement = Placement.SINK
+    copied_from: str | None = None
+    copies: tuple[str, ...] = ()
 
     @property
     def viewers(self) -> tuple[FanOutClass, ...] | None:
@@ -305,7 +317,8 @@ class RunReport:
     of the run with this `fingerprint` are fed, or all its senders are read: by one Spark query, or
     by a side run beside it.
     `topics` are those that the run uses or is about to use. `counted` is what it withheld since the
-    last report, by kind.
+    last report, by kind. `delivered_ms` is the latest of the times up to which an output is to get
+    results (`FedOutput.until_ms`) that is passed: all results up to there are delivered.
     """
 
     name: str
@@ -314,6 +327,7 @@ class RunReport:
     fingerprint: str = ""
     topics: frozenset[str] = frozenset()
     counted: Mapping[str, int] = field(default_factory=dict)
+    delivered_ms: int | None = None
 
 
 def stream_topics(stream: str, *, ruled: bool) -> tuple[str, ...]:
@@ -344,6 +358,12 @@ def written_by(run: QueryRun) -> frozenset[str]:
     """The topics that a query may write: those of its classes, and lab.<output> of its outputs."""
     inside = (output.relation.topic for output in run.outputs)
     return frozenset({*inside, *(each.topic for each in run.classes)})
+
+
+def ends_of(run: Run | None) -> frozenset[int]:
+    """The event times up to which outputs of the run get results, if they move away from it."""
+    outputs = run.outputs if isinstance(run, QueryRun) else ()
+    return frozenset(each.until_ms for each in outputs if each.until_ms is not None)
 
 
 def fingerprint(run: Run) -> str:
@@ -390,7 +410,10 @@ def _output_parts(output: FedOutput) -> list[object]:
     classes = sorted(output.classes, key=lambda each: each.topic)
     own = [encode(output.relation), [_parts(each) for each in classes], output.labelled]
     standing = [sorted(output.readers), output.kept_ms] if output.relation.keys else []
-    return [*own, *standing]
+    bounds = (output.after_ms, output.until_ms)
+    part = [] if bounds == (None, None) else [*bounds]
+    # An output that moves gets no ticks, if others read it.
+    return [*own, *standing, *part, *(["moves"] if output.moves and output.labelled else [])]
 
 
 def _class_parts(each: ConflictClass) -> list[object]:

@@ -9,14 +9,14 @@ from datetime import datetime
 from itertools import groupby
 
 from sqlalchemy import select, update
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import Session
 
 from catalog.assignments import assigned_to, engine_of, note_change, parked
 from catalog.categories import next_category, source_categories
 from catalog.delivery import Delivery
 from catalog.delivery_classes import delivery_of
 from catalog.engines import INGEST
-from catalog.executions import execution_of
+from catalog.executions import executions_of
 from catalog.floors import read_floor
 from catalog.independent_senders import numbers_of
 from catalog.label import PUBLIC, Label, combine
@@ -24,13 +24,10 @@ from catalog.label_rule import fixed_texts
 from catalog.label_texts import fixed_texts_of, rule_from_stored
 from catalog.models import (
     DeliveryClass,
-    ExecutionRow,
     Generation,
     Heartbeat,
     Object,
     OutputInput,
-    OutputRow,
-    QueryRow,
     RunStatus,
     SenderPolicy,
     SenderRow,
@@ -38,6 +35,7 @@ from catalog.models import (
     TopicFault,
     Withdrawal,
 )
+from catalog.output_parts import OutputPart, copies, wanted_parts
 from catalog.placement import Placement
 from catalog.plan import Plan
 from catalog.plan import sources as read_by
@@ -104,7 +102,10 @@ def report_applied(session: Session, engine: str, applied: int) -> None:
 def fed_classes(
     session: Session, class_ids: Iterable[int], living: Container[str]
 ) -> frozenset[int]:
-    """Those of the classes that a living engine feeds. They get all results from now on."""
+    """Those of the classes that living engines feed. They get all results from now on.
+
+    Two runs feed a class whose output moves to another execution.
+    """
     own = DeliveryClass.id.in_(set(class_ids))
     rows = session.scalars(select(DeliveryClass).where(own)).all()
     names = {each for row in rows for each in _run_names(session, row)}
@@ -116,21 +117,21 @@ def fed_classes(
     }
     if not marks:
         return frozenset()
-    fed = {
-        each.topic
-        for run in wanted_runs(session)
-        if isinstance(run, QueryRun) and run.name in marks
-        # What is wanted is what is fed.
-        if marks[run.name] == fingerprint(run)
-        for each in run.classes
-    }
-    return frozenset(row.id for row in rows if row.topic in fed)
+    fed: set[str] = set()
+    unfed: set[str] = set()
+    for run in wanted_runs(session):
+        if isinstance(run, QueryRun) and not names.isdisjoint({run.name}):
+            # What is wanted is what is fed.
+            applied = marks.get(run.name) == fingerprint(run)
+            (fed if applied else unfed).update(each.topic for each in run.classes)
+    return frozenset(row.id for row in rows if row.topic in fed - unfed)
 
 
-def _run_names(session: Session, row: DeliveryClass) -> tuple[str, str]:
-    """The names of the runs that may feed the class: that of all classes, or one of its own."""
-    execution = execution_of(session, row.output_id)
-    return query_run_name(execution), query_run_name(execution, row.id)
+def _run_names(session: Session, row: DeliveryClass) -> Iterable[str]:
+    """The names of the runs that may feed the class: those of all classes, or of this one."""
+    for execution in executions_of(session, [row.output_id]):
+        yield query_run_name(execution)
+        yield query_run_name(execution, row.id)
 
 
 def what_classes_take(
@@ -175,6 +176,7 @@ def report_status(session: Session, report: RunReport, now: datetime) -> None:
         since=before.since if before and before.state == report.state else now,
         topics=sorted(report.topics),
         counts=dict(counts),
+        delivered_ms=report.delivered_ms,
     )
     session.merge(status)
     session.flush()
@@ -314,26 +316,34 @@ def _query_runs(
     registered = next_category(session)
     here = assigned_to(session, engine) if engine is not None else None
     stopped = parked(session)
+    copied = copies(session)
 
-    def fed(row: OutputRow) -> FedOutput:
+    def fed(part: OutputPart) -> FedOutput:
+        row = part.output
         output = from_stored(Relation, row.relation)
         own = classes.get(row.object_id, ())
         reached = reaches.of(output)
         found = (_fan_out(cls, output, reached, reaches.clauses) for cls in own)
         taking = tuple(cls for cls in found if cls is not None)
         readers = read.get(row.object_id, frozenset())
-        made = FedOutput(output, taking, bool(readers), row.starting_offsets)
+        made = FedOutput(
+            *(output, taking, bool(readers), row.starting_offsets),
+            after_ms=part.after_ms,
+            until_ms=part.until_ms,
+            moves=part.moves,
+        )
         return replace(made, readers=readers, kept_ms=row.retention_ms) if output.keys else made
 
-    for execution, found in groupby(_wanted_outputs(session), key=lambda pair: pair[1]):
+    for execution, found in groupby(wanted_parts(session), key=lambda part: part.execution):
         if execution.id in stopped or (here is not None and execution.id not in here):
             continue
-        rows = [row for row, _ in found]
+        parts = list(found)
+        rows = [part.output for part in parts]
         # Equal queries have the same reach and the same level.
         first = rows[0].object_id
         own_plan = execution.plan == rows[0].plan
         plan = reaches.plan_of(first) if own_plan else from_stored(Plan, execution.plan)
-        outputs = tuple(map(fed, rows))
+        outputs = tuple(map(fed, parts))
         reached = reaches.of(outputs[0].relation)
         run = QueryRun(
             name=query_run_name(execution.id),
@@ -351,6 +361,8 @@ def _query_runs(
             floor=reaches.floor_of(first),
             conflict_classes=shown_classes(session, plan),
             placement=Placement(rows[0].placement),
+            copied_from=None if execution.copy_of is None else query_run_name(execution.copy_of),
+            copies=tuple(copied.get(execution.id, ())),
         )
         if run.placement is not Placement.APART:
             yield run
@@ -359,25 +371,6 @@ def _query_runs(
         for each in outputs[0].classes:
             name = query_run_name(execution.id, each.id)
             yield apart(run, each, name, begins[each.id] or execution.starting_offsets)
-
-
-def _wanted_outputs(session: Session) -> Iterable[tuple[OutputRow, ExecutionRow]]:
-    """The outputs whose queries should run, in the order of their executions.
-
-    One that is to be merged anew with changed policies waits for that.
-    """
-    owner = aliased(Object)
-    query = (
-        select(OutputRow, ExecutionRow)
-        .join(ExecutionRow, ExecutionRow.id == OutputRow.execution_id)
-        .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
-        .join(Object, Object.id == OutputRow.object_id)
-        .join(owner, owner.id == OutputRow.query_id)
-        .where(QueryRow.running, QueryRow.views_changed_at.is_(None))
-        .where(Object.removed_at.is_(None), owner.removed_at.is_(None))
-    )
-    rows = session.execute(query.order_by(ExecutionRow.id, OutputRow.object_id))
-    return [(output, execution) for output, execution in rows]
 
 
 def delivery_topics(session: Session, output_id: int) -> frozenset[str]:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from secfilter.kafka_options import Offsets
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _CURRENT, _START, _SPARK, _LOCK = "current.json", "start.json", "spark", "lock"
 _LAYOUT = "layout.json"
+_FIRST = "1"
 _LOGS = ("offsets", "commits")
 
 
@@ -128,6 +130,27 @@ class Checkpoints:
         checkpoint, shape = newest
         return self.renew(run, shape, start, checkpoint.owners, checkpoint.layout())
 
+    def copy(self, run: str, other: str) -> None:
+        """Let a run begin where this one stands, with the same state, if it has not begun.
+
+        Call it while the run does not run. A crash leaves no copy, or a whole one. Spark never
+        changes a file of a checkpoint, so both may have the same files.
+        """
+        source = self.home(run) / _CURRENT
+        if self.previous(other) is not None or not source.exists():
+            return
+        data = json.loads(source.read_text())
+        home = _private(self.home(other))
+        self.forget(other)
+        made = home / _FIRST
+        shutil.copytree(self.home(run) / str(data["generation"]), made, copy_function=_linked)
+        # Spark runs one query of each id.
+        for name in ("metadata", ".metadata.crc"):
+            (made / _SPARK / name).unlink(missing_ok=True)
+        if (made / _SPARK).exists():
+            replace_file(made / _SPARK / "metadata", json.dumps({"id": str(uuid.uuid4())}))
+        replace_file(home / _CURRENT, json.dumps({**data, "generation": int(_FIRST)}))
+
     def forget(self, run: str) -> None:
         """Drop all generations of a run that does not run and will begin anew."""
         home = self.home(run)
@@ -183,6 +206,14 @@ def _read_offsets(file: Path) -> Offsets:
             known = merged.setdefault(topic, {})
             known.update({p: min(end, known.get(p, end)) for p, end in ends.items()})
     return merged
+
+
+def _linked(source: str, target: str) -> None:
+    """Give the file a second name, or copy it where the file system has no such names."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def _private(folder: Path) -> Path:

@@ -24,11 +24,14 @@ TICK_COLUMN = "__tick"
 BEGUN = "__begun"
 # The echo of a tick in a plan that keeps no state (`secfilter.output_ticker`), or NULL for a tuple.
 ECHO = "__echo"
+# Whether a result is in the part of an output that moves (`secfilter.beginnings`).
+PART = "__part_"
 # To whom an upsert goes (`secfilter.given_to`).
 GIVEN_TO = "__given_to"
 _LABEL = "__label_"
 _RESERVED = re.compile(
-    r"__id|__class|__sender|__clock|__moment|__tick|__begun|__echo|__given_to|__label_\d+"
+    r"__id|__class|__sender|__clock|__moment|__tick|__begun|__echo|__given_to"
+    r"|__label_\d+|__part_\d+"
 )
 
 ValueOf = Callable[[str], Column]

@@ -69,13 +69,15 @@ NumbersOf = Callable[[Relation], SenderNumbers]
 class Compiled:
     """A plan as a DataFrame: attributes of `schema`, the label words of `layout`, `__id`.
 
-    If the plan was compiled for viewers, each result also has its class, `__class`.
+    If the plan was compiled for viewers, each result also has its class, `__class`. `event_time` is
+    the attribute with the event time, or None.
     """
 
     frame: DataFrame
     schema: Schema
     layout: LabelLayout
     keys: tuple[str, ...] = ()
+    event_time: str | None = None
 
 
 def compile_plan(  # noqa: PLR0913  # each is known to another part of the caller
@@ -126,7 +128,8 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
         *(tuple(beside), receivers, repeats),
     )
     frame = with_floor(compiler.compile(checked.root), layout, floor)
-    return Compiled(frame, checked.schema, layout, upsert_keys(checked.plan))
+    keys = upsert_keys(checked.plan)
+    return Compiled(frame, checked.schema, layout, keys, checked.event_time)
 
 
 @dataclass(frozen=True, slots=True)

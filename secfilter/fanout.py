@@ -14,7 +14,7 @@ from catalog.plan import DELETED, INSTANT
 from catalog.runs import FedOutput, QueryRun
 from catalog.schema import Schema, Type
 from catalog.topics import ID_HEADER, LABEL_HEADER, RESULT_ECHO_TOPIC, ROW_VERSION_HEADER
-from secfilter.beginnings import having_begun
+from secfilter.beginnings import having_begun, with_parts
 from secfilter.columns import BEGUN, CLASS, ECHO, GIVEN_TO, ID, ValueOf, attribute
 from secfilter.compiler import Compiled
 from secfilter.expressions import finite
@@ -53,20 +53,22 @@ def fan_out(
     There is one record for each class that may see the tuple, and one for lab.<output> of each
     output that is labelled. A tuple larger than `max_bytes` as JSON is delivered to nobody, because
     the broker would refuse it and stop the query. The observation `too_large` counts these tuples.
-    The outputs in `late` get only tuples that came after their beginning
-    (`secfilter.beginnings`). With `echoes`, there is also one record for each tick, which is no
-    result: its echo (`secfilter.output_ticker`).
+    The outputs in `late` get only tuples that came after their beginning, and one that moves gets
+    its part of the results (`secfilter.beginnings`). With `echoes`, there is also one record for
+    each tick, which is no result: its echo (`secfilter.output_ticker`).
     """
     layout = compiled.layout
     own = words(layout)
-    begun = having_begun(late)
+    own_part = having_begun(late)
+    parts = with_parts(compiled.frame, run, compiled.event_time)
+    own_part |= {name: fn.col(column) for name, column in parts.columns.items()}
     upserts = bool(compiled.keys)
     conditions = _takers(run, layout)
     for output in run.outputs:
         for c in output.classes:
-            since = begun.get(output.relation.name)
-            if since is not None and c.topic in conditions:
-                conditions[c.topic] = conditions[c.topic] & since
+            part = own_part.get(output.relation.name)
+            if part is not None and c.topic in conditions:
+                conditions[c.topic] = conditions[c.topic] & part
     if upserts:
         conditions = {topic: taken & goes_to(topic) for topic, taken in conditions.items()}
     if echoes:
@@ -77,7 +79,7 @@ def fan_out(
     if conditions:
         value = fn.when(reduce(lambda a, b: a | b, conditions.values()), value)
     # JSON, label and ids are computed once for each row, before the row is multiplied.
-    made = compiled.frame.select(
+    made = parts.results.select(
         *(label_word(index) for index in own),
         *([] if run.viewers is None else [fn.col(CLASS)]),
         value.alias(_JSON),
@@ -89,15 +91,16 @@ def fan_out(
         (~fits).alias(_LARGE),
         *([fn.when(fits, encode_value(compiled.schema)).alias(_LAB)] if run.labelled else []),
         *([fn.col(BEGUN)] if late else []),
+        *map(fn.col, parts.columns.values()),
         *([fn.col(ECHO)] if echoes else []),
         *_key_and_version(compiled),
     )
     for output in run.outputs:
         if output.labelled:
-            since = begun.get(output.relation.name, fn.lit(True))
+            part = own_part.get(output.relation.name, fn.lit(True))
             is_result = fn.col(ECHO).isNull() if echoes else fn.lit(True)
             topic = output.relation.topic
-            conditions[topic] = since & is_result & (goes_to(topic) if upserts else fn.lit(True))
+            conditions[topic] = part & is_result & (goes_to(topic) if upserts else fn.lit(True))
     if echoes:
         conditions[RESULT_ECHO_TOPIC] = fn.col(ECHO).isNotNull()
     texts = [_JSON, *([_LAB] if run.labelled else []), *([_KEY] if upserts else [])]

@@ -10,7 +10,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from threading import Lock
+from typing import Any, ClassVar, TextIO
+from weakref import WeakValueDictionary
 
 from pyspark.sql import SparkSession
 
@@ -81,7 +83,7 @@ def lock_engine(spark: SparkSession, folder: Path, timeout_s: float = 30.0) -> o
 def lock_run(spark: SparkSession, file: Path) -> FileLock:
     """Lock a run for Spark's process, until the lock is given back or the process ends.
 
-    Raises Unavailable if another engine still runs it.
+    Raises Unavailable if another engine still runs it, or this one.
     """
     lock = FileLock(spark, file)
     if not lock.take():
@@ -90,16 +92,36 @@ def lock_run(spark: SparkSession, file: Path) -> FileLock:
 
 
 class FileLock:
-    """A lock of Spark's process on a file."""
+    """A lock of Spark's process on a file.
+
+    The process holds it until it closes any of its descriptors of the file. So it never opens a
+    file again that it has locked.
+    """
+
+    _held: ClassVar[WeakValueDictionary[Path, FileLock]] = WeakValueDictionary()
+    _taking: ClassVar[Lock] = Lock()
 
     def __init__(self, spark: SparkSession, file: Path) -> None:
-        jvm: Any = spark._jvm
-        self._file = jvm.java.io.RandomAccessFile(str(file), "rw")
+        self._jvm: Any = spark._jvm
+        self._path = file
+        self._file: Any = None
 
     def take(self) -> bool:
-        """Take the lock. Returns False if another process holds it."""
-        return self._file.getChannel().tryLock() is not None
+        """Take the lock. Returns False if it is held, by another process or by this one."""
+        with self._taking:
+            if self._path in self._held:
+                return False
+            file = self._jvm.java.io.RandomAccessFile(str(self._path), "rw")
+            if file.getChannel().tryLock() is None:
+                file.close()
+                return False
+            self._file, self._held[self._path] = file, self
+            return True
 
     def give_back(self) -> None:
-        """Give the lock back."""
-        self._file.close()
+        """Give the lock back. It may be given back twice."""
+        with self._taking:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+                self._held.pop(self._path, None)

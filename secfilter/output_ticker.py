@@ -12,7 +12,8 @@ is proven depends on the query:
   (`secfilter.written`).
 
 While a side run still feeds an output, its results are not proven by those of the main run. So the
-outputs get no ticks. As in `secfilter.ticker`, a tick goes out when its proof is `SETTLED_S` old.
+outputs get no ticks. The same holds for an output that moves (`catalog.moves`). As in
+`secfilter.ticker`, a tick goes out when its proof is `SETTLED_S` old.
 """
 
 from __future__ import annotations
@@ -54,10 +55,14 @@ _log = logging.getLogger(__name__)
 
 
 def ticked_topics(run: QueryRun) -> list[str]:
-    """The topics lab.<output> to which ticks of the query go. A side run sends none."""
+    """The topics lab.<output> to which ticks of the query go. A side run sends none.
+
+    An output that moves gets none either, because each of its two runs knows only its own results.
+    """
     if is_side(run.name):
         return []
-    return [o.relation.topic for o in run.outputs if o.labelled and o.relation.by_ticks]
+    alone = (o for o in run.outputs if not o.moves)
+    return [o.relation.topic for o in alone if o.labelled and o.relation.by_ticks]
 
 
 def echoes(run: QueryRun) -> bool:
@@ -95,6 +100,10 @@ class BatchProof:
     def await_ms(self, consumer: Consumer) -> int | None:
         """See `Proof`."""
         time.sleep(self.turn_s)
+        return self.now_ms()
+
+    def now_ms(self) -> int | None:
+        """The time before which all results are written, or None if it is not known."""
         progress: Any = self.query._jsq.lastProgress()
         # While nothing comes, Spark reports the watermark of the batch that is to come.
         if progress is not None and progress.durationMs().containsKey("addBatch"):
@@ -113,6 +122,11 @@ class BatchProof:
     def holds(self) -> bool:
         """Whether all is written: Spark commits a batch after its tasks have written all."""
         return True
+
+
+def proof_of(run: QueryRun, query: StreamingQuery) -> BatchProof | None:
+    """What proves that results of a query that keeps state are written; None for another one."""
+    return BatchProof(query, held_ms(analyse(run.plan).root)) if is_stateful(run.plan) else None
 
 
 @dataclass
@@ -168,8 +182,9 @@ def ticked_of(
     sources = [each.relation.topic for each in source_nodes(run.plan)]
 
     def proof(counts: Mapping[str, int]) -> Proof:
-        if is_stateful(run.plan):
-            return BatchProof(query, held_ms(analyse(run.plan).root))
+        of_batches = proof_of(run, query)
+        if of_batches is not None:
+            return of_batches
         places = ((n, p) for n, topic in enumerate(sources) for p in range(counts[topic]))
         return EchoProof(life, tuple(places), written)
 

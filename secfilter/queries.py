@@ -33,6 +33,7 @@ from secfilter.lock import FileLock, lock_run
 from secfilter.lost_executors import LostExecutors
 from secfilter.output_ticker import (
     OutputTicker,
+    proof_of,
     ticked_of,
     ticked_topics,
 )
@@ -97,6 +98,7 @@ class Engine:
         settled = settled or isinstance(run, FusedRun)
         hurried = not settled and not _in_microbatches(run) and self.pace.lengthens(run)
         with self._locked(run) as (lock, seated):
+            self._copy_states(seated)
             checkpoint, lost = self._checkpoint(seated)
             began = checkpoint.committed()
             batch_ms = self.pace.real_time_ms(run, settled=settled)
@@ -106,6 +108,7 @@ class Engine:
         running = RunningQuery(
             query, leftovers, hurried=hurried, began=began, counted=counted, lock=lock
         )
+        running.proof = proof_of(run, query) if isinstance(run, QueryRun) else None
         # What comes twice may come late.
         running.expects_late = self.repeats or not _by_ticks(run)
         return running
@@ -154,6 +157,24 @@ class Engine:
     def sides(self) -> SideNotes:
         """What is kept of side runs."""
         return SideNotes(self.checkpoints)
+
+    def _copy_states(self, run: Run) -> None:
+        """Make the copies with which other runs begin, or the one with which this one begins.
+
+        Raises Unavailable if the run to be copied runs. Then it makes the copy at its next start.
+        """
+        if not isinstance(run, QueryRun):
+            return
+        for other in run.copies:
+            self.checkpoints.copy(run.name, other)
+        if run.copied_from is not None and self.checkpoints.previous(run.name) is None:
+            left = FileLock(self.spark, self.checkpoints.lock_file(run.copied_from))
+            if not left.take():
+                raise Unavailable("the state with which it begins is not copied yet")
+            try:
+                self.checkpoints.copy(run.copied_from, run.name)
+            finally:
+                left.give_back()
 
     @contextmanager
     def _locked(self, run: Run) -> Iterator[tuple[FileLock, Run]]:

@@ -50,7 +50,7 @@ class Place:
     @classmethod
     def of(cls, run: QueryRun, checkpoint: Checkpoint, layout: LabelLayout) -> Place:
         """The place of the checkpoint, with this layout of labels."""
-        # State that is older than an output would be in its results, so no such query is shared.
+        # What keeps state is shared only by outputs for which all of its state counts.
         late = () if is_stateful(run.plan) else late_outputs(run, checkpoint.committed())
         return cls(checkpoint.start or {}, layout, checkpoint.narrow(), late)
 

@@ -18,6 +18,7 @@ from secfilter.fused_fanout import FUSED_LARGE
 from secfilter.kafka_options import Offsets
 from secfilter.leftovers import Leftovers
 from secfilter.lock import FileLock
+from secfilter.output_ticker import BatchProof
 
 # The name under which ingest's query counts the records that it refused.
 REFUSED = "refused"
@@ -87,6 +88,8 @@ class RunningQuery:
         self._query = query
         self._lock = lock
         self._leftovers = leftovers
+        # Knows which results of a query that keeps state are written.
+        self.proof: BatchProof | None = None
         # Whether Spark may leave out tuples as late.
         self.expects_late = True
         self._counts = Counter(counted or {})
@@ -132,6 +135,10 @@ class RunningQuery:
                     )
         counts, self._counts = +self._counts, Counter()
         return counts
+
+    def proven_ms(self) -> int | None:
+        """The event time before which all results are written, None if it is not known."""
+        return None if self.proof is None else self.proof.now_ms()
 
     def _add(self, metrics: Mapping[str, Any]) -> None:
         for name, row in metrics.items():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from catalog.errors import PlatformError
-from catalog.runs import NOT_ENDED, Run, RunReport, fingerprint, topics_of
+from catalog.runs import NOT_ENDED, Run, RunReport, ends_of, fingerprint, topics_of
 from secfilter.background import Begin, Task
 from secfilter.failures import describe
 from secfilter.kafka_options import Offsets
@@ -61,6 +61,9 @@ class Query(Protocol):
 
     def withheld(self) -> Mapping[str, int]:
         """How much it has withheld since this was last asked, by kind."""
+
+    def proven_ms(self) -> int | None:
+        """The event time before which all results are written, None if it is not known."""
 
 
 def nothing(_run: Run) -> None:
@@ -122,6 +125,7 @@ class Supervised:
         self._next_look = 0.0
         self._next_count = 0.0
         self._counted: Counter[str] = Counter()
+        self._delivered_ms: int | None = None
         self._state = ("starting", "")
         self._said: RunReport | None = None
 
@@ -224,6 +228,7 @@ class Supervised:
             return
         self._started = self._clock()
         self._stopping_since, self._asking, self._pressed = None, None, False
+        self._delivered_ms = None
         self._next_look = self._started + _LOOK_S
         self._say("running", "")
 
@@ -250,6 +255,15 @@ class Supervised:
             if now - self._started > _RECOVERED_S:
                 self._failures = 0
             self._counted.update(query.withheld())
+            self._note_delivered(query)
+
+    def _note_delivered(self, query: Query) -> None:
+        """Note which outputs that move have got all that this run delivers to them."""
+        ends = ends_of(self._run)
+        proven_ms = query.proven_ms() if ends else None
+        if proven_ms is not None:
+            passed = (each for each in ends if each < proven_ms)
+            self._delivered_ms = max(passed, default=self._delivered_ms)
 
     def _press(self, query: Query, since: float) -> None:
         """Break off a query whose batch does not end; one that does not is tried again."""
@@ -316,7 +330,7 @@ class Supervised:
         """What is to be reported, but for the counts."""
         mark = self._run_mark if self._query is not None else self._mark
         used = self._topics | self._run_topics
-        return RunReport(self.name, *self._state, mark, used)
+        return RunReport(self.name, *self._state, mark, used, delivered_ms=self._delivered_ms)
 
     def _tell(self) -> None:
         """Report what has changed; what could not be reported is tried again."""

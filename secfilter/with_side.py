@@ -206,7 +206,8 @@ class WithSide(ABC):
         both = self._side is not None and self._side.began is not None
         if both and self._main.began is not None and self._do_all():
             mark = self._main.mark
-        return RunReport(self.name, state, message, mark, main.topics | side.topics)
+        used = main.topics | side.topics
+        return RunReport(self.name, state, message, mark, used, delivered_ms=main.delivered_ms)
 
     def _tell(self, counted: Mapping[str, int]) -> bool:
         """Report what has changed; whether nothing is left to be reported."""

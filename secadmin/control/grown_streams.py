@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import orm, select, update
+from sqlalchemy import or_, orm, select, update
 
 from catalog.admission import ingesting, runs_of, taken_slots
 from catalog.audit import PLATFORM
@@ -133,9 +133,10 @@ def _growth(platform: Platform, session: orm.Session, stream: int, partitions: i
     more = max(0, partitions - session.get_one(StreamRow, stream).partitions)
     read = (SenderRow.stream_id == stream, SenderRow.state != SenderState.GONE)
     senders = len(session.scalars(select(SenderRow.id).where(*read)).all())
+    its_own = OutputRow.execution_id == ExecutionRow.id
     readers = (
         select(ExecutionRow, OutputRow.placement, QueryRow.running, Assignment)
-        .join(OutputRow, OutputRow.execution_id == ExecutionRow.id)
+        .join(OutputRow, or_(its_own, OutputRow.moves_to == ExecutionRow.id))
         .join(OutputInput, OutputInput.output_id == OutputRow.object_id)
         .join(Object, Object.id == OutputRow.object_id)
         .join(QueryRow, QueryRow.object_id == OutputRow.query_id)

@@ -15,9 +15,11 @@ from sqlalchemy import orm, select
 
 from catalog.admission import engines_for
 from catalog.assignments import assign
+from catalog.audit import PLATFORM
 from catalog.errors import Conflict
 from catalog.executions import to_join
 from catalog.models import ExecutionRow, OutputRow, Role
+from catalog.moves import carry_out, next_moves
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
 from catalog.stored_form import from_stored
@@ -39,17 +41,39 @@ class Computed:
     slots: int
 
 
-def compute(
-    session: orm.Session, key: str, plan: dict[str, Any], begins: _Offsets, slots: int
-) -> Computed:
-    """The execution for a new output: one that runs an equal query already, or a new one."""
-    shared = to_join(session, key)
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a new output needs of an execution.
+
+    `key` is empty if it runs alone. `plan` is encoded. `whole_ms` is that of
+    `catalog.models.ExecutionRow`.
+    """
+
+    key: str
+    plan: dict[str, Any]
+    begins: _Offsets
+    slots: int
+    whole_ms: int | None = None
+
+
+def compute(session: orm.Session, wanted: Wanted) -> Computed:
+    """The execution for a new output: one that runs an equal query already, or a new one.
+
+    What keeps state gets a new one, and moves later (`catalog.moves`).
+    """
+    shared = to_join(session, wanted.key) if wanted.whole_ms is None else None
     if shared is not None:
-        return Computed(shared, False, slots)
-    made = ExecutionRow(key=key, plan=plan, starting_offsets=dict(begins), slots=slots)
+        return Computed(shared, False, wanted.slots)
+    made = ExecutionRow(
+        key=wanted.key,
+        plan=wanted.plan,
+        starting_offsets=dict(wanted.begins),
+        slots=wanted.slots,
+        whole_ms=wanted.whole_ms,
+    )
     session.add(made)
     session.flush()
-    return Computed(made.id, True, slots)
+    return Computed(made.id, True, wanted.slots)
 
 
 def role_of_space(session: orm.Session, roles: Collection[int] | None) -> str | None:
@@ -136,3 +160,21 @@ def _waiting(session: orm.Session, output_ids: Collection[int]) -> Sequence[Exec
 
 def _topics(row: ExecutionRow) -> list[str]:
     return sorted(relation.topic for relation in sources(from_stored(Plan, row.plan)))
+
+
+def move_outputs(platform: Platform) -> None:
+    """Do the next step of each output that moves, or may begin to (`catalog.moves`)."""
+    with platform.catalog.read() as session:
+        if not next_moves(session, platform.clock()):
+            return
+    with platform.catalog.change(PLATFORM) as change:
+        moves = next_moves(change.session, change.now)
+        carry_out(change.session, moves)
+        detail = {
+            "begun": sorted(moves.begun),
+            "given up": sorted(moves.given_up),
+            "turned": sorted(moves.turned),
+            "completed": sorted(moves.completed),
+        }
+        change.audit("move outputs", "executions", detail=detail)
+        change.bump_generation()

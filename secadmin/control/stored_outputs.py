@@ -12,14 +12,16 @@ from catalog.admission import runs_of, slots_of
 from catalog.canonical import sharing_key
 from catalog.checked_plan import CheckedPlan
 from catalog.models import Object, OutputInput, OutputRow, OutputView
+from catalog.moves import whole_from_ms
 from catalog.output_relation import output_relation
 from catalog.placement import Placement
-from catalog.plan import sources
+from catalog.plan import Plan, sources
+from catalog.plan_memory import shared_memory_ms
 from catalog.stored_form import to_stored
 from catalog.view_windows import from_whole_windows
 from secadmin.control import declared
 from secadmin.control.platform import Platform
-from secadmin.control.shared_executions import Computed, assign_new, compute, role_of_space
+from secadmin.control.shared_executions import Computed, Wanted, assign_new, compute, role_of_space
 from secadmin.control.visible_relations import VisibleRelations
 
 DAY_MS = 24 * 3_600_000
@@ -61,12 +63,16 @@ def store_outputs(
         stored = to_stored(plan)
         begins = {topic: dict(offsets[topic]) for topic in read}
         key = sharing_key(checked, relations.level, placement, space)
+        whole_ms = _whole_ms(session, checked, plan, begin.since) if key else None
+        # State that depends on when the query was added is shared with nobody.
+        key = "" if whole_ms is None and checked.keeps_state else key
         slots = slots_of(checked.plan, offsets, runs_of(placement, platform.limits))
-        computed.append(compute(session, key, stored, begins, slots))
+        computed.append(compute(session, Wanted(key, stored, begins, slots, whole_ms)))
         row = session.get(OutputRow, output.id) or _new_row(output, query_id, begin)
         row.relation = to_stored(output_relation(output.id, output.name, checked))
         row.plan, row.starting_offsets = stored, begins
         row.execution_id = computed[-1].execution
+        row.after_ms, row.moves_to, row.turn_ms, row.turns = None, None, None, False
         session.add(row)
         for table in (OutputInput, OutputView):
             session.execute(delete(table).where(table.output_id == output.id))
@@ -78,6 +84,19 @@ def store_outputs(
                 session.add(OutputView(output_id=output.id, stream_id=read_id, view=seen))
         session.flush()
     assign_new(platform, session, computed, relations.as_roles)
+
+
+def _whole_ms(
+    session: orm.Session, checked: CheckedPlan, seen: Plan, since: datetime
+) -> int | None:
+    """The event time behind which its results depend on no tuple of before that time.
+
+    None for a query without state, and for one that looks at when it begins.
+    """
+    memory_ms = shared_memory_ms(checked) if seen == checked.plan else None
+    if memory_ms is None:
+        return None
+    return whole_from_ms(session, checked.plan, memory_ms, since)
 
 
 def _new_row(output: Object, query_id: int, begin: Beginning) -> OutputRow:

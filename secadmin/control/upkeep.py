@@ -34,6 +34,7 @@ from secadmin.control.new_merging import merge_changed
 from secadmin.control.open_classes import close_idle, delete_closed
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import is_access_principal
+from secadmin.control.shared_executions import move_outputs
 from secadmin.control.unknown_acls import UnknownAcls
 from secadmin.control.wanted_access import topics_of, wanted_state
 from secadmin.kafka.fence import FenceNotProven
@@ -165,6 +166,7 @@ class Upkeep:
         if ticks % OFTEN_TICKS == 0:
             self._try("raise floors", lambda: raise_floors(self.platform))
         if ticks % SELDOM_TICKS == 0:
+            self._try("move outputs", lambda: move_outputs(self.platform))
             self._try("close idle classes", lambda: close_idle(self.platform))
             self._try("follow partitions", lambda: follow_partitions(self.platform))
         self._try("remove topics", lambda: delete_removed(self.platform))

@@ -24,8 +24,8 @@ def expected(case: Case, newest: Records | None = None) -> Outcome:
 
     With `newest`, the last of the case's records, what these change (EMIT UPDATES).
     """
-    news = None if newest is None else _tables(case, newest)
-    tables = _tables(case, case.records)
+    news = None if newest is None else tables_of(case, newest)
+    tables = tables_of(case, case.records)
     if case.view:
         return Outcome([], tuple(_viewed(case, each, tables, news) for each in case.classes))
     if case.exact and not of_single_tuples(case.plan):
@@ -100,7 +100,8 @@ def _within_reach(case: Case, tables: Tables) -> dict[str, list[Tuple]]:
     }
 
 
-def _tables(case: Case, records: Records) -> dict[str, list[Tuple]]:
+def tables_of(case: Case, records: Records) -> dict[str, list[Tuple]]:
+    """The records as the oracle takes them, by the names of their relations."""
     apart = case.view or (case.exact and not of_single_tuples(case.plan))
     users = {relation.name: case.users_of(relation) for relation in sources(case.plan)}
     return {

@@ -60,6 +60,7 @@ VALUES = {
             "plan",
             "plan_check",
             "plan_json",
+            "plan_memory",
             "plan_size",
             "probation",
             "reach",

@@ -23,6 +23,7 @@ from catalog.settings import Settings
 from catalog.topics import lab_topic
 from catalog.wanted import report_status, wanted_runs
 from secadmin.control.platform import Platform
+from secadmin.control.shared_executions import move_outputs
 from secadmin.service.app import create_app
 from tests.heartbeat import let_beat
 from tests.integration.brokers import embedded_only
@@ -80,6 +81,13 @@ class Two:
                 RunReport(run.name, state, "", mark, topics_of_run(run)),
                 self.platform.clock() - ago,
             )
+
+
+def runs_of(two: Two, output: str) -> list[QueryRun]:
+    """The wanted runs that compute the output. There are two while it moves."""
+    with two.platform.catalog.read() as session:
+        runs = [run for run in wanted_runs(session) if isinstance(run, QueryRun)]
+    return [run for run in runs if output in outputs_of(run)]
 
 
 def outputs_of(run: QueryRun) -> list[str]:
@@ -282,3 +290,117 @@ def test_what_was_added_before_shares_with_nobody(two: Two, fresh: Fresh) -> Non
     new = fresh("q")
     add(two.bob, new, texts_of(two.stream)[0])
     assert outputs_of(two.running(new)) == [new]
+
+
+@pytest.fixture
+def stateful(two: Two, fresh: Fresh) -> Two:
+    """The same, with equal queries that keep state, over a stream whose time ticks move."""
+    stream, schema = fresh("in"), fresh("s")
+    add_stream(two.admin, stream, schema, time="broker", max_ahead_ms=1_000)
+    text = (
+        f"SELECT window_end, count(*) AS n FROM {stream} GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"
+    )
+    made = replace(two, stream=stream, first=fresh("first"), second=fresh("second"))
+    named = zip(two.roles, (two.ann, two.bob), (made.first, made.second), strict=True)
+    for role, user, name in named:
+        two.admin.post(
+            "/grants", role=role, kind="schema", name=schema, permissions=["VIEW OBJECT"]
+        )
+        reading = ["VIEW OBJECT", "READ TUPLE"]
+        two.admin.post("/grants", role=role, kind="stream", name=stream, permissions=reading)
+        add(user, name, text)
+    return made
+
+
+def move(two: Two, delivered_ms: int | None = None) -> None:
+    """Let all wanted runs run, the engine say what is delivered, and the next step be done."""
+    for name in (two.first, two.second):
+        for run in runs_of(two, name):
+            report = RunReport(run.name, "running", "", fingerprint(run), topics_of_run(run))
+            with two.platform.catalog.bookkeeping() as session:
+                since = two.platform.clock() - timedelta(minutes=1)
+                report_status(session, replace(report, delivered_ms=delivered_ms), since)
+    move_outputs(two.platform)
+
+
+def test_equal_queries_with_state_begin_apart_and_one_moves(stateful: Two) -> None:
+    two = stateful
+    first, second = two.running(two.first), two.running(two.second)
+    assert (outputs_of(first), outputs_of(second)) == ([two.first], [two.second])
+    topic = two.subscribe(two.bob, two.second)
+    move(two)
+    before = seen_by_bob(two)
+    assert [run.name for run in runs_of(two, two.second)] == [first.name, second.name]
+    move(two)
+    assert seen_by_bob(two) == before
+    (turn,) = {each.until_ms for each in runs_of(two, two.second)[1].outputs}
+    assert turn is not None
+    move(two, delivered_ms=turn)
+    assert seen_by_bob(two) == before, "and nothing tells of the move"
+    (shared,) = runs_of(two, two.second)
+    assert (shared.name, outputs_of(shared)) == (first.name, [two.first, two.second])
+    assert [each.after_ms for each in shared.outputs] == [None, turn]
+    assert topic in {each.topic for each in shared.classes}
+    rows = [row for row in two.admin.get("/executions") if row["run"] == first.name]
+    assert [row["sharing"] for row in rows] == [2, 2]
+
+
+def seen_by_bob(two: Two) -> object:
+    """What the owner of the later query sees of it, but for what each restart changes."""
+    let_beat(two.platform)
+    shown, accesses = two.bob.get(f"/queries/{two.second}"), two.bob.get("/accesses")
+    assert shown.pop("since") is not None
+    assert all(each.pop("fed") in (True, False) for each in accesses)
+    return [shown, two.bob.get(f"/outputs/{two.second}"), accesses]
+
+
+def test_a_stopped_query_with_state_takes_a_copy_of_it(stateful: Two) -> None:
+    two = stateful
+    moved(two)
+    shared = two.running(two.first)
+    two.bob.post(f"/queries/{two.second}/stop")
+    left = two.running(two.first)
+    assert (left.name, outputs_of(left)) == (shared.name, [two.first])
+    two.bob.post(f"/queries/{two.second}/start")
+    own = two.running(two.second)
+    assert left.copies == (own.name,) and own.copied_from == left.name
+    assert own.plan == left.plan and outputs_of(own) == [two.second]
+    moved(two)
+    assert two.running(two.second).name == shared.name, "it comes back"
+    two.ann.delete(f"/queries/{two.first}")
+    two.bob.delete(f"/queries/{two.second}")
+    with two.platform.catalog.read() as session:
+        assert shared.name not in {run.name for run in wanted_runs(session)}
+
+
+def moved(two: Two) -> None:
+    """The later query's output has moved."""
+    move(two)
+    move(two)
+    (turn,) = {each.until_ms for each in runs_of(two, two.second)[1].outputs}
+    assert turn is not None
+    move(two, delivered_ms=turn)
+
+
+def test_updates_and_sources_that_data_moves_stay_apart(stateful: Two, fresh: Fresh) -> None:
+    two, names = stateful, [fresh("q") for _ in range(4)]
+    counting = "SELECT window_end, count(*) AS n FROM {} GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"
+    data = fresh("in")
+    add_stream(two.admin, data, fresh("s"))
+    for name, text in zip(
+        names,
+        [*[f"{counting} EMIT UPDATES".format(two.stream)] * 2, *[counting.format(data)] * 2],
+        strict=True,
+    ):
+        add(two.admin, name, text)
+    for name in names:
+        run = two.running(name)
+        two.report(run, "running", timedelta(hours=1))
+    move_outputs(two.platform)
+    assert all(len(runs_of(two, name)) == 1 for name in names)
+    keys = set()
+    with two.platform.catalog.read() as session:
+        for name in names:
+            number = execution_of(two.running(name).name)
+            keys.add(session.get_one(ExecutionRow, number).key)
+    assert keys == {""}

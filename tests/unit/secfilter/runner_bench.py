@@ -39,6 +39,7 @@ class FakeQuery:
     killed: bool = False
     over: bool = False
     error: BaseException | None = None
+    proven: int | None = None
     boundary: bool = True
     hurried: bool = False
     began: Offsets = field(default_factory=dict)
@@ -62,6 +63,9 @@ class FakeQuery:
     def withheld(self) -> Mapping[str, int]:
         counts, self.counts = self.counts, {}
         return counts
+
+    def proven_ms(self) -> int | None:
+        return self.proven
 
 
 @dataclass

@@ -14,6 +14,7 @@ class Stoppable:
     asked: bool = False
     over: bool = False
     error: BaseException | None = None
+    proven: int | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def crash(self) -> None:
@@ -35,3 +36,6 @@ class Stoppable:
     def withheld(self) -> Mapping[str, int]:
         counts, self.counts = self.counts, {}
         return counts
+
+    def proven_ms(self) -> int | None:
+        return self.proven

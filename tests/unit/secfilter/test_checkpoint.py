@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 
-from secfilter.checkpoint import Checkpoints
+from catalog.label import Label
+from catalog.label_layout import LabelLayout
+from secfilter.checkpoint import Checkpoint, Checkpoints
 from secfilter.kafka_options import Offsets
 
 
@@ -37,3 +41,101 @@ def test_of_two_sources_of_one_topic_the_one_behind_counts(tmp_path: Path) -> No
         (made.spark / log).mkdir(parents=True)
         (made.spark / log / "0").write_text(text)
     assert made.committed() == {"lab.a": {"0": 3, "1": 2}, "lab.b": {"0": 1}}
+
+
+START: Offsets = {"lab.a": {"0": 5}}
+LAYOUT = LabelLayout.of(Label.of(3, 70))
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> Checkpoints:
+    """The checkpoint of query-1 in its second generation, with some state."""
+    made = Checkpoints(tmp_path)
+    made.renew("query-1", "shape", START)
+    of = made.renew("query-1", "shape", START, {"lab.a": 9}, LAYOUT)
+    write(of, "metadata", json.dumps({"id": "first"}))
+    write(of, ".metadata.crc", "crc")
+    write(of, "state/0/1/2.zip", "state")
+    write(of, "offsets/0", 'v1\n{"batchWatermarkMs":0}\n{"lab.a":{"0":8}}')
+    write(of, "commits/0", "v1")
+    return made
+
+
+def write(checkpoint: Checkpoint, name: str, text: str) -> None:
+    file = checkpoint.spark / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def read(checkpoint: Checkpoint, name: str) -> str:
+    return (checkpoint.spark / name).read_text()
+
+
+def copied(checkpoints: Checkpoints) -> Checkpoint:
+    found = checkpoints.current("query-2", "shape")
+    assert found is not None
+    return found
+
+
+def test_a_copy_stands_where_the_run_stands_and_is_another_query(checkpoints: Checkpoints) -> None:
+    checkpoints.copy("query-1", "query-2")
+    made = copied(checkpoints)
+    assert (made.start, made.owners, made.layout()) == (START, {"lab.a": 9}, LAYOUT)
+    assert made.committed() == {"lab.a": {"0": 8}} and made.begun()
+    assert read(made, "state/0/1/2.zip") == "state"
+    assert set(json.loads(read(made, "metadata"))) == {"id"}
+    assert json.loads(read(made, "metadata")) != {"id": "first"}
+    assert not (made.spark / ".metadata.crc").exists()
+    assert made.folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_neither_sees_what_the_other_does(checkpoints: Checkpoints) -> None:
+    checkpoints.copy("query-1", "query-2")
+    left, made = checkpoints.current("query-1", "shape"), copied(checkpoints)
+    assert left is not None
+    for each, other in ((left, made), (made, left)):
+        name = f"state/0/1/{each.folder.parent.name}.zip"
+        write(each, name, "more")
+        assert not (other.spark / name).exists()
+    (left.spark / "state/0/1/2.zip").unlink()
+    assert read(made, "state/0/1/2.zip") == "state"
+
+
+def test_what_has_begun_is_never_replaced_by_a_copy(checkpoints: Checkpoints) -> None:
+    own = checkpoints.renew("query-2", "shape", {})
+    checkpoints.copy("query-1", "query-2")
+    assert checkpoints.current("query-2", "shape") == own
+
+
+def test_there_is_no_copy_of_what_has_not_begun(checkpoints: Checkpoints) -> None:
+    checkpoints.copy("query-8", "query-9")
+    assert checkpoints.previous("query-9") is None
+    checkpoints.renew("query-3", "shape", START)
+    checkpoints.copy("query-3", "query-4")
+    found = checkpoints.previous("query-4")
+    assert found is not None and found.start == START and not found.begun()
+
+
+def test_a_copy_that_was_cut_off_is_made_anew(
+    checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_source: str, _target: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as cut, pytest.raises(KeyboardInterrupt):
+        cut.setattr("secfilter.checkpoint.os.link", fail)
+        checkpoints.copy("query-1", "query-2")
+    assert checkpoints.previous("query-2") is None
+    checkpoints.copy("query-1", "query-2")
+    assert read(copied(checkpoints), "state/0/1/2.zip") == "state"
+
+
+def test_a_file_system_without_second_names_gets_copies(
+    checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_source: str, _target: str) -> None:
+        raise OSError
+
+    monkeypatch.setattr(os, "link", refuse)
+    checkpoints.copy("query-1", "query-2")
+    assert read(copied(checkpoints), "state/0/1/2.zip") == "state"

@@ -65,7 +65,8 @@ def delivered(
     ]
     frame = spark.createDataFrame(data, ", ".join(types)).coalesce(1)
     typed = frame.withColumn("t", fn.timestamp_micros("t"))
-    return list(fan_out(Compiled(typed, SCHEMA, LAYOUT), run, KEY, max_bytes).collect())
+    compiled = Compiled(typed, SCHEMA, LAYOUT, event_time="t")
+    return list(fan_out(compiled, run, KEY, max_bytes).collect())
 
 
 def headers(row: Row) -> dict[str, str]:
@@ -282,3 +283,44 @@ def test_upserts_have_a_key_and_a_version_and_a_deletion_is_a_tombstone(
     versions = [headers(each)["row-version"] for each in (first, deletion, null)]
     assert versions == ["5", "-7", "8"]
     assert list(headers(deletion)) == ["label", "id", "row-version"]
+
+
+def test_an_output_that_moves_gets_its_part_of_the_results(spark: SparkSession) -> None:
+    """The times are in microseconds, and those of the turn in milliseconds."""
+    parts: dict[str, tuple[int | None, int | None]] = {
+        "all": (None, None),
+        "new": (2, None),
+        "old": (None, 2),
+    }
+    outputs = tuple(
+        FedOutput(
+            replace(OUTPUT, object_id=number, name=name),
+            (FanOutClass(f"out.{name}", Clearance.of(0)),),
+            labelled=True,
+            after_ms=after_ms,
+            until_ms=until_ms,
+        )
+        for number, (name, (after_ms, until_ms)) in enumerate(parts.items())
+    )
+    both = replace(run_of(), outputs=outputs)
+    times = [1_000, 2_000, 2_001, 3_000, None]
+    rows = [("a", at, 1.5, True, at, Label.of(0), str(at)) for at in times]
+    found: dict[str, set[Any]] = {}
+    for row in delivered(spark, both, rows):
+        if row["topic"].startswith("out."):
+            found.setdefault(row["topic"], set()).add(json.loads(row["value"])["n"])
+        else:
+            found.setdefault(row["topic"], set()).add(row["key"])
+    assert found["out.all"] == set(times)
+    assert found["out.new"] == {2_001, 3_000, None}
+    assert found["out.old"] == {1_000, 2_000, None}
+    inside = {name: len(found[f"lab.{name}"]) for name in parts}
+    assert inside == {"all": 5, "new": 3, "old": 3}
+
+
+def test_no_output_without_an_event_time_moves(spark: SparkSession) -> None:
+    run = run_of(FanOutClass("out.o", Clearance.of(0)))
+    moving = replace(run, outputs=(replace(run.outputs[0], until_ms=1),))
+    frame = spark.range(0)
+    with pytest.raises(ValueError, match="no event time"):
+        fan_out(Compiled(frame, SCHEMA, LAYOUT), moving, KEY)

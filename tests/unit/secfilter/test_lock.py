@@ -36,6 +36,22 @@ def test_a_run_is_locked_until_its_engine_has_ended(spark: SparkSession, tmp_pat
     lock_run(spark, file).give_back()
 
 
+def test_an_engine_that_runs_a_run_does_not_take_its_lock_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """To look for it must not give it back either."""
+    file = tmp_path / "lock"
+    held = lock_run(spark, file)
+    with pytest.raises(Unavailable):
+        lock_run(spark, file)
+    command = [sys.executable, "-c", _OTHER, str(file)]
+    tried = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert b"BlockingIOError" in tried.stderr
+    held.give_back()
+    held.give_back()
+    lock_run(spark, file).give_back()
+
+
 def test_one_process_is_an_engine_at_a_time(tmp_path: Path) -> None:
     folder = engine_folder(tmp_path / "checkpoints", "query-1")
     other = engine_folder(tmp_path / "checkpoints", "query-2")
