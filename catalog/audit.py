@@ -29,7 +29,7 @@ PLATFORM = "(platform)"
 # The actor of a call before its user is known. No user can have this name.
 NOBODY = "(nobody)"
 # Names of fields that would hold a secret. People read the log, so it must not contain any.
-_SECRET_KEYS = frozenset(
+SECRET_KEYS = frozenset(
     {"password", "secret", "token", "password_hash", "token_hash", "authorization"}
 )
 
@@ -178,7 +178,7 @@ def _storable(text: str, limit: int) -> str:
 
 def _refuse_secrets(value: object) -> None:
     if isinstance(value, Mapping):
-        found = _SECRET_KEYS & {str(key).lower() for key in value}
+        found = SECRET_KEYS & {str(key).lower() for key in value}
         if found:
             raise ValueError(f"the audit log never holds a {sorted(found)[0]}")
         for item in value.values():
