@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import delete, select
 
 from catalog.audit import PLATFORM
+from catalog.engines import all_engines
 from catalog.models import (
     AccessTopic,
     AuditEntry,
@@ -35,7 +36,6 @@ from tests.integration.service.conftest import NewUser, Scene, topics_of
 from tests.integration.service.test_policies import plan_of, policy, query, refused, subscribe
 
 pytestmark = embedded_only
-ENGINE = "query-1"
 HOURLY = "GROUP BY symbol, TUMBLE(ts, INTERVAL '1' HOUR)"
 
 
@@ -50,18 +50,20 @@ def role(scene: Scene) -> str:
 
 @pytest.fixture
 def engine(scene: Scene) -> Iterator[Callable[..., None]]:
-    """Reports of the engine, which is in step with the catalog: (execution, state, topics)."""
+    """Reports of the engines, which are in step with the catalog: (execution, state, topics)."""
 
     def say(execution: int | None = None, state: str = "running", *topics: str) -> None:
         with scene.platform.catalog.bookkeeping() as session:
             if execution is not None:
                 report = RunReport(query_run_name(execution), state, topics=frozenset(topics))
                 report_status(session, report, scene.platform.clock())
-            report_applied(session, ENGINE, generation(session))
+            # Other tests may have left heartbeats of any of them.
+            for each in all_engines(scene.platform.spaces.count):
+                report_applied(session, each, generation(session))
 
     yield say
     with scene.platform.catalog.bookkeeping() as session:
-        session.execute(delete(Heartbeat).where(Heartbeat.engine == ENGINE))
+        session.execute(delete(Heartbeat))
         session.execute(delete(RunStatus))
 
 
