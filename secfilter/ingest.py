@@ -12,11 +12,13 @@ Ticks of the query's own life are echoed to `time.echo`. All other ticks are lef
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from catalog.run_counts import refused_kind
 from catalog.runs import IngestRun
 from catalog.topics import (
     ECHO_TOPIC,
@@ -71,7 +73,11 @@ def in_topics(run: IngestRun) -> list[str]:
 
 
 def ingest(
-    records: DataFrame, run: IngestRun, newest: Newest, ticks: TickMark | None = None
+    records: DataFrame,
+    run: IngestRun,
+    newest: Newest,
+    ticks: TickMark | None = None,
+    counted: str | None = None,
 ) -> DataFrame:
     """Make records for Kafka's sink from records of its source.
 
@@ -79,7 +85,8 @@ def ingest(
 
     `newest` are the newest origins in lab topics. Records up to them are left out, so that a crash
     puts no tuple into lab twice. (The quarantine may get a record twice.) `ticks` is the mark of
-    ticks; without it there are none.
+    ticks; without it there are none. With `counted`, the observation of that name counts what goes
+    to each stream's quarantine (`catalog.run_counts.refused_kind`).
     """
     envelope, group = Envelope(), StreamGroup.of(run.streams)
     if ticks is not None:
@@ -99,7 +106,12 @@ def ingest(
     new = checked.where(~_repeated(group, newest))
     reason = words(fn.col(_REFUSED), group, envelope).alias(_REASON)
     worded = new.select(*kept, _REFUSED, _LABEL, reason)
-    return _addressed(worded, group, ticks)
+    ways = _Ways.of(group, ticks)
+    if counted is not None:
+        # Spark generates no code for an observation, as for the words before it. Beside them it
+        # does not part the code behind them once more.
+        worded = worded.observe(counted, *_refused_counts(run, ways))
+    return _addressed(worded, group, ticks, ways)
 
 
 def _read(group: StreamGroup) -> list[str]:
@@ -217,12 +229,36 @@ def _echo(ticks: TickMark | None, group: StreamGroup) -> Column:
     return fn.concat_ws(":", fn.lit(life), group.sender_id(), *place, time)
 
 
-def _addressed(checked: DataFrame, group: StreamGroup, ticks: TickMark | None) -> DataFrame:
-    # A tick is no tuple of any stream, so it is refused like any other record that is none.
-    fits, tick, label = ~fn.col(_REFUSED), _is_tick(ticks), fn.col(_LABEL)
-    valid, parked = fits & label.isNotNull(), fn.lit(False)
-    if group.ruled:
-        parked = fits & label.isNull() & ~role_text.is_readmitted(group)
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """Whether a record goes to lab, is parked, or is a tick. All others go to quarantine."""
+
+    valid: Column
+    parked: Column
+    tick: Column
+
+    @classmethod
+    def of(cls, group: StreamGroup, ticks: TickMark | None) -> _Ways:
+        # A tick is no tuple of any stream, so it is refused like any other record that is none.
+        fits, label = ~fn.col(_REFUSED), fn.col(_LABEL)
+        parked = fn.lit(False)
+        if group.ruled:
+            parked = fits & label.isNull() & ~role_text.is_readmitted(group)
+        return cls(fits & label.isNotNull(), parked, _is_tick(ticks))
+
+
+def _refused_counts(run: IngestRun, ways: _Ways) -> Iterator[Column]:
+    """For each stream, how many records go to its quarantine."""
+    refused = ~ways.valid & ~ways.parked & ~ways.tick
+    for number, stream in enumerate(run.streams):
+        of_stream = refused & (fn.col(STREAM) == fn.lit(number))
+        yield fn.count_if(of_stream).alias(refused_kind(stream.relation.object_id))
+
+
+def _addressed(
+    checked: DataFrame, group: StreamGroup, ticks: TickMark | None, ways: _Ways
+) -> DataFrame:
+    valid, parked, tick, label = ways.valid, ways.parked, ways.tick, fn.col(_LABEL)
     place = {name: fn.col(name).cast("string") for name in ("partition", "offset")}
     sender = role_text.sender_id(group) if group.ruled else group.sender_id()
     origin = fn.concat_ws(":", group.sender_id(), place["partition"], place["offset"])

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from catalog.label import MAX_WORDS, WORD_BITS, Label
+from catalog.label import WORD_BITS, Label
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from catalog.topics import (
@@ -220,7 +220,9 @@ def is_later(text: Column, registered: int) -> Column:
     later = (
         fn.get(words, fn.lit(word)).try_cast("bigint").bitwiseAND(fn.lit(-1 << bit).cast("bigint"))
     )
-    higher = fn.exists(fn.slice(words, word + 2, MAX_WORDS), lambda each: each != fn.lit("0"))
+    # As a regular expression, because for a function over an array Spark generates no code: neither
+    # for it nor for all that is computed beside it.
+    higher = text.rlike(f"^([^,]*,){{{word + 1}}}.*[1-9]")
     is_label = text.rlike(r"^-?\d{1,19}(,-?\d{1,19})*$")
     return fn.coalesce(is_label & ((later != fn.lit(0)) | higher), fn.lit(False))
 

@@ -11,15 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.errors import Unavailable
 from catalog.plan import is_stateful, source_nodes, sources
 from catalog.relation import RelationKind
-from catalog.run_counts import ANEW, LOST, refused_kind
+from catalog.run_counts import ANEW, LOST
 from catalog.runs import FusedRun, IngestRun, QueryRun, Run, topics_of, written_by
-from catalog.topics import quarantine_topic
 from secfilter.after_commit import AfterCommit, Drains
 from secfilter.background import Task, in_thread
 from secfilter.beside import fed_by, side_name
@@ -314,7 +312,7 @@ class Engine:
         ruled = any(stream.rule is not None for stream in run.streams)
         start = checkpoint.start or {}
         records = self._records(in_topics(run), start, sent=True, headers=ruled)
-        return _counting_refused(ingest(records, run, newest, ticks), run)
+        return ingest(records, run, newest, ticks, counted=REFUSED)
 
     def _require_old_topics(self, run: IngestRun, newest: Newest, committed: Offsets) -> None:
         """Raise Unavailable where a topic was made anew under its sender, and tell of it.
@@ -361,18 +359,6 @@ def _is_behind(
     """Whether a topic ends before what was once read of it."""
     in_lab = any(ends.get(partition, 0) <= origin for partition, origin in origins.items())
     return in_lab or any(ends.get(int(partition), 0) < to for partition, to in read.items())
-
-
-def _counting_refused(records: DataFrame, run: IngestRun) -> DataFrame:
-    """Count what goes to each stream's quarantine; what is accepted has its partition told."""
-    refused = fn.col("partition").isNull()
-    counts = (
-        fn.count_if(refused & (fn.col("topic") == quarantine_topic(s.relation.name))).alias(
-            refused_kind(s.relation.object_id)
-        )
-        for s in run.streams
-    )
-    return records.observe(REFUSED, *counts)
 
 
 def _written(run: Run) -> frozenset[str]:
