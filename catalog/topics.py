@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-VERSION_HEADER = "version"
 LABEL_HEADER = "label"
 SENDER_HEADER = "sender"
 ID_HEADER = "id"
-OP_HEADER = "op"
 FENCE_HEADER = "fence"
 REASON_HEADER = "reason"
 ROLES_HEADER = "roles"
@@ -17,14 +15,17 @@ TAKEN_HEADER = "timestamp"
 LABELLED_RETENTION_MS = 7 * 24 * 60 * 60 * 1000
 """How long lab topics are kept. So a query may be stopped for this long without missing tuples."""
 
-WIRE_VERSION = 2
+WIRE_VERSION = 3
 """The version of the records in lab.*. A record of another version is not read."""
+
+TUPLE_HEADER = f"tuple-{WIRE_VERSION}"
+"""The header of a tuple in lab.*, which has no other: its label, and `;` and a stream's sender."""
+
+TICK_HEADER = f"tick-{WIRE_VERSION}"
+"""The header of a tick in lab.*, which moves the time of a relation and is no tuple."""
 
 ROW_VERSION_HEADER = "row-version"
 """The version of an upsert or a deletion. Of one key the highest counts."""
-
-TICK = "tick"
-"""The value of the header `op` of a tick, which moves the time of a relation and is no tuple."""
 
 ECHO_TOPIC = "time.echo"
 """The topic that says how far ingest has come. Only ingest writes and reads it."""

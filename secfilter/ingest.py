@@ -262,7 +262,7 @@ def _addressed(
     place = {name: fn.col(name).cast("string") for name in ("partition", "offset")}
     sender = role_text.sender_id(group) if group.ruled else group.sender_id()
     origin = fn.concat_ws(":", group.sender_id(), place["partition"], place["offset"])
-    accepted = lab_headers(label, (SENDER_HEADER, sender))
+    accepted = lab_headers(label, sender)
     size = fn.coalesce(fn.octet_length("key"), fn.lit(0)) + fn.coalesce(
         fn.octet_length("value"), fn.lit(0)
     )

@@ -1,11 +1,13 @@
 """Lab topics (lab.*): reads and writes their records as columns.
 
 The value is the attributes in schema order, separated by U+001F. NULL is a single U+001E. Ingest
-and expressions keep both characters out of all strings. The first header is the version of this
-form, and the second is the label. A tuple of a stream also has its sender as a third header. The
-key is the origin of the tuple.
+and expressions keep both characters out of all strings. The key is the origin of the tuple.
 
-A tick is no tuple. It has the header `op` in place of a label, and its value is a time (ms).
+A tuple has one header, because each header costs time wherever the record is read and written. The
+name of the header has the version of this form. Its value is the label. On a tuple of a stream, `;`
+and the sender are behind it.
+
+A tick is no tuple. It has a header of its own, and its value is a time (ms).
 
 The key of a result is its id. If the result tells again of a row that stands, `stands:` is before
 the id.
@@ -22,14 +24,7 @@ from pyspark.sql import functions as fn
 from catalog.label import WORD_BITS, Label
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
-from catalog.topics import (
-    LABEL_HEADER,
-    OP_HEADER,
-    SENDER_HEADER,
-    TICK,
-    VERSION_HEADER,
-    WIRE_VERSION,
-)
+from catalog.topics import TICK_HEADER, TUPLE_HEADER
 from secfilter.columns import (
     ECHO,
     ID,
@@ -46,7 +41,7 @@ SEPARATOR, NULL_MARK = "\x1f", "\x1e"
 _STANDS = "stands:"
 _VALID, _TEXT, _TICK = "__valid", "__label_text", "__is_tick"
 UNKNOWN_CATEGORY = "a tuple has a category that was added after the query started"
-_VERSION = str(WIRE_VERSION)
+_BEFORE_SENDER = ";"
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 
 
@@ -89,41 +84,36 @@ def _decode_attribute(text: Column, target: Attribute) -> Column:
 
 def label_text(headers: Column) -> Column:
     """The text of the label, or NULL if there is none or the record has another version."""
-    version, label = fn.get(headers, fn.lit(0)), fn.get(headers, fn.lit(1))
-    known = (version["key"] == fn.lit(VERSION_HEADER)) & (
-        version["value"] == fn.lit(_VERSION).cast("binary")
-    )
-    is_label = label["key"] == fn.lit(LABEL_HEADER)
-    return fn.when(known & is_label, label["value"].cast("string"))
+    return fn.substring_index(_label_and_sender(headers), _BEFORE_SENDER, 1)
 
 
 def sender_of(headers: Column) -> Column:
     """The id of the sender (BIGINT), or NULL if there is none."""
-    sender = fn.get(headers, fn.lit(2))
-    is_sender = sender["key"] == fn.lit(SENDER_HEADER)
-    return fn.when(is_sender, sender["value"].cast("string").try_cast("bigint"))
+    text = _label_and_sender(headers)
+    sender = fn.substring_index(text, _BEFORE_SENDER, -1)
+    return fn.when(fn.contains(text, fn.lit(_BEFORE_SENDER)), sender.try_cast("bigint"))
+
+
+def _label_and_sender(headers: Column) -> Column:
+    first = fn.get(headers, fn.lit(0))
+    return fn.when(first["key"] == fn.lit(TUPLE_HEADER), first["value"].cast("string"))
 
 
 def tick_record(time_ms: int) -> tuple[list[tuple[str, bytes]], bytes]:
     """The headers and the value of a tick. No tuple before that time (ms) comes behind it."""
-    marks = [(VERSION_HEADER, _VERSION.encode()), (OP_HEADER, TICK.encode())]
-    return marks, str(time_ms).encode()
+    return [(TICK_HEADER, b"")], str(time_ms).encode()
 
 
 def is_tick(headers: Column) -> Column:
     """Whether the record is a tick (never NULL)."""
-    version, op = fn.get(headers, fn.lit(0)), fn.get(headers, fn.lit(1))
-    marked = [(version, VERSION_HEADER, _VERSION), (op, OP_HEADER, TICK)]
-    conditions = [
-        (header["key"] == fn.lit(key)) & (header["value"] == fn.lit(text).cast("binary"))
-        for header, key, text in marked
-    ]
-    return fn.coalesce(_all_of(conditions), fn.lit(False))
+    first = fn.get(headers, fn.lit(0))
+    return fn.coalesce(first["key"] == fn.lit(TICK_HEADER), fn.lit(False))
 
 
-def lab_headers(label: Column, *more: tuple[str, Column]) -> Column:
-    """The headers of a record of a lab topic. `label` is the text of its label."""
-    return headers((VERSION_HEADER, fn.lit(_VERSION)), (LABEL_HEADER, label), *more)
+def lab_headers(label: Column, sender: Column | None = None) -> Column:
+    """The headers of a record of a lab topic, from the texts of its label and its sender."""
+    text = label if sender is None else fn.concat(label, fn.lit(_BEFORE_SENDER), sender)
+    return headers((TUPLE_HEADER, text))
 
 
 def headers(*pairs: tuple[str, Column]) -> Column:

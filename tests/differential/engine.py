@@ -12,7 +12,7 @@ from pyspark.sql import functions as fn
 from catalog.analysis import analyse
 from catalog.plan import sources
 from catalog.relation import Relation
-from catalog.topics import LABEL_HEADER, SENDER_HEADER, VERSION_HEADER, WIRE_VERSION
+from catalog.topics import TUPLE_HEADER
 from secfilter import fanout
 from secfilter.compiler import compile_plan
 from secfilter.lab import HEADERS_TYPE, read_lab, tick_record
@@ -58,11 +58,10 @@ def stored(spark: SparkSession, cases: Sequence[Case], tick_ms: int | None = Non
     for index, case in enumerate(cases):
         for relation in sources(case.plan):
             for offset, each in enumerate(case.records[relation.name]):
-                headers = [(VERSION_HEADER, str(WIRE_VERSION).encode())]
+                headers = []
                 if each.label is not None:
-                    headers.append((LABEL_HEADER, each.label.encode()))
-                    if each.sender is not None:
-                        headers.append((SENDER_HEADER, str(each.sender).encode()))
+                    sender = "" if each.sender is None else f";{each.sender}"
+                    headers.append((TUPLE_HEADER, f"{each.label}{sender}".encode()))
                 value = encode(each.values).encode()
                 key = None if each.origin is None else each.origin.encode()
                 rows.append((_place(index, relation), key, value, headers, 0, offset))

@@ -134,7 +134,7 @@ def test_results_that_stand_there_again_count_once(plane: Plane) -> None:
 
 def _write_lab(plane: Plane, topic: str, origin: str, after_us: int, price: int) -> None:
     at = 1_769_860_800_000_000 + after_us
-    labelled: list[tuple[str, str | bytes | None]] = [("version", b"2"), ("label", b"1")]
+    labelled: list[tuple[str, str | bytes | None]] = [("tuple-3", b"1")]
     plane.producer.produce(topic, f"{at}\x1fx\x1f{price}".encode(), origin, headers=labelled)
     assert plane.producer.flush(10) == 0
 
@@ -283,11 +283,10 @@ def test_a_record_without_valid_label_stops_at_source(plane: Plane, label: bytes
     run = plane.query(Source(stream.relation), Clearance.of(0, 1, 64))
     query = plane.start(run)
     topic, value = stream.relation.topic, b"0\x1fx\x1f1"
-    version = ("version", b"2")
-    own = [version, ("label", label)] if label is not None else [version]
-    plane.producer.produce(topic, value, headers=[*own])
-    plane.producer.produce(topic, value, headers=[("label", b"1"), version])
-    plane.producer.produce(topic, b"0\x1fx\x1f2", headers=[version, ("label", b"1")])
+    own: list[tuple[str, str | bytes | None]] = [("tuple-3", label)]
+    plane.producer.produce(topic, value, headers=own if label is not None else [])
+    plane.producer.produce(topic, value, headers=[("label", b"1"), ("tuple-3", b"1")])
+    plane.producer.produce(topic, b"0\x1fx\x1f2", headers=[("tuple-3", b"1")])
     plane.producer.flush(10)
     assert [v["price"] for v in values(plane.read(run.classes[0].topic, 1))] == [2]
     plane.end(query)

@@ -77,9 +77,9 @@ def test_records_of_two_senders_at_one_place_are_two_tuples(plane: Plane) -> Non
         plane.write(plane.producer, sender.topic, tuple_at(1, price=price))
     plane.write(plane.producer, other.topic, b"no JSON")
     lab = plane.read(f"lab.{stream.relation.name}", 2)
-    assert {(str(origin_of(m.key())), dict(headers(m))["sender"]) for m in lab} == {
-        (f"{one.id}:0:0", str(one.id)),
-        (f"{other.id}:0:0", str(other.id)),
+    assert {(str(origin_of(m.key())), dict(headers(m))["tuple-3"]) for m in lab} == {
+        (f"{one.id}:0:0", f"1;{one.id}"),
+        (f"{other.id}:0:0", f"1;{other.id}"),
     }
     (refused,) = plane.read(f"quarantine.{stream.relation.name}", 1)
     said = dict(headers(refused))

@@ -17,7 +17,7 @@ from catalog.plan import Aggregation, Filter, Source, Window
 from catalog.runs import IngestRun, IngestStream, QueryRun
 from catalog.schema import Type
 from catalog.time_source import TimeSource
-from catalog.topics import ECHO_TOPIC, OP_HEADER, lab_topic
+from catalog.topics import ECHO_TOPIC, TICK_HEADER, lab_topic
 from secfilter.after_commit import Drains
 from secfilter.stream_time import echo_of
 from secfilter.ticker import Ticking
@@ -64,7 +64,7 @@ def late(query: StreamingQuery) -> int:
 def ticks(plane: Plane, stream: IngestStream) -> list[Message]:
     """The ticks in the stream's lab topic."""
     records = plane.read(lab_topic(stream.relation.name), 0)
-    return [record for record in records if OP_HEADER in dict(headers(record))]
+    return [record for record in records if TICK_HEADER in dict(headers(record))]
 
 
 def echoes(plane: Plane, sender: int) -> int:

@@ -56,7 +56,7 @@ RUN = QueryRun(
 
 def records(spark: SparkSession, relation: Relation) -> DataFrame:
     """Ten records in each of two partitions: n is 100 for each partition, and the offset."""
-    marks = [("version", b"2"), ("label", b"1")]
+    marks = [("tuple-3", b"1")]
     first = 1_000 * relation.object_id
     rows = [
         (None, str(first + 100 * partition + offset).encode(), partition, offset, marks)

@@ -150,7 +150,7 @@ def test_lab_gets_every_result_with_its_id(spark: SparkSession) -> None:
     given, row = delivered(spark, run, [(*VALUES, Label.of(130), "1:0:0")])
     assert (given["topic"], given["key"], row["topic"]) == ("a", None, "lab.o")
     assert row["value"] == "a\x1f1\x1f1.5\x1ftrue\x1f1"
-    assert (row["key"], headers(row)) == (headers(given)["id"], {"version": "2", "label": "0,0,4"})
+    assert (row["key"], headers(row)) == (headers(given)["id"], {"tuple-3": "0,0,4"})
 
 
 def test_labs_key_is_no_longer_for_a_long_lineage(spark: SparkSession) -> None:

@@ -83,7 +83,7 @@ def test_case(case: dict[str, Any], results: dict[str, Row]) -> None:
         expected = case["lab"].split("|")
         got = bytes(row["value"]).decode().replace("\x1e", "-").split("\x1f")
         assert (row["topic"], got) == ("lab.one", expected)
-        assert headers(row) == [("version", "2"), ("label", "1"), ("sender", "1")]
+        assert headers(row) == [("tuple-3", "1;1")]
         assert (row["key"], row["partition"]) == (f"1:3:{place}".encode(), 3)
         return
     assert row["topic"] == "quarantine.one"
@@ -172,7 +172,7 @@ def test_each_stream_has_its_own_schema_label_and_size(spark: SparkSession) -> N
     kinds = ["lab.two", "quarantine.two", "quarantine.one", "quarantine.two"]
     assert [row["topic"] for row in rows] == kinds
     assert rows[0]["key"] == b"2:3:0"
-    assert headers(rows[0]) == [("version", "2"), ("label", "0,2"), ("sender", "2")]
+    assert headers(rows[0]) == [("tuple-3", "0,2;2")]
     assert bytes(rows[0]["value"]) == b"7"
     assert [headers(row)[0][1].split()[0] for row in rows[1:]] == ["larger", "id:", "s:"]
 
@@ -227,9 +227,9 @@ def test_streams_of_one_schema_keep_what_is_their_own(spark: SparkSession) -> No
         ("reason", "larger than the stream allows: 15 bytes, at most 10"),
         ("reason", "at: too far ahead of when the broker took it"),
     ]
-    assert [headers(row)[1:] for row in rows[2:]] == [
-        [("label", "0,1"), ("sender", "64")],
-        [("label", "1024"), ("sender", "10")],
+    assert [headers(row) for row in rows[2:]] == [
+        [("tuple-3", "0,1;64")],
+        [("tuple-3", "1024;10")],
     ]
     assert [bytes(row["value"]).decode().split("\x1f")[0] for row in rows[3:]] == ["5"]
 

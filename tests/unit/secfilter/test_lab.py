@@ -1,6 +1,7 @@
 """Labelled records: what is written is read back, and what is no label is not seen."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from catalog.label import Label
-from catalog.relation import Relation, RelationKind
+from catalog.relation import DeclaredAggregate, Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from secfilter.failures import describe
 from secfilter.lab import (
@@ -26,7 +27,7 @@ TYPES = (Type.STRING, Type.BIGINT, Type.DOUBLE, Type.BOOLEAN, Type.TIMESTAMP)
 SCHEMA = Schema(tuple(Attribute(t.value, t) for t in TYPES))
 ONE = Schema((Attribute("s", Type.STRING),))
 Pairs = list[tuple[str, bytes | None]]
-VERSION = ("version", b"2")
+TUPLE = "tuple-3"
 
 
 def relation(*, public: bool = False, kind: RelationKind = RelationKind.STREAM) -> Relation:
@@ -90,7 +91,7 @@ def seen(
 def test_label(
     spark: SparkSession, bits: tuple[int, ...], wire: bytes | None, words: list[int] | None
 ) -> None:
-    found = seen(spark, relation(), [VERSION, ("label", wire)], bits=bits)
+    found = seen(spark, relation(), [(TUPLE, wire)], bits=bits)
     assert (None if found is None else [v for k, v in found.items() if "label" in k]) == words
 
 
@@ -98,18 +99,16 @@ def test_label(
     "headers",
     [
         [],
-        [VERSION],
-        [VERSION, ("Label", b"1")],
-        [VERSION, ("x", b""), ("label", b"1")],
-        [VERSION, ("", b"1")],
-        [("label", b"1")],
-        [("label", b"1"), VERSION],
-        *([("version", other), ("label", b"1")] for other in (b"1", b"3", b"02", b"", None)),
-        *([(key, b"2"), ("label", b"1")] for key in ("Version", "vers", "versions", "x", "")),
-        *([VERSION, (key, b"1")] for key in ("labe", "labels", "version")),
+        [("version", b"2"), ("label", b"1")],
+        [("x", b""), (TUPLE, b"1")],
+        [("label", b"1"), (TUPLE, b"1")],
+        *([(key, b"1")] for key in ("Tuple-3", "tuple", "tuple-2", "tuple-4", "tuple-33", "")),
+        *([(TUPLE, b"%b1;7" % before)] for before in (b";", b"x;", b"2;", b" ", b"0;")),
     ],
 )
-def test_the_label_stands_behind_the_version(spark: SparkSession, headers: Pairs) -> None:
+def test_the_label_is_in_the_first_header_of_this_version(
+    spark: SparkSession, headers: Pairs
+) -> None:
     assert seen(spark, relation(), headers, bits=(0,)) is None
 
 
@@ -135,7 +134,7 @@ def test_a_category_that_nobody_knew_yet_fails_the_batch(
     spark: SparkSession, label: Label, registered: int, visible: bool | None
 ) -> None:
     """None: it fails. A category that is known and cannot be here only hides its tuple."""
-    given: Pairs = [VERSION, ("label", label.to_wire().encode())]
+    given: Pairs = [(TUPLE, label.to_wire().encode())]
     if visible is None:
         with pytest.raises(PySparkException) as failed:
             seen(spark, relation(), given, bits=(0,), registered=registered)
@@ -147,16 +146,16 @@ def test_a_category_that_nobody_knew_yet_fails_the_batch(
 
 @pytest.mark.parametrize("wire", [None, b"", b"x", b"1,x", b"1,", b"99999999999999999999", b"-"])
 def test_what_is_no_label_fails_nothing(spark: SparkSession, wire: bytes | None) -> None:
-    assert seen(spark, relation(), [VERSION, ("label", wire)], bits=(0,), registered=1) is None
+    assert seen(spark, relation(), [(TUPLE, wire)], bits=(0,), registered=1) is None
 
 
 @pytest.mark.parametrize(("wire", "visible"), [(b"0", True), (b"1", False), (b"", False)])
 def test_a_public_stream_carries_the_empty_label_alone(
     spark: SparkSession, wire: bytes, visible: bool
 ) -> None:
-    assert (seen(spark, relation(public=True), [VERSION, ("label", wire)]) is not None) is visible
+    assert (seen(spark, relation(public=True), [(TUPLE, wire)]) is not None) is visible
     mixed = relation(public=True)
-    assert (seen(spark, mixed, [VERSION, ("label", wire)], bits=(0,)) is not None) is visible
+    assert (seen(spark, mixed, [(TUPLE, wire)], bits=(0,)) is not None) is visible
 
 
 @pytest.mark.parametrize(("wire", "visible"), [(b"0", True), (b"1", True), (b"2", False)])
@@ -164,11 +163,31 @@ def test_an_output_over_public_streams_may_carry_either(
     spark: SparkSession, wire: bytes, visible: bool
 ) -> None:
     output = relation(public=True, kind=RelationKind.OUTPUT)
-    assert (seen(spark, output, [VERSION, ("label", wire)], bits=(0,)) is not None) is visible
+    assert (seen(spark, output, [(TUPLE, wire)], bits=(0,)) is not None) is visible
+
+
+@pytest.mark.parametrize(
+    ("wire", "sender"),
+    [
+        (b"1;7", 7),
+        (b"1;9223372036854775807", 2**63 - 1),
+        (b"1", None),
+        (b"1;", None),
+        (b"1;x", None),
+        (b"1;9223372036854775808", None),
+    ],
+)
+def test_the_sender_is_behind_the_label(
+    spark: SparkSession, wire: bytes, sender: int | None
+) -> None:
+    aggregate = DeclaredAggregate(1, (), ("count",), 2, source=65, aggregated=66)
+    declared = replace(relation(), declared=aggregate)
+    found = seen(spark, declared, [(TUPLE, wire)], bits=(0,))
+    assert (found or {})["__sender"] == sender
 
 
 def test_lineage(spark: SparkSession) -> None:
-    headers: Pairs = [VERSION, ("label", b"1")]
+    headers: Pairs = [(TUPLE, b"1")]
     stream, output = relation(), relation(kind=RelationKind.OUTPUT)
     for kind in (stream, output):
         assert (seen(spark, kind, headers, b"w0", bits=(0,)) or {})["__id"] == "9:w0"

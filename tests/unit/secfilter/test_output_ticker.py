@@ -206,7 +206,7 @@ def test_ticks_pass_a_plan_without_state_and_come_out_as_echoes(spark: SparkSess
     )
     run, sources = run_of(both), iter(range(2))
     tick, value = tick_record(77_000)
-    tuple_ = [("version", b"2"), ("label", b"1")]
+    tuple_ = [("tuple-3", b"1")]
     rows = [
         (b"1:0:4", f"{second * 1_000_000}\x1f{key}".encode(), 3, 4 + key, tuple_)
         for second, key in ((5, 0), (6, 1), (7, 20))

@@ -67,7 +67,7 @@ def _record(entry: Entry) -> dict[str, object]:
         headers, value = tick_record(entry * 1_000)
         return {"headers": _written(headers), "value": value.decode()}
     second, key = entry
-    headers = [("version", b"2"), ("label", b"1")]
+    headers = [("tuple-3", b"1")]
     return {
         "key": f"1:0:{key}",
         "headers": _written(headers),
