@@ -59,7 +59,8 @@ def _about_rows(
                 )
             yield words
         case Loss.PART:
-            yield f"policies hide tuples of {name} for which the query asks: {_said(view.rows)}"
+            wanted = f"tuples of {name}" + (f" with {_said(asked)}" if asked is not None else "")
+            yield f"the query asks for {wanted}; policies show only those with {_said(view.rows)}"
         case Loss.OWN:
             yield f"no tuple of {name} fulfils the query's own condition"
 

@@ -50,7 +50,7 @@ def produce(
         with _sender_access(cli, api, stream) as access:
             sender = _sender(cli, access)
             outcome = Upload(cli.screen, sender, file.stat().st_size).run(records)
-    _report(cli.screen, outcome)
+    _report(cli.screen, stream, outcome)
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def _sender(cli: Cli, access: Access) -> Sender:
     return sender
 
 
-def _report(screen: Screen, outcome: Outcome) -> None:
+def _report(screen: Screen, stream: str, outcome: Outcome) -> None:
     """Say what was sent. End the command with an exit code if not all was sent."""
     acked, seconds = outcome.tally.acked, outcome.seconds
     if screen.json:
@@ -84,6 +84,11 @@ def _report(screen: Screen, outcome: Outcome) -> None:
             f"{acked:,} acknowledged, {outcome.lost:,} failed, {outcome.mistakes:,} not usable "
             f"({seconds:.1f} s, {acked / seconds:,.0f}/s)"
         )
+        if acked:
+            screen.note(
+                f"ingest checks the records: `secadmin stream show {stream}` counts the refused ones, "
+                "late ones too"
+            )
     for reason, count in outcome.tally.reasons.items():
         screen.note(f"{count:,} times: {reason}")
     if outcome.error is not None:
