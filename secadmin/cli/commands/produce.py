@@ -86,8 +86,8 @@ def _report(screen: Screen, stream: str, outcome: Outcome) -> None:
         )
         if acked:
             screen.note(
-                f"ingest checks the records: `secadmin stream show {stream}` counts the refused ones, "
-                "late ones too"
+                "ingest checks the records next, and refuses late ones too: "
+                f"`secadmin stream show {stream}` counts them"
             )
     for reason, count in outcome.tally.reasons.items():
         screen.note(f"{count:,} times: {reason}")
