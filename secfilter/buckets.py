@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
@@ -77,12 +76,8 @@ def run_in_buckets(
 def _run(operator: Operator, given: DataFrame, output: str, keys: list[str]) -> DataFrame:
     buckets = given.groupBy(*keys)
     if not given.isStreaming:
-
-        def at_once(frame: pd.DataFrame) -> pd.DataFrame:
-            # Spark counts the parameters, also the one of a method that is bound already.
-            return operator.at_once(frame)
-
-        return buckets.applyInPandas(at_once, output)
+        # Spark counts the parameters, also the one of a method that is bound already.
+        return buckets.applyInPandas(lambda frame: operator.at_once(frame), output)
     timeout = GroupStateTimeout.EventTimeTimeout
     return buckets.applyInPandasWithState(operator, output, _STATE, "append", timeout)
 
@@ -113,3 +108,18 @@ def call_again(state: GroupState, following: int | None) -> None:
         # A timeout comes when the watermark is later than its time.
         place_ms = following // 1_000 + SHIFT_MS
         state.setTimeoutTimestamp(max(place_ms, state.getCurrentWatermarkMs() + 1))
+
+
+def frame_of(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> Any:
+    """A frame of pandas with these rows."""
+    # Only operators need pandas. To import it takes a third of the start of an engine.
+    import pandas as pd  # noqa: PLC0415
+
+    return pd.DataFrame(rows, columns=list(columns))
+
+
+def joined(frames: Sequence[Any]) -> Any:
+    """One frame of several. There is at least one."""
+    import pandas as pd  # noqa: PLC0415
+
+    return pd.concat(frames)

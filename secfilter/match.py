@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.state import GroupState
@@ -22,7 +21,14 @@ from catalog.label import Label
 from catalog.match_expressions import MatchExpressions
 from catalog.plan import MATCH_TIME, Match
 from catalog.schema import Schema
-from secfilter.buckets import complete_until, keep, kept_text, run_in_buckets
+from secfilter.buckets import (
+    complete_until,
+    frame_of,
+    joined,
+    keep,
+    kept_text,
+    run_in_buckets,
+)
 from secfilter.class_views import ClassViews, lineage_in
 from secfilter.columns import CLASS, ID, attribute, label_column
 from secfilter.lab import decode_value
@@ -138,7 +144,7 @@ class _Operator:
         matching = self.rules.empty()
         matching.take(self._arrivals(frame))
         frames = [*self._frames(matching, _END)]
-        return pd.concat(frames) if frames else self._frame([])
+        return joined(frames) if frames else self._frame([])
 
     def _arrivals(self, frame: Any) -> Iterator[Arrival]:
         # Lists of Python's own numbers and texts: to ask pandas for each takes much longer.
@@ -165,4 +171,4 @@ class _Operator:
         rows = [(each.time, each.lineage, each.row, *each.label, 0) for each in results]
         if withheld:
             rows.append((0, "", "", *(0 for _ in self.words), withheld))
-        return pd.DataFrame(rows, columns=[TIME, _LINEAGE, ROW, *self.words, _WITHHELD])
+        return frame_of(rows, [TIME, _LINEAGE, ROW, *self.words, _WITHHELD])

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.state import GroupState
@@ -22,7 +21,15 @@ from catalog.checked_plan import CheckedNode
 from catalog.plan import INSTANT, Change, Node, ToStream
 from catalog.schema import Schema
 from catalog.upserts import keys_of
-from secfilter.buckets import call_again, complete_until, keep, kept_text, run_in_buckets
+from secfilter.buckets import (
+    call_again,
+    complete_until,
+    frame_of,
+    joined,
+    keep,
+    kept_text,
+    run_in_buckets,
+)
 from secfilter.class_views import ClassViews, lineage_in
 from secfilter.columns import CLASS, GIVEN_TO, ID, label_column
 from secfilter.given_to import FOR_EVERYBODY, for_topics, stands_again
@@ -190,7 +197,7 @@ class _Operator:
         relation = self.rules.empty()
         self._take(relation, frame)
         frames = [*self._frames(relation, _END)]
-        return pd.concat(frames) if frames else self._frame([])
+        return joined(frames) if frames else self._frame([])
 
     def _take(self, relation: MovingRelation, frame: Any) -> None:
         for side in range(len(self.rules.windows)):
@@ -229,4 +236,4 @@ class _Operator:
         if withheld:
             rows.append((0, 0, "", *(0 for _ in self.words), withheld, to))
         columns = [TIME, _NUMBER, ROW, *self.words, _WITHHELD, GIVEN_TO]
-        return pd.DataFrame(rows, columns=columns)
+        return frame_of(rows, columns)

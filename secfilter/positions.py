@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from catalog.errors import Unavailable
 from catalog.origin import Origin, origin_of
@@ -18,12 +27,23 @@ _TIMEOUT_S = 10.0
 _AT_ONCE = 1_000
 # The client needs the name of a group, but no group is used and no permission is needed.
 _NO_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
-_UNCOMMITTED = {"isolation.level": "read_uncommitted"}
 _NO_TOPIC = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+_EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_KEPT: Mapping[str, Any] = {
+    "log_level": 0,
+    # A connection to a broker that hangs is given up after this time.
+    "socket.timeout.ms": int(_TIMEOUT_S * 1000),
+    "reconnect.backoff.max.ms": 1_000,
+}
 
 
 class Positions:
-    """Looks at topics with an engine's account. `config` is a librdkafka configuration."""
+    """Looks at topics with an engine's account. `config` is a librdkafka configuration.
+
+    What is asked again and again is asked on one connection: to log in costs more than to ask.
+    Safe to share between threads.
+    """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = {
@@ -33,6 +53,8 @@ class Positions:
             "auto.offset.reset": "error",
             "log_level": 0,
         }
+        # Connects in the background, and soon again after a failure.
+        self._asking = AdminClient({**config, **_KEPT})
 
     def starting(self, topics: Sequence[str], known: Offsets) -> Offsets:
         """For each partition of `topics`, the offset in `known`, or else the earliest one.
@@ -40,32 +62,34 @@ class Positions:
         If retention has deleted the record at an offset, the earliest one is used too. Raises
         Unavailable if Kafka cannot be reached, or a topic does not exist (yet).
         """
-        with self._consumer() as consumer:
-            return {
-                topic: {
-                    str(partition): _start(consumer, topic, partition, known)
-                    for partition in _partitions(consumer, topic)
-                }
-                for topic in topics
+        return {
+            topic: {
+                str(partition): _start(low, known.get(topic, {}).get(str(partition), EARLIEST))
+                for partition, low in begins.items()
             }
+            for topic, begins in self._offsets(topics, _EARLIEST).items()
+        }
 
     def lost(self, known: Offsets) -> int:
         """The number of records after the offsets in `known` that are already deleted.
 
         Raises Unavailable if Kafka cannot be reached, or a topic does not exist.
         """
-        with self._consumer() as consumer:
-            return sum(
-                max(0, _begin(consumer, topic, int(partition)) - offset)
-                for topic, partitions in known.items()
-                for partition, offset in partitions.items()
-                if offset >= 0
-            )
+        read = [
+            (topic, int(partition), offset)
+            for topic, partitions in known.items()
+            for partition, offset in partitions.items()
+            if offset >= 0
+        ]
+        begins = self._offsets({topic for topic, _, _ in read}, _EARLIEST)
+        if gone := {topic for topic, partition, _ in read if partition not in begins[topic]}:
+            raise Unavailable(f"the topic {min(gone)} has fewer partitions than before")
+        return sum(max(0, begins[topic][partition] - offset) for topic, partition, offset in read)
 
     def partitions(self) -> dict[str, int]:
         """The number of partitions of each existing topic. Raises Unavailable."""
-        with self._consumer() as consumer:
-            found = consumer.list_topics(timeout=_TIMEOUT_S).topics
+        with _translated():
+            found = self._asking.list_topics(timeout=_TIMEOUT_S).topics
         if any(topic.error not in {None, _NO_TOPIC} for topic in found.values()):
             raise Unavailable("Kafka does not know yet which topics there are")
         return {name: len(t.partitions) for name, t in found.items() if t.error is None}
@@ -75,13 +99,37 @@ class Positions:
 
         If a transaction is open, it is the offset of the transaction. Raises Unavailable.
         """
-        with self._consumer() as consumer:
-            return {topic: _ends(consumer, topic) for topic in topics}
+        return self._offsets(list(topics), _LATEST)
 
     def raw_ends(self, topic: str) -> dict[int, int]:
         """As `ends` of the topic, but after all open transactions. Raises Unavailable."""
-        with self._consumer(**_UNCOMMITTED) as consumer:
-            return _ends(consumer, topic)
+        return self._offsets([topic], _LATEST, IsolationLevel.READ_UNCOMMITTED)[topic]
+
+    def _offsets(
+        self,
+        topics: Collection[str],
+        which: OffsetSpec,
+        isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> dict[str, dict[int, int]]:
+        """That offset of each partition, by topic."""
+        with _translated():
+            places = [
+                TopicPartition(topic, partition)
+                for topic in topics
+                for partition in _partitions(self._asking, topic)
+            ]
+            found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+            if not places:
+                return found
+            asked = self._asking.list_offsets(
+                dict.fromkeys(places, which),
+                isolation_level=isolation,
+                request_timeout=_TIMEOUT_S,
+            )
+            for place, answer in asked.items():
+                offset = int(answer.result(_TIMEOUT_S + 1).offset)
+                found[place.topic][place.partition] = offset
+        return found
 
     def next_tuples(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
         """partition -> the offset of the next committed record at or after the offset in `offsets`.
@@ -118,39 +166,32 @@ class Positions:
     def _consumer(self, **more: object) -> Iterator[Consumer]:
         consumer = Consumer({**self._config, **more})
         try:
-            yield consumer
-        except KafkaException as error:
-            raise Unavailable(f"Kafka did not answer: {error.args[0].name()}") from None
+            with _translated():
+                yield consumer
         finally:
             consumer.close()
 
 
-def _partitions(consumer: Consumer, topic: str) -> list[int]:
-    found = consumer.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        raise Unavailable(f"Kafka did not answer: {error.args[0].name()}") from None
+    except FutureTimeoutError:
+        raise Unavailable("Kafka did not answer in time") from None
+
+
+def _partitions(client: AdminClient | Consumer, topic: str) -> list[int]:
+    found = client.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
     if found.error is not None or not found.partitions:
         raise Unavailable(f"the topic {topic} is not there or may not be read")
     return sorted(found.partitions)
 
 
-def _start(consumer: Consumer, topic: str, partition: int, known: Offsets) -> int:
-    offset = known.get(topic, {}).get(str(partition), EARLIEST)
-    if offset < 0:
-        return EARLIEST
-    return EARLIEST if offset < _begin(consumer, topic, partition) else offset
-
-
-def _begin(consumer: Consumer, topic: str, partition: int) -> int:
-    low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT_S)
-    return int(low)
-
-
-def _end(consumer: Consumer, topic: str, partition: int) -> int:
-    _, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT_S)
-    return int(high)
-
-
-def _ends(consumer: Consumer, topic: str) -> dict[int, int]:
-    return {p: _end(consumer, topic, p) for p in _partitions(consumer, topic)}
+def _start(low: int, offset: int) -> int:
+    """The offset, or the earliest one if the record there is deleted or none is known."""
+    return EARLIEST if offset < max(low, 0) else offset
 
 
 def _next(consumer: Consumer, place: TopicPartition) -> int:

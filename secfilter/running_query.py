@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.run_counts import LARGE, LATE, NO_ROOM, PATTERN_FULL, UNLABELLED
@@ -94,6 +95,8 @@ class RunningQuery:
         self.expects_late = True
         self._counts = Counter(counted or {})
         self._counted = -1
+        # The newest progress that was read: its batch, and when the batch began.
+        self._seen: tuple[int, str] | None = None
 
     def ended(self) -> bool:
         """Whether it is through, for whatever reason, and nothing of it writes any more."""
@@ -120,7 +123,7 @@ class RunningQuery:
 
         What only a member of a fused run withheld is under `fused_fanout.count_of`.
         """
-        for progress in self._query.recentProgress:
+        for progress in self._new_progress():
             # While nothing comes, Spark reports under the number of the batch that is to come.
             if progress.batchId > self._counted and "addBatch" in progress.durationMs:
                 self._counted = progress.batchId
@@ -135,6 +138,19 @@ class RunningQuery:
                     )
         counts, self._counts = +self._counts, Counter()
         return counts
+
+    def _new_progress(self) -> list[StreamingQueryProgress]:
+        """What Spark keeps of the last batches, unless the newest was there at the last look.
+
+        Spark writes each of them anew as JSON whenever they are read, and a query is looked at each
+        second.
+        """
+        newest: Any = self._query._jsq.lastProgress()
+        seen = None if newest is None else (newest.batchId(), newest.timestamp())
+        if seen == self._seen:
+            return []
+        self._seen = seen
+        return self._query.recentProgress
 
     def proven_ms(self) -> int | None:
         """The event time before which all results are written, None if it is not known."""
