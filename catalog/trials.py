@@ -97,6 +97,19 @@ def awaits_trial(session: Session) -> bool:
     return any(not row.parked_because for row in on_trial)
 
 
+def trial_starts(session: Session) -> bool:
+    """Whether a trial is due, and an execution of the group that is tried does not run yet."""
+    on_trial = _wanted_rows(session, or_(Assignment.engine == PROBATION, Assignment.on_trial))
+    waiting = [row for row in on_trial if not row.parked_because]
+    tried = [row for row in waiting if row.tried] or waiting
+    return any(row.engine != PROBATION or not _runs(session, row) for row in tried)
+
+
+def _runs(session: Session, row: Assignment) -> bool:
+    running = select(RunStatus.name).where(RunStatus.state == "running")
+    return session.scalar(running.where(reports_on(row.execution_id)).limit(1)) is not None
+
+
 def has_superfluous(session: Session, engines: Collection[str]) -> bool:
     """Whether the catalog has engines other than `engines`, `ingest` and `probation`."""
     return bool(_superfluous(session, engines))

@@ -32,8 +32,9 @@ log = logging.getLogger("supervisor")
 POLL_S = 0.25
 # What dies again sooner than this is left alone for a while, each time for twice as long.
 SETTLED_S = 60.0
-# An engine says every two seconds that it goes on. It waits for no answer longer than 15 seconds.
-HUNG_S = 20.0
+# An engine says each second that it goes on, in a thread that waits for nothing. If only its loop
+# hangs, it ends itself (`secfilter.watchdog`).
+HUNG_S = 10.0
 # Who did not look for so long does not know whether an engine goes on.
 GAP_S = 5.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0

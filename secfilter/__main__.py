@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import signal
 import sys
@@ -44,7 +45,7 @@ from secfilter.runner import BEAT_S, Runner
 from secfilter.session import build_session, with_reserve
 from secfilter.ticker import Ticking
 from secfilter.topic_watch import TopicWatch
-from secfilter.waiting import EndWhenIdle, await_work
+from secfilter.waiting import EndWhenIdle, await_work, let_trial_start
 from secfilter.watchdog import Watchdog, end_at_once
 from secfilter.with_side import Seating, Starts
 
@@ -117,16 +118,33 @@ class EngineProcess:
 
     def run(self) -> None:
         """Work until it is stopped. The engine `probation` also ends if no run is left."""
-        self._note_death()
+        has_died = self._note_death()
         # Its suspected executions are handed over while Spark starts.
         await_last_spark(self._folder)
         self._ledger.begin()
         if self._tries:
             self._life.begin()
-            await_work(self._ledger, self._stop, BEAT_S)
+            self._await_work()
+        elif has_died:
+            let_trial_start(self._ledger, self._stop, BEAT_S)
         if not self._stop.is_set():
             self._serve()
         self._end()
+
+    def _await_work(self) -> None:
+        """Wait without Spark. How long the catalog is away does not matter then."""
+        over = threading.Event()
+        self._watch(None, over, limit_s=math.inf)
+        await_work(self._ledger, self._stop, BEAT_S)
+        over.set()
+
+    def _watch(
+        self, process: Popen[bytes] | None, over: threading.Event, limit_s: float = ALONE_S
+    ) -> None:
+        """Give signs, and end this process when something is wrong, until `over` is set."""
+        end = partial(self._end_now, process)
+        self._watchdog = Watchdog(limit_s, end, tell=self._signs.give)
+        self._watchdog.watch(self._stop, over)
 
     def _serve(self) -> None:
         self._signs.starting()
@@ -144,8 +162,7 @@ class EngineProcess:
             runner = self._runner(spark, lost)
             self._life.begin()
             self._serves = True
-            self._watchdog = Watchdog(ALONE_S, partial(self._end_now, process))
-            self._watchdog.watch(self._stop, over)
+            self._watch(process, over)
             self._ledger.serve()
             stop = EndWhenIdle(self._ledger, self._stop) if self._tries else self._stop
             runner.run(stop)
@@ -203,16 +220,15 @@ class EngineProcess:
         )
         return Runner(ledger, starts, watch, pace=engine.pace)
 
-    def _note_death(self) -> None:
-        """Account for the death of the last process, once. Spark has not begun yet.
-
-        So the engine `probation` starts its Spark at the same time as this engine.
-        """
-        if self._life.has_died():
+    def _note_death(self) -> bool:
+        """Account for the death of the last process, once. Returns whether it has died."""
+        has_died = self._life.has_died()
+        if has_died:
             self._ledger.note_death()
             self._life.end()
+        return has_died
 
-    def _end_now(self, spark: Popen[bytes], hangs: bool) -> None:
+    def _end_now(self, spark: Popen[bytes] | None, hangs: bool) -> None:
         """End at once. If the catalog cannot be reached, no execution is to blame."""
         if not hangs:
             self._life.end()
@@ -236,7 +252,6 @@ class EngineProcess:
         """The loop goes on."""
         if self._watchdog is not None:
             self._watchdog.note_turn()
-        self._signs.give()
 
 
 if __name__ == "__main__":

@@ -77,7 +77,8 @@ def _run(operator: Operator, given: DataFrame, output: str, keys: list[str]) -> 
     buckets = given.groupBy(*keys)
     if not given.isStreaming:
         # Spark counts the parameters, also the one of a method that is bound already.
-        return buckets.applyInPandas(lambda frame: operator.at_once(frame), output)
+        at_once = lambda frame: operator.at_once(frame)  # noqa: E731, PLW0108
+        return buckets.applyInPandas(at_once, output)
     timeout = GroupStateTimeout.EventTimeTimeout
     return buckets.applyInPandasWithState(operator, output, _STATE, "append", timeout)
 

@@ -42,6 +42,8 @@ class CatalogLedger:
         self._seen: int | None = None
         self._runs: Sequence[Run] = ()
         self._applied: int | None = None
+        # Whether an execution awaits a trial, and in which generation that was looked up.
+        self._awaits, self._looked = False, -1
 
     def note_death(self) -> None:
         """Report that the engine's last process did not end normally. Raises Unavailable."""
@@ -67,7 +69,15 @@ class CatalogLedger:
     def awaits_trial(self) -> bool:
         """Whether an execution waits to run in `probation`. Raises Unavailable."""
         with self._catalog.read() as session:
-            return trials.awaits_trial(session)
+            now = generation(session)
+            if now != self._looked:
+                self._awaits, self._looked = trials.awaits_trial(session), now
+            return self._awaits
+
+    def trial_starts(self) -> bool:
+        """Whether an execution is on trial that does not run there yet. Raises Unavailable."""
+        with self._catalog.read() as session:
+            return trials.trial_starts(session)
 
     def runs(self) -> Sequence[Run]:
         """The wanted runs of this engine now. If they have changed, `probation` goes on at once."""

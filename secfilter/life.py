@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 
 READY_FILE = "SECFILTER_READY_FILE"
-EVERY_S = 2.0
 _BEGUN = "begun"
 
 
@@ -34,33 +32,36 @@ class Life:
 class Signs:
     """Tells the parent process that this one is ready and goes on, by changing a file.
 
-    It goes on if its loop turns. What the loop calls may take long if the catalog is away; so each
-    call that ends is a sign, too. A process that gives no sign hangs.
+    A thread of its own does that (`secfilter.watchdog`), as long as the engine's loop turns. So a
+    process that gives no sign stands still as a whole. Safe to share between threads.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
+        self._lock = Lock()
         self._count = 0
-        self._next: float | None = None
+        self._is_ready = False
 
     def starting(self) -> None:
         """Tell that this process is not ready, or not any more. The file is not there then."""
-        self._next = None
-        if name := os.environ.get(READY_FILE):
-            Path(name).unlink(missing_ok=True)
+        with self._lock:
+            self._is_ready = False
+            if name := os.environ.get(READY_FILE):
+                Path(name).unlink(missing_ok=True)
 
     def ready(self) -> None:
         """Tell that this process is ready."""
-        if self._next is None:
-            self._tell()
+        with self._lock:
+            if not self._is_ready:
+                self._is_ready = True
+                self._tell()
 
     def give(self) -> None:
-        """Tell that this process goes on, if it is ready, every two seconds at most."""
-        if self._next is not None and self._clock() >= self._next:
-            self._tell()
+        """Tell that this process goes on, if it is ready."""
+        with self._lock:
+            if self._is_ready:
+                self._tell()
 
     def _tell(self) -> None:
-        self._next = self._clock() + EVERY_S
         self._count += 1
         if name := os.environ.get(READY_FILE):
             file = Path(name)

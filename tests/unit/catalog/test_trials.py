@@ -236,6 +236,34 @@ def test_a_death_is_told_before_anything_moves(two: Engines) -> None:
     assert two.named(PROBATION) == {"new"}
 
 
+def test_a_trial_starts_until_all_that_is_tried_runs(young: Engines) -> None:
+    """So long its home begins nothing beside it."""
+
+    def starts() -> bool:
+        with young.catalog.read() as session:
+            return trials.trial_starts(session)
+
+    assert starts(), "it is due"
+    young.beat(PROBATION)
+    ids = [young.ids[name] for name in "abcd"]
+    for output_id in ids:
+        assert starts()
+        young.says(output_id, "running")
+    assert not starts()
+    young.dies(PROBATION)
+    assert starts()
+    young.beat(PROBATION, 2)
+    assert young.named(PROBATION) == {"a", "b"}
+    assert not starts(), "the other half waits for its turn"
+    young.says(ids[0], "restarting")
+    assert starts()
+
+
+def test_nothing_starts_where_nobody_is_on_trial(two: Engines) -> None:
+    with two.catalog.read() as session:
+        assert not trials.trial_starts(session)
+
+
 def test_what_another_engine_suspects_is_a_group_of_its_own(world: World) -> None:
     engines = Engines(world, ("a", "b"), count=2)
     for engine in (FIRST, SECOND):

@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import Unavailable
-from secfilter.life import EVERY_S, READY_FILE, Life, Signs
-from secfilter.waiting import IDLE_S, EndWhenIdle, await_work
+from secfilter.life import READY_FILE, Life, Signs
+from secfilter.waiting import (
+    IDLE_S,
+    TRIAL_STARTS_S,
+    WORK_S,
+    EndWhenIdle,
+    await_work,
+    let_trial_start,
+)
 
 
 @dataclass
@@ -17,6 +24,7 @@ class Bench:
     """A catalog and a clock: `answers` are whether there is work, or that nobody knows."""
 
     answers: list[bool | Exception]
+    wanted: list[str] = field(default_factory=list)
     now: float = 0.0
     beats: int = 0
     turns: int = 0
@@ -29,8 +37,11 @@ class Bench:
             raise answer
         return answer
 
-    def runs(self) -> None:
-        self.done.append("runs")
+    def trial_starts(self) -> bool:
+        return self.awaits_trial()
+
+    def runs(self) -> list[str]:
+        return self.wanted
 
     def applied(self) -> None:
         self.done.append("applied")
@@ -53,16 +64,42 @@ AWAY = Unavailable("the database is away")
 
 
 def test_it_says_that_it_is_alive_until_there_is_work() -> None:
-    bench = Bench([False, AWAY, False, True])
+    looks = round(2.0 / WORK_S)
+    bench = Bench([*[False] * (2 * looks), AWAY, False, True])
     await_work(bench, bench, 2.0)  # type: ignore[arg-type]  # as much of an event as it needs
-    assert (bench.beats, bench.now) == (2, 8.0)
-    assert bench.done == ["runs", "applied"] * 2, "others wait until it has seen each change"
+    assert (bench.beats, bench.now) == (2, (2 * looks + 2) * WORK_S), "it looks often"
+    assert bench.done == ["applied"] * 2, "others wait until it has seen each change"
 
 
 def test_it_ends_while_it_waits() -> None:
     bench = Bench([False], ends=True)
     await_work(bench, bench, 2.0)  # type: ignore[arg-type]
     assert bench.beats == 0
+
+
+def test_what_is_on_trial_starts_first() -> None:
+    bench = Bench([*[True] * 20, AWAY, False])
+    let_trial_start(bench, bench, 2.0, lambda: bench.now)  # type: ignore[arg-type]
+    assert bench.now == 21 * WORK_S
+    assert bench.beats == 2
+
+
+def test_who_has_work_waits_for_no_trial() -> None:
+    bench = Bench([True], wanted=["query.1"])
+    let_trial_start(bench, bench, 2.0, lambda: bench.now)  # type: ignore[arg-type]
+    assert bench.now == 0.0
+
+
+def test_no_trial_is_waited_for_for_ever() -> None:
+    bench = Bench([True])
+    let_trial_start(bench, bench, 2.0, lambda: bench.now)  # type: ignore[arg-type]
+    assert bench.now == TRIAL_STARTS_S
+
+
+def test_what_is_wanted_meanwhile_is_not_said_to_be_applied() -> None:
+    bench = Bench([False] * 8 + [True], wanted=["query.1"])
+    await_work(bench, bench, 2.0)  # type: ignore[arg-type]
+    assert bench.beats == 1 and not bench.done
 
 
 def test_it_gives_spark_up_after_a_while_without_work() -> None:
@@ -86,24 +123,21 @@ def test_a_process_that_did_not_end_in_order_has_died(tmp_path: Path) -> None:
 def test_what_it_tells_changes_while_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ready, now = tmp_path / "ready", [0.0]
+    ready = tmp_path / "ready"
     monkeypatch.setenv(READY_FILE, str(ready))
-    signs = Signs(lambda: now[0])
+    signs = Signs()
     signs.give()
     assert not ready.exists(), "it is not ready yet"
     signs.ready()
     assert ready.stat().st_mode & 0o077 == 0
     said = [ready.read_text()]
     signs.ready()
-    signs.give()
-    assert ready.read_text() == said[-1], "a file that is written all the time costs"
+    assert ready.read_text() == said[-1], "it was ready before"
     for _ in range(2):
-        now[0] += EVERY_S
         signs.give()
         said.append(ready.read_text())
     assert len(set(said)) == 3
     signs.starting()
-    now[0] += EVERY_S
     signs.give()
     assert not ready.exists()
     signs.ready()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
+from threading import Event
 
 import pytest
 
-from secfilter.watchdog import EXIT_CODE, GRACE_S, Watchdog
+from secfilter.watchdog import EXIT_CODE, GRACE_S, HANGS_S, Watchdog
 
 # Its loop hangs; and so that nothing of it works on, Spark's process must end with it.
 _ENGINE = """
@@ -16,9 +18,9 @@ import subprocess, sys, threading
 from secfilter.watchdog import Watchdog, end_at_once
 nothing = subprocess.DEVNULL
 spark = subprocess.Popen(["sleep", "1000"], stdout=nothing, stderr=nothing)
-stop = threading.Event()
+stop, over = threading.Event(), threading.Event()
 print(spark.pid, flush=True)
-Watchdog(1.0, lambda hangs: end_at_once(spark, hangs=hangs)).watch(stop)
+Watchdog(1.0, lambda hangs: end_at_once(spark, hangs=hangs)).watch(stop, over)
 if sys.argv[1] == "stopping":
     stop.set()
 threading.Event().wait(60 if sys.argv[1] == "hanging" else 3)
@@ -46,9 +48,12 @@ class Dog:
 
     now: float = 0.0
     bites: list[bool] = field(default_factory=list)
+    signs: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.watchdog = Watchdog(60.0, self.bites.append, lambda: self.now)
+        self.watchdog = Watchdog(
+            *(60.0, self.bites.append, lambda: self.now, lambda: self.signs.append(self.now))
+        )
 
     def watch(self, seconds: float) -> bool:
         """Look every second; whether it bit."""
@@ -60,26 +65,53 @@ class Dog:
         return self.watchdog.look()
 
 
-def test_it_bites_only_when_the_catalog_was_not_reached_for_too_long() -> None:
-    dog = Dog()
-    assert not dog.watch(60)
-    dog.watchdog.note_reached()
-    assert not dog.watch(60)
-    assert dog.watch(1) and dog.bites == [True], "its loop stands still, too"
-
-
-def test_it_tells_a_hanging_engine_from_a_catalog_that_is_away() -> None:
+def test_it_bites_when_the_catalog_was_not_reached_for_too_long() -> None:
     dog = Dog()
     for _ in range(60):
         dog.watchdog.note_turn()
         assert not dog.watch(1)
-    assert dog.watch(1) and dog.bites == [False]
+    assert dog.watch(1) and dog.bites == [False], "its loop turns all the time"
 
 
-def test_a_process_that_stood_still_may_reach_the_catalog_first() -> None:
+def test_it_bites_when_the_loop_hangs_and_only_then() -> None:
+    dog = Dog()
+    for _ in range(10):
+        dog.watchdog.note_turn()
+        dog.watchdog.note_reached()
+        assert not dog.watch(HANGS_S)
+    assert dog.watch(1) and dog.bites == [True]
+
+
+def test_signs_are_given_while_nothing_is_wrong() -> None:
+    dog = Dog()
+    assert not dog.watch(HANGS_S)
+    assert dog.signs == [*range(1, int(HANGS_S) + 1)], "one at each look, whatever the loop does"
+    assert dog.watch(1)
+    assert len(dog.signs) == HANGS_S
+
+
+def test_a_process_that_stood_still_may_go_on_first() -> None:
     dog = Dog()
     assert not dog.look(1_000) and not dog.watch(GRACE_S)
     dog.watchdog.note_reached()
-    assert not dog.watch(60)
+    dog.watchdog.note_turn()
+    assert not dog.watch(HANGS_S)
     assert not dog.look(1_000)
     assert dog.watch(GRACE_S + 1)
+
+
+@pytest.mark.parametrize("turns", [True, False])
+def test_what_ends_in_order_gives_signs_while_its_loop_turns(turns: bool) -> None:
+    """It need not reach the catalog, and it may wait for the end of a batch for long."""
+    stop, over, now = Event(), Event(), [0.0]
+    bites, signs = list[bool](), list[float]()
+    watchdog = Watchdog(1.0, bites.append, lambda: now[0], lambda: signs.append(now[0]))
+    stop.set()
+    now[0] = 1_000.0
+    if turns:
+        watchdog.note_turn()
+    watchdog.watch(stop, over)
+    time.sleep(0.5)
+    over.set()
+    assert not bites
+    assert bool(signs) == turns
