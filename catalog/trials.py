@@ -93,16 +93,19 @@ def awaits_trial(session: Session) -> bool:
 
     It may still have to be handed over. Until then the engine can start its Spark.
     """
-    on_trial = _wanted_rows(session, or_(Assignment.engine == PROBATION, Assignment.on_trial))
-    return any(not row.parked_because for row in on_trial)
+    return bool(_on_trial(session))
 
 
 def trial_starts(session: Session) -> bool:
     """Whether a trial is due, and an execution of the group that is tried does not run yet."""
-    on_trial = _wanted_rows(session, or_(Assignment.engine == PROBATION, Assignment.on_trial))
-    waiting = [row for row in on_trial if not row.parked_because]
+    waiting = _on_trial(session)
     tried = [row for row in waiting if row.tried] or waiting
     return any(row.engine != PROBATION or not _runs(session, row) for row in tried)
+
+
+def _on_trial(session: Session) -> list[Assignment]:
+    on_trial = _wanted_rows(session, or_(Assignment.engine == PROBATION, Assignment.on_trial))
+    return [row for row in on_trial if not row.parked_because]
 
 
 def _runs(session: Session, row: Assignment) -> bool:

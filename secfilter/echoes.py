@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from catalog.errors import PlatformError
 from secfilter.kafka_options import GROUP_PREFIX
 
 _TIMEOUT_S = 10.0
 _AT_ONCE = 1_000
+_AGAIN_S = 2.0
+_log = logging.getLogger(__name__)
+
+
+def keep_ticking(name: str, tick: Callable[[], object], goes_on: Callable[[], bool]) -> None:
+    """Call `tick`, which ticks for the run of that name as long as it `goes_on`.
+
+    After a failure it is called again, a while later.
+    """
+    while goes_on():
+        try:
+            tick()
+        except PlatformError as error:
+            _log.warning("%s: no ticks now: %s", name, error.detail)
+        except Exception as error:  # whatever it is, time must not stand still for ever
+            _log.warning("%s: no ticks now: %s", name, type(error).__name__)
+        if goes_on():
+            time.sleep(_AGAIN_S)
 
 
 @contextmanager

@@ -18,7 +18,6 @@ outputs get no ticks. The same holds for an output that moves (`catalog.moves`).
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,25 +32,23 @@ from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.analysis import analyse
-from catalog.errors import PlatformError, Unavailable
+from catalog.errors import Unavailable
 from catalog.held_time import held_ms
 from catalog.plan import is_stateful, source_nodes
 from catalog.runs import QueryRun
 from catalog.topics import RESULT_ECHO_TOPIC
 from secfilter.beside import is_side
-from secfilter.echoes import heard, ignored, tick_clients
+from secfilter.echoes import heard, ignored, keep_ticking, tick_clients
 from secfilter.lab import is_tick, tick_record
 from secfilter.stream_time import Place, StreamTime, echo_of
 from secfilter.ticker import SETTLED_S, Ticking
 from secfilter.timeline import SHIFT_MS
 from secfilter.written import Written
 
-_AGAIN_S = 2.0
 _TURN_S = 0.25
 # Spark rounds the watermark of a join to milliseconds, more than once.
 _ROUNDED_MS = 10
 _WATERMARK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-_log = logging.getLogger(__name__)
 
 
 def ticked_topics(run: QueryRun) -> list[str]:
@@ -202,18 +199,14 @@ class OutputTicker:
 
     def keep_up(self, goes_on: Callable[[], bool]) -> None:
         """Tick while the query runs."""
-        while goes_on():
-            try:
-                with self._begun() as (proof, counts, producer, consumer):
-                    while goes_on():
-                        self._turn(proof, counts, consumer)
-                        self._pass_on(counts, producer, goes_on)
-            except PlatformError as error:
-                _log.warning("%s: no ticks now: %s", self._ticked.name, error.detail)
-            except Exception as error:  # whatever it is, time must not stand still for ever
-                _log.warning("%s: no ticks now: %s", self._ticked.name, type(error).__name__)
-            if goes_on():
-                time.sleep(_AGAIN_S)
+
+        def tick() -> None:
+            with self._begun() as (proof, counts, producer, consumer):
+                while goes_on():
+                    self._turn(proof, counts, consumer)
+                    self._pass_on(counts, producer, goes_on)
+
+        keep_ticking(self._ticked.name, tick, goes_on)
 
     @contextmanager
     def _begun(self) -> Iterator[tuple[Proof, dict[str, int], Producer, Consumer]]:

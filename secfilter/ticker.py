@@ -25,7 +25,6 @@ Nothing here depends on a clock but the brokers' own, and the times at which tic
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, field, replace
@@ -33,10 +32,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
-from catalog.errors import PlatformError, Unavailable
+from catalog.errors import Unavailable
 from catalog.runs import IngestRun, IngestStream, Sender
 from catalog.topics import ECHO_TOPIC, TAKEN_HEADER, lab_topic, parked_topic
-from secfilter.echoes import heard, ignored, tick_clients
+from secfilter.echoes import heard, ignored, keep_ticking, tick_clients
 from secfilter.lab import tick_record
 from secfilter.stream_time import (
     NO_SENDER,
@@ -55,8 +54,6 @@ SETTLED_S = 0.5
 # A sender that ingest does not read holds its stream's time for this long. Ingest takes in a new
 # sender earlier. Then only a topic that was changed by hand is left.
 IDLE_S = 180.0
-_AGAIN_S = 2.0
-_log = logging.getLogger(__name__)
 
 # Is told of a record that was sent.
 Noted = Callable[[KafkaError | None, Message], None]
@@ -155,18 +152,14 @@ class Ticker:
 
     def keep_up(self, goes_on: Callable[[], bool]) -> None:
         """Tick while the query runs."""
-        while goes_on():
-            try:
-                with tick_clients(self._ticking.config, ECHO_TOPIC) as (producer, consumer):
-                    self._begin()
-                    while goes_on():
-                        self._turn(producer, consumer, goes_on)
-            except PlatformError as error:
-                _log.warning("%s: no ticks now: %s", self._run.name, error.detail)
-            except Exception as error:  # whatever it is, time must not stand still for ever
-                _log.warning("%s: no ticks now: %s", self._run.name, type(error).__name__)
-            if goes_on():
-                time.sleep(_AGAIN_S)
+
+        def tick() -> None:
+            with tick_clients(self._ticking.config, ECHO_TOPIC) as (producer, consumer):
+                self._begin()
+                while goes_on():
+                    self._turn(producer, consumer, goes_on)
+
+        keep_ticking(self._run.name, tick, goes_on)
 
     def _begin(self) -> None:
         counts = self._partitions()

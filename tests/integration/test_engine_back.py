@@ -34,8 +34,8 @@ from tests.integration.flowing import PAUSE_S, Typist, await_that
 QUERIES = 20
 # On a quiet machine; see docs/performance.md. Beside other tests it takes several times as long.
 BACK_S = 120.0
-# To notice that an engine hangs takes so long.
-HUNG_S = 20.0
+# To notice that an engine stands still takes so long.
+HUNG_S = 10.0
 OTHERS_WAIT_S = 10.0
 BEFORE_S = 10.0
 
