@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +41,7 @@ from secfilter.positions import Positions
 from secfilter.query_frames import Built, Place, QueryFrames, output_mode
 from secfilter.running_query import REFUSED, RunningQuery
 from secfilter.seats import Seats
-from secfilter.shared_producer import write_out
+from secfilter.shared_producer import connected, write_out
 from secfilter.side_notes import SideNotes
 from secfilter.tick_mark import TickMark, new_mark
 from secfilter.ticker import Ticker, Ticking, by_ticks
@@ -222,7 +223,8 @@ class Engine:
             ticks, frame = built.ticks, built.frame
         client = f"{GROUP_PREFIX}-{run.name}-{uuid.uuid4().hex[:8]}"
         self.writers[run.name] = Writer(client, _written(run))
-        writer: Any = frame.writeStream.format("kafka").options(**self.kafka.sink(client))
+        sink = self.kafka.sink(client)
+        writer: Any = frame.writeStream.format("kafka").options(**sink)
         writer = writer.queryName(run.name).option("checkpointLocation", str(checkpoint.spark))
         writer = writer.outputMode("update" if isinstance(run, IngestRun) else output_mode(run))
         if _in_microbatches(run):
@@ -230,6 +232,7 @@ class Engine:
         else:
             trigger = writer.trigger(realTime=f"{batch_ms} milliseconds")
         query = _started(trigger)
+        self._connect(self.writers[run.name].topics, sink)
         if isinstance(run, IngestRun):
             beside = AfterCommit(run, checkpoint, self.positions, self.drains)
             in_thread(f"beside {run.name}", Task(lambda: beside.keep_up(lambda: query.isActive)))
@@ -239,6 +242,15 @@ class Engine:
             read = dict(enumerate(each.relation.topic for each in source_nodes(run.plan)))
             self._tick_outputs(run, ticks.life, self._proof(read, checkpoint, client), query)
         return query
+
+    def _connect(self, topics: frozenset[str], sink: Mapping[str, str]) -> None:
+        """Let the query's producer connect while Spark plans, so that no first result waits for it.
+
+        On a cluster the producers are in other processes.
+        """
+        if self.lost is None and topics:
+            connect = partial(connected, self.spark, sink, min(topics))
+            in_thread("connect", Task(connect))
 
     def _proof(self, topics: Mapping[int, str], checkpoint: Checkpoint, client: str) -> Written:
         """Knows what the query with that producer has written. `topics` are what it reads."""

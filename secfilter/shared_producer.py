@@ -27,6 +27,15 @@ def shared_producer(spark: SparkSession, sink: Mapping[str, str]) -> Iterator[An
         pool.release(shared)
 
 
+def connected(spark: SparkSession, sink: Mapping[str, str], topic: str) -> None:
+    """Make the producer of that sink, and let it connect to the broker that has the topic.
+
+    Raises what Kafka's client raises. Then the query finds out by itself.
+    """
+    with shared_producer(spark, sink) as producer:
+        producer.partitionsFor(topic)
+
+
 def write_out(spark: SparkSession, sink: Mapping[str, str]) -> bool:
     """Wait until Kafka has answered for each record that tasks have handed on so far.
 
