@@ -85,6 +85,7 @@ class Platform:
     `bootstrap` and `ca_pem` go to users. `pulse` says which engines are alive; `spaces` has those
     that should run queries, and for which roles. A delivery class without a subscription is closed
     after `idle_class`. `live` shows other services, until the event is set, that this one is alive.
+    `refills_due` is set when a call may have opened a class that is to be refilled.
     """
 
     catalog: Catalog
@@ -101,3 +102,4 @@ class Platform:
     spaces: Spaces = field(default_factory=Spaces)
     idle_class: timedelta = timedelta(seconds=IDLE_CLASS_S)
     live: Callable[[Event], None] = _live_unseen
+    refills_due: Event = field(default_factory=Event)

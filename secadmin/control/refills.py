@@ -199,6 +199,7 @@ class Refills:
 
     def work(self) -> bool:
         """Copy for some seconds. False if nothing is to be refilled, or another service does it."""
+        self.platform.refills_due.clear()
         with self.platform.catalog.read() as session:
             if session.scalar(select(Refill.class_id).limit(1)) is None:
                 self._end_all()
@@ -222,7 +223,11 @@ class Refills:
             self.pause(_AGAIN_S)
 
     def _turn(self) -> bool:
-        """Look what is due, and copy it for half a second. False if there is nothing."""
+        """Look what is due, and copy it for half a second. False if there is nothing.
+
+        It is shorter if a call may have opened another class that is to be refilled.
+        """
+        self.platform.refills_due.clear()
         now = self.platform.clock()
         with self.platform.catalog.read() as session:
             dropped, due = needless(session, now), due_refills(session, now)
@@ -239,6 +244,8 @@ class Refills:
                 self._fail(class_id, failures[self._begun[class_id].topic])
             if self.pause(_PAUSE_S):
                 return False
+            if self.platform.refills_due.is_set():
+                break
         for class_id in [i for i, each in self._begun.items() if each.fed]:
             self._try(class_id, due[class_id], self._finish)
         return bool(due)
@@ -319,4 +326,4 @@ def _refill(refills: Refills, stop: threading.Event) -> None:
             log.warning("refills wait: %s", failure)
             worked = False
         if not worked:
-            stop.wait(_LOOK_S)
+            refills.platform.refills_due.wait(_LOOK_S)

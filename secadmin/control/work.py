@@ -144,6 +144,8 @@ def working(platform: Platform, caller: Caller, action: str, target: str) -> Ite
         yield work
         change.audit(action, target, work.outcome, work.reasons(), work.detail)
     platform.alignment.align(work.settlement.topics)
+    if work.settlement.topics:
+        platform.refills_due.set()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -358,7 +359,10 @@ class Worker:
 
     def __post_init__(self) -> None:
         catalog = self.ward.place.catalog
-        platform = SimpleNamespace(catalog=catalog, alignment=self, clock=catalog.clock)
+        self.due = Event()
+        platform = SimpleNamespace(
+            catalog=catalog, alignment=self, clock=catalog.clock, refills_due=self.due
+        )
         self.refills = Refills(cast(Any, platform), self.shelf, self._pause, lambda: self.now_s)
 
     def _pause(self, seconds: float) -> bool:
@@ -380,7 +384,9 @@ def test_what_was_not_read_is_copied_until_the_class_is_fed(ward: Ward) -> None:
     one, two, both = Label.of(IN1), Label.of(IN2), Label.of(IN1, IN2)
     worker.shelf.topics[before] = [one, one, two, one, both]
     worker.shelf.read[before] = 1
+    worker.due.set()
     assert worker.refills.work() is False, "nothing is cut"
+    assert not worker.due.is_set(), "or the thread would look without a pause"
     ward.lose()
     cut = ward.clock()
     smaller = str(ward.place.topic(access))
@@ -398,6 +404,24 @@ def test_what_was_not_read_is_copied_until_the_class_is_fed(ward: Ward) -> None:
     worker.refills.work()
     assert ward.refills() == set()
     assert worker.refills.work() is False and worker.shelf.begun == {}
+
+
+def test_what_a_call_opens_is_looked_at_before_the_turn_is_over(ward: Ward) -> None:
+    ward.subscribe()
+    ward.lose()
+    worker = Worker(ward)
+
+    def opened() -> None:
+        ward.open()
+        worker.due.set()
+
+    worker.meanwhile = opened
+    worker.refills.work()
+    one_pause = worker.now_s
+    worker.meanwhile = lambda: None
+    worker.refills.work()
+    assert worker.shelf.begun and not worker.due.is_set()
+    assert worker.now_s > 10 * one_pause, "the next turn is as long as usual"
 
 
 def test_it_begins_anew_if_somebody_else_is_moved_to_the_class(ward: Ward) -> None:
