@@ -162,17 +162,17 @@ class Upkeep:
 
     def _tidy(self, ticks: int) -> None:
         self._try("cut replaced topics", lambda: cut_replaced(self.platform))
-        self._try("retire principals", lambda: retire_ended(self.platform))
         if ticks % OFTEN_TICKS == 0:
+            self._try("retire principals", lambda: retire_ended(self.platform))
             self._try("raise floors", lambda: raise_floors(self.platform))
+            self._try("remove topics", lambda: delete_removed(self.platform))
+            self._try("remove topics of classes", lambda: delete_closed(self.platform))
+            self._try("find new engines", lambda: find_new_engines(self.platform))
+            self._try("remove drained topics", lambda: delete_drained(self.platform))
         if ticks % SELDOM_TICKS == 0:
             self._try("move outputs", lambda: move_outputs(self.platform))
             self._try("close idle classes", lambda: close_idle(self.platform))
             self._try("follow partitions", lambda: follow_partitions(self.platform))
-        self._try("remove topics", lambda: delete_removed(self.platform))
-        self._try("remove topics of classes", lambda: delete_closed(self.platform))
-        self._try("find new engines", lambda: find_new_engines(self.platform))
-        self._try("remove drained topics", lambda: delete_drained(self.platform))
         if ticks % RECONCILE_TICKS == 0:
             self._try("reconcile", self._reconcile)
 
