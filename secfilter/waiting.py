@@ -18,7 +18,7 @@ from catalog.errors import PlatformError
 IDLE_S = 60.0
 _LOOK_S = 1.0
 # Who waits for a trial has results to come. To look costs one short question.
-WORK_S = 0.25
+WORK_S = 0.5
 # What is on trial may never run, and then its home must not wait for it.
 TRIAL_STARTS_S = 20.0
 _log = logging.getLogger(__name__)

@@ -18,6 +18,9 @@ from secfilter.waiting import (
     let_trial_start,
 )
 
+BEAT_S = 2.0
+LOOKS = round(BEAT_S / WORK_S)
+
 
 @dataclass
 class Bench:
@@ -64,41 +67,40 @@ AWAY = Unavailable("the database is away")
 
 
 def test_it_says_that_it_is_alive_until_there_is_work() -> None:
-    looks = round(2.0 / WORK_S)
-    bench = Bench([*[False] * (2 * looks), AWAY, False, True])
-    await_work(bench, bench, 2.0)  # type: ignore[arg-type]  # as much of an event as it needs
-    assert (bench.beats, bench.now) == (2, (2 * looks + 2) * WORK_S), "it looks often"
+    bench = Bench([*[False] * (2 * LOOKS), AWAY, False, True])
+    await_work(bench, bench, BEAT_S)  # type: ignore[arg-type]  # as much of an event as it needs
+    assert (bench.beats, bench.now) == (2, (2 * LOOKS + 2) * WORK_S), "it looks often"
     assert bench.done == ["applied"] * 2, "others wait until it has seen each change"
 
 
 def test_it_ends_while_it_waits() -> None:
     bench = Bench([False], ends=True)
-    await_work(bench, bench, 2.0)  # type: ignore[arg-type]
+    await_work(bench, bench, BEAT_S)  # type: ignore[arg-type]
     assert bench.beats == 0
 
 
 def test_what_is_on_trial_starts_first() -> None:
-    bench = Bench([*[True] * 20, AWAY, False])
-    let_trial_start(bench, bench, 2.0, lambda: bench.now)  # type: ignore[arg-type]
-    assert bench.now == 21 * WORK_S
+    bench = Bench([*[True] * (2 * LOOKS), AWAY, False])
+    let_trial_start(bench, bench, BEAT_S, lambda: bench.now)  # type: ignore[arg-type]
+    assert bench.now == (2 * LOOKS + 1) * WORK_S
     assert bench.beats == 2
 
 
 def test_who_has_work_waits_for_no_trial() -> None:
     bench = Bench([True], wanted=["query.1"])
-    let_trial_start(bench, bench, 2.0, lambda: bench.now)  # type: ignore[arg-type]
+    let_trial_start(bench, bench, BEAT_S, lambda: bench.now)  # type: ignore[arg-type]
     assert bench.now == 0.0
 
 
 def test_no_trial_is_waited_for_for_ever() -> None:
     bench = Bench([True])
-    let_trial_start(bench, bench, 2.0, lambda: bench.now)  # type: ignore[arg-type]
+    let_trial_start(bench, bench, BEAT_S, lambda: bench.now)  # type: ignore[arg-type]
     assert bench.now == TRIAL_STARTS_S
 
 
 def test_what_is_wanted_meanwhile_is_not_said_to_be_applied() -> None:
-    bench = Bench([False] * 8 + [True], wanted=["query.1"])
-    await_work(bench, bench, 2.0)  # type: ignore[arg-type]
+    bench = Bench([*[False] * LOOKS, True], wanted=["query.1"])
+    await_work(bench, bench, BEAT_S)  # type: ignore[arg-type]
     assert bench.beats == 1 and not bench.done
 
 
@@ -146,5 +148,5 @@ def test_what_it_tells_changes_while_it_goes_on(
 
 def test_a_catalog_that_is_away_is_no_reason_to_give_no_sign() -> None:
     bench = Bench([AWAY, AWAY, True])
-    await_work(bench, bench, 2.0)  # type: ignore[arg-type]
+    await_work(bench, bench, BEAT_S)  # type: ignore[arg-type]
     assert (bench.turns, bench.beats) == (3, 0)
