@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy import environment, jars
+from deploy import class_archive, environment, jars
 
 
 @dataclass(frozen=True)
@@ -32,4 +32,8 @@ def ensure_runtime() -> Runtime:
     if not jars.verified(cache):
         what = "fetching the jars of Kafka and of Spark's connector (once, a minute or two)"
         print(what, file=sys.stderr)
-    return Runtime(java, jars.ensure(java, environment.pyspark_jars(), cache))
+    folders = jars.ensure(java, environment.pyspark_jars(), cache)
+    if not class_archive.is_made(java, folders.connector):
+        print("making an archive of Spark's classes (once, half a minute)", file=sys.stderr)
+        class_archive.ensure(java, folders.connector)
+    return Runtime(java, folders)

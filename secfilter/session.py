@@ -14,6 +14,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidInput
+from secfilter.class_archive import reading
 from secfilter.cluster import SHARED_KEY, Cluster, cluster_options, is_cluster
 from secfilter.order import UNCHECKED
 from secfilter.shipped_code import shipped_code
@@ -119,9 +120,11 @@ def session_options(
     jars: Path | None,
     options: Mapping[str, str] | None = None,
     cluster: Cluster | None = None,
+    archive: str = "",
 ) -> dict[str, str]:
     """All Spark settings of a session. `options` override the defaults.
 
+    `archive` is what Java does about an archive of classes, if it should not read that of the jars.
     Without a cluster, the driver is bound to loopback. `options` must not contain a secret, because
     they become arguments of a process. Raises InvalidInput for an option that would change the
     meaning of a query, or take away the protection of data on a cluster. Also raises it for a
@@ -147,6 +150,7 @@ def session_options(
     # A deployment may choose another collector, but the other options of Java stay.
     for name in _JAVA_OPTIONS if cluster else _JAVA_OPTIONS[:1]:
         made[name] = f"{_JAVA} {given.get(name, _COLLECTOR)} {_END}"
+    made[_JAVA_OPTIONS[0]] += f" {archive or reading(jars)}"
     return made
 
 
@@ -171,15 +175,16 @@ def build_session(
     jars: Path | None,
     options: Mapping[str, str] | None = None,
     cluster: Cluster | None = None,
+    archive: str = "",
 ) -> SparkSession:
     """Start Spark, or return the session that runs already.
 
     `jars` is the folder of the Kafka connector's jars, `options` are Spark settings. `cluster` is
-    what a Spark cluster needs. Raises InvalidInput as `session_options`.
+    what a Spark cluster needs. `archive` and what is raised are as in `session_options`.
     """
     # Spark's Python workers need this program's packages.
     os.environ["PYSPARK_PYTHON"] = sys.executable if cluster is None else cluster.python
-    made = session_options(master, jars, options, cluster)
+    made = session_options(master, jars, options, cluster, archive)
     if cluster is not None and cluster.secret is not None:
         _begin_with_secret({"spark.master": master, **made}, cluster.secret)
     builder = SparkSession.builder.master(master).appName(_NAME)

@@ -1,0 +1,28 @@
+"""The archive of the classes that Spark loads: Java's class data sharing.
+
+To load and check 20,000 classes one by one from their jars takes seconds of each start of Spark,
+and of its first queries. From an archive Java takes them all at once, and engines share the memory.
+`deploy` makes it. Java itself checks whether it fits the jars and the version of Java, and leaves
+it out if not. So nothing but time depends on it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def archive_of(jars: Path) -> Path:
+    """Where the archive is for a driver with this folder of jars, if there is one."""
+    return jars.with_suffix(".jsa")
+
+
+def reading(jars: Path | None) -> str:
+    """Java's option to take classes from the archive; empty if there is none."""
+    if jars is None or not archive_of(jars).exists():
+        return ""
+    return f'-XX:SharedArchiveFile="{archive_of(jars)}"'
+
+
+def writing(archive: Path) -> str:
+    """Java's option to write all classes that it has loaded into an archive when it ends."""
+    return f'-XX:ArchiveClassesAtExit="{archive}"'
