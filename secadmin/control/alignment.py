@@ -126,8 +126,7 @@ class Alignment:
         alone = len(topics) == 1
         try:
             with self.lock(topics, TOPIC_PATIENCE if alone else _PATIENCE_TOGETHER):
-                self._withdraw(topics)
-                self._open(topics)
+                self._withdraw_and_open(topics)
                 self._open_senders(topics)
                 self._allow(topics)
             return []
@@ -135,6 +134,16 @@ class Alignment:
             if alone:
                 return [failure]
         return _at_once(TOGETHER, self._try, [[topic] for topic in topics])
+
+    def _withdraw_and_open(self, topics: Sequence[str]) -> None:
+        """Make the new topics while others are fenced: who loses one for a smaller one needs both.
+
+        Nobody may read a new topic yet.
+        """
+        with ThreadPoolExecutor(1) as pool:
+            opening = pool.submit(self._open, topics)
+            self._withdraw(topics)
+        opening.result()
 
     def align_pending(self) -> None:
         """Align every topic that has something left to do and is not being aligned by a call."""
