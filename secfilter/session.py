@@ -148,9 +148,11 @@ def session_options(
         **(cluster_options(cluster, given) if cluster else {**_ONE_PROCESS, **given}),
     }
     # A deployment may choose another collector, but the other options of Java stay.
+    shared = archive or reading(jars)
     for name in _JAVA_OPTIONS if cluster else _JAVA_OPTIONS[:1]:
-        made[name] = f"{_JAVA} {given.get(name, _COLLECTOR)} {_END}"
-    made[_JAVA_OPTIONS[0]] += f" {archive or reading(jars)}"
+        # Executors may have another Java.
+        classes = [shared] if shared and name == _JAVA_OPTIONS[0] else []
+        made[name] = " ".join([_JAVA, given.get(name, _COLLECTOR), *classes, _END])
     return made
 
 

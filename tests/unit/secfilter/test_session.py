@@ -9,7 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidInput
+from deploy.runtime import Runtime
+from secfilter.class_archive import archive_of, writing
 from secfilter.cluster import Cluster
+from secfilter.engine_process import engine_process
 from secfilter.session import _NOISE, session_options, with_reserve
 
 _FILES = "spark.hadoop.fs.file.impl"
@@ -68,6 +71,20 @@ def test_an_engine_without_memory_ends_whatever_java_options_are_given() -> None
     options = session_options("local[2]", None, given)[_JAVA].split()
     assert options[0] == "-Xss16m" and options[-1] == "-XX:+ExitOnOutOfMemoryError"
     assert "-XX:+UseG1GC" in options and "-XX:+UseParallelGC" not in options
+
+
+def test_an_archive_of_classes_is_used_where_there_is_one(jars: Path) -> None:
+    assert "Archive" not in session_options("local[2]", jars)[_JAVA]
+    archive_of(jars).touch()
+    assert f'-XX:SharedArchiveFile="{archive_of(jars)}"' in session_options("local[2]", jars)[_JAVA]
+    new = jars / "new.jsa"
+    made = session_options("local[2]", jars, archive=writing(new))[_JAVA]
+    assert f'-XX:ArchiveClassesAtExit="{new}"' in made and "SharedArchiveFile" not in made
+
+
+def test_spark_takes_its_classes_from_the_archive(spark: SparkSession, runtime: Runtime) -> None:
+    maps = Path(f"/proc/{engine_process(spark).pid}/maps").read_text()
+    assert str(archive_of(runtime.jars.connector)) in maps
 
 
 def test_what_is_given_goes_over_the_defaults(jars: Path) -> None:
