@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog.errors import InvalidInput
-from deploy.runtime import Runtime
+from deploy.runtime import ensure_runtime
 from secfilter.class_archive import archive_of, writing
 from secfilter.cluster import Cluster
 from secfilter.engine_process import engine_process
@@ -82,9 +82,9 @@ def test_an_archive_of_classes_is_used_where_there_is_one(jars: Path) -> None:
     assert f'-XX:ArchiveClassesAtExit="{new}"' in made and "SharedArchiveFile" not in made
 
 
-def test_spark_takes_its_classes_from_the_archive(spark: SparkSession, runtime: Runtime) -> None:
+def test_spark_takes_its_classes_from_the_archive(spark: SparkSession) -> None:
     maps = Path(f"/proc/{engine_process(spark).pid}/maps").read_text()
-    assert str(archive_of(runtime.jars.connector)) in maps
+    assert str(archive_of(ensure_runtime().jars.connector)) in maps
 
 
 def test_what_is_given_goes_over_the_defaults(jars: Path) -> None:

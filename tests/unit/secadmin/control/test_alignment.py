@@ -7,19 +7,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from catalog.bootstrap import ensure_initialised
 from catalog.errors import Unavailable
-from catalog.models import Withdrawal
+from catalog.models import AccessTopic, DeliveryClass, Withdrawal
 from catalog.passwords import Passwords
 from catalog.store import Catalog
 from secadmin.control.alignment import Alignment
 from secadmin.kafka.access import PrincipalsOf
 from secadmin.kafka.fence import FenceNotProven
 from tests.audit_key import AUDIT_KEY
+from tests.unit.secadmin.control.place import Place
 
 TOPICS = [f"out.many.{number}" for number in range(40)]
 BAD = TOPICS[7]
@@ -149,3 +151,39 @@ def test_what_a_call_is_aligning_is_left_to_it(catalog: Catalog) -> None:
     alignment.align_pending()
     assert kafka.withdrawn.keys() == set(TOPICS)
     assert undone(catalog) == {}
+
+
+def test_a_smaller_class_gets_its_topic_while_the_larger_one_is_fenced(place: Place) -> None:
+    class Waiting(Kafka):
+        """Fences when the new topic is there, which nobody may read yet."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.opened = Event()
+            self.allowed: PrincipalsOf = {}
+
+        def open_classes(self, retention_ms: Mapping[str, int]) -> None:
+            self.opened.set()
+
+        def withdraw(self, principals_of: PrincipalsOf) -> None:
+            assert self.opened.wait(20)
+            super().withdraw(principals_of)
+
+        def allow_read(self, principals_of: PrincipalsOf) -> None:
+            assert self.withdrawn
+            self.allowed = principals_of
+
+    access = place.access()
+    place.settle()
+    before = place.topic(access)
+    place.revoke("READ TUPLE", "stream in2")
+    topics = place.settle()
+    with place.catalog.bookkeeping() as session:
+        is_open = update(DeliveryClass).where(DeliveryClass.topic == before)
+        session.execute(is_open.values(opened_at=place.catalog.clock()))
+        allowed = update(AccessTopic).where(AccessTopic.topic == before)
+        session.execute(allowed.values(allowed_at=place.catalog.clock()))
+    kafka = Waiting()
+    Alignment(place.catalog, kafka, Locks(), place.catalog.clock).align(topics)
+    assert kafka.withdrawn.keys() == {before}
+    assert kafka.allowed.keys() == {place.topic(access)}
