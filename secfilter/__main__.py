@@ -9,45 +9,26 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from subprocess import Popen
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from catalog.engines import PROBATION, all_engines
 from catalog.errors import InvalidInput, PlatformError, Unavailable
 from catalog.pulse import ALONE_S
 from catalog.settings import Settings
 from catalog.store import Catalog
-from secfilter.after_commit import Drains
-from secfilter.background import Task, in_thread
 from secfilter.catalog_ledger import CatalogLedger
-from secfilter.checkpoint import Checkpoints
 from secfilter.cluster import cluster_of
-from secfilter.engine_process import end_with, engine_process
-from secfilter.kafka_options import kafka_options
-from secfilter.life import Life, Signs
-from secfilter.lock import await_last_spark, engine_folder, lock_engine, runner_lock
-from secfilter.lost_executors import (
-    Forsaken,
-    LostExecutors,
-    has_stopped,
-    removed_executors,
-    running_executors,
-)
-from secfilter.pace import ON_CLUSTER, OWN, pace_of
-from secfilter.positions import Positions
-from secfilter.queries import Engine
-from secfilter.runner import BEAT_S, Runner
-from secfilter.session import build_session, with_reserve
-from secfilter.ticker import Ticking
-from secfilter.topic_watch import TopicWatch
-from secfilter.waiting import EndWhenIdle, await_work, let_trial_start
+from secfilter.life import BEAT_S, Life, Signs
+from secfilter.lock import await_last_spark, engine_folder, runner_lock
+from secfilter.waiting import await_work, let_trial_start
 from secfilter.watchdog import Watchdog, end_at_once
-from secfilter.with_side import Seating, Starts
+
+if TYPE_CHECKING:
+    from secfilter.serving import Serving
 
 _log = logging.getLogger(__name__)
 _ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -84,6 +65,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         os.execv(sys.executable, [sys.executable, "-m", "secfilter", *sys.argv[1:]])
     return 0
+
+
+def _serving() -> type[Serving]:
+    """What needs Spark's packages, whose import takes a second.
+
+    If the last process has died, others wait until this one has accounted for it. So that comes
+    before.
+    """
+    from secfilter.serving import Serving  # noqa: PLC0415
+
+    return Serving
 
 
 def _require_known(engine: str, settings: Settings) -> None:
@@ -133,6 +125,7 @@ class EngineProcess:
 
     def _await_work(self) -> None:
         """Wait without Spark. How long the catalog is away does not matter then."""
+        _serving()
         over = threading.Event()
         self._watch(None, over, limit_s=math.inf)
         await_work(self._ledger, self._stop, BEAT_S)
@@ -148,77 +141,17 @@ class EngineProcess:
 
     def _serve(self) -> None:
         self._signs.starting()
-        own, cluster = self._settings.secfilter, self._cluster
-        spark_options = {k: v for k, v in own.options.items() if not k.startswith(OWN)}
-        # What the last process of this engine had on a cluster may go on for a moment.
-        since = time.monotonic()
-        spark = build_session(with_reserve(own.master), own.jars, spark_options, cluster)
-        over = threading.Event()
-        process = engine_process(spark)
-        try:
-            end_with(process, self._stop, over)
-            held = lock_engine(spark, self._folder)
-            lost = None if cluster is None else self._lost(spark, since, over)
-            runner = self._runner(spark, lost)
-            self._life.begin()
-            self._serves = True
-            self._watch(process, over)
-            self._ledger.serve()
-            stop = EndWhenIdle(self._ledger, self._stop) if self._tries else self._stop
-            runner.run(stop)
-            del held
-        finally:
-            over.set()
-            # It may take long to end, and the loop does not turn any more.
-            self._signs.starting()
-            spark.stop()
-            # While it waits for work, only this process may exist, without Spark.
-            if not self._stop.is_set():
-                process.kill()
-                process.wait()
-
-    def _lost(self, spark: SparkSession, since: float, over: threading.Event) -> LostExecutors:
-        """What the engine's cluster has lost, once the last process has nothing there any more."""
-        lost = LostExecutors(partial(removed_executors, spark), since)
-        lost.await_end()
-        process = engine_process(spark)
-        forsaken = Forsaken(partial(running_executors, spark))
-
-        def goes_on() -> bool:
-            if (has_stopped(spark) or forsaken.is_so()) and not over.is_set():
-                _log.error("the cluster has sent this engine away, which ends")
-                process.kill()
-            return not over.is_set()
-
-        in_thread("executors", Task(lambda: lost.keep_up(goes_on)))
-        return lost
-
-    def _runner(self, spark: SparkSession, lost: LostExecutors | None) -> Runner:
-        own, kafka = self._settings.secfilter, self._settings.kafka
-        account = kafka.account_of(self._engine)
-        config = kafka.client_config(account)
-        positions = Positions(config)
-        watch = TopicWatch(positions.partitions)
-        ledger = self._ledger
-        pace = pace_of(own.options, None if lost is None else ON_CLUSTER)
-        engine = Engine(
-            spark=spark,
-            kafka=kafka_options(kafka, account, self._folder / ".kafka"),
-            positions=positions,
-            note_anew=watch.note_anew,
-            drains=Drains(ledger.draining, ledger.drained, ledger.still_read),
-            checkpoints=Checkpoints(own.checkpoints),
-            id_key=own.id_key_file.read_text().strip(),
-            pace=pace,
-            lost=lost,
-            ticking=Ticking(config, ledger.unfinished, ledger.draining, pace.tick_ms / 1000),
+        serving = _serving()(
+            *(self._settings, self._engine, self._folder, self._ledger, self._cluster)
         )
-        # On trial each execution shows by itself what it does.
-        seating = None if self._tries else Seating(f"fused-{self._engine}", engine.seats)
-        starts = Starts(
-            *(engine.running, engine.running_side, engine.sides, engine.prepare, seating)
-        )
-        return Runner(ledger, starts, watch, pace=engine.pace)
+        # When it ends, the loop does not turn any more, and that may take long.
+        serving.run(self._stop, self._begun, self._signs.starting)
+
+    def _begun(self, process: Popen[bytes], over: threading.Event) -> None:
+        self._life.begin()
+        self._serves = True
+        self._watch(process, over)
+        self._ledger.serve()
 
     def _note_death(self) -> bool:
         """Account for the death of the last process, once. Returns whether it has died."""

@@ -7,6 +7,8 @@ from pathlib import Path
 from threading import Lock
 
 READY_FILE = "SECFILTER_READY_FILE"
+# An engine tells the catalog so often that it is alive.
+BEAT_S = 2.0
 _BEGUN = "begun"
 
 

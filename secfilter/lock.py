@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 from weakref import WeakValueDictionary
 
-from pyspark.sql import SparkSession
-
 from catalog.errors import Conflict, Unavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _TAKEN = "another process works as this engine on the folder {}; stop it first"
 _POLL_S = 0.1

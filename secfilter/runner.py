@@ -14,6 +14,7 @@ from secfilter.background import Begin, in_thread
 from secfilter.fused_main import FusedMain
 from secfilter.fusion import Fusion
 from secfilter.ingest_with_side import IngestWithSide
+from secfilter.life import BEAT_S
 from secfilter.pace import Pace
 from secfilter.query_with_side import QueryWithSide
 from secfilter.supervised import Means
@@ -21,7 +22,6 @@ from secfilter.topic_faults import Faults, spared
 from secfilter.with_side import Starts, WithSide
 
 POLL_S = 0.2
-BEAT_S = 2.0
 # Planning takes the cores; so many starts do it at once.
 STARTS_AT_ONCE = 4
 _log = logging.getLogger(__name__)
