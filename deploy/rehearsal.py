@@ -67,7 +67,7 @@ def _stream(rows: DataFrame, trigger: Mapping[str, str], checkpoint: Path) -> No
     sink = {**_NOWHERE, "topic": "s", "kafka.max.block.ms": "1000"}
     writer = rows.writeStream.format("kafka").options(**sink).outputMode("update")
     writer = writer.option("checkpointLocation", str(checkpoint))
-    query = writer.trigger(**trigger).start()  # type: ignore[call-overload]
+    query = writer.trigger(**trigger).start()
     with suppress(StreamingQueryException):
         query.awaitTermination(_WAIT_S)
     query.stop()
