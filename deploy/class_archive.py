@@ -24,33 +24,28 @@ def is_made(java: Path, jars: Path) -> bool:
 def ensure(java: Path, jars: Path) -> None:
     """Make the archive beside the folder of Spark's jars, if there is none for this Java.
 
-    If it cannot be made, this is tried once only.
+    If it cannot be made, this is tried once only. If it takes too long, it is tried again.
     """
     with file_lock(jars.with_name("classes.lock")):
         if is_made(java, jars):
             return
         made = archive_of(jars).with_suffix(".new")
         archive_of(jars).unlink(missing_ok=True)
-        if _rehearsed(java, jars, made):
-            # A rename: the archive is there whole or not at all.
-            made.replace(archive_of(jars))
-        _note(jars).write_text(_key(java))
+        try:
+            if _rehearsed(java, jars, made):
+                # A rename: the archive is there whole or not at all.
+                made.replace(archive_of(jars))
+            _note(jars).write_text(_key(java))
+        except subprocess.TimeoutExpired:
+            return
 
 
 def _rehearsed(java: Path, jars: Path, archive: Path) -> bool:
     command = [sys.executable, "-m", "deploy.rehearsal", str(jars), str(archive)]
     environment = {**os.environ, "JAVA_HOME": str(java.resolve().parent.parent)}
-    try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return False
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, timeout=TIMEOUT_S, check=False
+    )
     return done.returncode == 0 and archive.exists()
 
 
