@@ -98,7 +98,7 @@ class World:
     def add_stream(self, name: str, schema: str = "bench", **more: Any) -> None:
         """A stream whose event time is `ts`; whoever feeds it needs no user of its own."""
         usual = {"event_time": "ts", "time": "data", "senders": "shared"}
-        self.admin.post("/streams", name=name, schema=schema, **usual, **more)
+        self.admin.post("/streams", name=name, schema=schema, **{**usual, **more})
         self._streams.append(name)
 
     def add_query(self, name: str, text: str) -> None:
