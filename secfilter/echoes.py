@@ -48,6 +48,8 @@ def tick_clients(config: Mapping[str, Any], topic: str) -> Iterator[tuple[Produc
             "group.id": f"{GROUP_PREFIX}-ticker",
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
+            # An echo is fetched when it comes. To ask again more often costs more at rest.
+            "fetch.wait.max.ms": 5_000,
             "log_level": 0,
         }
     )

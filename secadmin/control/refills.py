@@ -35,7 +35,8 @@ BEHIND = timedelta(seconds=30)
 """A reader that commits no offsets may be this far behind when its topic is cut."""
 TAIL = timedelta(seconds=30)
 """When a class has been fed for so long, its run has delivered all that it had read before."""
-_LOOK_S, _AGAIN_S = 0.5, 2.0
+# A call says itself that it has opened a class. So this is for what is left from before.
+_LOOK_S, _AGAIN_S = 1.0, 2.0
 _TURNS, _PAUSE_S = 10, 0.05
 # Other services wait for so long. No topic has this name.
 _HELD_S, _LOCK = 5.0, "refills/"

@@ -40,7 +40,7 @@ from secadmin.control.wanted_access import topics_of, wanted_state
 from secadmin.kafka.fence import FenceNotProven
 
 log = logging.getLogger(__name__)
-TICK_S = 0.5
+TICK_S, SLOW_TICK_S = 0.5, 1.0
 # No topic has this name.
 _DUTY = "upkeep/"
 RECONCILE_TICKS = 120
@@ -104,12 +104,13 @@ class Upkeep:
 
     def start(self) -> None:
         """Start the threads."""
-        for name, tick in (
-            ("expiry", self._end_sessions),
-            ("upkeep", self._keep_up),
-            ("merging", self._merge_changed),
+        for name, tick, every_s in (
+            ("expiry", self._end_sessions, SLOW_TICK_S),
+            ("upkeep", self._keep_up, TICK_S),
+            ("merging", self._merge_changed, SLOW_TICK_S),
         ):
-            thread = threading.Thread(target=self._run, args=(tick,), name=name, daemon=True)
+            own = (tick, every_s)
+            thread = threading.Thread(target=self._run, args=own, name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
 
@@ -120,9 +121,9 @@ class Upkeep:
             thread.join()
         self._try("give the duty back", self._duty.close)
 
-    def _run(self, tick: Callable[[int], None]) -> None:
+    def _run(self, tick: Callable[[int], None], every_s: float) -> None:
         ticks = 0
-        while not self._stop.wait(TICK_S):
+        while not self._stop.wait(every_s):
             ticks += 1
             tick(ticks)
 
