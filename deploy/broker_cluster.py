@@ -16,6 +16,12 @@ from deploy.broker_properties import (
 
 MOST_REPLICAS = 3
 """More nodes hold more topics, and not more copies of each."""
+LONGEST_SILENCE_MS = 3_000
+"""A broker that the active controller does not answer for so long asks anew which one it is.
+
+It is longer than the controllers take to elect another one, and shorter than the platform waits for
+an answer. While a broker waits for a controller that hangs, no change gets through it.
+"""
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the node's own network decides who reaches it
 
 
@@ -68,6 +74,7 @@ def cluster_properties(
         "controller.quorum.voters": ",".join(
             f"{each.id}@{each.host}:{each.ports.controller}" for each in nodes
         ),
+        "controller.socket.timeout.ms": str(LONGEST_SILENCE_MS),
         **_replicated(min(len(nodes), MOST_REPLICAS)),
     }
 

@@ -14,12 +14,14 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from catalog.settings import KafkaAccount, KafkaSettings
+from deploy.broker_cluster import LONGEST_SILENCE_MS
 from deploy.broker_memory import LONGEST_REQUEST_BYTES
 
 _TIMEOUT_S = 10.0
 _LONGEST_IDLE_MS = 600_000
 _INNER_TOPICS = ("offsets.topic", "transaction.state.log")
 _NO_LIMIT = 2**31 - 1
+_SILENCE = "controller.socket.timeout.ms"
 _WHERE = "see deploy/README.md, An existing Kafka"
 
 
@@ -48,7 +50,7 @@ def cluster_warnings(kafka: KafkaSettings) -> list[str]:
 def replication_warnings(
     replication: int, brokers: Mapping[int, Mapping[str, str]]
 ) -> Iterator[str]:
-    """What of several brokers, by their settings, does not outlive the loss of one of them."""
+    """What of several brokers, by their settings, does not bear that one is lost, or hangs."""
     if replication > len(brokers):
         yield (
             f"replication = {replication} in [kafka] needs as many brokers, and {len(brokers)} are "
@@ -65,6 +67,11 @@ def replication_warnings(
                     f"Kafka's broker {broker}: {topic}.replication.factor keeps these records on "
                     "one broker: set it to 3"
                 )
+        if (silence := int(settings.get(_SILENCE, 0))) > LONGEST_SILENCE_MS:
+            yield (
+                f"Kafka's broker {broker}: {_SILENCE} = {silence} keeps rights from being taken "
+                f"for so long when a controller hangs: set it to {LONGEST_SILENCE_MS}"
+            )
 
 
 def dangers(settings: Mapping[str, str], users_ports: set[str]) -> Iterator[str]:

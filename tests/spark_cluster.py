@@ -54,6 +54,7 @@ class SparkCluster:
     master: str = ""
     secret: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _masters: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def __enter__(self) -> SparkCluster:
@@ -64,7 +65,7 @@ class SparkCluster:
             file.touch(mode=0o600)
             file.write_text(text)
         try:
-            self._launch("master", f"{_CLASSES}.master.Master", "--port", "0")
+            self._launch_master("0")
             self._until(self._has_master, "the master does not start")
             for _ in range(2):
                 self.add_worker()
@@ -100,15 +101,26 @@ class SparkCluster:
         process = self._launch(name, f"{_CLASSES}.worker.Worker", *place, *offers, self.master)
         self.workers.append(process)
 
+    def kill_master(self) -> None:
+        """Kill the master."""
+        _end(self._masters[-1])
+
+    def start_master(self) -> None:
+        """Start the master again where the others know it to be. Returns at once."""
+        self._launch_master(self.master.rpartition(":")[2])
+
     def kill(self, number: int) -> None:
         """Kill a worker and its executors, as if its machine had failed."""
-        os.killpg(self.workers[number].pid, signal.SIGKILL)
-        self.workers[number].wait()
+        _end(self.workers[number])
+
+    def executors(self, number: int) -> set[int]:
+        """The processes of a worker's executors."""
+        worker = self.workers[number].pid
+        return _group(worker) - {worker}
 
     def kill_executors(self, number: int) -> None:
         """Kill the executors of a worker, and not the worker."""
-        worker = self.workers[number].pid
-        for pid in _group(worker) - {worker}:
+        for pid in self.executors(number):
             os.kill(pid, signal.SIGKILL)
 
     def pause(self, number: int) -> None:
@@ -134,8 +146,7 @@ class SparkCluster:
         """End all processes."""
         for process in reversed(self._processes):
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+                _end(process)
 
     def _has_master(self) -> bool:
         said = _MASTER.search(self._log("master"))
@@ -147,6 +158,9 @@ class SparkCluster:
 
     def _log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text()
+
+    def _launch_master(self, port: str) -> None:
+        self._masters.append(self._launch("master", f"{_CLASSES}.master.Master", "--port", port))
 
     def _launch(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         where = ("--host", "127.0.0.1", "--webui-port", "0")
@@ -179,6 +193,12 @@ class SparkCluster:
             assert all(p.poll() is None for p in self._processes), problem
             assert time.monotonic() < deadline, problem
             time.sleep(0.05)
+
+
+def _end(leader: subprocess.Popen[bytes]) -> None:
+    """Kill all processes of a group at once."""
+    os.killpg(leader.pid, signal.SIGKILL)
+    leader.wait()
 
 
 def _group(leader: int) -> set[int]:

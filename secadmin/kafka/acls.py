@@ -27,6 +27,7 @@ from secadmin.kafka.acl_filter import AclFilter, ListedAcl
 from secadmin.kafka.brokers import live_brokers
 from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, failure_of, finished
 from secadmin.kafka.grouped import Grouped
+from secadmin.kafka.milestones import Milestones
 from secadmin.kafka.topics import is_sent_topic
 from secadmin.kafka.wire.broker_acls import broker_acls
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection, network_errors
@@ -41,11 +42,16 @@ _POLL_S = 0.002
 class Acls:
     """The cluster's ACLs, through long-lived administrative clients and a line to each broker."""
 
-    def __init__(self, admins: AdminClients, connections: BrokerConnections) -> None:
+    def __init__(
+        self, admins: AdminClients, connections: BrokerConnections, replication: int = 1
+    ) -> None:
+        """`replication` is the number of replicas that topics should have."""
         self._admins = admins
         self._connections = connections
+        self._replication = replication
         self._creations = Grouped(self._send_creations)
         self._deletions = Grouped(self._send_deletions)
+        self._milestones = Milestones()
 
     def grant(self, acls: Collection[Acl]) -> None:
         """Create the ACLs that are missing; returns once every broker that answers has them.
@@ -59,7 +65,8 @@ class Acls:
         self._creations.run(bindings)
         # A broker applies changes in their order: what is on topics came behind all else.
         last = [to_binding(acl) for acl in acls if _is_on_topic(acl)] or bindings
-        answers = self._ask([AclFilter.exactly(binding) for binding in last], listed=True)
+        there = _Wanted([AclFilter.exactly(binding) for binding in last], listed=True)
+        answers = self._ask(live_brokers(self._admins), there)
         for failure in answers.behind.values():
             raise failure
 
@@ -82,8 +89,8 @@ class Acls:
         Kafka aborts it after its time-out.
 
         Returns:
-            The brokers that list none of it any more. Of the others nothing is known: see
-            `secadmin.kafka.replicas`.
+            The brokers that have applied this, and list none of it any more. Of the others nothing
+            is known: see `secadmin.kafka.replicas`.
 
         Raises:
             Unavailable: Kafka cannot be reached, or no broker shows that the ACLs are gone.
@@ -94,9 +101,17 @@ class Acls:
             *(_on_topic(topic, f"User:{name}") for topic, name in pairs),
             *map(_transactions_of, senders),
         ]
-        if filters:
-            self._deletions.run(filters)
-        return self._ask(filters, listed=False).proven
+        passed = self._milestones.take_passed()
+        try:
+            self._deletions.run([*filters, *passed])
+        except BaseException:
+            self._milestones.add_passed(*passed)
+            raise
+        gone, brokers = _Wanted(filters, listed=False), live_brokers(self._admins)
+        if self._replication == len(brokers) == 1:
+            # A change was answered by the one broker, which cannot be behind itself.
+            return self._ask(brokers, gone).proven
+        return self._ask_at_a_milestone(brokers, gone)
 
     def delete_on_topics(self, topics: Collection[str]) -> None:
         """Delete the ACLs of everyone on these topics, by name; as `revoke`."""
@@ -116,9 +131,21 @@ class Acls:
         if not filters:
             return
         self._deletions.run(filters)
-        answers = self._ask(filters, listed=False)
+        answers = self._ask(live_brokers(self._admins), _Wanted(filters, listed=False))
         for failure in (*answers.behind.values(), *answers.silent.values()):
             raise failure
+
+    def _ask_at_a_milestone(
+        self, brokers: Mapping[int, BrokerAddress], gone: _Wanted
+    ) -> dict[int, BrokerAddress]:
+        """The brokers that have applied what was changed before, and show that this is gone."""
+        made = self._milestones.new()
+        milestone = AclFilter.exactly(made)
+        try:
+            self._creations.run([made])
+            return self._ask(brokers, _Wanted([milestone], listed=True), gone).proven
+        finally:
+            self._milestones.add_passed(milestone)
 
     def _send_creations(self, bindings: Sequence[AclBinding]) -> list[Exception | None]:
         # Each only once: the client refuses a request that names one twice.
@@ -134,19 +161,20 @@ class Acls:
         )
         return [failure_of(futures[wanted[each]], "delete the ACLs") for each in filters]
 
-    def _ask(self, filters: list[AclFilter], *, listed: bool) -> _Answers:
-        """Ask every broker itself: the cluster commits a change before its brokers apply it.
+    def _ask(self, brokers: Mapping[int, BrokerAddress], *wanted: _Wanted) -> _Answers:
+        """Ask each broker itself until it shows all that is wanted, one after the other.
 
-        Raises Unavailable if none of them has applied it.
+        The cluster commits a change before its brokers apply it. Raises Unavailable if no broker
+        shows it.
         """
         answers = _Answers()
-        for broker, address in live_brokers(self._admins).items():
+        for broker, address in brokers.items():
             try:
                 with (
                     network_errors(f"ask broker {broker} for its ACLs"),
                     self._connections.lent(address) as connection,
                 ):
-                    is_applied = self._is_applied(connection, filters, listed=listed)
+                    is_applied = self._is_applied(connection, wanted)
             except Unavailable as silence:
                 answers.silent[broker] = silence
                 continue
@@ -162,16 +190,23 @@ class Acls:
         return answers
 
     @staticmethod
-    def _is_applied(
-        connection: BrokerConnection, filters: list[AclFilter], *, listed: bool
-    ) -> bool:
+    def _is_applied(connection: BrokerConnection, wanted: Iterable[_Wanted]) -> bool:
         deadline = time.monotonic() + APPLIED_TIMEOUT_S
-        for question, group in _questions(filters).items():
-            while not _is_so(group, broker_acls(connection, question), listed):
-                if time.monotonic() > deadline:
-                    return False
-                time.sleep(_POLL_S)
+        for each in wanted:
+            for question, group in _questions(each.filters).items():
+                while not _is_so(group, broker_acls(connection, question), each.listed):
+                    if time.monotonic() > deadline:
+                        return False
+                    time.sleep(_POLL_S)
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a broker should show: that it lists what each filter matches, or nothing of it."""
+
+    filters: Sequence[AclFilter]
+    listed: bool
 
 
 @dataclass(frozen=True, slots=True)

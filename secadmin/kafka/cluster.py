@@ -93,7 +93,7 @@ class Cluster:
             limits.produced_bytes_per_s,
             limits.fetched_bytes_per_s,
         )
-        self._acls = Acls(self._admins, self._connections)
+        self._acls = Acls(self._admins, self._connections, settings.replication)
         self._replicas = Replicas(self._connections, settings.replication)
         fence = Fence(self._admins, self._replicas, self._writer, self._connections)
         self._access = TopicAccess(self._acls, fence, self._replicas, lock)

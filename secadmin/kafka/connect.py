@@ -22,6 +22,8 @@ REQUEST_TIMEOUT_S = 5.0
 
 _TOPICS_KNOWN_MS = 3_000
 _CONTROLLER_KNOWN_S = 1.0
+# What a broker that hangs does not say so soon, another one may say at the next request.
+_CONTROLLER_TOLD_S = 1.0
 _T = TypeVar("_T")
 
 _QUIET: dict[str, Any] = {
@@ -56,7 +58,7 @@ class _ControllerClient:
         with self._lock:
             if time.monotonic() - self._asked > _CONTROLLER_KNOWN_S:
                 with suppress(KafkaException):
-                    self._client.list_topics(HEAD_TOPIC, timeout=REQUEST_TIMEOUT_S)
+                    self._client.list_topics(HEAD_TOPIC, timeout=_CONTROLLER_TOLD_S)
                 self._asked = time.monotonic()
         return self._client
 

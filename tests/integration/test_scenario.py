@@ -21,6 +21,7 @@ from deploy.scenario.story import BATCH_MS, Story
 from deploy.settings import local_kafka, write_settings
 from deploy.stack import Stack, StackOptions
 from tests.integration.brokers import CONTAINER, EMBEDDED
+from tests.integration.cluster.kafka_cluster import running
 from tests.integration.container_broker import ContainerBroker, require_image
 from tests.integration.on_a_cluster import on_a_cluster
 from tests.integration.results import Result, expected, last_day_sent, only, received
@@ -31,19 +32,19 @@ from tests.spark_cluster import spark_cluster
 __all__ = ["spark_cluster"]
 
 
-CLUSTER = "Spark cluster"
+CLUSTER, BROKERS = "Spark cluster", "three brokers"
 
 
 @pytest.fixture(
     params=[
         EMBEDDED,
-        *(pytest.param(each, marks=pytest.mark.long) for each in (CONTAINER, CLUSTER)),
+        *(pytest.param(each, marks=pytest.mark.long) for each in (CONTAINER, CLUSTER, BROKERS)),
     ]
 )
 def elsewhere(
     request: pytest.FixtureRequest, runtime: Runtime, tmp_path: Path
 ) -> Iterator[Path | None]:
-    """Settings as an operator writes them: of a Kafka in a container, or of a Spark cluster.
+    """Settings as an operator writes them: of a Kafka elsewhere, or of a Spark cluster.
 
     Without them, all of the platform is on this machine and its own.
     """
@@ -53,6 +54,10 @@ def elsewhere(
     if request.param == CLUSTER:
         with on_a_cluster(runtime, tmp_path, request.getfixturevalue("spark_cluster")) as settings:
             yield settings
+        return
+    if request.param == BROKERS:
+        with running(tmp_path / "kafka", runtime) as brokers:
+            yield write_settings({"kafka": brokers.table}, tmp_path / "operator.toml")
         return
     # Its own: two platforms on one Kafka would take each other's ACLs for left-overs.
     with ContainerBroker(require_image(), tmp_path / "container") as broker:

@@ -61,9 +61,9 @@ def test_nothing_arrives_after_any_of_many_revocations(
             hostile.close()
 
 
-def got(reader: Reader, number: int) -> bool:
-    """Whether a record of the second stream with this number or a later one has come."""
-    return max(reader.numbers("two"), default=-1) >= number
+def got(reader: Reader, number: int, stream: str = "two") -> bool:
+    """Whether a record of the stream with this number or a later one has come."""
+    return max(reader.numbers(stream), default=-1) >= number
 
 
 def numbers_of(listener: Listener) -> set[int]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -91,10 +91,12 @@ def exchanging(
     roles: Mapping[str, tuple[str, ...]],
     queries: Mapping[str, str],
     settings: Path | None = None,
+    timed: Sequence[str] = (),
 ) -> Iterator[Exchange]:
     """A platform with two streams, these queries over both, and these roles.
 
-    `settings` are those of an operator, if not all of it is its own.
+    `settings` are those of an operator, if not all of it is its own. `timed` are more options of
+    the streams.
     """
     options = StackOptions(
         state, broker_port=0, secadmin_port=0, settings=settings, batch_ms=BATCH_MS
@@ -105,7 +107,7 @@ def exchanging(
         admin.run("schema", "add", "s", "ts:timestamp!", "stream:string!", "n:bigint!")
         folders = {}
         for stream in STREAMS:
-            admin.run("stream", "add", stream, "--schema", "s", "--event-time", "ts")
+            admin.run("stream", "add", stream, "--schema", "s", "--event-time", "ts", *timed)
             admin.run("grant", "ADMIN", "SEND", "stream", stream)
             folders[stream] = admin.folder / f"sender-{stream}"
             admin.run("sender", stream, "--dir", str(folders[stream]))

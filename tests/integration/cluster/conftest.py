@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Producer
 
 from deploy.runtime import Runtime
 from tests.integration.cluster.kafka_cluster import KafkaCluster, running
@@ -30,3 +31,17 @@ def parts(cluster: KafkaCluster) -> Iterator[Parts]:
     made = make_parts(cluster.settings)
     yield made
     made.close()
+
+
+@pytest.fixture
+def producer(parts: Parts) -> Producer:
+    """As the data plane has one; it gives up soon on a leader that hangs."""
+    own = {
+        "linger.ms": 0,
+        "enable.idempotence": True,
+        "log_level": 0,
+        "socket.timeout.ms": 5_000,
+        "request.timeout.ms": 5_000,
+        "topic.metadata.refresh.interval.ms": 1_000,
+    }
+    return Producer(parts.settings.client_config(parts.settings.secadmin) | own)

@@ -28,7 +28,7 @@ from deploy.files import private_folder, write_private
 from deploy.ports import LOOPBACK, free_port
 from deploy.processes import ManagedProcess
 from deploy.runtime import Runtime
-from deploy.settings import AUDIT_USER
+from deploy.settings import AUDIT_USER, Table, local_kafka
 from secadmin.kafka.principals import Credentials
 from secadmin.kafka.wire.cluster_view import ClusterView, cluster_view
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection
@@ -110,6 +110,15 @@ class KafkaCluster:
             audit=account(AUDIT_USER),
             replication=NODES,
         )
+
+    @property
+    def table(self) -> Table:
+        """The part `[kafka]` of an operator's settings."""
+        found = self.settings
+        alone = local_kafka(
+            found.bootstrap, found.users_bootstrap, found.ca_file, self._users[SECADMIN_USER]
+        )
+        return {**alone, "replication": NODES, "removes_users": False}
 
     def start(self) -> None:
         """Start all nodes, and return when each knows all and has a leader of controllers."""

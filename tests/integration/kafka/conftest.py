@@ -72,7 +72,8 @@ def make_parts(settings: KafkaSettings) -> Parts:
     """The parts, as a SecAdmin that starts makes them."""
     locks: dict[str, Lock] = defaultdict(Lock)
     admins, connections = AdminClients.open(settings), BrokerConnections(settings)
-    topics, acls = Topics(admins, settings), Acls(admins, connections)
+    topics = Topics(admins, settings)
+    acls = Acls(admins, connections, settings.replication)
     writer = FenceWriter(settings)
     replicas = Replicas(connections, settings.replication)
     fence = Fence(admins, replicas, writer, connections)

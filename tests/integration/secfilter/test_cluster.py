@@ -1,8 +1,10 @@
-"""Engines whose tasks run on a Spark cluster: a worker is killed while records flow."""
+"""Engines whose tasks run on a Spark cluster: each of its parts fails while records flow."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -17,6 +19,7 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from catalog.clearance import Clearance
+from catalog.engines import FIRST, INGEST, PROBATION
 from catalog.plan import WINDOW_START, Aggregation, Source, Window
 from catalog.runs import IngestStream
 from catalog.time_source import TimeSource
@@ -27,6 +30,7 @@ from tests.integration.secfilter.deployment import Deployment
 from tests.integration.secfilter.plane import Plane, headers, one_id_each, prices, values
 from tests.plans import grouped
 from tests.spark_cluster import SparkCluster, spark_cluster
+from tests.waiting import wait_until
 
 __all__ = ["new_parts", "parts", "settings", "spark_cluster"]
 
@@ -34,6 +38,11 @@ PARTITIONS = 2
 # A second of the feed; its tuples are on time although the machine is busy.
 PER_S, LATENESS_MS = 100, 5_000
 WINDOW_MS = 1_000
+# Ingest and one for queries. Each has an executor on each worker.
+ENGINES = 2
+# The exit code of an engine whose work another process does.
+REFUSED = 6
+BACK_S, TAKEN_OVER_S = 120.0, 300.0
 
 
 @dataclass
@@ -147,10 +156,10 @@ class World:
         self.flow = Flow(Producer(self.plane.broker.admin_config()), self.stream.senders[0].topic)
         await_price(self.plane, self.topic, PER_S)
 
-    def await_more(self) -> float:
+    def await_more(self, timeout_s: float = 120.0) -> float:
         """How long it takes until a tuple is delivered that is sent from now on (s)."""
         began = time.monotonic()
-        await_price(self.plane, self.topic, self.flow.count + 1)
+        await_price(self.plane, self.topic, self.flow.count + 1, timeout_s)
         return time.monotonic() - began
 
     def expect_all(self) -> None:
@@ -216,6 +225,65 @@ def test_a_worker_that_is_cut_off_for_a_while_repeats_nothing_in_a_window(world:
     world.cluster.resume(0)
     world.await_more()
     world.expect_all()
+
+
+@pytest.mark.long
+@embedded_only
+def test_without_its_master_a_cluster_goes_on_and_replaces_nothing(world: World) -> None:
+    cluster = world.cluster
+    cluster.kill_master()
+    cluster.kill_executors(0)
+    print(f"without the master, with one worker, all went on after {world.await_more():.1f} s")
+    assert cluster.executors(0) == set()
+    cluster.start_master()
+    wait_until(lambda: len(cluster.executors(0)) >= ENGINES, "the lost are replaced", BACK_S)
+    cluster.kill(1)
+    print(f"with the other worker all went on after {world.await_more():.1f} s")
+    world.expect_all()
+
+
+@dataclass(eq=False)
+class OtherHost(threading.Thread):
+    """A machine whose process manager starts an engine whenever it ends: it is refused or works."""
+
+    deployment: Deployment
+    engine: str
+    refused: threading.Event = field(default_factory=threading.Event)
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        super().__init__(daemon=True)
+
+    def run(self) -> None:
+        while not self._over.wait(1):
+            if self.deployment.launch(self.engine).wait() == REFUSED:
+                self.refused.set()
+
+    def close(self) -> None:
+        """Start nothing any more."""
+        self._over.set()
+
+
+@pytest.mark.long
+@embedded_only
+def test_another_host_takes_over_the_engines_of_one_that_is_lost(world: World) -> None:
+    """Whose the lock in the shared folder is, works; what was counted is not counted again."""
+    others = {name: OtherHost(world.deployment, name) for name in (INGEST, FIRST, PROBATION)}
+    try:
+        for each in others.values():
+            each.start()
+        for name in world.engines.processes:
+            assert others[name].refused.wait(BACK_S), f"{name} is at work already"
+        world.await_more()
+        for process in world.engines.processes.values():
+            os.killpg(process.pid, signal.SIGKILL)
+        print(f"on another host all went on after {world.await_more(TAKEN_OVER_S):.1f} s")
+        world.expect_all()
+    finally:
+        for each in others.values():
+            each.close()
+        # Their processes end, and so do the threads that wait for them.
+        world.deployment.end()
 
 
 def newest_price(reader: Reader) -> int:

@@ -51,6 +51,7 @@ def test_a_limit_of_connections_that_leaves_memory_is_enough(limit: str) -> None
 REPLICATED = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
+    "controller.socket.timeout.ms": "3000",
 }
 
 
@@ -66,6 +67,11 @@ def test_several_brokers_that_replicate_are_not() -> None:
         (1, {1: REPLICATED, 2: REPLICATED}, "replication = 1 in [kafka] keeps"),
         (2, {1: REPLICATED, 2: {}}, "broker 2: offsets.topic.replication.factor"),
         (2, {1: REPLICATED, 2: {}}, "broker 2: transaction.state.log.replication.factor"),
+        (
+            2,
+            {1: REPLICATED, 2: {**REPLICATED, "controller.socket.timeout.ms": "30000"}},
+            "broker 2: controller.socket.timeout.ms = 30000 keeps rights from being taken",
+        ),
     ],
 )
 def test_what_stands_on_one_broker_is_told(

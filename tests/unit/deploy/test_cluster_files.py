@@ -14,6 +14,7 @@ from catalog.audit_key import AuditKey
 from catalog.settings import KafkaAccount, Settings
 from deploy.cluster_files import PORTS, THERE, Hosts, write_cluster
 from deploy.errors import DeployError
+from secadmin.kafka.connect import REQUEST_TIMEOUT_S
 
 HOSTS = Hosts(address="streams.example")
 
@@ -83,6 +84,7 @@ def test_the_nodes_of_kafka_are_one_cluster(written: Path) -> None:
         assert found["min.insync.replicas"] == "2"
         assert found["transaction.state.log.replication.factor"] == "3"
         assert found["unclean.leader.election.enable"] == "false"
+        assert int(found["controller.socket.timeout.ms"]) < REQUEST_TIMEOUT_S * 1000
     ids = set()
     for host in HOSTS.kafka:
         arguments = (written / host / "format.args").read_text().splitlines()
