@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from confluent_kafka.admin import (
-    AclBinding,
     AclPermissionType,
     ResourcePatternType,
     ResourceType,
@@ -25,10 +24,16 @@ from secadmin.kafka.acl import (
 )
 from secadmin.kafka.acl_filter import AclFilter, ListedAcl
 from secadmin.kafka.brokers import live_brokers
-from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, failure_of, finished
+from secadmin.kafka.connect import (
+    REQUEST_TIMEOUT_S,
+    AdminClients,
+    failure_of_code,
+    finished,
+)
 from secadmin.kafka.grouped import Grouped
 from secadmin.kafka.milestones import Milestones
 from secadmin.kafka.topics import is_sent_topic
+from secadmin.kafka.wire.acl_changes import create_acls, delete_acls
 from secadmin.kafka.wire.broker_acls import broker_acls
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection, network_errors
 from secadmin.kafka.wire.connections import BrokerConnections
@@ -40,7 +45,7 @@ _POLL_S = 0.002
 
 
 class Acls:
-    """The cluster's ACLs, through long-lived administrative clients and a line to each broker."""
+    """The cluster's ACLs, through connections to its brokers."""
 
     def __init__(
         self, admins: AdminClients, connections: BrokerConnections, replication: int = 1
@@ -61,12 +66,11 @@ class Acls:
         """
         if not acls:
             return
-        bindings = [to_binding(acl) for acl in sorted(acls, key=_is_on_topic)]
-        self._creations.run(bindings)
+        filters = [_exactly(acl) for acl in sorted(acls, key=_is_on_topic)]
+        self._creations.run(filters)
         # A broker applies changes in their order: what is on topics came behind all else.
-        last = [to_binding(acl) for acl in acls if _is_on_topic(acl)] or bindings
-        there = _Wanted([AclFilter.exactly(binding) for binding in last], listed=True)
-        answers = self._ask(live_brokers(self._admins), there)
+        last = [_exactly(acl) for acl in acls if _is_on_topic(acl)] or filters
+        answers = self._ask(live_brokers(self._connections), _Wanted(last, listed=True))
         for failure in answers.behind.values():
             raise failure
 
@@ -78,7 +82,7 @@ class Acls:
         Raises:
             Unavailable: Kafka cannot be reached, or a broker still lists one.
         """
-        self._delete([AclFilter.exactly(to_binding(acl)) for acl in acls])
+        self._delete([_exactly(acl) for acl in acls])
 
     def revoke_topics(
         self, principals_of: Mapping[str, Collection[str]]
@@ -107,7 +111,7 @@ class Acls:
         except BaseException:
             self._milestones.add_passed(*passed)
             raise
-        gone, brokers = _Wanted(filters, listed=False), live_brokers(self._admins)
+        gone, brokers = _Wanted(filters, listed=False), live_brokers(self._connections)
         if self._replication == len(brokers) == 1:
             # A change was answered by the one broker, which cannot be behind itself.
             return self._ask(brokers, gone).proven
@@ -131,7 +135,7 @@ class Acls:
         if not filters:
             return
         self._deletions.run(filters)
-        answers = self._ask(live_brokers(self._admins), _Wanted(filters, listed=False))
+        answers = self._ask(live_brokers(self._connections), _Wanted(filters, listed=False))
         for failure in (*answers.behind.values(), *answers.silent.values()):
             raise failure
 
@@ -139,27 +143,31 @@ class Acls:
         self, brokers: Mapping[int, BrokerAddress], gone: _Wanted
     ) -> dict[int, BrokerAddress]:
         """The brokers that have applied what was changed before, and show that this is gone."""
-        made = self._milestones.new()
-        milestone = AclFilter.exactly(made)
+        milestone = AclFilter.exactly(self._milestones.new())
         try:
-            self._creations.run([made])
+            self._creations.run([milestone])
             return self._ask(brokers, _Wanted([milestone], listed=True), gone).proven
         finally:
             self._milestones.add_passed(milestone)
 
-    def _send_creations(self, bindings: Sequence[AclBinding]) -> list[Exception | None]:
-        # Each only once: the client refuses a request that names one twice.
-        futures = self._admins.acls.create_acls(
-            list(dict.fromkeys(bindings)), request_timeout=REQUEST_TIMEOUT_S
-        )
-        return [failure_of(futures[binding], "create the ACLs") for binding in bindings]
+    def _send_creations(self, acls: Sequence[AclFilter]) -> list[Exception | None]:
+        return self._sent("create the ACLs", create_acls, acls)
 
     def _send_deletions(self, filters: Sequence[AclFilter]) -> list[Exception | None]:
-        wanted = {matching: matching.for_client() for matching in filters}
-        futures = self._admins.acls.delete_acls(
-            list(wanted.values()), request_timeout=REQUEST_TIMEOUT_S
-        )
-        return [failure_of(futures[wanted[each]], "delete the ACLs") for each in filters]
+        return self._sent("delete the ACLs", delete_acls, filters)
+
+    def _sent(
+        self,
+        purpose: str,
+        send: Callable[[BrokerConnection, Sequence[AclFilter]], list[int]],
+        filters: Sequence[AclFilter],
+    ) -> list[Exception | None]:
+        once = list(dict.fromkeys(filters))
+        codes = self._connections.ask(purpose, lambda connection: send(connection, once))
+        failures = {
+            each: failure_of_code(code, purpose) for each, code in zip(once, codes, strict=True)
+        }
+        return [failures[each] for each in filters]
 
     def _ask(self, brokers: Mapping[int, BrokerAddress], *wanted: _Wanted) -> _Answers:
         """Ask each broker itself until it shows all that is wanted, one after the other.
@@ -218,6 +226,10 @@ class _Answers:
     silent: dict[int, Unavailable] = field(default_factory=dict)
 
 
+def _exactly(acl: Acl) -> AclFilter:
+    return AclFilter.exactly(to_binding(acl))
+
+
 def _is_on_topic(acl: Acl) -> bool:
     return isinstance(acl, TopicAcl)
 
@@ -240,8 +252,7 @@ def _is_so(filters: Iterable[AclFilter], acls: Iterable[ListedAcl], listed: bool
 
 
 def _transactions_of(principal: str) -> AclFilter:
-    own = TransactionAcl(principal, group_prefix(principal))
-    return AclFilter.exactly(to_binding(own))
+    return _exactly(TransactionAcl(principal, group_prefix(principal)))
 
 
 def _on_topic(topic: str, principal: str | None) -> AclFilter:

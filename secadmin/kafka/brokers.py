@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, finished
+from secadmin.kafka.wire.cluster_view import cluster_view
 from secadmin.kafka.wire.connection import BrokerAddress
+from secadmin.kafka.wire.connections import BrokerConnections
 
 
-def live_brokers(admins: AdminClients) -> dict[int, BrokerAddress]:
-    """The address of every live broker, by the broker's id. Raises Unavailable."""
-    future = admins.reads.describe_cluster(request_timeout=REQUEST_TIMEOUT_S)
-    cluster = finished(future, "reach Kafka")
-    return {node.id: BrokerAddress(node.host, node.port) for node in cluster.nodes}
+def live_brokers(connections: BrokerConnections) -> dict[int, BrokerAddress]:
+    """The address of every broker that counts as alive, by its id. Raises Unavailable."""
+    found = connections.ask("reach Kafka", lambda broker: cluster_view(broker, ())).brokers
+    connections.learn(found.values())
+    return dict(found)

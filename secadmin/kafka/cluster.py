@@ -88,7 +88,6 @@ class Cluster:
         self._topics = Topics(self._admins, settings)
         self._principals = Principals(self._admins, removes=settings.removes_users)
         self._quotas = Quotas(
-            self._admins,
             self._connections,
             limits.produced_bytes_per_s,
             limits.fetched_bytes_per_s,
@@ -240,7 +239,7 @@ class Cluster:
 
         Raises Unavailable.
         """
-        return self._replicas.replenish(live_brokers(self._admins))
+        return self._replicas.replenish(live_brokers(self._connections))
 
     def _create(self, acls: Callable[[str], frozenset[TopicAcl]], *specs: TopicSpec) -> None:
         """Create the topics and grant what `acls` says for the name of each."""

@@ -66,13 +66,14 @@ class _ControllerClient:
 class AdminClients:
     """Long-lived administrative clients under SecAdmin's account. They connect in the background.
 
-    There are three. A broker handles one request of a connection at a time, and a change takes
-    tens of milliseconds. On one connection, requests that only read would wait for changes.
+    There are two. A broker handles one request of a connection at a time, and a change takes tens
+    of milliseconds. On one connection, requests that only read would wait for changes. What takes
+    rights away goes by connections of our own (`secadmin.kafka.wire.connections`), and so does what
+    gives them.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
-        self._reads = _ControllerClient(config)
-        self._changes, self._acls = _ControllerClient(config), _ControllerClient(config)
+        self._reads, self._changes = _ControllerClient(config), _ControllerClient(config)
 
     @classmethod
     def open(cls, settings: KafkaSettings) -> AdminClients:
@@ -86,13 +87,8 @@ class AdminClients:
 
     @property
     def changes(self) -> AdminClient:
-        """The client for changes of anything but ACLs."""
+        """The client for changes."""
         return self._changes.current()
-
-    @property
-    def acls(self) -> AdminClient:
-        """The client for changes of ACLs."""
-        return self._acls.current()
 
 
 def fence_producer(settings: KafkaSettings) -> Producer:
@@ -220,6 +216,13 @@ def failure_of(future: Future[Any], purpose: str, *harmless: int) -> Unavailable
     except FutureTimeoutError:
         return Unavailable(f"cannot {purpose}: Kafka did not answer")
     return None
+
+
+def failure_of_code(code: int, purpose: str, *harmless: int) -> Unavailable | None:
+    """What the code of an answer means. Gives None for 0 and a `harmless` code."""
+    if code in (0, *harmless):
+        return None
+    return unavailable(KafkaException(KafkaError(code)), purpose)
 
 
 def error_code(error: KafkaException) -> int:

@@ -87,13 +87,12 @@ class Fence:
         limits: FenceLimits | None = None,
     ) -> None:
         """`clock` gives seconds since 1970. Fence records get it; no time limit depends on it."""
-        self._admins = admins
         self._replicas = replicas
         self._writer = writer
         self._connections = connections
         self._clock = clock
         self._limits = limits or FenceLimits()
-        self._setting = SegmentSetting(admins)
+        self._setting = SegmentSetting(admins, connections)
 
     def put_up(self, topics: Collection[str], take_away: Callable[[], Brokers]) -> None:
         """Run `take_away`, which deletes ACLs. Then fence those of the topics that exist.

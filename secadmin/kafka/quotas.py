@@ -5,10 +5,7 @@ Each quota is for one user. A default for all users would limit the platform's o
 
 from __future__ import annotations
 
-from secadmin.kafka.brokers import live_brokers
-from secadmin.kafka.connect import AdminClients
 from secadmin.kafka.wire.client_quotas import alter_user_quotas
-from secadmin.kafka.wire.connection import network_errors
 from secadmin.kafka.wire.connections import BrokerConnections
 
 _PRODUCED, _FETCHED = "producer_byte_rate", "consumer_byte_rate"
@@ -19,13 +16,11 @@ class Quotas:
 
     def __init__(
         self,
-        admins: AdminClients,
         connections: BrokerConnections,
         produced_bytes_per_s: int,
         fetched_bytes_per_s: int,
     ) -> None:
         """Every principal gets these rates, at each broker."""
-        self._admins = admins
         self._connections = connections
         self._rates = {
             _PRODUCED: float(produced_bytes_per_s),
@@ -41,9 +36,7 @@ class Quotas:
         self._alter(principal, dict.fromkeys(self._rates))
 
     def _alter(self, principal: str, rates: dict[str, float | None]) -> None:
-        address = next(iter(live_brokers(self._admins).values()))
-        with (
-            network_errors(f"set the quotas of {principal}"),
-            self._connections.lent(address) as connection,
-        ):
-            alter_user_quotas(connection, principal, rates)
+        self._connections.ask(
+            f"set the quotas of {principal}",
+            lambda broker: alter_user_quotas(broker, principal, rates),
+        )

@@ -6,15 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import (
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import ConfigResource, ResourceType
 
-from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, all_finished, failure_of
+from secadmin.kafka.connect import REQUEST_TIMEOUT_S, AdminClients, all_finished, failure_of_code
 from secadmin.kafka.grouped import Grouped
+from secadmin.kafka.wire.connections import BrokerConnections
+from secadmin.kafka.wire.topic_setting import alter_setting
 
 ROLL_MS = 100
 """A record begins a new segment if it is newer than the segment's first one by more than this."""
@@ -28,17 +25,13 @@ class _Change:
     topic: str
     value: str | None
 
-    def resource(self) -> ConfigResource:
-        operation = AlterConfigOpType.DELETE if self.value is None else AlterConfigOpType.SET
-        entry = ConfigEntry(_NAME, self.value or "", incremental_operation=operation)
-        return ConfigResource(ResourceType.TOPIC, self.topic, incremental_configs=[entry])
-
 
 class SegmentSetting:
     """Sets `segment.ms` to 100 and resets it. The platform's topics have no value of their own."""
 
-    def __init__(self, admins: AdminClients) -> None:
+    def __init__(self, admins: AdminClients, connections: BrokerConnections) -> None:
         self._admins = admins
+        self._connections = connections
         self._changes = Grouped(self._send)
 
     def shorten(self, topics: Collection[str]) -> None:
@@ -64,12 +57,12 @@ class SegmentSetting:
 
     def _send(self, changes: Sequence[_Change]) -> list[Exception | None]:
         # One topic is never here twice, because the fence's caller holds the topic's lock.
-        resources = [change.resource() for change in changes]
-        futures = self._admins.changes.incremental_alter_configs(
-            resources, request_timeout=REQUEST_TIMEOUT_S
+        values = {change.topic: change.value for change in changes}
+        codes = self._connections.ask(
+            "change the settings of topics", lambda broker: alter_setting(broker, _NAME, values)
         )
         gone = KafkaError.UNKNOWN_TOPIC_OR_PART
         return [
-            failure_of(futures[resource], f"change the settings of {resource.name}", gone)
-            for resource in resources
+            failure_of_code(codes[topic], f"change the settings of {topic}", gone)
+            for topic in values
         ]

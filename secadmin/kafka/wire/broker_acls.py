@@ -15,8 +15,13 @@ def broker_acls(connection: BrokerConnection, matching: AclFilter) -> list[Liste
     Raises:
         OSError, ValueError: The broker did not answer, or answered with an error.
     """
+    return _listed(connection.request(_DESCRIBE_ACLS, _VERSION, acl_fields(matching)))
+
+
+def acl_fields(matching: AclFilter) -> bytes:
+    """The fields of a filter, as all requests about ACLs have them."""
     # The client library's enumerations have the same numbers as the protocol.
-    body = (
+    return (
         int8(matching.resource.value)
         + string(matching.name)
         + int8(matching.pattern.value)
@@ -25,7 +30,6 @@ def broker_acls(connection: BrokerConnection, matching: AclFilter) -> list[Liste
         + int8(matching.operation.value)
         + int8(matching.permission.value)
     )
-    return _listed(connection.request(_DESCRIBE_ACLS, _VERSION, body))
 
 
 def _listed(answer: Reader) -> list[ListedAcl]:

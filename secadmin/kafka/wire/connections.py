@@ -1,25 +1,39 @@
-"""Open connections to every broker, kept because a login takes longer than a whole revocation."""
+"""Open connections to every broker, kept because a login takes longer than a whole revocation.
+
+What any broker can do is asked of the one that answered last. If it is silent, another one is
+asked: a broker that hangs holds up nothing but one request.
+"""
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import TypeVar
 
+from catalog.errors import InvalidInput, Unavailable
 from catalog.settings import KafkaSettings
-from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection
+from secadmin.kafka.connect import REQUEST_TIMEOUT_S
+from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection, network_errors
 
 _KEPT_PER_BROKER = 36
+# One that is silent takes so long; after two of them the caller has waited for long enough.
+_PATIENCE_S = 1.5 * REQUEST_TIMEOUT_S
+_T = TypeVar("_T")
 
 
 class BrokerConnections:
     """Lends connections. Each has one borrower at a time, and is kept for the next one."""
 
     def __init__(self, settings: KafkaSettings) -> None:
+        """Connect to nothing yet. Raises InvalidInput if the settings name no brokers."""
         self._settings = settings
         self._idle: dict[BrokerAddress, list[BrokerConnection]] = defaultdict(list)
         self._lock = Lock()
+        # The one that answered last comes first.
+        self._known = [_address(each) for each in settings.bootstrap.split(",")]
 
     @contextmanager
     def lent(self, address: BrokerAddress) -> Iterator[BrokerConnection]:
@@ -37,12 +51,54 @@ class BrokerConnections:
             raise
         self._give_back(address, connection)
 
+    def ask(self, purpose: str, question: Callable[[BrokerConnection], _T]) -> _T:
+        """The answer of a broker to what any broker can answer, or do.
+
+        A broker that was silent may do it all the same, and later.
+
+        Args:
+            purpose: The aim of the question ("create the ACLs"), for an error.
+            question: Asks. It raises OSError or ValueError if it has no answer.
+
+        Raises:
+            Unavailable: None answers.
+        """
+        failure = Unavailable(f"cannot {purpose}: Kafka has no brokers; check its settings")
+        until = time.monotonic() + _PATIENCE_S
+        for address in self._in_order():
+            try:
+                with network_errors(purpose), self.lent(address) as connection:
+                    answer = question(connection)
+            except Unavailable as error:
+                failure = error
+                if time.monotonic() > until:
+                    break
+                continue
+            self._note(address)
+            return answer
+        raise failure
+
+    def learn(self, addresses: Collection[BrokerAddress]) -> None:
+        """There are brokers at these addresses, too."""
+        with self._lock:
+            self._known += [each for each in addresses if each not in self._known]
+
     def close(self) -> None:
         """Close all connections that nobody has borrowed."""
         with self._lock:
             for connections in self._idle.values():
                 while connections:
                     connections.pop().close()
+
+    def _in_order(self) -> list[BrokerAddress]:
+        with self._lock:
+            return list(self._known)
+
+    def _note(self, answered: BrokerAddress) -> None:
+        with self._lock:
+            if self._known[0] != answered:
+                self._known.remove(answered)
+                self._known.insert(0, answered)
 
     def _take(self, address: BrokerAddress) -> BrokerConnection | None:
         while True:
@@ -60,3 +116,10 @@ class BrokerConnections:
                 self._idle[address].append(connection)
                 return
         connection.close()
+
+
+def _address(text: str) -> BrokerAddress:
+    host, _, port = text.strip().rpartition(":")
+    if not port.isdecimal():
+        raise InvalidInput(f"bootstrap in [kafka] has {text.strip()!r}, and not HOST:PORT")
+    return BrokerAddress(host.strip("[]"), int(port))

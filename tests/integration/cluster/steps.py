@@ -118,7 +118,7 @@ def replenished(parts: Parts, cluster: KafkaCluster, topic: str) -> None:
     """Wait until the topic has all its replicas again, on brokers that hold all of it."""
 
     def whole() -> bool:
-        parts.replicas.replenish(live_brokers(parts.admins))
+        parts.replicas.replenish(live_brokers(parts.connections))
         described = parts.topics.describe([topic])[topic].partitions[0]
         return len(described.replicas) == len(described.isr) == NODES
 

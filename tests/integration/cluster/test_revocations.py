@@ -112,7 +112,7 @@ def test_a_sender_loses_its_right_everywhere(whole: KafkaCluster, parts: Parts) 
     try:
         withdrawn(parts, topic, sender.username)
         # Only once the controllers count the broker as dead.
-        assert paused.node.id not in live_brokers(parts.admins)
+        assert paused.node.id not in live_brokers(parts.connections)
     finally:
         paused.go_on()
     whole.await_all()

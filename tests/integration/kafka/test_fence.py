@@ -43,7 +43,7 @@ def _write_later(producer: Producer, topic: str, partitions: int) -> None:
 
 def _await_requests(parts: Parts) -> None:
     """Return when each broker has answered requests that came behind all that were sent before."""
-    for address in live_brokers(parts.admins).values():
+    for address in live_brokers(parts.connections).values():
         with parts.connections.lent(address) as connection:
             for _ in range(10):
                 ping(connection)

@@ -19,7 +19,7 @@ from tests.integration.kafka.conftest import Parts
 
 def _await_setting(parts: Parts, topic: str, shortened: bool) -> None:
     """Wait until the broker has heard from its controller of what was set."""
-    setting = SegmentSetting(parts.admins)
+    setting = SegmentSetting(parts.admins, parts.connections)
     until(lambda: (topic in setting.shortened([topic])) is shortened, "for the topic's setting")
 
 
@@ -34,7 +34,7 @@ def test_not_proven_fails_loudly_and_still_takes_the_setting_back(parts: Parts) 
     no_time = FenceLimits(total_s=0)
     fence = Fence(parts.admins, parts.replicas, parts.writer, parts.connections, limits=no_time)
     with pytest.raises(FenceNotProven) as caught:
-        fence.put_up([topic], lambda: live_brokers(parts.admins))
+        fence.put_up([topic], lambda: live_brokers(parts.connections))
     assert topic in str(caught.value)
     assert caught.value.status == 503
     _await_setting(parts, topic, shortened=False)
@@ -54,7 +54,7 @@ def test_not_proven_is_told_also_where_the_setting_stays(
     with monkeypatch.context() as broken:
         broken.setattr(SegmentSetting, "restore", restore)
         with pytest.raises(FenceNotProven):
-            fence.put_up([topic], lambda: live_brokers(parts.admins))
+            fence.put_up([topic], lambda: live_brokers(parts.connections))
     _await_setting(parts, topic, shortened=True)
     parts.access.withdraw(topic, [])
     _await_setting(parts, topic, shortened=False)
@@ -69,7 +69,7 @@ def test_a_clock_that_is_behind(parts: Parts) -> None:
         return time.time() - 3600
 
     Fence(parts.admins, parts.replicas, parts.writer, parts.connections, clock).put_up(
-        [topic], lambda: live_brokers(parts.admins)
+        [topic], lambda: live_brokers(parts.connections)
     )
 
 
@@ -82,7 +82,7 @@ def test_a_crash_within_the_fence(
     credentials = parts.new_reader(topic)
     with parked_reader(parts.settings, credentials, topic, 1) as hostile:
         parts.acls.revoke_topics({topic: [credentials.username]})
-        SegmentSetting(parts.admins).shorten([topic])
+        SegmentSetting(parts.admins, parts.connections).shorten([topic])
         _await_setting(parts, topic, shortened=True)
         for _ in range(records):
             parts.writer.write({Partition(topic, 0): int(time.time() * 1000) + 10})

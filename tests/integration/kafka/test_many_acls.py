@@ -36,7 +36,7 @@ def crowded(parts: Parts) -> Iterator[str]:
     acls = [TopicAcl(f"crowd-{number}", topic, Operation.READ) for number in range(ACLS)]
     for start in range(0, ACLS, AT_ONCE):
         bindings = [to_binding(acl) for acl in acls[start : start + AT_ONCE]]
-        made = parts.admins.acls.create_acls(bindings, request_timeout=60.0)
+        made = parts.admins.changes.create_acls(bindings, request_timeout=60.0)
         all_finished(made.values(), "make many ACLs")
     yield topic
     parts.acls.delete_on_topics([topic])

@@ -36,7 +36,7 @@ def test_each_proof_has_its_own_and_one_is_left_in_the_end(parts: Parts, acls: A
     for _ in range(2):
         reader = parts.new_reader(topic)
         proven = acls.revoke_topics({topic: [reader.username]})
-        assert proven == live_brokers(parts.admins)
+        assert proven == live_brokers(parts.connections)
         left.append(milestones(parts))
     assert [len(each) for each in left] == [1, 1]
     assert left[0] != left[1]

@@ -34,7 +34,7 @@ def throttled(parts: Parts, writer: Credentials) -> Iterator[tuple[Producer, lis
 
 
 def quotas(parts: Parts, produced: int, fetched: int) -> Quotas:
-    return Quotas(parts.admins, parts.connections, produced, fetched)
+    return Quotas(parts.connections, produced, fetched)
 
 
 def test_a_sender_is_held_to_its_rate_until_that_is_taken_back(parts: Parts) -> None:
@@ -71,7 +71,7 @@ def test_a_reader_is_held_to_its_rate(parts: Parts) -> None:
 
 
 def test_what_kafka_refuses_is_told(parts: Parts) -> None:
-    address = next(iter(live_brokers(parts.admins).values()))
+    address = next(iter(live_brokers(parts.connections).values()))
     with (
         parts.connections.lent(address) as connection,
         pytest.raises(ValueError, match="the broker does not set the quotas"),

@@ -131,7 +131,7 @@ class Stage:
             open_ones = select(Withdrawal.topic).where(Withdrawal.done_at.is_(None))
             assert not [topic for topic in session.scalars(open_ones) if self._is_ours(topic)]
         topics = {topic for _, topic in found if self._is_ours(topic)}
-        setting = SegmentSetting(admins)
+        setting = SegmentSetting(admins, BrokerConnections(kafka))
         wait_until(lambda: not setting.shortened(topics), "for the setting to be taken back")
 
     def _is_ours(self, topic: str) -> bool:

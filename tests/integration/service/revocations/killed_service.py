@@ -13,6 +13,7 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from threading import Lock
 from typing import Any
@@ -22,14 +23,19 @@ from fastapi.testclient import TestClient
 from sqlalchemy import event
 
 from catalog.passwords import Passwords
-from catalog.settings import Settings
+from catalog.settings import KafkaSettings, Settings
 from secadmin.__main__ import build_platform
 from secadmin.control.platform import Platform
 from secadmin.control.upkeep import start_up
 from secadmin.kafka import connect, fence_writer
+from secadmin.kafka.wire import connections
+from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection
 from secadmin.service.app import create_app
 
 _LOOKING = ("describe_", "list_", "poll", "flush")
+# Requests of the protocol that change nothing: Fetch, ListOffsets, Metadata, SaslHandshake,
+# OffsetForLeaderEpoch, DescribeAcls, SaslAuthenticate.
+_LOOK_UPS = frozenset({1, 2, 3, 17, 23, 29, 36})
 _PATIENCE_S = 120.0
 
 
@@ -73,6 +79,7 @@ def _serve_once(settings: Settings, request: Request | None, change: int, told: 
     countdown = _Countdown(change)
     for module, name in ((connect, "AdminClient"), (fence_writer, "fence_producer")):
         vars(module)[name] = _watched(vars(module)[name], countdown)
+    vars(connections)["BrokerConnection"] = partial(_WatchedConnection, countdown)
     platform = build_platform(settings, Passwords(cost=4))
     event.listen(platform.catalog.engine, "commit", lambda connection: countdown())
     countdown.begin()
@@ -118,6 +125,21 @@ class _Countdown:
             if self._left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             self._left -= 1
+
+
+class _WatchedConnection(BrokerConnection):
+    """A connection to a broker, each of whose requests that is not a look-up counts."""
+
+    def __init__(
+        self, countdown: _Countdown, address: BrokerAddress, settings: KafkaSettings
+    ) -> None:
+        self._countdown = countdown
+        super().__init__(address, settings)
+
+    def send(self, api: int, version: int, body: bytes) -> None:
+        if api not in _LOOK_UPS:
+            self._countdown()
+        super().send(api, version, body)
 
 
 def _watched(make: Callable[..., Any], countdown: _Countdown) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from secadmin.kafka.wire.acl_changes import read_codes, read_deletions
 from secadmin.kafka.wire.cluster_view import PartitionView, read_view
 from secadmin.kafka.wire.connection import BrokerAddress
 from secadmin.kafka.wire.encoding import (
@@ -20,6 +21,7 @@ from secadmin.kafka.wire.encoding import (
 from secadmin.kafka.wire.leader_epochs import all_led
 from secadmin.kafka.wire.newest_times import read_times
 from secadmin.kafka.wire.reassignment import check_reassigned
+from secadmin.kafka.wire.topic_setting import read_altered
 
 
 @pytest.mark.parametrize("count", [0, 1, 126, 127, 128, 16_382, 16_383, 2**31 - 2])
@@ -123,3 +125,45 @@ def test_the_newest_times() -> None:
     assert read_times(times((0, 12), (0, -1))) == {("out.o.a", 0): 12, ("out.o.a", 1): -1}
     with pytest.raises(ValueError, match="error 6"):
         read_times(times((0, 12), (6, -1)))
+
+
+def codes(*found: int) -> Reader:
+    parts = b"".join(int16(code) + string("so") for code in found)
+    return Reader(int32(0) + int32(len(found)) + parts)
+
+
+def test_what_became_of_acls_that_were_to_be_made() -> None:
+    assert read_codes(codes(0, 31), 2) == [0, 31]
+    with pytest.raises(ValueError, match="answers 1 questions, and there were 2"):
+        read_codes(codes(0), 2)
+
+
+def deletions(*found: tuple[int, ...]) -> Reader:
+    body = int32(0) + int32(len(found))
+    for of_filter, *of_acls in found:
+        body += int16(of_filter) + string(None) + int32(len(of_acls))
+        for code in of_acls:
+            place = int8(2) + string("out.o.a") + int8(3)
+            body += int16(code) + string(None) + place
+            body += string("User:a") + string("*") + int8(3) + int8(3)
+    return Reader(body)
+
+
+def test_what_became_of_acls_that_were_to_be_deleted() -> None:
+    answer = deletions((0,), (0, 0, 0), (31,), (0, 0, 7))
+    assert read_deletions(answer, 4) == [0, 0, 31, 7]
+    with pytest.raises(ValueError, match="answers 0 questions, and there were 1"):
+        read_deletions(deletions(), 1)
+
+
+def altered(**found: int) -> Reader:
+    parts = b"".join(
+        int16(code) + string(None) + int8(2) + string(topic) for topic, code in found.items()
+    )
+    return Reader(int32(0) + int32(len(found)) + parts)
+
+
+def test_what_became_of_a_setting() -> None:
+    assert read_altered(altered(a=0, b=3), {"a": "100", "b": None}) == {"a": 0, "b": 3}
+    with pytest.raises(ValueError, match="says nothing of the topic b"):
+        read_altered(altered(a=0), {"a": "100", "b": None})
