@@ -21,8 +21,7 @@ class Lending(BrokerConnections):
 
     def __init__(self, bootstrap: str = "a:9094, b:9094") -> None:
         account = KafkaAccount("x", Path("x"))
-        accounts = dict.fromkeys(("secadmin", "ingest", "query", "audit"), account)
-        super().__init__(KafkaSettings(bootstrap=bootstrap, ca_file=Path("x"), **accounts))
+        super().__init__(KafkaSettings(bootstrap, Path("x"), account, account, account, account))
         self.asked: list[BrokerAddress] = []
         self.silent: set[BrokerAddress] = set()
 
