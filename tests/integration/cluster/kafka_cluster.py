@@ -32,7 +32,7 @@ from deploy.settings import AUDIT_USER, Table, local_kafka
 from secadmin.kafka.principals import Credentials
 from secadmin.kafka.wire.cluster_view import ClusterView, cluster_view
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection
-from tests.integration.cluster.links import Link
+from tests.integration.cluster.doors import Door
 from tests.waiting import wait_until
 
 NODES = 3
@@ -45,11 +45,11 @@ _LOG_SETTINGS = Path(__file__).parents[3] / "deploy" / "log4j2.properties"
 
 @dataclass(frozen=True)
 class Member:
-    """A node, its process, and the links by which it reaches the controllers of the others."""
+    """A node, its process, and the door through which the others reach its controller."""
 
     node: Node
     process: ManagedProcess
-    links: dict[int, Link]
+    door: Door
 
     @property
     def platform(self) -> BrokerAddress:
@@ -171,26 +171,22 @@ class KafkaCluster:
 
     def cut_off(self, member: Member) -> None:
         """Cut the node off from the controllers of the others, and these off from its own."""
-        for link in self._links_of(member):
-            link.cut()
+        own = member.node.id
+        member.door.shut_out(*(self.members.keys() - {own}))
+        for other in self.members.values():
+            if other is not member:
+                other.door.shut_out(own)
 
-    def mend(self, member: Member) -> None:
+    def mend(self, _member: Member) -> None:
         """Undo `cut_off`."""
-        for link in self._links_of(member):
-            link.mend()
+        for each in self.members.values():
+            each.door.shut_out()
 
     def close(self) -> None:
         """End all nodes."""
         for member in self.members.values():
             member.process.kill()
-            for link in member.links.values():
-                link.close()
-
-    def _links_of(self, member: Member) -> Iterator[Link]:
-        yield from member.links.values()
-        for other in self.members.values():
-            if other is not member:
-                yield other.links[member.node.id]
+            member.door.close()
 
     def _members(self) -> dict[int, Member]:
         members, taken = {}, list[int]()
@@ -201,12 +197,14 @@ class KafkaCluster:
             taken += ports
             node = Node(number, "localhost", Ports(*ports), LOOPBACK)
             process = ManagedProcess(f"kafka-{number}", self._state)
-            others = set(range(1, NODES + 1)) - {number}
-            members[number] = Member(node, process, {other: Link() for other in others})
-        for member in members.values():
-            for other, link in member.links.items():
-                link.lead_to(members[other].node.ports.controller)
+            members[number] = Member(node, process, Door(self._processes))
+            members[number].door.lead_to(node.ports.controller)
         return members
+
+    def _processes(self) -> dict[int, int]:
+        """The id of each node's process."""
+        marks = {number: member.process.mark for number, member in self.members.items()}
+        return {number: mark.pid for number, mark in marks.items() if mark is not None}
 
     def _folder(self, member: Member) -> Path:
         return private_folder(self._state / f"kafka-{member.node.id}")
@@ -220,8 +218,11 @@ class KafkaCluster:
             folder / "data", self._certificates.broker.key_store, self._certificates.ca
         )
         own = self._users[BROKER_USER].password()
-        nodes = [self._as_seen_by(member, each.node) for each in self.members.values()]
+        nodes = [self._as_seen_by(member, each) for each in self.members.values()]
         properties = cluster_properties(member.node, nodes, files, own, _MEMORY)
+        # Who leads tells the others its own address: that of its door.
+        door = f",CONTROLLER://{member.node.host}:{member.door.port}"
+        properties["advertised.listeners"] += door
         write_private(self._properties(member), render(properties))
         users = [self._users[user] for user in (BROKER_USER, SECADMIN_USER)]
         arguments = [
@@ -240,14 +241,11 @@ class KafkaCluster:
         assert done.returncode == 0, done.stdout + done.stderr
 
     @staticmethod
-    def _as_seen_by(member: Member, other: Node) -> Node:
-        """The other node, with its controller behind the link that leads there."""
-        link = member.links.get(other.id)
-        return (
-            other
-            if link is None
-            else replace(other, ports=replace(other.ports, controller=link.port))
-        )
+    def _as_seen_by(member: Member, other: Member) -> Node:
+        """The other node, with its controller behind its door."""
+        if other is member:
+            return other.node
+        return replace(other.node, ports=replace(other.node.ports, controller=other.door.port))
 
     def _java(self, member: Member) -> list[str]:
         log = private_folder(self._state / "logs") / f"kafka-{member.node.id}.kafka.log"

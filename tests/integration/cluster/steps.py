@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-from confluent_kafka import KafkaError, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from catalog.errors import Unavailable
 from secadmin.kafka.brokers import live_brokers
@@ -27,14 +27,36 @@ _DESCRIBE_QUORUM = 55
 
 
 def write(producer: Producer, topic: str, *values: str) -> None:
-    """Write values until all replicas in sync have them; that may take a new leader."""
-    failures: list[KafkaError] = []
-    for value in values:
-        producer.produce(
-            topic, value, partition=0, on_delivery=lambda e, _: failures.append(e) if e else None
-        )
-    assert producer.flush(60) == 0
-    assert failures == []
+    """Write values until all replicas in sync have them; that may take a new leader.
+
+    A broker that is cut off may have told the producer that there is no such topic.
+    """
+    left = list(values)
+
+    def is_written() -> bool:
+        failed: list[str] = []
+        for value in left:
+            with failing(failed, value):
+                producer.produce(topic, value, partition=0, on_delivery=noting(failed, value))
+        assert producer.flush(120) == 0
+        left[:] = failed
+        return not left
+
+    wait_until(is_written, "all is written", PATIENCE_S)
+
+
+def noting(failed: list[str], value: str) -> Callable[[KafkaError | None, Message], None]:
+    """Notes the value if it was not written."""
+    return lambda error, _: failed.append(value) if error is not None else None
+
+
+@contextmanager
+def failing(failed: list[str], value: str) -> Iterator[None]:
+    """Note the value if the producer does not even take it."""
+    try:
+        yield
+    except KafkaException:
+        failed.append(value)
 
 
 def leader_of(cluster: KafkaCluster, topic: str) -> Member:
