@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from catalog.checked_plan import CheckedNode
 from catalog.errors import InvalidInput
-from catalog.expression import AttributeRef, type_of
+from catalog.expression import type_of
 from catalog.pair_expressions import check_rows
 from catalog.plan import (
     INSTANT,
@@ -20,6 +22,7 @@ from catalog.plan import (
     Ranked,
     ToStream,
     Union,
+    inputs,
 )
 from catalog.plan_rules import MAX_WINDOW_MS, OWN_QUERY, joined_schema, require_event_time
 from catalog.schema import Attribute, Schema, Type
@@ -31,6 +34,8 @@ MAX_ROWS = 10_000
 MAX_OFFSET = 100
 # Each window of a join may multiply the rows of the others.
 MAX_WINDOWS = 8
+# Each of them has its rows in memory.
+MAX_RELATIONS = 8
 RELATION = (
     "a moving window gives a relation, which is no stream: say with ISTREAM, DSTREAM or RSTREAM "
     "what of its changes is to be sent"
@@ -67,31 +72,33 @@ def check_forms(node: Node, given: _Inputs) -> None:
 def _check_order(node: Node, given: _Inputs) -> None:
     """Refuse an order of operators over relations that the engine does not have."""
     below = [each.node for one in given for each in one.walk() if each.is_changing]
-    summed = any(isinstance(each, Aggregate | Ranked) for each in below)
-    plain = isinstance(node, Project) and all(
-        isinstance(column.expression, AttributeRef) for column in node.columns
-    )
-    if summed and not (plain or isinstance(node, ToStream)):
-        ranked = any(isinstance(each, Ranked) for each in below)
-        what = "rows in an order" if ranked else "an aggregate of a moving window"
-        named = "attributes" if ranked else "keys and aggregates"
-        raise InvalidInput(
-            f"over {what}, a query names {named} only; compute with them in a query over this "
-            "one's output"
-        )
-    united = any(isinstance(each, Union) for each in below)
+    rows = [each for one in given for each in _rows_of(one.node)]
+    united = any(isinstance(each, Union) for each in rows)
     if united and isinstance(node, Union | MovingJoin):
         raise InvalidInput(
             "a UNION of moving windows is joined with nothing, and is in no other UNION; add it as "
             "a query of its own"
         )
-    if isinstance(node, Union) and any(isinstance(each, MovingJoin) for each in below):
+    if isinstance(node, Union) and any(isinstance(each, MovingJoin) for each in rows):
         raise InvalidInput(
-            "a UNION goes over single moving windows, and not over joins of them; "
+            "a UNION goes over single moving windows or groups, and not over joins of them; "
             "add each join as a query of its own"
         )
     if sum(isinstance(each, Moving) for each in below) > MAX_WINDOWS:
         raise InvalidInput(f"a query has at most {MAX_WINDOWS} moving windows")
+    if sum(isinstance(each, Aggregate | Ranked) for each in below) > MAX_RELATIONS:
+        raise InvalidInput(
+            f"a query has at most {MAX_RELATIONS} groups, orders and DISTINCT over moving windows "
+            "below each other; " + OWN_QUERY
+        )
+
+
+def _rows_of(relation: Node) -> Iterator[Node]:
+    """The nodes that make the rows of a relation: down to windows, groups and rows in an order."""
+    yield relation
+    if not isinstance(relation, Moving | Aggregate | Ranked):
+        for below in inputs(relation):
+            yield from _rows_of(below)
 
 
 _WORDS = {MovingJoin: "this join", Ranked: "an order with a limit, or with neighbours,"}
@@ -135,12 +142,18 @@ def ranked_schema(node: Ranked, given: CheckedNode) -> Schema:
         raise InvalidInput("rows in an order need ORDER BY")
     if node.limit is not None and not 1 <= node.limit <= MAX_ROWS:
         raise InvalidInput(f"a query keeps the first 1 to {MAX_ROWS} rows of an order")
-    joins = (each.node for each in given.walk() if isinstance(each.node, MovingJoin))
-    if any(join.kind is JoinKind.SEMI for join in joins):
-        raise InvalidInput(
-            "rows of a semi join have no places in an order, because each is there once for each "
-            "label of its witnesses; order them in a query over this one's output"
-        )
+    for each in _rows_of(given.node):
+        if isinstance(each, MovingJoin) and each.kind is JoinKind.SEMI:
+            raise InvalidInput(
+                "rows of a semi join have no places in an order, because each is there once for "
+                "each label of its witnesses; order them in a query over this one's output"
+            )
+        if isinstance(each, Aggregate) and not each.aggregations:
+            raise InvalidInput(
+                "rows of DISTINCT have no places in an order, because each is there once for each "
+                "label; write GROUP BY with an aggregate, or order them in a query over this one's "
+                "output"
+            )
     for ref in (*node.partition, *(key.attribute for key in node.order)):
         type_of(ref, given.schema)
     added = [Attribute(node.number, Type.BIGINT, required=True)] if node.number else []

@@ -1,10 +1,13 @@
-"""Expressions over the rows of a join of moving windows.
+"""Expressions over the rows of a join of moving windows, and over the rows of a relation below.
 
 Such a join computes its rows in Python, and the engine computes all other expressions. So each
 largest part that reads one window alone is computed by the engine, below the join. What combines
 several windows is computed with PAIR_FUNCTIONS only. An outer join gives rows without a tuple of
 one side. Over that side, everything but plain attributes is computed above the join, because it may
 have a value where the attributes are NULL.
+
+The rows of groups, and of an order, are made in Python too. What reads them uses PAIR_FUNCTIONS
+only.
 """
 
 from __future__ import annotations
@@ -12,12 +15,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from catalog.changing_parts import ChangingParts, JoinPart, Part, WindowPart, inlined, through_steps
+from catalog.changing_parts import (
+    ChangingParts,
+    JoinPart,
+    Part,
+    RelationPart,
+    SidePart,
+    inlined,
+    through_steps,
+)
 from catalog.checked_plan import CheckedNode
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of, type_of
 from catalog.plan import JoinKind
-from catalog.schema import Attribute, Schema
+from catalog.schema import Attribute, Schema, Type
 
 PAIR_FUNCTIONS = frozenset(
     {
@@ -28,7 +39,7 @@ PAIR_FUNCTIONS = frozenset(
 )
 # Each row costs so many steps at most.
 MAX_PAIR_PARTS = 200
-# The numbers of windows.
+# The numbers of the sides of a relation: windows, and relations below.
 Windows = frozenset[int]
 _Values = Mapping[str, Expression]
 
@@ -158,9 +169,9 @@ class RowExpressions:
     """
 
     def __init__(self, parts: ChangingParts, join: JoinPart) -> None:
-        windows = parts.windows()
-        self.values = WindowValues([window.schema for window in windows])
-        self.compared: list[tuple[AttributeRef, ...]] = [() for _ in windows]
+        sides = parts.sides()
+        self.values = WindowValues([side.schema for side in sides])
+        self.compared: list[tuple[AttributeRef, ...]] = [() for _ in sides]
         self.rules, values, optional = self._join(join)
         shown, arguments = ([inlined(each, values) for each in several] for several in parts.read())
         self.shown = tuple(self.values.over_rows(each, optional) for each in shown)
@@ -186,9 +197,9 @@ class RowExpressions:
         conditions = tuple(self.values.over_rows(each, few | more) for each in own)
         optional = few | more
         if node.kind.keeps_left:
-            optional |= {window.number for window in part.right.windows()}
+            optional |= {side.number for side in part.right.sides()}
         if node.kind.keeps_right:
-            optional |= {window.number for window in part.left.windows()}
+            optional |= {side.number for side in part.left.sides()}
         given, values = through_steps(part.steps, both if node.kind.shows_right else mine)
         filters = tuple(self.values.over_rows(each, optional) for each in given)
         rules = JoinRules(node.kind, node.nulls_equal, (left, right), keys, conditions, filters)
@@ -197,7 +208,7 @@ class RowExpressions:
     def _keys(
         self, part: Part, keys: Sequence[AttributeRef], values: _Values, optional: Windows
     ) -> tuple[AttributeRef, ...]:
-        if isinstance(part, WindowPart):
+        if not isinstance(part, JoinPart):
             self.compared[part.number] = tuple(keys)
             return ()
         found = []
@@ -214,8 +225,96 @@ class RowExpressions:
         return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class SideValues:
+    """What a relation reads of the tuples of one side, in terms of the attributes of the side.
+
+    `row` are the values that the relation shows, or the key of a group, or what a join compares.
+    `arguments` are those that aggregates, an order or a join read.
+    """
+
+    side: SidePart
+    row: tuple[Expression, ...]
+    arguments: tuple[Expression, ...]
+
+
+def values_of_sides(parts: ChangingParts, made: RowExpressions | None) -> list[SideValues]:
+    """What a relation reads of each of its sides. `made` is what its join computes, if it has one.
+
+    Raises InvalidInput.
+    """
+    if made is not None:
+        return [
+            SideValues(side, made.compared[side.number], made.values.values(side.number))
+            for side in parts.sides()
+        ]
+    row, arguments = map(tuple, parts.read())
+    return [SideValues(side, row, arguments) for side in parts.sides()]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsBelow:
+    """What is computed for each row of a relation below. Its n-th value is called `0.<n>`.
+
+    `schema` has the types of the values. The row is there above if all `conditions` are true.
+    """
+
+    schema: Schema
+    conditions: tuple[Expression, ...]
+    row: tuple[Expression, ...]
+    arguments: tuple[Expression, ...]
+
+
+def rows_below(part: RelationPart, values: SideValues) -> RowsBelow:
+    """What a relation computes for the rows of one below it. Raises InvalidInput."""
+    below = part.parts
+    types = _shown_types(below)
+    refs = {name: AttributeRef(f"0.{place}") for place, name in enumerate(below.shown)}
+    conditions, known = through_steps(part.steps, refs)
+    row, arguments = (
+        tuple(inlined(each, known) for each in several)
+        for several in (values.row, values.arguments)
+    )
+    made = (*conditions, *row, *arguments)
+    for each in made:
+        _require_computed(each)
+    if sum(map(_size, made)) > MAX_PAIR_PARTS:
+        raise InvalidInput(
+            f"expressions over groups have at most {MAX_PAIR_PARTS} parts; compute more in a query "
+            "over this one's output"
+        )
+    schema = Schema(tuple(Attribute(f"0.{place}", kind) for place, kind in enumerate(types)))
+    return RowsBelow(schema, conditions, row, arguments)
+
+
+def _shown_types(below: ChangingParts) -> list[Type]:
+    given = below.results.attributes
+    types = {each.name: each.type for each in given}
+    return [types[name] for name in below.shown]
+
+
+def _require_computed(expression: Expression) -> None:
+    if not isinstance(expression, Call):
+        return
+    if expression.function not in PAIR_FUNCTIONS:
+        raise InvalidInput(
+            f"{expression.function.upper()} does not go over groups or over rows in an order; "
+            "apply it below them, or in a query over this one's output",
+            expression.position,
+        )
+    for each in expression.arguments:
+        _require_computed(each)
+
+
+def _size(expression: Expression) -> int:
+    arguments = expression.arguments if isinstance(expression, Call) else ()
+    return 1 + sum(map(_size, arguments))
+
+
 def check_rows(relation: CheckedNode) -> None:
-    """Raise InvalidInput for an expression that no join of moving windows can compute."""
-    parts = ChangingParts.of(relation)
-    if parts.join is not None:
-        RowExpressions(parts, parts.join)
+    """Raise InvalidInput for an expression over rows that cannot be computed in Python."""
+    for parts in ChangingParts.of(relation).relations():
+        made = None if parts.join is None else RowExpressions(parts, parts.join)
+        for values in values_of_sides(parts, made):
+            if isinstance(values.side, RelationPart):
+                rows_below(values.side, values)

@@ -1,9 +1,10 @@
 """Upserts: results that replace the earlier result of their key, and deletions that take it back.
 
-The key of a result is the values of its group's keys, or, of a window that holds one tuple for each
-key, the values of its partition. Its version is the instant that changed the group. An instant
-changes a group once. So both follow from tuples whose labels the result carries, and a subscriber
-keeps the result with the highest version of each key.
+The key of a result is that of the relation (`keys_of`): the values of its group's keys, or, of a
+window that holds one tuple for each key, the values of its partition, or those of both sides of a
+join. Its version is the instant that changed the row. An instant changes a row once. So both follow
+from tuples whose labels the result carries, and a subscriber keeps the result with the highest
+version of each key.
 
 A query reads such an output as a relation: the window `[PARTITION BY keys ROWS 1]` of its records,
 which holds the newest row of each key. A deletion takes the row away.
@@ -11,8 +12,8 @@ which holds the newest row of each key. A deletion takes the row away.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef
@@ -20,25 +21,32 @@ from catalog.plan import (
     DELETED,
     Aggregate,
     Change,
+    Column,
     Filter,
+    JoinKind,
     Moving,
+    MovingJoin,
     MovingWindow,
     Node,
     Plan,
     Project,
+    Ranked,
     Source,
     ToStream,
-    inputs,
     walk,
 )
 from catalog.schema import Attribute, Schema, Type
 
 _WHAT = (
     "UPSERT goes over groups: write GROUP BY with keys, and an aggregate such as count(*); or over "
-    "the newest tuple of each key: trades [PARTITION BY symbol ROWS 1]"
+    "the newest tuple of each key: trades [PARTITION BY symbol ROWS 1]; or over a join of such "
+    "relations. UNION, DISTINCT, IN and EXISTS have no key"
 )
 
-
+_ONE_ROW = (
+    "this relation has one row, so its upserts have no key: add GROUP BY with keys, or take the "
+    "changes: ISTREAM(SELECT ... FROM trades [UNBOUNDED])"
+)
 _CHANGES = "take the changes: ISTREAM(SELECT ... FROM trades [UNBOUNDED] ...)"
 
 
@@ -82,46 +90,101 @@ def require_whole(root: Node) -> None:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a key: the attributes that have its value, each of which will do."""
+
+    names: frozenset[str]
+    position: Position | None
+    # What SELECT must name.
+    what: str
+
+
+# The key of a relation: no two rows have the same values in all parts. Without a part there is one
+# row at most. None if the rows have no key.
+_Key = tuple[_Part, ...] | None
+
+
 def keys_of(relation: Node) -> tuple[str, ...]:
-    """The names of the key in the rows of a relation. Raises InvalidInput.
+    """The names of the key in the rows of a relation. Raises InvalidInput if they have none.
 
-    These are the keys of groups, or the partition of a window of one tuple.
+    These are the keys of groups, the partition of a window of one tuple, or of rows in an order.
+    The rows of a join have the keys of both sides. A side of which a row finds one partner at most,
+    because the join compares its whole key, adds nothing.
     """
-    below: Node = relation
-    steps: list[Filter | Project] = []
-    while isinstance(below, Filter | Project):
-        steps.append(below)
-        below = below.input
-    match below:
-        case Aggregate() if below.keys and below.aggregations:
-            names, what = [key.name for key in below.keys], "everything of GROUP BY"
-            places = [key.expression.position for key in below.keys]
-        case Moving(window=MovingWindow(rows=1, partition=partition)) if partition:
-            names, what = [key.name for key in partition], "the key"
-            places = [key.position for key in partition]
+    key = _key(relation)
+    if not key:
+        raise InvalidInput(_WHAT if key is None else _ONE_ROW)
+    return tuple(dict.fromkeys(min(part.names) for part in key))
+
+
+def _key(node: Node) -> _Key:
+    match node:
+        case Filter(below):
+            return _key(below)
+        case Project(below, columns):
+            key = _key(below)
+            return None if key is None else tuple(_renamed(part, columns) for part in key)
+        case Aggregate(_, keys, aggregations) if aggregations:
+            return _parts(((k.name, k.expression.position) for k in keys), "everything of GROUP BY")
+        case Moving(window=MovingWindow(rows=1, partition=partition)):
+            return _parts(((key.name, key.position) for key in partition), "the key")
+        case Ranked(below, partition):
+            own = _parts(((key.name, key.position) for key in partition), "all of PARTITION BY")
+            if node.limit == 1:
+                return own
+            if node.number is None:
+                return _key(below)
+            return (*own, _Part(frozenset({node.number}), None, "the row number"))
+        case MovingJoin():
+            return _of_join(node)
         case _:
-            raise InvalidInput(_WHAT)
-    for step in reversed(steps):
-        if isinstance(step, Project):
-            names = _renamed(names, step, what, places)
-    return tuple(names)
+            return None
 
 
-def _renamed(
-    names: Sequence[str], project: Project, what: str, places: Sequence[Position | None]
-) -> list[str]:
-    shown = {
-        column.expression.name: column.name
-        for column in project.columns
-        if isinstance(column.expression, AttributeRef)
-    }
-    for name, place in zip(names, places, strict=True):
-        if name not in shown:
-            raise InvalidInput(
-                f"the results of upserts have a key, so SELECT names {what}; add it, or {_CHANGES}",
-                place,
-            )
-    return [shown[name] for name in names]
+def _parts(keys: Iterable[tuple[str, Position | None]], what: str) -> tuple[_Part, ...]:
+    return tuple(_Part(frozenset({name}), position, what) for name, position in keys)
+
+
+def _of_join(node: MovingJoin) -> _Key:
+    left, right = _key(node.left), _key(node.right)
+    if node.kind is JoinKind.ANTI:
+        return left
+    if left is None or right is None or node.kind is JoinKind.SEMI:
+        return None
+    mine = {other.name: own.name for own, other in node.equal}
+    others = {own: other for other, own in mine.items()}
+    # A row that is in no pair has NULL for the other side, which stands for no value of its own.
+    if not node.kind.keeps_right:
+        right = tuple(_with_equals(part, mine) for part in right)
+    if not node.kind.keeps_left:
+        left = tuple(_with_equals(part, others) for part in left)
+    if not node.kind.keeps_right and all(part.names & mine.values() for part in right):
+        return left
+    if not node.kind.keeps_left and all(part.names & others.values() for part in left):
+        return right
+    return (*left, *right)
+
+
+def _with_equals(part: _Part, equal: Mapping[str, str]) -> _Part:
+    names = {equal[name] for name in part.names if name in equal}
+    return replace(part, names=part.names | names)
+
+
+def _renamed(part: _Part, columns: Sequence[Column]) -> _Part:
+    """The part by the names that a Project gives."""
+    names = frozenset(
+        column.name
+        for column in columns
+        if isinstance(column.expression, AttributeRef) and column.expression.name in part.names
+    )
+    if not names:
+        raise InvalidInput(
+            f"the results of upserts have a key, so SELECT names {part.what}; add it, or "
+            f"{_CHANGES}",
+            part.position,
+        )
+    return replace(part, names=names)
 
 
 def upsert_keys(plan: Plan) -> tuple[str, ...]:
@@ -149,16 +212,20 @@ def upsert_schema(node: ToStream, relation: Schema) -> Schema:
 def usually_upserts(relation: Node) -> bool:
     """Whether the changes of a relation are upserts if nothing else is said.
 
-    These are groups with keys over one window that no tuple leaves, and all that has a key over one
-    output that gives upserts itself.
+    This is so for all that has a key, except rows in an order, if no tuple ever leaves its windows
+    but by an upsert.
     """
     try:
         keys_of(relation)
     except InvalidInput:
         return False
-    windows = [each for each in walk(relation) if isinstance(each, Moving)]
-    if len(windows) != 1 or any(len(inputs(each)) > 1 for each in walk(relation)):
+    nodes = [*walk(relation)]
+    if any(isinstance(each, Ranked) for each in nodes):
         return False
-    below = windows[0].input
+    return all(_stays(each) for each in nodes if isinstance(each, Moving))
+
+
+def _stays(moving: Moving) -> bool:
+    below = moving.input
     reads_upserts = isinstance(below, Source) and bool(below.relation.keys)
-    return reads_upserts or windows[0].window == MovingWindow()
+    return reads_upserts or moving.window == MovingWindow()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from catalog.changing_parts import ChangingParts, JoinPart, WindowPart
+from catalog.changing_parts import ChangingParts, WindowPart
 from catalog.checked_plan import CheckedNode
 from catalog.expression import Expression, type_of
-from catalog.pair_expressions import RowExpressions
+from catalog.pair_expressions import RowExpressions, values_of_sides
 from catalog.plan import DELETED, Filter, Moving, Project, Source
 from catalog.schema import Schema, Type
 from secfilter.columns import ID, attribute, label_column
@@ -41,9 +41,10 @@ def arrivals(
 
     `compile_` compiles what is below a window. The platform's columns `by` are kept.
     """
-    sides = _alone(parts) if parts.join is None else _joined(parts, parts.join)
     kept = [*map(label_column, words), ID, *by]
-    made = reduce(DataFrame.unionByName, [_arrivals(each, compile_, kept) for each in sides])
+    sides = (side for each in parts.relations() for side in _sides(each))
+    ordered = sorted(sides, key=lambda side: side.window.window)
+    made = reduce(DataFrame.unionByName, [_arrivals(each, compile_, kept) for each in ordered])
     rest = [fn.col(name) for name in made.columns if name != CLOCK]
     return made.select(*rest, place_column(), fn.lit(0).alias(BUCKET))
 
@@ -55,26 +56,17 @@ def place_column() -> Column:
     return fn.unix_micros(fn.col(CLOCK)).alias(PLACE, metadata=IS_EVENT_TIME)
 
 
-def _joined(parts: ChangingParts, join: JoinPart) -> list[_Side]:
-    """The windows of a join. Each tuple has the text of what the join compares, and its values."""
-    made = RowExpressions(parts, join)
-    found = []
-    for window in parts.windows():
-        several = (made.compared[window.number], made.values.values(window.number))
-        texts = [value_texts([value_text(each, window.schema) for each in own]) for own in several]
-        found.append(_Side(window, *texts))
-    return found
-
-
-def _alone(parts: ChangingParts) -> list[_Side]:
-    """Windows without a join. Each tuple has the text of its row or group's key, and what
-    aggregates read.
+def _sides(parts: ChangingParts) -> Iterator[_Side]:
+    """The windows of one relation. Each tuple has the text of its row, of its group's key or of
+    what a join compares, and that of what is read besides.
     """
-    texts = [
-        value_texts([value_text(each, parts.schema) for each in several])
-        for several in parts.read()
-    ]
-    return [_Side(window, *texts) for window in parts.windows()]
+    made = None if parts.join is None else RowExpressions(parts, parts.join)
+    for each in values_of_sides(parts, made):
+        if isinstance(each.side, WindowPart):
+            several = (each.row, each.arguments)
+            schema = each.side.schema
+            texts = [value_texts([value_text(one, schema) for one in own]) for own in several]
+            yield _Side(each.side, *texts)
 
 
 def _arrivals(side: _Side, compile_: Compile, names: Sequence[str]) -> DataFrame:
@@ -107,7 +99,7 @@ def _arrivals(side: _Side, compile_: Compile, names: Sequence[str]) -> DataFrame
         fn.col(PASSES),
         side.row.alias(ROW),
         side.arguments.alias(ARGUMENTS),
-        fn.lit(side.window.number).alias(SIDE),
+        fn.lit(side.window.window).alias(SIDE),
     ).where(fn.col(TIME).isNotNull())
 
 

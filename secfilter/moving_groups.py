@@ -11,10 +11,12 @@ from typing import Any, Protocol
 from secfilter.moving_rows import Row, Tuples
 from secfilter.moving_window import Labels, Words, united
 
-# The number of a window, and a partition in it.
+# The number of a side, and a partition in it: of a window, or the key of a row of a relation below.
 Partition = tuple[int, str]
 
 
+# What is between the values in the key of a row and the rest, which does not have it.
+BEHIND = "\x1d"
 # The text of a group's key. If these tell groups apart: the label of its rows, and the times and
 # lineages of their subject.
 Key = tuple[str, Words, tuple[tuple[int, str], ...]]
@@ -32,12 +34,20 @@ class Labelled:
 class Replaced:
     """A row that an instant replaces by another one. Either may be None.
 
-    The rows depend on these partitions of windows.
+    `key` is what both have in common: no other row of the relation has it. The old row depends on
+    the partitions `before`, and the new one on those `now`.
     """
 
+    key: str
     old: Labelled | None
     new: Labelled | None
-    partitions: AbstractSet[Partition]
+    before: AbstractSet[Partition] = frozenset()
+    now: AbstractSet[Partition] = frozenset()
+
+    @property
+    def partitions(self) -> AbstractSet[Partition]:
+        """All partitions on which the rows depend."""
+        return self.before | self.now
 
 
 class Grouping(Protocol):
@@ -48,6 +58,9 @@ class Grouping(Protocol):
 
     def rows(self) -> Iterator[Labelled]:
         """All rows."""
+
+    def standing(self) -> Iterator[Replaced]:
+        """All rows, as if something had changed each of them."""
 
 
 class Summary(Protocol):
@@ -78,6 +91,17 @@ def place_of(subject: Tuples) -> list[tuple[int, int, str]]:
 def partitions_of(row: Row) -> list[Partition]:
     """The partitions in which the tuples of a row are."""
     return [(side, each.partition) for side, each in enumerate(row.tuples) if each is not None]
+
+
+def key_text(key: Key) -> str:
+    """The text of a group's whole key. It begins with the values of the key."""
+    text, *others = key
+    return f"{text}{BEHIND}{others}" if any(others) else text
+
+
+def name_of(subject: Tuples) -> str:
+    """A text that no row of other tuples has."""
+    return repr(place_of(subject))
 
 
 @dataclass(slots=True)
@@ -147,12 +171,11 @@ class Groups:
                 changed.setdefault(self.key_of(row), ([], []))[place].append(row)
         for key, (gone, there) in sorted(changed.items()):
             group = self.group(key)
-            partitions = {*group.partitions}
-            partitions.update(each for row in (*gone, *there) for each in partitions_of(row))
+            before = frozenset(group.partitions)
             old = group.labelled() if group.values else None
             self.change(key, gone, there)
             new = self.found[key].labelled() if key in self.found else None
-            yield Replaced(old, new, partitions)
+            yield Replaced(key_text(key), old, new, before, frozenset(group.partitions))
 
     def rows(self) -> Iterator[Labelled]:
         """The rows of all groups."""
@@ -160,8 +183,9 @@ class Groups:
 
     def standing(self) -> Iterator[Replaced]:
         """The rows of all groups, as if something had changed each of them."""
-        for group in self.found.values():
-            yield Replaced(None, group.labelled(), frozenset(group.partitions))
+        for key, group in self.found.items():
+            now = frozenset(group.partitions)
+            yield Replaced(key_text(key), None, group.labelled(), now=now)
 
     def group(self, key: Key) -> Group:
         """The group of a key. It may be empty, and is then not kept."""

@@ -10,7 +10,14 @@ from typing import Any
 
 from catalog.schema import Type
 from secfilter.lab import NULL_MARK, SEPARATOR
-from secfilter.moving_groups import Labelled, Partition, Replaced, partitions_of
+from secfilter.moving_groups import (
+    BEHIND,
+    Labelled,
+    Partition,
+    Replaced,
+    name_of,
+    partitions_of,
+)
 from secfilter.moving_rows import Row, Tuples
 from secfilter.moving_values import value_of
 from secfilter.moving_window import Words, united
@@ -77,7 +84,7 @@ class Ranks:
             else:
                 self.found.pop(name, None)
             if self.rules.by_place:
-                yield from self._by_place(old, new)
+                yield from self._by_place(name, old, new)
             else:
                 yield from self._by_neighbours(old, new, gone, there)
 
@@ -86,6 +93,14 @@ class Ranks:
         for several in self.found.values():
             for at, before in self._places(several):
                 yield Labelled(self.text(several, at), self.label(several, at, before))
+
+    def standing(self) -> Iterator[Replaced]:
+        """All rows that are shown, as if something had changed each of them."""
+        for name, several in self.found.items():
+            if self.rules.by_place:
+                yield from self._by_place(name, [], several)
+            else:
+                yield from self._by_neighbours([], several, (), several)
 
     def _places(self, rows: Sequence[_Placed]) -> Iterator[tuple[int, Words]]:
         """Each place that is shown, with the labels of the rows before it if it depends on them."""
@@ -124,7 +139,7 @@ class Ranks:
             insort(new, each, key=_key)
         return new
 
-    def _by_place(self, old: list[_Placed], new: list[_Placed]) -> Iterator[Replaced]:
+    def _by_place(self, name: str, old: list[_Placed], new: list[_Placed]) -> Iterator[Replaced]:
         """The places that have other rows at them, before them or as neighbours."""
         before, now = _Walk(self, old), _Walk(self, new)
         same = True
@@ -134,7 +149,9 @@ class Ranks:
             same = same and before.tuples[:1] == now.tuples[:1]
             if not same or before.tuples != now.tuples:
                 yield Replaced(
-                    before.made(at), now.made(at), before.partitions(at) | now.partitions(at)
+                    place_key(name, at),
+                    *(before.made(at), now.made(at)),
+                    *(before.partitions(at), now.partitions(at)),
                 )
 
     def _by_neighbours(
@@ -169,8 +186,10 @@ class Ranks:
                 None if at is None else Labelled(self.text(rows, at), self.label(rows, at, ()))
                 for rows, at in zip((old, new), places, strict=True)
             ]
-            partitions = {p for rows in involved for row in rows for p in partitions_of(row)}
-            yield Replaced(made[0], made[1], partitions)
+            before, now = (
+                frozenset(p for row in rows for p in partitions_of(row)) for rows in involved
+            )
+            yield Replaced(name_of(each.row.tuples), made[0], made[1], before, now)
 
     def _neighbours(self, rows: Sequence[_Placed], at: int) -> list[_Placed | None]:
         places = (at - offset for offset in self.rules.offsets)
@@ -232,9 +251,14 @@ class _Walk:
         label = self.ranks.label(self.rows, at, self._labels)
         return Labelled(self.ranks.text(self.rows, at), label)
 
-    def partitions(self, at: int) -> set[Partition]:
+    def partitions(self, at: int) -> frozenset[Partition]:
         """The partitions of the row at the place, of those before it and of its neighbours."""
-        return self._before | self._near if at < self.length else set()
+        return frozenset(self._before | self._near if at < self.length else ())
+
+
+def place_key(partition: str, at: int) -> str:
+    """The key of the row at a place of a partition."""
+    return f"{partition}{BEHIND}{at:05}"
 
 
 def _key(each: _Placed) -> tuple[Any, ...]:

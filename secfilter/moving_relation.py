@@ -21,22 +21,25 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from catalog.plan import Change
 from secfilter.lab import NULL_MARK, SEPARATOR
-from secfilter.moving_groups import Grouping, Groups, Partition, partitions_of
-from secfilter.moving_rows import Change as RowChange
-from secfilter.moving_rows import Row, Rows, Tuples
+from secfilter.moving_groups import Grouping, Partition, partitions_of
+from secfilter.moving_rows import Row, Rows
+from secfilter.moving_stages import Stage
 from secfilter.moving_totals import Totals
 from secfilter.moving_window import Arrival, HeldLimits, WindowContent, Words, united
+from secfilter.pair_values import rewritten
 
 _FORM = 3
 # A form without totals: groups were made of the tuples that a window held.
 _NO_TOTALS = 2
 # A form of one window, whose content is the state itself.
 _ONE_WINDOW = 1
+# The places of numbers in the row and in the arguments of a window's tuples.
+Doubles = tuple[tuple[int, ...], tuple[int, ...]]
 # The text of a row, and its label.
 Labelled = tuple[str, Words]
 
@@ -53,41 +56,54 @@ class Result:
 
 @dataclass(slots=True)
 class _Changes:
-    """What an instant does: tuples come or leave, and so do rows."""
+    """What an instant does: tuples come into windows, or leave them."""
 
     instant: int
     tuples: list[Arrival] = field(default_factory=list)
-    came: dict[Tuples, Row] = field(default_factory=dict)
-    left: dict[Tuples, Row] = field(default_factory=dict)
     # The partitions of windows of one tuple that get a tuple which is in no row.
     unseen: list[Partition] = field(default_factory=list)
-
-    def apply(self, changes: Iterable[RowChange]) -> None:
-        """Note rows that come and go. One that does both at one instant has not changed."""
-        for row, sign in changes:
-            here, there = (self.came, self.left) if sign > 0 else (self.left, self.came)
-            if there.pop(row.tuples, None) is None:
-                here[row.tuples] = row
 
 
 @dataclass
 class MovingRelation:
-    """The contents of all windows, their rows, and the instants so far.
+    """The contents of all windows, the relation that is made of them, and the instants so far.
 
-    `groups` is None if the relation has no groups. `limits` bounds what all windows hold together,
-    and `rows` has limits of its own. A tuple that is beyond a limit is not taken, and `withheld`
-    counts it.
+    `root` makes the rows of the relation. `limits` bounds what all windows hold together, and rows
+    have limits of their own. A tuple that is beyond a limit is not taken, and `withheld` counts it.
+    `doubles` has the windows of whose tuples some numbers are written anew.
     """
 
     contents: Sequence[WindowContent]
     change: Change
-    rows: Rows
-    groups: Grouping | None
+    root: Stage
     limits: HeldLimits
     # Of UPSERT: for each value of a row whether it belongs to the key.
     keys: tuple[bool, ...] = ()
     withheld: int = 0
+    doubles: Mapping[int, Doubles] = field(default_factory=dict)
     _done: int | None = None
+    # What each row carries besides its own labels: before this instant, and now.
+    _before: Words = ()
+    _now: Words = ()
+
+    def __post_init__(self) -> None:
+        self._nested = len([*self.root.stages()]) > 1
+        places = {
+            id(side): (stage, number)
+            for stage in self.root.stages()
+            for number, side in enumerate(stage.sides)
+        }
+        self._places = [places[id(content)] for content in self.contents]
+
+    @property
+    def rows(self) -> Rows:
+        """The rows below the groups of the relation."""
+        return self.root.rows
+
+    @property
+    def groups(self) -> Grouping | None:
+        """The groups of the relation, or None if it has none."""
+        return self.root.groups
 
     def take(self, arrivals: Iterable[Arrival], side: int = 0) -> None:
         """Take tuples of a window, in any order. A tuple whose instant is over is withheld."""
@@ -103,7 +119,15 @@ class MovingRelation:
                 self.withheld += 1
                 continue
             size, characters = size + 1, longer
-            content.wait(each)
+            content.wait(self._written(each, side))
+
+    def _written(self, each: Arrival, side: int) -> Arrival:
+        if side not in self.doubles:
+            return each
+        row, arguments = self.doubles[side]
+        return replace(
+            each, row=rewritten(each.row, row), arguments=rewritten(each.arguments, arguments)
+        )
 
     def is_over(self, time: int) -> bool:
         """Whether the results of this instant are known already."""
@@ -114,6 +138,7 @@ class MovingRelation:
         while (instant := self.next_instant()) is not None and instant <= time:
             changes = self._changes(instant)
             yield from self._step(changes)
+            self.root.finish()
             for side, partition in changes.unseen:
                 self.contents[side].forget(partition)
         self._done = time if self._done is None else max(self._done, time)
@@ -124,17 +149,23 @@ class MovingRelation:
         All instants up to it must be over.
         """
         rows = self._standing() if self.change is Change.UPSERT else ()
-        return iter(_numbered(instant, sorted((_kept(text), label) for text, label in rows)))
+        labelled = [(_kept(text), self._with(label, self._now)) for text, label in rows]
+        return iter(_numbered(instant, sorted(labelled)))
 
     def _standing(self) -> Iterator[Labelled]:
         if self.groups is None:
-            for row in self.rows.all([content.held() for content in self.contents]):
+            for row in self.rows.all(self.root.held()):
                 yield row.text, united((row.label, *self._deciding(partitions_of(row))))
-        elif isinstance(self.groups, Groups | Totals):
+        else:
             for each in self.groups.standing():
                 if each.new is not None:
                     around = self._deciding(each.partitions)
                     yield each.new.text, united((each.new.label, *around))
+
+    def _with(self, label: Words, *others: Words) -> Words:
+        """The label with those that each row carries (see `Stage.around_all`)."""
+        known = [each for each in others if each]
+        return united((label, *known)) if known else label
 
     def next_instant(self) -> int | None:
         """The next instant at which a tuple arrives or leaves, or None."""
@@ -142,37 +173,49 @@ class MovingRelation:
         return min((time for time in times if time is not None), default=None)
 
     def _step(self, changes: _Changes) -> list[Result]:
-        instant = changes.instant
         if self.change is Change.RSTREAM:
             return self._whole(changes)
-        if self.groups is None and self.change is Change.UPSERT:
-            return _numbered(instant, self._rows_of_keys(changes))
-        if self.groups is not None and self.change is Change.UPSERT:
-            return _numbered(instant, self._rows_of_groups(self.groups, changes))
+        added, taken = self._differing(changes.instant)
+        if self._nested:
+            added = [(text, self._with(label, self._now)) for text, label in added]
+            taken = [(text, self._with(label, self._before, self._now)) for text, label in taken]
+        if self.change is Change.UPSERT:
+            return _numbered(changes.instant, self._upserts(added, taken))
+        return self._differences(changes.instant, added, taken)
+
+    def _differing(self, instant: int) -> tuple[list[Labelled], list[Labelled]]:
+        """The rows that come at an instant, and those that go."""
         if self.groups is not None:
-            return self._differences(instant, *self._regrouped(self.groups, changes))
-        added = [(row.text, self._added_label(row, instant)) for row in changes.came.values()]
-        return self._differences(instant, added, self._taken(changes, {row for row, _ in added}))
+            return self._regrouped()
+        added = [(row.text, self._added_label(row, instant)) for row in self.root.came.values()]
+        return added, self._taken({row for row, _ in added})
 
     def _changes(self, instant: int) -> _Changes:
         changes = _Changes(instant)
         came: list[list[Arrival]] = []
-        for side, content in enumerate(self.contents):
+        for window, content in enumerate(self.contents):
             came.append([])
+            stage, side = self._places[window]
+            wanted = self._follows_rows(stage)
             for each in content.arriving(instant):
-                if not (self.rows.has_room(side, each) and self._has_group(each)):
+                if not (stage.rows.has_room(side, each) and _has_group(stage, each)):
                     self.withheld += 1
                     continue
                 content.hold(each)
-                came[side].append(each)
+                came[window].append(each)
                 if content.window.rows == 1 and not each.passes and self._forgets:
-                    changes.unseen.append((side, each.partition))
-                changes.apply(self.rows.place(side, each, wanted=self._follows_rows()))
-        for side, content in enumerate(self.contents):
-            left = content.leaving(instant, came[side])
+                    changes.unseen.append((window, each.partition))
+                stage.note(stage.rows.place(side, each, wanted=wanted))
+        for window, content in enumerate(self.contents):
+            stage, side = self._places[window]
+            left = content.leaving(instant, came[window])
             for each in left:
-                changes.apply(self.rows.remove(side, each, wanted=self._follows_leaving(changes)))
-            changes.tuples += [*came[side], *left]
+                wanted = self._follows_leaving(stage)
+                stage.note(stage.rows.remove(side, each, wanted=wanted))
+            changes.tuples += [*came[window], *left]
+        if self._nested:
+            self.withheld += self.root.settle()
+            self._before, self._now = self._now, united(self.root.around_all())
         return changes
 
     @property
@@ -180,56 +223,49 @@ class MovingRelation:
         """Whether tuples that are in no row need not be kept. A row of RSTREAM has their labels."""
         return self.change is not Change.RSTREAM
 
-    def _has_group(self, each: Arrival) -> bool:
-        """Whether the tuple has a group, or one may open for it."""
-        if not isinstance(self.groups, Totals) or not each.passes:
-            return True
-        return self.groups.has_room(each.row, each.arguments)
+    def _follows_rows(self, stage: Stage) -> bool:
+        """Whether it matters which rows of a stage come and leave."""
+        inner = stage is not self.root or stage.groups is not None
+        return inner or self.change is not Change.RSTREAM
 
-    def _follows_rows(self) -> bool:
-        """Whether it matters which rows come and leave."""
-        return self.groups is not None or self.change is not Change.RSTREAM
-
-    def _follows_leaving(self, changes: _Changes) -> bool:
+    def _follows_leaving(self, stage: Stage) -> bool:
         """Whether it matters which rows come and leave because a tuple leaves.
 
         Without groups, ISTREAM asks for rows that leave only where equal ones come.
         """
-        only_new = self.groups is None and self.change is Change.ISTREAM
-        come = bool(changes.came) or self.rows.come_of_absence
-        return self._follows_rows() and (come or not only_new)
+        only_new = not self._nested and stage.groups is None and self.change is Change.ISTREAM
+        come = bool(stage.came) or stage.rows.come_of_absence
+        return self._follows_rows(stage) and (come or not only_new)
 
     def _deciding(self, partitions: Iterable[Partition]) -> Iterator[Words]:
         """The labels of all that decides who is in these partitions of windows of rows."""
-        for side, name in partitions:
-            yield from self.contents[side].deciding(name)
+        return self.root.deciding(partitions)
 
     def _added_label(self, row: Row, instant: int) -> Words:
         """The label of a row that is there because a tuple came, and the others had stayed."""
-        if len(self.contents) == 1:
+        sides = self.root.sides
+        if len(sides) == 1 and not self._nested:
             return row.label
         stayed = [
             (side, each.partition)
             for side, each in enumerate(row.tuples)
-            if each is not None and self.contents[side].window.comes_at(each.time) < instant
+            if each is not None and sides[side].stayed(each, instant)
         ]
         return united((row.label, *self._deciding(stayed)))
 
-    def _taken(self, changes: _Changes, added: set[str]) -> list[Labelled]:
+    def _taken(self, added: set[str]) -> list[Labelled]:
         """The rows that leave. ISTREAM asks only for rows that come as well."""
-        all_of_them = self.change is Change.DSTREAM
+        all_of_them = self.change is not Change.ISTREAM
         return [
             (row.text, united((row.label, *self._deciding(partitions_of(row)))))
-            for row in changes.left.values()
+            for row in self.root.left.values()
             if all_of_them or row.text in added
         ]
 
-    def _regrouped(
-        self, groups: Grouping, changes: _Changes
-    ) -> tuple[list[Labelled], list[Labelled]]:
+    def _regrouped(self) -> tuple[list[Labelled], list[Labelled]]:
         """The changed rows, now and before."""
         added, taken = [], []
-        for each in groups.apply(changes.left.values(), changes.came.values()):
+        for each in self.root.replace():
             around = [*self._deciding(each.partitions)]
             new = () if each.new is None else (each.new.label,)
             if each.old is not None:
@@ -238,36 +274,17 @@ class MovingRelation:
                 added.append((each.new.text, united((*new, *around))))
         return added, taken
 
-    def _rows_of_keys(self, changes: _Changes) -> list[Labelled]:
-        """The new row of each key that changes, in a window of one tuple for each key.
+    def _upserts(self, added: Sequence[Labelled], taken: Sequence[Labelled]) -> list[Labelled]:
+        """The new row of each key that has one, and a deletion of each key that has none now."""
+        found = {self._key(text): (_kept(text), label) for text, label in added}
+        for text, label in taken:
+            found.setdefault(self._key(text), (self._gone(text), label))
+        return [found[key] for key in sorted(found)]
 
-        A key without a row gives itself alone, with the label of the tuple that came in its place.
-        """
-        came, left = (
-            {partitions_of(row)[0]: row for row in rows.values()}
-            for rows in (changes.came, changes.left)
-        )
-        found = []
-        for partition in sorted({*came, *left}):
-            row = came.get(partition)
-            text = _kept(row.text) if row is not None else self._gone(left[partition].text)
-            label = (row or left[partition]).label
-            found.append((text, united((label, *self._deciding([partition])))))
-        return found
-
-    def _rows_of_groups(self, groups: Grouping, changes: _Changes) -> list[Labelled]:
-        """The new row of each group that changes. A group that ends gives its key alone."""
-        found = []
-        for each in groups.apply(changes.left.values(), changes.came.values()):
-            around = [*self._deciding(each.partitions)]
-            if each.new is not None:
-                text, label = _kept(each.new.text), each.new.label
-            elif each.old is not None:
-                text, label = self._gone(each.old.text), each.old.label
-            else:
-                continue
-            found.append((text, united((label, *around))))
-        return found
+    def _key(self, row: str) -> tuple[str, ...]:
+        """The texts of a row's key."""
+        values = zip(self.keys, row.split(SEPARATOR), strict=True)
+        return tuple(text for key, text in values if key)
 
     def _gone(self, row: str) -> str:
         """A deletion of a row: nothing but its key."""
@@ -281,16 +298,14 @@ class MovingRelation:
         """
         if not changes.tuples:
             return []
-        held = [content.held() for content in self.contents]
-        every = (each for several in (*held, changes.tuples) for each in several)
-        label = united(each.label for each in every)
-        if self.groups is None:
-            rows = [(row.text, row.absent) for row in self.rows.all(held)]
-        else:
-            for _ in self.groups.apply(changes.left.values(), changes.came.values()):
+        if self.groups is not None:
+            for _ in self.root.replace():
                 pass
-            rows = [(each.text, each.label) for each in self.groups.rows()]
-        labelled = [(row, united((label, own)) if own else label) for row, own in sorted(rows)]
+        held = (content.held() for content in self.contents)
+        every = (each for several in (*held, changes.tuples) for each in several)
+        label = self._with(united(each.label for each in every), self._now)
+        rows = sorted((each.text, each.label) for each in self.root.labelled())
+        labelled = [(row, united((label, own))) for row, own in rows]
         return _numbered(changes.instant, labelled)
 
     def _differences(
@@ -315,6 +330,8 @@ class MovingRelation:
         windows = [content.state() for content in self.contents]
         groups = self.groups.state() if isinstance(self.groups, Totals) else []
         state = {"form": _FORM, "done": self._done, "windows": windows, "groups": groups}
+        if self._nested:
+            state["below"] = self.root.totals()
         return json.dumps(state, separators=(",", ":"))
 
     def restore(self, text: str) -> None:
@@ -326,16 +343,14 @@ class MovingRelation:
         self._done = state["done"]
         for content, stored in zip(self.contents, windows, strict=True):
             content.restore(stored)
+        *below, _ = self.root.stages()
+        for stage, totals in zip(below, state.get("below", []), strict=True):
+            if isinstance(stage.groups, Totals):
+                stage.groups.restore(totals)
         if isinstance(self.groups, Totals):
             self._restore_totals(self.groups, state, windows)
-            return
-        held = [content.held() for content in self.contents]
-        for side, several in enumerate(held):
-            for each in several:
-                self.rows.place(side, each, wanted=False)
-        if self.groups is not None:
-            for _ in self.groups.apply((), [*self.rows.all(held)]):
-                pass
+        self.root.rebuild()
+        self._now = united(self.root.around_all())
 
     def _restore_totals(
         self, groups: Totals, state: Mapping[str, Any], windows: Sequence[Mapping[str, Any]]
@@ -345,6 +360,13 @@ class MovingRelation:
         held = [[Arrival.from_list(values) for values in each["held"]] for each in windows]
         for _ in groups.apply((), [*self.rows.all(held)]):
             pass
+
+
+def _has_group(stage: Stage, each: Arrival) -> bool:
+    """Whether a tuple has a group, or one may open for it."""
+    if not isinstance(stage.groups, Totals) or not each.passes:
+        return True
+    return stage.groups.has_room(each.row, each.arguments)
 
 
 def _kept(row: str) -> str:

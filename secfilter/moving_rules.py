@@ -1,81 +1,124 @@
-"""The rules of one changing relation, as they are sent to a worker."""
+"""The rules of the changing relations of a query, as they are sent to a worker."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from catalog.changing_parts import ChangingParts
+from catalog.changing_parts import ChangingParts, RelationPart
 from catalog.checked_plan import CheckedNode
-from catalog.expression import type_of
-from catalog.pair_expressions import RowExpressions
+from catalog.expression import Expression, type_of
+from catalog.pair_expressions import (
+    RowExpressions,
+    RowsBelow,
+    SideValues,
+    rows_below,
+    values_of_sides,
+)
 from catalog.plan import Aggregate, Change, Moving, Ranked, Source
-from catalog.schema import Schema
+from catalog.schema import Schema, Type
 from secfilter.moving_aggregates import Computed, GroupRow
 from secfilter.moving_groups import Grouping, Groups
 from secfilter.moving_join_rows import JoinRows, Making
 from secfilter.moving_joins import Held
 from secfilter.moving_ranks import RankRules, Ranks
-from secfilter.moving_relation import MovingRelation
+from secfilter.moving_relation import Doubles, MovingRelation
 from secfilter.moving_rows import SingleRows
+from secfilter.moving_stages import Below, Stage
 from secfilter.moving_totals import Totals, totals_of
-from secfilter.moving_window import HeldLimits, Window, WindowContent, Words
-from secfilter.pair_values import RowValues
+from secfilter.moving_window import HeldLimits, Window, WindowContent, Words, united
+from secfilter.pair_values import RowValues, row_reader
 
 # So many groups of a window without an end are kept, and so many characters of their texts.
 MAX_GROUPS = HeldLimits(tuples=50_000, characters=32 * 1024 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
-class RelationRules:
-    """The windows of a relation, and what it makes of their tuples.
+class BelowRules:
+    """A side that is a relation of its own, and what is computed for its rows."""
 
-    `reaches` has all labels that the tuples of each window can carry. `join` is what a join
+    stage: StageRules
+    values: RowsBelow
+
+
+@dataclass(frozen=True, slots=True)
+class StageRules:
+    """What one relation makes of its sides: of windows, which are their numbers, and of others.
+
+    `reaches` has all labels that the tuples of each side can carry. `join` is what a join
     computes, `summary` what groups compute. Each is None if the relation has no such thing. The
-    windows `witnesses` are those that only decide in a semi join. `keys` says of each value of a
-    row whether it belongs to the key of an upsert.
+    sides `witnesses` are those that only decide in a semi join. Each row of a `loose` one depends
+    on all rows of the sides.
     """
 
-    windows: tuple[Window, ...]
+    sides: tuple[int | BelowRules, ...]
     reaches: tuple[Words, ...]
-    change: Change
     join: RowValues | None
     witnesses: frozenset[int]
     summary: GroupRow | RankRules | None
+    loose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RelationRules:
+    """The windows of a query, and the relation that it makes of their tuples.
+
+    `keys` says of each value of a row whether it belongs to the key of an upsert. `doubles` has the
+    windows whose numbers are compared with those that Python writes.
+    """
+
+    windows: tuple[Window, ...]
+    change: Change
+    root: StageRules
     limits: HeldLimits
     keys: tuple[bool, ...] = ()
+    doubles: Mapping[int, Doubles] = field(default_factory=dict)
 
     def empty(self) -> MovingRelation:
         """The relation before any tuple has come."""
-        groups = None if self.summary is None else self._groups(self.summary)
-        keeps = not isinstance(groups, Totals)
+        contents: dict[int, WindowContent] = {}
+        root = self._stage(self.root, contents)
+        every = [contents[number] for number in range(len(self.windows))]
         return MovingRelation(
-            [WindowContent(window, keeps) for window in self.windows],
-            self.change,
-            SingleRows(len(self.windows)) if self.join is None else self._joined(self.join),
-            groups,
-            self.limits,
-            self.keys,
+            every, self.change, root, self.limits, self.keys, doubles=self.doubles
         )
 
-    def _joined(self, join: RowValues) -> JoinRows:
+    def _stage(self, rules: StageRules, contents: dict[int, WindowContent]) -> Stage:
+        groups = self._groups(rules)
+        sides: list[WindowContent | Below] = []
+        for side in rules.sides:
+            if isinstance(side, BelowRules):
+                sides.append(Below(self._stage(side.stage, contents), row_reader(side.values)))
+            else:
+                keeps = not isinstance(groups, Totals)
+                contents[side] = WindowContent(self.windows[side], keeps)
+                sides.append(contents[side])
+        rows = SingleRows(len(sides)) if rules.join is None else self._joined(rules, rules.join)
+        return Stage(sides, rows, groups, rules.loose)
+
+    def _joined(self, rules: StageRules, join: RowValues) -> JoinRows:
         most = HeldLimits(self.limits.tuples, self.limits.characters // join.copies)
         # A constant counts like a part of each value, so as often as values do.
         constants = join.constants // join.copies
         texts = join.computing()
-        making = Making(join.schema, texts, Held(most), self.reaches, constants)
-        return JoinRows(making.join(join.rules, last=True), texts, self.witnesses)
+        making = Making(join.schema, texts, Held(most), rules.reaches, constants)
+        return JoinRows(making.join(join.rules, last=True), texts, rules.witnesses)
 
-    def _groups(self, summary: GroupRow | RankRules) -> Grouping:
+    def _groups(self, rules: StageRules) -> Grouping | None:
+        summary = rules.summary
+        if summary is None:
+            return None
         if isinstance(summary, RankRules):
             return Ranks(summary)
-        endless = self.join is None and all(window.is_endless for window in self.windows)
+        endless = rules.join is None and all(
+            isinstance(side, int) and self.windows[side].is_endless for side in rules.sides
+        )
         # A row of RSTREAM carries the labels of all tuples in the window, so it needs them.
         if endless and self.change is not Change.RSTREAM:
             totals = totals_of(summary, MAX_GROUPS)
             if totals is not None:
                 return totals
-        return Groups(summary, by_subject=bool(self.witnesses) and not summary.distinct)
+        return Groups(summary, by_subject=bool(rules.witnesses) and not summary.distinct)
 
 
 def rules_of(
@@ -89,18 +132,55 @@ def rules_of(
 ) -> RelationRules:
     """The rules of a relation whose parts are checked. `keys` names the key of upserts.
 
-    With `whole`, windows over upserts begin with all rows that stand, where the output gives them.
+    `reaches` has all labels that the tuples of each window can carry. With `whole`, windows over
+    upserts begin with all rows that stand, where the output gives them.
     """
-    join, witnesses = None, frozenset[int]()
-    if parts.join is not None:
-        made = RowExpressions(parts, parts.join)
-        values = (made.values.schema(), made.rules, made.shown, made.arguments)
-        join = RowValues(len(parts.windows()), *values)
-        witnesses = made.rules.witnesses
     windows = tuple(_window(each.moving, whole=whole) for each in parts.windows())
-    summary = _summary(parts, witnesses)
     own = tuple(name in keys for name in parts.shown)
-    return RelationRules(windows, tuple(reaches), change, join, witnesses, summary, limits, own)
+    made = _Making(reaches)
+    root = made.stage(parts)
+    return RelationRules(windows, change, root, limits, own, made.doubles)
+
+
+@dataclass
+class _Making:
+    """Makes the rules of relations. `reaches` are those of the windows."""
+
+    reaches: Sequence[Words]
+    doubles: dict[int, Doubles] = field(default_factory=dict)
+
+    def stage(self, parts: ChangingParts) -> StageRules:
+        """The rules of a relation, and of those below it."""
+        made = None if parts.join is None else RowExpressions(parts, parts.join)
+        join, witnesses = None, frozenset[int]()
+        if made is not None:
+            values = (made.values.schema(), made.rules, made.shown, made.arguments)
+            join = RowValues(len(parts.sides()), *values)
+            witnesses = made.rules.witnesses
+        read = values_of_sides(parts, made)
+        mixed = any(isinstance(each.side, RelationPart) for each in read)
+        sides = [self._side(each, mixed=mixed) for each in read]
+        reaches = (
+            united(self.reaches[window.window] for window in each.side.windows()) for each in read
+        )
+        summary = _summary(parts, witnesses)
+        return StageRules(tuple(sides), tuple(reaches), join, witnesses, summary, parts.loose)
+
+    def _side(self, values: SideValues, *, mixed: bool) -> int | BelowRules:
+        side = values.side
+        if isinstance(side, RelationPart):
+            return BelowRules(self.stage(side.parts), rows_below(side, values))
+        if mixed:
+            self.doubles[side.window] = (
+                _doubles(values.row, side.schema),
+                _doubles(values.arguments, side.schema),
+            )
+        return side.window
+
+
+def _doubles(expressions: Sequence[Expression], schema: Schema) -> tuple[int, ...]:
+    kinds = (type_of(each, schema) for each in expressions)
+    return tuple(place for place, kind in enumerate(kinds) if kind is Type.DOUBLE)
 
 
 def _summary(parts: ChangingParts, witnesses: frozenset[int]) -> GroupRow | RankRules | None:

@@ -132,7 +132,7 @@ class Totals:
             group = self.found.get(key)
             old = None if group is None else Labelled(group.text, group.label)
             new = self._add(key, rows)
-            yield Replaced(old, Labelled(new.text, new.label), frozenset())
+            yield Replaced(key, old, Labelled(new.text, new.label))
 
     def _add(self, key: str, rows: Sequence[Row]) -> _Group:
         group = self.found.get(key)
@@ -167,7 +167,8 @@ class Totals:
 
     def standing(self) -> Iterator[Replaced]:
         """The rows of all groups, as if something had changed each of them."""
-        return (Replaced(None, row, frozenset()) for row in self.rows())
+        for key, group in self.found.items():
+            yield Replaced(key, None, Labelled(group.text, group.label))
 
     def state(self) -> list[list[object]]:
         """The groups in JSON's types."""

@@ -239,6 +239,10 @@ class WindowContent:
         """The labels of all that decides who is in a partition. Time alone decides for a range."""
         return () if self.window.rows is None else self._labels[partition].counts
 
+    def stayed(self, each: Arrival, instant: int) -> bool:
+        """Whether a tuple came before an instant."""
+        return self.window.comes_at(each.time) < instant
+
     def state(self) -> dict[str, Any]:
         """The content in JSON's types."""
         waiting = [item[3] for item in sorted(self._waiting, key=lambda item: item[:3])]

@@ -14,7 +14,7 @@ from typing import Any
 
 from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of, type_of
 from catalog.functions import MAX_TEXT_BYTES
-from catalog.pair_expressions import JoinRules, window_of
+from catalog.pair_expressions import JoinRules, RowsBelow, window_of
 from catalog.schema import Schema, Type
 from secfilter.lab import NULL_MARK, SEPARATOR
 from secfilter.moving_values import Value, text_of, value_of
@@ -112,6 +112,46 @@ def _text_maker(expression: Expression, schema: Schema) -> MakeText:
         return text
     compute = computation(expression, schema)
     return lambda sides: text_of(compute(sides))
+
+
+def row_reader(below: RowsBelow) -> Callable[[str], tuple[bool, str, str]]:
+    """The function that reads the text of a row of a relation below.
+
+    It gives whether the row passes, and the texts of its row and of its arguments above.
+    """
+    kinds = [each.type for each in below.schema.attributes]
+    conditions = [computation(each, below.schema) for each in below.conditions]
+    made = [
+        [_written(each, below.schema) for each in several]
+        for several in (below.row, below.arguments)
+    ]
+
+    def read(text: str) -> tuple[bool, str, str]:
+        texts = text.split(SEPARATOR)
+        side = texts, [value_of(each, kind) for each, kind in zip(texts, kinds, strict=True)]
+        passes = all(test((side,)) is True for test in conditions)
+        row, arguments = (SEPARATOR.join([make((side,)) for make in each]) for each in made)
+        return passes, row, arguments
+
+    return read
+
+
+def _written(expression: Expression, schema: Schema) -> MakeText:
+    """The function that computes a text in which equal numbers are equal."""
+    if type_of(expression, schema) is Type.DOUBLE:
+        compute = computation(expression, schema)
+        return lambda sides: text_of(compute(sides))
+    return _text_maker(expression, schema)
+
+
+def rewritten(texts: str, doubles: Sequence[int]) -> str:
+    """The texts of several values, with the numbers at these places as Python writes them."""
+    if not doubles:
+        return texts
+    several = texts.split(SEPARATOR)
+    for place in doubles:
+        several[place] = text_of(value_of(several[place], Type.DOUBLE))
+    return SEPARATOR.join(several)
 
 
 def _place(ref: AttributeRef) -> tuple[int, int]:

@@ -73,6 +73,7 @@ VALUES = {
         *(
             "single_tuples",
             "spaces",
+            "stable_names",
             "stored_form",
             "stored_upgrades",
             "time_source",
