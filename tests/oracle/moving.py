@@ -12,14 +12,27 @@ from catalog.plan import (
     Aggregate,
     Change,
     Filter,
+    JoinKind,
     Moving,
+    MovingJoin,
     MovingWindow,
     Node,
     Project,
+    Ranked,
     ToStream,
 )
 from tests.oracle.labels import united
-from tests.oracle.relations import Member, RelationRow, Rules, movings_of, rows_of
+from tests.oracle.nested import is_loose, nodes_of
+from tests.oracle.relations import (
+    Id,
+    Member,
+    Relation,
+    RelationRow,
+    Rules,
+    label_of,
+    movings_of,
+    rows_of,
+)
 from tests.oracle.schemas import schema_of
 from tests.oracle.values import EPOCH, Tuple, Value
 
@@ -52,7 +65,7 @@ def changes(
                 for at in (instant - _TICK, instant)
             )
             relations = [rows_of(node.input, rules, held, reaches) for held in (before, now)]
-            found += _step(node, instant, members, (before, now), relations)
+            found += _step(node, instant, members, (before, now), (relations[0], relations[1]))
     return found
 
 
@@ -101,10 +114,10 @@ def _step(
     instant: datetime,
     members: Sequence[Sequence[Member]],
     contents: Sequence[Sequence[Sequence[Member]]],
-    relations: Sequence[list[RelationRow]],
+    relations: tuple[Relation, Relation],
 ) -> list[Tuple]:
     """What an instant gives: `contents` and `relations` are those just before it, and now."""
-    old, new = relations
+    old, new = (each.rows for each in relations)
     before, now = ([*chain(*each)] for each in contents)
     windows = [moving.window for moving in movings_of(node)]
     # One that newer ones push out at once has come too. With SLIDE, a tuple comes at the next move.
@@ -115,8 +128,9 @@ def _step(
         or (each in now and each not in before)
     ]
     left = [each for each in before if each not in now]
+    everywhere = [_everywhere(node.input, each) for each in relations]
     if node.change is Change.RSTREAM:
-        label = united(each.tuple.label for each in (*now, *came, *left))
+        label = united([*(each.tuple.label for each in (*now, *came, *left)), everywhere[1]])
         return [Tuple((instant, *row.values), united([label, row.absent])) for row in new]
     # Rows of the same members are not touched by this instant.
     untouched = {_derived(row) for row in old} & {_derived(row) for row in new}
@@ -129,56 +143,121 @@ def _step(
         names = {(each.side, each.partition) for each in members if by_rows[each.side]}
         return [each.tuple.label for each in now if (each.side, each.partition) in names]
 
-    def of(rows: Iterable[RelationRow]) -> list[Member]:
-        return [each for row in rows for each in row.members]
+    def deciding(row: RelationRow, direct: Iterable[Member]) -> list[Label | None]:
+        """The labels of all that decides about a row: in windows of rows, and in groups below.
+
+        What is there in the place of a row below decides too, wherever it is now.
+        """
+        members, labels = [*direct], list[Label | None]()
+        for one, other in _in_place(row.ids, relations):
+            members += [each for r in (one, other) if r is not None for each in r.members]
+            if other is not None and (one is None or _derived(one) != _derived(other)):
+                labels.append(label_of(other))
+        return [*around(members), *labels]
 
     def added(row: RelationRow) -> Label:
-        own = [each.tuple.label for each in row.members] + [row.absent]
-        if row.group is None:
-            # It is there because one of its tuples came, and the other one had stayed.
-            return united([*own, *around(each for each in row.members if each.time < instant)])
-        return united([*own, *around(of([row, *(r for r in gone if r.group == row.group)]))])
+        # It is there because one of its tuples came, and the other one had stayed.
+        stayed = [each for each in row.direct if each.time < instant]
+        return united([label_of(row), *deciding(row, stayed), everywhere[1]])
 
     def taken(row: RelationRow) -> Label:
         # A group's old row goes because of what its new row has, or has not.
-        new_rows = [r for r in there if row.group is not None and r.group == row.group]
-        own = [each.tuple.label for r in (row, *new_rows) for each in r.members]
-        own += [each.absent for each in (row, *new_rows)]
-        return united([*own, *around(of([row, *new_rows]))])
+        return united([label_of(row), *deciding(row, row.direct), *everywhere])
 
     if node.change is Change.UPSERT:
         upserts = [Tuple((instant, False, *row.values), added(row)) for row in there]
-        kept = {_of_one_key(row) for row in there}
-        keys = _keys(node.input)
-        for row in (each for each in gone if _of_one_key(each) not in kept):
-            known = (v if key else None for v, key in zip(row.values, keys, strict=True))
-            upserts.append(Tuple((instant, True, *known), taken(row)))
+        names = _key_names(node.input)
+        keys = [name in names for name in schema_of(node.input).names]
+
+        def key(row: RelationRow) -> list[Value]:
+            return [v if own else None for v, own in zip(row.values, keys, strict=True)]
+
+        kept = [key(row) for row in there]
+        for row in (each for each in gone if key(each) not in kept):
+            upserts.append(Tuple((instant, True, *key(row)), taken(row)))
         return upserts
     gives = [(row.values, added(row)) for row in there], [(row.values, taken(row)) for row in gone]
     mine, others = gives if node.change is Change.ISTREAM else gives[::-1]
     return _uncancelled(instant, mine, others)
 
 
-def _of_one_key(row: RelationRow) -> object:
-    """What the row has in common with the one that replaces it."""
-    return row.members[0].partition if row.group is None else row.group
+def _in_place(
+    ids: Iterable[Id], relations: tuple[Relation, Relation]
+) -> list[tuple[RelationRow | None, RelationRow | None]]:
+    """The rows with these ids, before and now, and those of which they are derived."""
+    before, now = relations
+    waiting, found = [*ids], dict[Id, tuple[RelationRow | None, RelationRow | None]]()
+    while waiting:
+        own = waiting.pop()
+        if own not in found:
+            found[own] = (before.groups.get(own), now.groups.get(own))
+            waiting += [each for row in found[own] if row is not None for each in row.ids]
+    return [*found.values()]
 
 
-def _keys(relation: Node) -> list[bool]:
-    """For each value of a row whether it is a key."""
-    match relation:
+def _everywhere(root: Node, relation: Relation) -> Label:
+    """What each row carries, because some row depends on rows that are not among its own."""
+    below = {
+        (at, id(node))
+        for high, at in nodes_of(root)
+        if isinstance(high, Aggregate | Ranked) and is_loose(high)
+        for node, at in nodes_of(high.input, at)
+    }
+    return united(label_of(row) for own, row in relation.groups.items() if own[:2] in below)
+
+
+def _key_names(relation: Node) -> set[str]:
+    """The names of the key in the rows of a relation, of several equal ones the first."""
+    return {min(part) for part in _key(relation)}
+
+
+def _key(node: Node) -> list[set[str]]:
+    """The parts of the key, each with all attributes that have its value."""
+    match node:
         case Filter(below):
-            return _keys(below)
+            return _key(below)
         case Project(below, columns):
-            known = dict(zip(schema_of(below).names, _keys(below), strict=True))
-            refs = (column.expression for column in columns)
-            return [isinstance(ref, AttributeRef) and known[ref.name] for ref in refs]
-        case Aggregate(_, keys, aggregations):
-            return [True] * len(keys) + [False] * len(aggregations)
-        case Moving(below, window):
-            return [AttributeRef(name) in window.partition for name in schema_of(below).names]
+            return [
+                {c.name for c in columns if c.expression in {AttributeRef(n) for n in part}}
+                for part in _key(below)
+            ]
+        case Aggregate(_, keys):
+            return [{each.name} for each in keys]
+        case Moving(_, window):
+            return [{each.name} for each in window.partition]
+        case Ranked(below, partition, limit=limit, number=number):
+            own = [{each.name} for each in partition]
+            if limit == 1:
+                return own
+            return _key(below) if number is None else [*own, {number}]
+        case MovingJoin():
+            return _key_of_pairs(node)
         case _:
             raise AssertionError("no relation with a key")
+
+
+def _key_of_pairs(node: MovingJoin) -> list[set[str]]:
+    """The key of both sides, or of one if each of its rows finds one partner at most."""
+    mine = _key(node.left)
+    if node.kind is JoinKind.ANTI:
+        return mine
+    others = _key(node.right)
+    if node.kind in (JoinKind.INNER, JoinKind.LEFT):
+        others = [p | {a.name for a, b in node.equal if b.name in p} for p in others]
+        if all(any(a.name in part for a, _ in node.equal) for part in others):
+            return _with_left(node, mine)
+    mine = _with_left(node, mine)
+    if node.kind in (JoinKind.INNER, JoinKind.RIGHT) and all(
+        any(b.name in part for _, b in node.equal) for part in mine
+    ):
+        return others
+    return mine + others
+
+
+def _with_left(node: MovingJoin, mine: list[set[str]]) -> list[set[str]]:
+    if node.kind not in (JoinKind.INNER, JoinKind.RIGHT):
+        return mine
+    return [p | {b.name for a, b in node.equal if a.name in p} for p in mine]
 
 
 def _derived(row: RelationRow) -> tuple[object, ...]:

@@ -1,4 +1,8 @@
-"""The rows of changing relations at one instant, from scratch, straight from catalog/SPEC.md."""
+"""The rows of changing relations at one instant, from scratch, straight from catalog/SPEC.md.
+
+Groups, and rows in an order, may be below others. Each of their rows has an id, by which the row
+before an instant and the row after it are the same one, changed.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +27,13 @@ from catalog.plan import (
 )
 from tests.oracle.labels import united
 from tests.oracle.schemas import schema_of
-from tests.oracle.values import Tuple, Value
+from tests.oracle.values import Tuple, Value, microseconds
 
 # The key of a group. If these tell groups apart: the label of its rows, and the members that they
 # have without the witnesses of a semi join.
 Key = tuple[tuple[Value, ...], Label | None, tuple["Member", ...]]
+# Of a row of groups: the first window of its node, the node, and the key of the row.
+Id = tuple[int, int, Key]
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,9 @@ class RelationRow:
     """A row of the relation at an instant: its values, and the members from which it is derived.
 
     `group` is the key of its group, or None if it is the row of no group. `absent` is what the row
-    tells by absence. `witnesses` are the members that only decide.
+    tells by absence. `witnesses` are the members that only decide. `direct` are those that are not
+    in a group, `ids` are those of all groups that the row is derived from, at every level. Rows
+    that are equal in an order are in that of their `places`.
     """
 
     values: tuple[Value, ...]
@@ -74,6 +82,9 @@ class RelationRow:
     group: Key | None = None
     absent: Label = field(default_factory=Label)
     witnesses: tuple[Member, ...] = ()
+    direct: tuple[Member, ...] = ()
+    ids: frozenset[Id] = frozenset()
+    places: tuple[object, ...] = ()
 
     @property
     def subject(self) -> tuple[Member, ...]:
@@ -100,23 +111,48 @@ def movings_of(node: Node) -> list[Moving]:
             raise AssertionError("no node of a relation")
 
 
+@dataclass
+class Relation:
+    """The rows of a whole relation, and the rows of all groups in it by their ids."""
+
+    rules: Rules
+    rows: list[RelationRow] = field(default_factory=list)
+    groups: dict[Id, RelationRow] = field(default_factory=dict)
+
+    def number(self, at: int, node: Node, rows: list[RelationRow]) -> list[RelationRow]:
+        """The rows of groups of one node with their ids."""
+        found = []
+        for row in rows:
+            assert row.group is not None
+            own = (at, id(node), row.group)
+            found.append(replace(row, ids=row.ids | {own}))
+            self.groups[own] = found[-1]
+        return found
+
+
 def rows_of(
     node: Node,
     rules: Rules,
     contents: Sequence[Sequence[Member]],
     reaches: Sequence[Label],
-) -> list[RelationRow]:
-    """The rows of a whole relation. Those of a semi join are one for each subject and label."""
+) -> Relation:
+    """A whole relation. The rows of a semi join are one for each subject and label."""
+    relation = Relation(rules)
     groups: dict[Key, list[RelationRow]] = {}
-    found = []
-    for row in _relation(node, rules, contents, reaches):
+    for row in _relation(node, relation, contents, reaches, 0):
         if row.witnesses and row.group is None:
             groups.setdefault((row.values, label_of(row), row.subject), []).append(row)
         else:
-            found.append(row)
-    for key, rows in groups.items():
-        found.append(RelationRow(key[0], _members_of(rows), key, _absent_of(rows)))
-    return found
+            relation.rows.append(row)
+    made = [_of_rows(rows, key[0], key) for key, rows in groups.items()]
+    relation.rows += relation.number(0, node, made)
+    return relation
+
+
+def _of_rows(rows: Sequence[RelationRow], values: tuple[Value, ...], key: Key) -> RelationRow:
+    """A row that is derived from others."""
+    ids = frozenset(each for row in rows for each in row.ids)
+    return RelationRow(values, _members_of(rows), key, _absent_of(rows), ids=ids)
 
 
 def _members_of(rows: Sequence[RelationRow]) -> tuple[Member, ...]:
@@ -129,48 +165,56 @@ def _absent_of(rows: Sequence[RelationRow]) -> Label:
 
 def _relation(
     node: Node,
-    rules: Rules,
+    relation: Relation,
     contents: Sequence[Sequence[Member]],
     reaches: Sequence[Label],
+    at: int,
 ) -> list[RelationRow]:
-    """The rows of a relation whose windows hold these members."""
+    """The rows of a relation whose windows, the first of which is `at`, hold these members."""
+    rules = relation.rules
     match node:
         case Moving(below):
             # A deletion is no row of the relation. It takes the place of the row that it replaces.
             deleted = schema_of(below).names.index("deleted") if _is_upserts(below) else None
             return [
-                RelationRow(each.tuple.values, (each,))
+                RelationRow(
+                    *(each.tuple.values, (each,)),
+                    direct=(each,),
+                    places=((at, each.time, each.number),),
+                )
                 for each in contents[0]
                 if deleted is None or each.tuple.values[deleted] is False
             ]
         case MovingJoin():
-            return _joined(node, rules, contents, reaches)
+            return _joined(node, relation, contents, reaches, at)
         case Union(several):
             rows = []
             for below in several:
                 count = len(movings_of(below))
-                rows += _relation(below, rules, contents[:count], reaches[:count])
-                contents, reaches = contents[count:], reaches[count:]
+                rows += _relation(below, relation, contents[:count], reaches[:count], at)
+                contents, reaches, at = contents[count:], reaches[count:], at + count
             return rows
         case Filter(below):
-            rows = _relation(below, rules, contents, reaches)
+            rows = _relation(below, relation, contents, reaches, at)
             return [row for row in rows if rules.passes(node, Tuple(row.values, Label()))]
         case Project(below):
-            rows = _relation(below, rules, contents, reaches)
+            rows = _relation(below, relation, contents, reaches, at)
             return [
                 replace(row, values=rules.made(node, Tuple(row.values, Label())).values)
                 for row in rows
             ]
         case Ranked(below):
-            return _ranked(node, rules, _relation(below, rules, contents, reaches))
+            rows = _relation(below, relation, contents, reaches, at)
+            return relation.number(at, node, _ranked(node, rules, rows, at))
         case Aggregate(below):
             groups: dict[Key, list[RelationRow]] = {}
-            for row in _relation(below, rules, contents, reaches):
+            for row in _relation(below, relation, contents, reaches, at):
                 keys = rules.keys(node, Tuple(row.values, Label()))
                 # DISTINCT is by value and label.
                 label = None if node.aggregations else label_of(row)
                 groups.setdefault((keys, label, ()), []).append(row)
-            return [_group(node, rules, key, rows) for key, rows in groups.items()]
+            made = [_group(node, rules, key, rows, at) for key, rows in groups.items()]
+            return relation.number(at, node, made)
         case _:
             raise AssertionError("no node of a relation")
 
@@ -179,15 +223,36 @@ def _is_upserts(node: Node) -> bool:
     return isinstance(node, Source) and bool(node.relation.keys)
 
 
-def _group(node: Aggregate, rules: Rules, key: Key, rows: Sequence[RelationRow]) -> RelationRow:
+def _group(
+    node: Aggregate, rules: Rules, key: Key, rows: Sequence[RelationRow], at: int
+) -> RelationRow:
     # A row counts once, however many witnesses it has.
-    ordered = sorted(rows, key=lambda row: _places(row.subject))
-    once = {row.subject: Tuple(row.values, Label()) for row in ordered}
+    ordered = sorted(rows, key=lambda row: _places(row, row.subject))
+    once = {(row.subject, row.places): Tuple(row.values, Label()) for row in ordered}
     values = rules.row(node, key[0], [*once.values()])
-    return RelationRow(values, _members_of(rows), key, _absent_of(rows))
+    return replace(_of_rows(rows, values, key), places=((at, texts(key[0])),))
 
 
-def _ranked(node: Ranked, rules: Rules, rows: Sequence[RelationRow]) -> list[RelationRow]:
+def texts(values: Sequence[Value]) -> str:
+    """The texts of several values as one."""
+    return "\x1f".join(map(_text, values))
+
+
+def _text(value: Value) -> str:
+    match value:
+        case None:
+            return "\x1e"
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return str(microseconds(value))
+        case float():
+            return repr(value + 0.0)
+        case _:
+            return str(value)
+
+
+def _ranked(node: Ranked, rules: Rules, rows: Sequence[RelationRow], at: int) -> list[RelationRow]:
     def value(row: RelationRow, name: str) -> Value:
         return rules.value(node.input, name, Tuple(row.values, Label()))
 
@@ -198,7 +263,7 @@ def _ranked(node: Ranked, rules: Rules, rows: Sequence[RelationRow]) -> list[Rel
     found = []
     for key, several in partitions.items():
         # The last key first: sorting keeps the order of what is equal.
-        ordered = sorted(several, key=lambda row: _places(row.members))
+        ordered = sorted(several, key=lambda row: _places(row, row.members))
         for by in reversed(node.order):
             name = by.attribute.name
             ordered.sort(key=lambda row: _comparable(value(row, name)), reverse=by.descending)
@@ -220,7 +285,8 @@ def _ranked(node: Ranked, rules: Rules, rows: Sequence[RelationRow]) -> list[Rel
             group: Key = (
                 (key, None, row.members) if not node.by_place else ((*key, place), None, ())
             )
-            found.append(RelationRow(values, _members_of(from_), group, _absent_of(from_)))
+            places = ((at, f"{texts(key)}\x1d{place:05}"),) if node.by_place else row.places
+            found.append(replace(_of_rows(from_, values, group), places=places))
     return found
 
 
@@ -228,20 +294,24 @@ def _comparable(value: Value) -> tuple[bool, Value]:
     return (value is not None, 0 if value is None else value)
 
 
-def _places(members: Sequence[Member]) -> list[tuple[int, datetime, int]]:
+def _places(row: RelationRow, members: Sequence[Member]) -> list[tuple[object, ...]]:
+    """What orders rows that are equal otherwise: their tuples, or the keys of their groups."""
+    if row.ids:
+        return [*row.places]
     return sorted((each.side, each.time, each.number) for each in members)
 
 
 def _joined(
     node: MovingJoin,
-    rules: Rules,
+    relation: Relation,
     contents: Sequence[Sequence[Member]],
     reaches: Sequence[Label],
+    at: int,
 ) -> list[RelationRow]:
-    count = len(movings_of(node.left))
+    count, rules = len(movings_of(node.left)), relation.rules
     left, right = (
-        _relation(node.left, rules, contents[:count], reaches[:count]),
-        _relation(node.right, rules, contents[count:], reaches[count:]),
+        _relation(node.left, relation, contents[:count], reaches[:count], at),
+        _relation(node.right, relation, contents[count:], reaches[count:], at + count),
     )
     found: list[RelationRow] = []
     partners: set[RelationRow] = set()
@@ -257,6 +327,9 @@ def _joined(
                 (*mine.members, *other.members),
                 absent=united([mine.absent, other.absent]),
                 witnesses=(*mine.witnesses, *(other.members if semi else other.witnesses)),
+                direct=(*mine.direct, *other.direct),
+                ids=mine.ids | other.ids,
+                places=mine.places if semi else (*mine.places, *other.places),
             )
         )
     if node.kind is JoinKind.ANTI:
@@ -266,10 +339,11 @@ def _joined(
         nothing = () if node.kind is JoinKind.ANTI else (None,) * rules.width(node.right)
         for row in (each for each in left if each not in partners):
             absent = united([row.absent, *reaches[count:]])
-            found.append(replace(row, values=(*row.values, *nothing), absent=absent))
+            values = (*row.values, *nothing)
+            found.append(replace(row, values=values, absent=absent, group=None))
     if node.kind in (JoinKind.RIGHT, JoinKind.FULL):
         for row in (each for each in right if each not in partners):
             absent = united([row.absent, *reaches[:count]])
             values = (*(None,) * rules.width(node.left), *row.values)
-            found.append(replace(row, values=values, absent=absent))
+            found.append(replace(row, values=values, absent=absent, group=None))
     return found
