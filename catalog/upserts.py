@@ -33,6 +33,7 @@ from catalog.plan import (
     Ranked,
     Source,
     ToStream,
+    inputs,
     walk,
 )
 from catalog.schema import Attribute, Schema, Type
@@ -159,9 +160,9 @@ def _of_join(node: MovingJoin) -> _Key:
         right = tuple(_with_equals(part, mine) for part in right)
     if not node.kind.keeps_left:
         left = tuple(_with_equals(part, others) for part in left)
-    if not node.kind.keeps_right and all(part.names & mine.values() for part in right):
+    if not node.kind.keeps_right and all(part.names & {*mine.values()} for part in right):
         return left
-    if not node.kind.keeps_left and all(part.names & others.values() for part in left):
+    if not node.kind.keeps_left and all(part.names & {*others.values()} for part in left):
         return right
     return (*left, *right)
 
@@ -219,10 +220,16 @@ def usually_upserts(relation: Node) -> bool:
         keys_of(relation)
     except InvalidInput:
         return False
-    nodes = [*walk(relation)]
-    if any(isinstance(each, Ranked) for each in nodes):
+    if _are_ordered(relation):
         return False
-    return all(_stays(each) for each in nodes if isinstance(each, Moving))
+    return all(_stays(each) for each in walk(relation) if isinstance(each, Moving))
+
+
+def _are_ordered(relation: Node) -> bool:
+    """Whether the rows, or those that a join makes them of, have places in an order."""
+    if isinstance(relation, Filter | Project | MovingJoin):
+        return any(map(_are_ordered, inputs(relation)))
+    return isinstance(relation, Ranked)
 
 
 def _stays(moving: Moving) -> bool:

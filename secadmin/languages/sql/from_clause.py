@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -16,6 +16,7 @@ from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.expressions.windows import AROUND_RELATIONS, window_over
 from secadmin.languages.sql.matching import read_events, read_match
+from secadmin.languages.sql.relations import relation_of
 
 # Reads a whole query. It is a parameter because queries and FROM clauses nest in each other.
 ReadQuery = Callable[[exp.Expr, Environment], Built]
@@ -49,6 +50,15 @@ class Item:
             hidden |= {LEVEL} if node.shows_level else set()
             hidden |= {INSTANT, DELETED} if node.relation.keys else set()
         return Table.of(self.alias, self.built.schema, prefix, frozenset(hidden))
+
+    def relation(self) -> Item | None:
+        """The item as a changing relation, or None if it is none."""
+        if self.window is not None:
+            return None
+        if self.built.checked.is_changing:
+            return self
+        found = relation_of(self.built)
+        return None if found is None else replace(self, built=found)
 
 
 def read_item(node: exp.Expr, environment: Environment, read_query: ReadQuery) -> Item:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -15,6 +15,7 @@ from secadmin.languages.expressions.syntax import conditions
 from secadmin.languages.expressions.windows import clause_window
 from secadmin.languages.sql.from_clause import Item, ReadQuery, read_item
 from secadmin.languages.sql.grouping import Outside
+from secadmin.languages.sql.inner_queries import as_relations
 from secadmin.languages.sql.joins import Joining, join_streams, joining
 from secadmin.languages.sql.moving_joins import moving_from, refuse_other_windows
 
@@ -42,6 +43,10 @@ def read_from(node: exp.Select, environment: Environment, read_query: ReadQuery)
     where = node.args.get("where")
     asked = None if where is None else where.this
     joins = [joining(each, environment, read_query) for each in node.args.get("joins") or ()]
+    made = as_relations(node, [left, *(each.item for each in joins)], environment)
+    if made is not None:
+        left, *others = made
+        joins = [replace(each, item=item) for each, item in zip(joins, others, strict=True)]
     if not joins and left.built.checked.is_changing and left.window is None:
         outside = _outside(node, left, environment)
         return Input(*moving_from(left, (), asked, environment, read_query), outside)

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression
-from catalog.plan import Aggregate, Aggregation, Change, Column, ToStream, Window
+from catalog.plan import Aggregate, Aggregation, Change, Column, Filter, ToStream, Window
 from catalog.upserts import usually_upserts
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import Aggregates, NoCalls
@@ -35,6 +35,13 @@ class Selection:
 
     relation: Built
     having: Expression | None = None
+
+    def whole(self) -> Built:
+        """The relation of the rows that fulfil the condition."""
+        if self.having is None:
+            return self.relation
+        condition = Filter(self.relation.node, self.having)
+        return build(condition, (self.relation,), self.having.position)
 
 
 def read_moving(
@@ -92,19 +99,24 @@ def _refuse_windows(group: exp.Expr, environment: Environment) -> None:
             )
 
 
-def to_stream(
-    relation: Built, environment: Environment, node: exp.Expr, *, having: bool = False
-) -> Built:
+def to_stream(relation: Built, environment: Environment, node: exp.Expr) -> Built:
     """The stream of a relation's changes: those that the text names, or else its usual ones.
 
-    These are upserts of groups whose window has no end, and of what reads upserts, if SELECT names
-    the key. Of all else it is CQL's default.
+    These are upserts of what has a key, if SELECT names it and no tuple leaves the windows, or
+    upserts are read. Of all else it is CQL's default.
     """
-    upserts = not having and usually_upserts(relation.node)
-    usual = Change.UPSERT if upserts else Change.ISTREAM
-    change = environment.moving.change or usual
+    change = environment.moving.change or Change.ISTREAM
+    if gives_upserts(relation, environment):
+        change = Change.UPSERT
     place = environment.moving.position or environment.at(node)
     return build(ToStream(relation.node, change), (relation,), place)
+
+
+def gives_upserts(relation: Built, environment: Environment) -> bool:
+    """Whether the changes of a relation are upserts."""
+    if environment.moving.change is not None:
+        return environment.moving.change is Change.UPSERT
+    return usually_upserts(relation.node)
 
 
 def _named(names: Sequence[str], found: Sequence[Aggregation]) -> tuple[Aggregation, ...]:

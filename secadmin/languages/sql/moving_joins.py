@@ -19,6 +19,7 @@ from secadmin.languages.expressions.syntax import conditions
 from secadmin.languages.join_sides import qualified, split_equal
 from secadmin.languages.sql.from_clause import Item, ReadQuery
 from secadmin.languages.sql.joins import Joining, check_names
+from secadmin.languages.sql.ranks import limited
 from secadmin.languages.sql.semi_joins import is_semi, semi_join
 
 # The kinds of which a condition on one side alone may filter that side below the join.
@@ -175,4 +176,5 @@ def _filter(side: Built, parts: Sequence[Expression]) -> Built:
         return side
     position: Position | None = parts[0].position
     whole = parts[0] if len(parts) == 1 else Call("and", tuple(parts), position)
+    side = limited(side, whole)
     return build(Filter(side.node, whole), (side,), position)

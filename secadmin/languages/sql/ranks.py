@@ -15,7 +15,7 @@ from secadmin.languages.expressions.aggregates import NoCalls
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.refusals import RANKED
-from secadmin.languages.expressions.scope import Scope
+from secadmin.languages.expressions.scope import Scope, Table
 from secadmin.languages.sql.stars import is_star, star_columns
 from secadmin.languages.text import placed
 
@@ -42,8 +42,8 @@ def read_ranked(
         other = node.args.get(clause)
         if other is not None:
             raise InvalidInput(
-                "an order goes over rows, and not over groups or DISTINCT; order them in a query "
-                "over this one's output",
+                "an order goes over rows, and not over DISTINCT, and OVER not over groups; write "
+                "the groups in a query inside FROM: SELECT ... FROM (SELECT ... GROUP BY ...)",
                 environment.at(other if isinstance(other, exp.Expr) else node),
             )
     reading = _Reading(Reader(environment, scope, NoCalls("ORDER BY")))
@@ -52,6 +52,17 @@ def read_ranked(
         reading.limit(node)
     made = replace(reading.node(source), input=source.node)
     return build(made, (source,), environment.at(node)), tuple(columns)
+
+
+def read_first(node: exp.Select, groups: Built, environment: Environment) -> Built:
+    """The first ones of groups, in the order of their results. Raises InvalidInput."""
+    over = next(filter(None, map(_over, node.expressions)), None)
+    if over is not None:
+        read_ranked(node, groups, Scope(()), environment)
+    scope = Scope((Table.of("", groups.schema),))
+    reading = _Reading(Reader(environment, scope, NoCalls("ORDER BY")))
+    reading.limit(node)
+    return build(reading.node(groups), (groups,), environment.at(node))
 
 
 @dataclass

@@ -28,7 +28,7 @@ from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.refusals import DISTINCT
 from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.syntax import conditions
-from secadmin.languages.expressions.windows import EDGES, EXAMPLE
+from secadmin.languages.expressions.windows import EDGES
 from secadmin.languages.sql.from_clause import ReadQuery
 from secadmin.languages.sql.grouping import (
     Outside,
@@ -39,8 +39,9 @@ from secadmin.languages.sql.grouping import (
     read_grouping,
 )
 from secadmin.languages.sql.inputs import read_from
-from secadmin.languages.sql.moving import Selection, read_moving, to_stream
-from secadmin.languages.sql.ranks import is_ranked, limited, read_ranked
+from secadmin.languages.sql.moving import Selection, gives_upserts, read_moving, to_stream
+from secadmin.languages.sql.ranks import is_ranked, limited, read_first, read_ranked
+from secadmin.languages.sql.relations import relation_of
 from secadmin.languages.sql.semi_joins import interval_semi_join, is_semi
 from secadmin.languages.sql.set_operators import distinct
 from secadmin.languages.sql.stars import is_star, star_columns
@@ -59,10 +60,9 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
     built = _read(node, environment, read_query)
     if not built.relation.checked.is_changing:
         return built.relation
-    having = built.having is not None
-    stream = to_stream(built.relation, environment, node, having=having)
-    if built.having is None:
-        return stream
+    if built.having is None or gives_upserts(built.relation, environment):
+        return to_stream(built.whole(), environment, node)
+    stream = to_stream(built.relation, environment, node)
     return build(Filter(stream.node, built.having), (stream,), built.having.position)
 
 
@@ -73,16 +73,16 @@ def read_relation(node: exp.Select, environment: Environment, read_query: ReadQu
     """
     # A set operator gives each row once, so DISTINCT says nothing new.
     node.set("distinct", None)
-    built = _read(node, environment, read_query)
-    if not built.relation.checked.is_changing:
+    relation = _read(node, environment, read_query).whole()
+    if not relation.checked.is_changing:
+        relation = relation_of(relation) or relation
+    if not relation.checked.is_changing:
         raise InvalidInput(
             "a set operator other than UNION ALL goes over moving windows, which bound it: write "
             "FROM trades [RANGE 1 HOUR], or [ROWS 100]",
             environment.at(node),
         )
-    if built.having is not None:
-        raise InvalidInput("HAVING does not go below a set operator", environment.at(node))
-    return built.relation
+    return relation
 
 
 def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> Selection:
@@ -99,7 +99,8 @@ def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
     if source.checked.is_changing:
         environment.only(node.args.get("distinct") or node, *_CLAUSES, *_OF_RELATIONS)
         return _over_relation(node, source, scope, environment)
-    environment.only(node, *_CLAUSES, "distinct")
+    open_ended = outside is None and is_open_ended(node, source)
+    environment.only(node, *_CLAUSES, *(_OF_RELATIONS if open_ended else ("distinct",)))
     if node.args.get("distinct") is not None:
         raise InvalidInput(DISTINCT, environment.at(node))
     if environment.moving.change is not None and not _has_join(node):
@@ -108,7 +109,7 @@ def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
             "100]; a query without a window gives each new result, so leave it out",
             environment.moving.position,
         )
-    if outside is None and is_open_ended(node, source):
+    if open_ended:
         return _upserts(node, source, scope, environment)
     if node.args.get("group") is not None:
         source, columns = _grouped(node, source, scope, environment, outside)
@@ -152,13 +153,8 @@ def _upserts(node: exp.Select, source: Built, scope: Scope, environment: Environ
     place = environment.at(node.args["group"])
     endless = build(Moving(source.node, MovingWindow()), (source,), place)
     found = _over_relation(node, endless, scope, environment)
-    if found.having is not None:
-        raise InvalidInput(
-            "without a window each group has one result, which newer ones replace, and HAVING "
-            f"would leave an old one standing: leave HAVING out, or add {EXAMPLE}",
-            environment.at(node.args["having"]),
-        )
-    keys_of(found.relation.node)
+    if not is_ranked(node):
+        keys_of(found.relation.node)
     return found
 
 
@@ -174,6 +170,8 @@ def _over_relation(
     def project(built: Built, columns: tuple[Column, ...]) -> Built:
         return _project(built, columns, environment, node)
 
+    if is_ranked(node) and node.args.get("group") is not None:
+        return _first_groups(node, source, scope, environment)
     if is_ranked(node):
         ranked, columns = read_ranked(node, source, scope, environment)
         return Selection(project(ranked, columns))
@@ -189,6 +187,19 @@ def _over_relation(
         return summed
     shown = project(source, _plain(node, scope, environment))
     return Selection(distinct(shown, environment.at(node)) if is_distinct else shown)
+
+
+def _first_groups(
+    node: exp.Select, source: Built, scope: Scope, environment: Environment
+) -> Selection:
+    """The first ones of groups: GROUP BY ... ORDER BY ... LIMIT."""
+    order, limit = node.args.get("order"), node.args.get("limit")
+    for clause in ("order", "limit"):
+        node.set(clause, None)
+    groups = _over_relation(node, source, scope, environment).whole()
+    for clause, value in (("order", order), ("limit", limit)):
+        node.set(clause, value)
+    return Selection(read_first(node, groups, environment))
 
 
 def _grouped(

@@ -80,6 +80,8 @@ class _Question:
         asked, wanted = _asked(node)
         query = _query(asked, environment)
         item = read_item(query.args["from_"].this, environment.within(), read_query)
+        if left.checked.is_changing:
+            item = item.relation() or item
         alias = _unused(left)
         right = qualified(item.built, alias, environment.at(item.node))
         inner = Scope((Table.of(item.alias, item.built.schema, f"{alias}."),), outer=scope)

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef
-from catalog.plan import Aggregate, Column, JoinKind, MovingJoin, Project, Union
+from catalog.plan import Aggregate, Column, Filter, JoinKind, MovingJoin, Project, Union
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.join_sides import qualified
@@ -53,11 +53,26 @@ def _rows(node: exp.Expr, environment: Environment, read: ReadRelation) -> Built
         )
     if isinstance(node, exp.Union):
         first, *others = _branches(node, environment, read)
-        branches = (first, *(_renamed(other, first, name, place) for other in others))
+        others = [_renamed(other, first, name, place) for other in others]
+        branches = tuple(_single(each, environment.at(node)) for each in (first, *others))
         return build(Union(tuple(each.node for each in branches)), branches, place)
     left, right = (_rows(side, environment, read) for side in (node.this, node.expression))
     right = _renamed(right, left, name, place)
+    left, right = (distinct(e, place) if _base(e) is Union else e for e in (left, right))
     return _compared(left, right, isinstance(node, exp.Except), place)
+
+
+def _single(branch: Built, place: Position) -> Built:
+    """A branch of UNION. It may be no join, which then gives each row once already."""
+    return distinct(branch, place) if _base(branch) in (MovingJoin, Union) else branch
+
+
+def _base(rows: Built) -> type:
+    """What makes the rows of a relation, below their conditions and results."""
+    node = rows.node
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return type(node)
 
 
 def _branches(node: exp.Expr, environment: Environment, read: ReadRelation) -> list[Built]:

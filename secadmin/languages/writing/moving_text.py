@@ -98,7 +98,8 @@ class MovingText:
 
     def _window(self, node: Node) -> str:
         if not isinstance(node, Moving):
-            raise Unsayable("a changing relation has moving windows, or joins of them")
+            # Groups, and rows in an order, are a query of their own.
+            return self.item(node)
         if isinstance(node.input, Source) and node.input.relation.keys:
             # Upserts have one window, which need not be written.
             return self.item(node.input)

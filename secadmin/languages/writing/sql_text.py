@@ -105,6 +105,8 @@ class _Writer:
         return self.steps[query]
 
     def _query(self, node: Node) -> str:
+        if self._checked[id(node)].is_changing:
+            return self._relation(node)
         match node:
             case Project(below, columns):
                 return self._select(below, _columns(columns), node)
@@ -172,13 +174,16 @@ class _Writer:
         return f"{self._join(under)}{where}"
 
     def _moving(self, node: ToStream, having: Expression | None = None) -> str:
-        """A SELECT over a moving window. A Filter over its stream is its HAVING."""
-        below: Node = node.input
+        """The changes of a relation. A Filter over its stream is its HAVING."""
+        return self._changes(node, self._relation(node.input, having))
+
+    def _relation(self, below: Node, having: Expression | None = None) -> str:
+        """A SELECT over moving windows, or over groups of them."""
         columns: Iterable[Column] | None = None
         select = "SELECT"
         united = self._relations.set_operator(below) if isinstance(below, Aggregate) else None
         if united is not None:
-            return self._changes(node, united)
+            return united
         if isinstance(below, Aggregate) and not below.aggregations:
             select, below = "SELECT DISTINCT", below.input
         if isinstance(below, Project):
@@ -194,12 +199,12 @@ class _Writer:
             below = below.input
         ranked = self._relations.ranked(below, columns)
         if ranked is not None:
-            return self._changes(node, ranked)
+            return ranked
         source = self._relations.source(below)
         if having is not None:
             groups += f"\nHAVING {expression_text(having, _over(columns, names))}"
         results = "*" if columns is None else _columns(columns, names)
-        return self._changes(node, f"{select} {results}\nFROM {source}{groups}")
+        return f"{select} {results}\nFROM {source}{groups}"
 
     def _changes(self, node: ToStream, text: str) -> str:
         """What is sent of the changes of a relation with this text."""
