@@ -40,6 +40,18 @@ def q3(data: Data) -> Iterator[Row]:
                 yield instant, *_of(person, "name", "city", "state"), auction["id"]
 
 
+def q4(data: Data) -> Iterator[Row]:
+    pairs = [*_pairs(data)]
+    for instant in sorted({bid["date_time"] for _, bid in pairs}):
+        came = {auction["category"] for auction, bid in pairs if bid["date_time"] == instant}
+        for category in came:
+            highest: dict[int, int] = defaultdict(int)
+            for auction, bid in pairs:
+                if auction["category"] == category and bid["date_time"] <= instant:
+                    highest[auction["id"]] = max(highest[auction["id"]], bid["price"])
+            yield instant, False, category, sum(highest.values()) / len(highest)
+
+
 def q5(data: Data) -> Iterator[Row]:
     counts: dict[int, Counter[int]] = defaultdict(Counter)
     for bid in data["bid"]:
@@ -50,6 +62,27 @@ def q5(data: Data) -> Iterator[Row]:
     for found in counts.values():
         most = max(found.values())
         yield from ((auction, count) for auction, count in found.items() if count == most)
+
+
+def q6(data: Data) -> Iterator[Row]:
+    pairs = [*_pairs(data)]
+    before: dict[int, list[Row]] = {}
+    for instant in sorted({bid["date_time"] for _, bid in pairs}):
+        sold: dict[int, list[Row]] = defaultdict(list)
+        for number, seller in {(auction["id"], auction["seller"]) for auction, _ in pairs}:
+            bids = [b for a, b in pairs if a["id"] == number and b["date_time"] <= instant]
+            if bids:
+                best = min(bids, key=lambda bid: (-bid["price"], bid["date_time"]))
+                sold[seller].append((best["date_time"], number, best["price"]))
+        # A seller's last ten, the newest first.
+        last = {
+            seller: sorted(rows, key=lambda row: (_EPOCH - row[0], row[1]))[:10]
+            for seller, rows in sold.items()
+        }
+        for seller, rows in last.items():
+            if rows != before.get(seller):
+                yield instant, False, seller, sum(price for *_, price in rows) / len(rows)
+        before = last
 
 
 def q7(data: Data) -> Iterator[Row]:
@@ -193,10 +226,19 @@ def q22(data: Data) -> Iterator[Row]:
 ANSWERS: Mapping[str, Callable[[Data], Iterable[Row]]] = {
     each.__name__: each
     for each in (
-        *(q0, q1, q2, q3, q5, q7, q8, q9, q11, q12),
+        *(q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q11, q12),
         *(q14, q15, q16, q17, q18, q19, q20, q21, q22),
     )
 }
+
+
+def _pairs(data: Data) -> Iterator[tuple[Record, Record]]:
+    """Each auction with each of its bids while it was open."""
+    for auction in data["auction"]:
+        for bid in data["bid"]:
+            is_open = auction["date_time"] <= bid["date_time"] <= auction["expires"]
+            if bid["auction"] == auction["id"] and is_open:
+                yield auction, bid
 
 
 def _of(record: Record, *names: str) -> Row:
