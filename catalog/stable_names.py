@@ -43,8 +43,10 @@ def stable_names(each: CheckedNode) -> Names | None:
             return below[0] if kind in (JoinKind.SEMI, JoinKind.ANTI) else both
         case Aggregate(_, keys):
             return frozenset(key.name for key in keys)
-        case Ranked(_, partition):
-            return None if below[0] is None else below[0] & {each.name for each in partition}
+        case Ranked(_, partition, number=number):
+            # A row with a place is the row at this place: another tuple makes it another row.
+            own = {each.name for each in partition} & (below[0] or frozenset())
+            return None if below[0] is None else frozenset(own | {number or ""})
         case _:
             return frozenset(each.schema.names)
 

@@ -71,8 +71,11 @@ def _fixed(node: Node, expressions: Iterable[Expression]) -> bool:
             return all(_fixed(side, _among(side, refs)) for side in (left, right))
         case Aggregate(_, keys):
             return names <= {key.name for key in keys}
-        case Ranked(below, partition):
-            return names <= {key.name for key in partition} and _fixed(below, expressions)
+        case Ranked(below, partition, number=number):
+            others = names - {number}
+            return others <= {key.name for key in partition} and _fixed(
+                below, _among(below, others)
+            )
         case _:
             raise AssertionError("no node of a relation")
 

@@ -44,10 +44,10 @@ def _plan(example: Example) -> Plan:
 
 
 def test_each_node_has_a_section() -> None:
-    assert {*sections()} - {"Terms"} == NODES | {"Emission", "Memory", "Delivery"}
+    assert {*sections()} - {"Terms"} == NODES | {"Nested", "Emission", "Memory", "Delivery"}
 
 
-@pytest.mark.parametrize("node", sorted(NODES))
+@pytest.mark.parametrize("node", sorted({*NODES, "Nested"}))
 def test_a_section_says_what_a_node_keeps_when_it_sends_and_what_absence_tells(node: str) -> None:
     for about in ("*State*: ", "*Sends*: ", "*Absence tells*: "):
         assert about in sections()[node]
