@@ -23,7 +23,11 @@ from secadmin.languages.expressions.match_words import MatchWords, Named, take_m
 from secadmin.languages.expressions.moving_words import MovingWords, take_moving
 from secadmin.languages.expressions.places import Place, offset, own_offset
 from secadmin.languages.expressions.statement import Statement, take_statement
-from secadmin.languages.expressions.tokens import check_tokens, read_as_relations
+from secadmin.languages.expressions.tokens import (
+    check_tokens,
+    makes_endless_groups,
+    read_as_relations,
+)
 from secadmin.languages.expressions.window_words import plain_windows
 
 MAX_TREE_DEPTH = 150
@@ -84,7 +88,8 @@ def parse_query(
     plain_levels(tokens, place)
     moving = take_moving(tokens, place)
     _check_end(tokens, text, place)
-    changing = bool(moving.windows) or any(map(is_changing, read_as_relations(tokens)))
+    changing = bool(moving.windows) or makes_endless_groups(tokens)
+    changing = changing or any(map(is_changing, read_as_relations(tokens)))
     check_tokens(tokens, place, moving=changing)
     tree = _parse(tokens, place, lambda parser: parser.parse(tokens, text))
     return ParsedQuery(tree, statement, moving, matches)

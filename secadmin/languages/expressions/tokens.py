@@ -37,6 +37,7 @@ _NO_COMMA_BEFORE = {TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM}
 _OF_RELATIONS = {
     *(TokenType.EXCEPT, TokenType.INTERSECT, TokenType.ORDER_BY, TokenType.LIMIT),
 }
+_OF_WINDOWS = {"TUMBLE", "HOP", "SESSION", "WINDOW", "WINDOW_START", "WINDOW_END", "CUMULATE"}
 # The tokens after which an item of a list begins.
 _BEFORE_ITEMS = {TokenType.SELECT, TokenType.L_PAREN, TokenType.COMMA}
 _NO_SOURCE: set[TokenType | None] = {TokenType.FROM, TokenType.FOR, TokenType.R_PAREN}
@@ -86,6 +87,13 @@ def read_as_relations(tokens: list[Token]) -> list[str]:
         and tokens[index - 1].token_type in (TokenType.FROM, TokenType.JOIN)
         and tokens[index].token_type in (TokenType.VAR, TokenType.IDENTIFIER)
     ]
+
+
+def makes_endless_groups(tokens: list[Token]) -> bool:
+    """Whether the query has groups and no window. They are groups of all tuples so far."""
+    words = {word(tokens, index) for index in _all(tokens)}
+    grouped = any(token.token_type == TokenType.GROUP_BY for token in tokens)
+    return grouped and words.isdisjoint(_OF_WINDOWS)
 
 
 def _all(tokens: list[Token]) -> range:

@@ -26,7 +26,12 @@ _TURNED = {">=": "<=", ">": "<", "=": "="}
 def is_ranked(node: exp.Select) -> bool:
     """Whether a SELECT asks for an order."""
     clauses = (node.args.get("order"), node.args.get("limit"))
-    return any(clauses) or any(_over(item) is not None for item in node.expressions)
+    return any(clauses) or has_over(node)
+
+
+def has_over(node: exp.Select) -> bool:
+    """Whether a SELECT has OVER among its results."""
+    return any(_over(item) is not None for item in node.expressions)
 
 
 def _over(item: exp.Expr) -> exp.Window | None:
@@ -56,9 +61,6 @@ def read_ranked(
 
 def read_first(node: exp.Select, groups: Built, environment: Environment) -> Built:
     """The first ones of groups, in the order of their results. Raises InvalidInput."""
-    over = next(filter(None, map(_over, node.expressions)), None)
-    if over is not None:
-        read_ranked(node, groups, Scope(()), environment)
     scope = Scope((Table.of("", groups.schema),))
     reading = _Reading(Reader(environment, scope, NoCalls("ORDER BY")))
     reading.limit(node)

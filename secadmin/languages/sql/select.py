@@ -40,7 +40,7 @@ from secadmin.languages.sql.grouping import (
 )
 from secadmin.languages.sql.inputs import read_from
 from secadmin.languages.sql.moving import Selection, gives_upserts, read_moving, to_stream
-from secadmin.languages.sql.ranks import is_ranked, limited, read_first, read_ranked
+from secadmin.languages.sql.ranks import has_over, is_ranked, limited, read_first, read_ranked
 from secadmin.languages.sql.relations import relation_of
 from secadmin.languages.sql.semi_joins import interval_semi_join, is_semi
 from secadmin.languages.sql.set_operators import distinct
@@ -170,7 +170,7 @@ def _over_relation(
     def project(built: Built, columns: tuple[Column, ...]) -> Built:
         return _project(built, columns, environment, node)
 
-    if is_ranked(node) and node.args.get("group") is not None:
+    if is_ranked(node) and node.args.get("group") is not None and not has_over(node):
         return _first_groups(node, source, scope, environment)
     if is_ranked(node):
         ranked, columns = read_ranked(node, source, scope, environment)
