@@ -137,16 +137,20 @@ def rules_of(
     """
     windows = tuple(_window(each.moving, whole=whole) for each in parts.windows())
     own = tuple(name in keys for name in parts.shown)
-    made = _Making(reaches)
+    made = _Making(reaches, nested=len([*parts.relations()]) > 1)
     root = made.stage(parts)
     return RelationRules(windows, change, root, limits, own, made.doubles)
 
 
 @dataclass
 class _Making:
-    """Makes the rules of relations. `reaches` are those of the windows."""
+    """Makes the rules of relations. `reaches` are those of the windows.
+
+    If relations are `nested`, Python compares its own numbers with those of the windows.
+    """
 
     reaches: Sequence[Words]
+    nested: bool
     doubles: dict[int, Doubles] = field(default_factory=dict)
 
     def stage(self, parts: ChangingParts) -> StageRules:
@@ -158,19 +162,18 @@ class _Making:
             join = RowValues(len(parts.sides()), *values)
             witnesses = made.rules.witnesses
         read = values_of_sides(parts, made)
-        mixed = any(isinstance(each.side, RelationPart) for each in read)
-        sides = [self._side(each, mixed=mixed) for each in read]
+        sides = [self._side(each) for each in read]
         reaches = (
             united(self.reaches[window.window] for window in each.side.windows()) for each in read
         )
         summary = _summary(parts, witnesses)
         return StageRules(tuple(sides), tuple(reaches), join, witnesses, summary, parts.loose)
 
-    def _side(self, values: SideValues, *, mixed: bool) -> int | BelowRules:
+    def _side(self, values: SideValues) -> int | BelowRules:
         side = values.side
         if isinstance(side, RelationPart):
             return BelowRules(self.stage(side.parts), rows_below(side, values))
-        if mixed:
+        if self.nested:
             self.doubles[side.window] = (
                 _doubles(values.row, side.schema),
                 _doubles(values.arguments, side.schema),

@@ -29,6 +29,7 @@ from catalog.plan import (
     Windowed,
 )
 from catalog.reach import lowers
+from catalog.stable_names import depends_on_others
 from secadmin.cli.durations import duration_words
 from secadmin.cli.plan_tree import label_text, node_words
 
@@ -150,6 +151,7 @@ def _meaning(checked: CheckedNode, emission: Emission) -> tuple[str, str, str]:
                 if checked.node.by_place
                 else "of the rows whose values it shows"
             )
+            label += _of_others(checked)
             return label, "the rows of each partition in their order", follows
         case ToStream(_, change):
             return _of_change(change), "that of the moving windows", "when an instant is complete"
@@ -166,6 +168,7 @@ def _of_aggregate(
     if lowers(node, emission) is not None:
         label += ", the declared aggregate's category in place of the source's"
     if not isinstance(node.input, Windowed):
+        label += _of_others(checked)
         return label, "a group for each combination of keys", "at each instant that changes it"
     copies = f"; a tuple is in {checked.copies}" if checked.copies > 1 else ""
     state = f"a group for each open window and combination of keys{copies}"
@@ -176,6 +179,11 @@ def _of_aggregate(
         # A pair may be as old as its older tuple.
         closes += f" by {duration_words(checked.inputs[0].spread_ms)} at most"
     return label, state, closes
+
+
+def _of_others(checked: CheckedNode) -> str:
+    """What is added if something that changes says where a row below is."""
+    return ", and of all rows below" if depends_on_others(checked) else ""
 
 
 def _when_joined(node: Join) -> str:
@@ -200,10 +208,7 @@ def _of_change(change: Change) -> str:
         case Change.RSTREAM:
             return "of all tuples in the window"
         case Change.UPSERT:
-            return (
-                "of all tuples of the group, or of the key's newest one; "
-                "of a deletion, also of newer ones that made it go"
-            )
+            return "of all tuples of the row; of a deletion, also of newer ones that made it go"
 
 
 def _of_match(node: Match) -> tuple[str, str, str]:

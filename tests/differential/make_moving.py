@@ -28,6 +28,7 @@ from catalog.plan import (
     Ranked,
     ToStream,
     Union,
+    walk,
 )
 from catalog.schema import Schema, Type
 from catalog.upserts import keys_of
@@ -117,7 +118,21 @@ def stream(random: Random, relation: Node, make: MakeExpression) -> Node:
 
         relation = _first_right(filtered, relation)
     shape = random.choice([_rows, _rows, _distinct, _groups, _groups, _ranked])
-    return ToStream(shape(random, relation, make), change)
+    made = shape(random, relation, make)
+    while random.random() < 0.3:
+        made = _over(random, made, make)
+    return ToStream(made, change)
+
+
+def _over(random: Random, relation: Node, make: MakeExpression) -> Node:
+    """A relation over another one, if its order is the same everywhere."""
+    names = [n for n in analyse_node(relation).schema.names if not n.startswith("g")]
+    by_neighbours = (isinstance(n, Ranked) and not n.by_place for n in walk(relation))
+    if not names or any(by_neighbours):
+        return relation
+    # Nothing is computed from aggregates of doubles.
+    exact = Project(relation, tuple(Column(name, AttributeRef(name)) for name in names))
+    return random.choice([_rows, _distinct, _groups, _groups, _ranked])(random, exact, make)
 
 
 def with_upserts(random: Random, root: Node) -> Node:

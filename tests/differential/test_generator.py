@@ -17,6 +17,7 @@ from catalog.plan import (
     MovingJoin,
     Node,
     Plan,
+    Ranked,
     SessionWindow,
     ToStream,
     Windowed,
@@ -103,6 +104,7 @@ _LEAST_MOVING: dict[str, int] = {
     "anti join of moving windows": 2,
     "Ranked": 4,
     "groups": 6,
+    "groups or an order below others": 4,
     "distinct": 4,
     **dict.fromkeys(("istream", "dstream", "rstream"), 4),
     "upsert": 1,
@@ -203,6 +205,8 @@ def _of_plan(plan: Plan) -> Iterator[str]:
             yield from ["values of later rows"] * bool(node.rows_ahead)
         if isinstance(node, ToStream):
             yield node.change.value
+            tops = sum(isinstance(each, Aggregate | Ranked) for each in walk(node.input))
+            yield from ["groups or an order below others"] * (tops > 1)
             if isinstance(node.input, Aggregate):
                 yield "groups" if node.input.aggregations else "distinct"
 
