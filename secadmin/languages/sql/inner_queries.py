@@ -29,12 +29,13 @@ def as_relations(
     if all(each.built.checked.is_changing for each in items):
         return None
     found = [each.relation() for each in items]
-    made = [each for each in found if each is not None]
-    if len(made) < len(found) or _names_changes(node) or node.args.get("windows"):
+    if not any(found) or _names_changes(node) or node.args.get("windows"):
         return None
     # ISTREAM and the like around a query ask for the changes of what it gives.
-    over = len(made) > 1 or environment.moving.change is not None
-    return made if over or _goes_over_rows(node, environment) else None
+    over = len(items) > 1 or environment.moving.change is not None
+    if not over and not _goes_over_rows(node, environment):
+        return None
+    return [relation or item for relation, item in zip(found, items, strict=True)]
 
 
 def _names_changes(node: exp.Select) -> bool:
