@@ -11,6 +11,7 @@ from catalog.changing_parts import ChangingParts
 from catalog.checked_plan import StateKind
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression
+from catalog.moving_check import MAX_RELATIONS
 from catalog.pair_expressions import MAX_PAIR_PARTS, RowExpressions
 from catalog.plan import (
     Aggregate,
@@ -24,8 +25,10 @@ from catalog.plan import (
     MovingJoin,
     MovingWindow,
     Node,
+    OrderKey,
     Plan,
     Project,
+    Ranked,
     SessionWindow,
     Source,
     ToStream,
@@ -95,6 +98,20 @@ def many(parts: int) -> Expression:
     return call("+", *(ref("a.size"), ref("b.size") if parts < 3 else many(parts - 2)))
 
 
+def many_counts(parts: int) -> Expression:
+    return call("+", *(ref("n"), ref("n") if parts < 3 else many_counts(parts - 2)))
+
+
+def groups_below_each_other(number: int) -> Node:
+    """So many groups of the groups below."""
+    made: Node = side("a", SOURCE)
+    key: str = "a.size"
+    for each in range(number):
+        made = Aggregate(made, (Column(f"k{each}", ref(key)),), (COUNT,))
+        key = f"k{each}"
+    return made
+
+
 def different(name: str) -> Aggregation:
     return Aggregation(f"of_{name}", "count_distinct", ref(name))
 
@@ -141,9 +158,26 @@ WRONG: dict[str, tuple[Node, str]] = {
     "a union of joins": (Union((PAIRS, PAIRS)), "over single moving windows"),
     "a join of a union": (MovingJoin(Union((LEFT, LEFT)), RIGHT, EQUAL), "joined with nothing"),
     "a union of a union": (Union((Union((LEFT, LEFT)), LEFT)), "in no other UNION"),
-    "a join of groups": (
-        MovingJoin(Aggregate(LEFT, (column("a.symbol"),), (COUNT,)), RIGHT, EQUAL),
-        "keys and aggregates only",
+    "a function of many values over groups": (
+        stream(
+            Project(
+                Aggregate(LEFT, (column("a.symbol"),), (COUNT,)),
+                (Column("x", call("upper", ref("a.symbol"))),),
+            )
+        ),
+        "UPPER does not go over groups",
+    ),
+    "too much for each group": (
+        stream(Project(Aggregate(LEFT, (), (COUNT,)), (Column("x", many_counts(MAX_PAIR_PARTS)),))),
+        "at most 200 parts",
+    ),
+    "rows of DISTINCT in an order": (
+        Ranked(Aggregate(LEFT, (column("a.symbol"),), ()), (), (OrderKey(ref("a.symbol")),), 1),
+        "rows of DISTINCT have no places",
+    ),
+    "too many groups below each other": (
+        stream(groups_below_each_other(MAX_RELATIONS + 2)),
+        "at most 8 groups",
     ),
     "a text of both sides in upper case": (
         shown(call("upper", call("concat", ref("a.symbol"), ref("b.town")))),

@@ -14,11 +14,15 @@ from catalog.plan import (
     Change,
     Column,
     Filter,
+    JoinKind,
     Moving,
+    MovingJoin,
     MovingWindow,
     Node,
+    OrderKey,
     Plan,
     Project,
+    Ranked,
     Source,
     ToStream,
     Union,
@@ -38,6 +42,22 @@ def upserts(relation: Node) -> ToStream:
     return ToStream(relation, Change.UPSERT)
 
 
+FIRST = Ranked(GROUPS, (), (OrderKey(ref("n")),), 3)
+
+
+def named(alias: str) -> Node:
+    """Groups by `symbol` whose names begin with an alias."""
+    columns = (Column(f"{alias}_{name}", ref(name)) for name in ("symbol", "n"))
+    return Project(GROUPS, tuple(columns))
+
+
+def join(kind: JoinKind, right: str = "symbol") -> MovingJoin:
+    """A join of two groups that compares the key of the left one, or its count."""
+    left = "symbol" if right == "symbol" else "n"
+    equal = ((ref(f"a_{left}"), ref(f"b_{right}")),)
+    return MovingJoin(named("a"), named("b"), equal, None, kind)
+
+
 NEWEST = Moving(SOURCE, newest_of_each(["symbol"]))
 SHOWN = Project(
     Filter(NEWEST, call(">", ref("size"), ONE)),
@@ -48,15 +68,42 @@ OUTPUT = output_relation(9, "totals", checked(ToStream(GROUPS, Change.UPSERT)))
 
 @pytest.mark.parametrize(
     ("relation", "keys"),
-    [(GROUPS, ("symbol",)), (RENAMED, ("s",)), (SHOWN, ("s",))],
+    [
+        (GROUPS, ("symbol",)),
+        (RENAMED, ("s",)),
+        (SHOWN, ("s",)),
+        (Aggregate(GROUPS, (column("n"),), (Aggregation("m", "count", None),)), ("n",)),
+        # The rows of an order are those of the groups, or the places.
+        (FIRST, ("symbol",)),
+        (replace(FIRST, number="rn"), ("rn",)),
+        (replace(FIRST, partition=(ref("n"),), limit=1), ("n",)),
+        # Each row finds one partner, whose key says nothing more.
+        (join(JoinKind.INNER), ("a_symbol",)),
+        (join(JoinKind.LEFT), ("a_symbol",)),
+        (join(JoinKind.RIGHT), ("b_symbol",)),
+        (join(JoinKind.FULL), ("a_symbol", "b_symbol")),
+        (join(JoinKind.ANTI), ("a_symbol",)),
+        (join(JoinKind.INNER, "n"), ("a_symbol", "b_symbol")),
+        # One of two equal attributes will do.
+        (Project(join(JoinKind.INNER), (Column("s", ref("b_symbol")),)), ("s",)),
+        # A relation of one row has no key of its own.
+        (
+            MovingJoin(
+                named("a"),
+                Aggregate(GROUPS, (), (Aggregation("most", "max", ref("n")),)),
+                ((ref("a_n"), ref("most")),),
+            ),
+            ("a_symbol",),
+        ),
+    ],
 )
 def test_keys_and_attributes(relation: Node, keys: tuple[str, ...]) -> None:
     plan = checked(upserts(relation))
     assert upsert_keys(plan.plan) == keys
     first, second, *others = plan.schema.attributes
     assert (first.name, second.name, second.type) == ("instant", "deleted", Type.BOOLEAN)
-    assert {each.name for each in others} == {"n", *keys}
-    assert not any(each.required for each in others if each.name == "n")
+    assert {each.name for each in others} >= {*keys}
+    assert not any(each.required for each in others if each.name not in keys)
     assert upsert_keys(Plan(ToStream(relation, Change.ISTREAM))) == ()
 
 
@@ -64,11 +111,14 @@ def test_keys_and_attributes(relation: Node, keys: tuple[str, ...]) -> None:
     ("plan", "reason"),
     [
         (upserts(Moving(SOURCE, MovingWindow(rows=3))), "goes over groups"),
-        (upserts(Moving(SOURCE, MovingWindow(rows=1))), "goes over groups"),
+        (upserts(Moving(SOURCE, MovingWindow(rows=1))), "has one row"),
         (upserts(Moving(SOURCE, replace(NEWEST.window, rows=2))), "goes over groups"),
         (upserts(Project(NEWEST, (column("size"),))), "names the key"),
         (upserts(Aggregate(GROUPS.input, (column("symbol"),), ())), "goes over groups"),
-        (upserts(Aggregate(GROUPS.input, (), (COUNT,))), "goes over groups"),
+        (upserts(Aggregate(GROUPS.input, (), (COUNT,))), "has one row"),
+        (upserts(Union((GROUPS, GROUPS))), "UNION, DISTINCT, IN and EXISTS have no key"),
+        (upserts(join(JoinKind.SEMI)), "have no key"),
+        (upserts(Project(join(JoinKind.INNER, "n"), (column("a_n"), column("b_n")))), "everything"),
         (upserts(Project(GROUPS, (Column("n", ref("n")),))), "names everything of GROUP BY"),
         (
             upserts(
