@@ -281,3 +281,47 @@ def test_places_in_an_order(gives: Gives) -> None:
         (3 * S + 1, "b", 1, None, 2 | 4),
         (3 * S + 1, "c", 2, None, 2 | 4),
     ]
+
+
+def test_groups_of_groups_without_an_end(gives: Gives) -> None:
+    counts = Aggregate(
+        Moving(Source(STREAM), MovingWindow()),
+        (Column("key", SYMBOL),),
+        (Aggregation("n", "count", None),),
+    )
+    often = (Column("n", AttributeRef("n")),)
+    relation = Aggregate(counts, often, (Aggregation("keys", "count", None),))
+    found = gives(
+        ToStream(relation, Change.ISTREAM),
+        [(2, "b", 1.0, 2), (1, "a", 1.0, 1)],
+        [(3, "a", None, 4)],
+        END,
+    )
+    # What says how often a key was there may change. So each row has the labels of all keys.
+    assert rows(found, "n", "keys") == [
+        (1 * S, 1, 1, 1),
+        (2 * S, 1, 2, 1 | 2),
+        (3 * S, 1, 1, 1 | 2 | 4),
+        (3 * S, 2, 1, 1 | 2 | 4),
+    ]
+
+
+@pytest.mark.parametrize("price", [1e10, 0.1 + 0.2, 1e-7, -0.0])
+def test_a_number_of_spark_is_equal_to_the_same_number_of_python(
+    gives: Gives, price: float
+) -> None:
+    highest = Aggregate(
+        Moving(Source(STREAM), MovingWindow(range_ms=5_000)),
+        (Column("h.key", SYMBOL),),
+        (Aggregation("h.price", "max", PRICE),),
+    )
+    equal = tuple((AttributeRef(f"l.{n}"), AttributeRef(f"h.{n}")) for n in ("key", "price"))
+    join = MovingJoin(side("l", MovingWindow(range_ms=0)), highest, equal)
+    relation = Project(join, (Column("key", AttributeRef("l.key")),))
+    found = gives(
+        ToStream(relation, Change.ISTREAM),
+        [(1, "a", price, 1)],
+        [(2, "a", price - 1.0, 2), (3, "b", 0.0, 4)],
+        END,
+    )
+    assert rows(found, "key") == [(1 * S, "a", 1), (3 * S, "b", 4)]
