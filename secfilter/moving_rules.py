@@ -88,7 +88,8 @@ class RelationRules:
         sides: list[WindowContent | Below] = []
         for side in rules.sides:
             if isinstance(side, BelowRules):
-                sides.append(Below(self._stage(side.stage, contents), row_reader(side.values)))
+                below, read = self._stage(side.stage, contents), row_reader(side.values)
+                sides.append(Below(below, read, self.limits.characters))
             else:
                 keeps = not isinstance(groups, Totals)
                 contents[side] = WindowContent(self.windows[side], keeps)

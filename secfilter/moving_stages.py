@@ -31,11 +31,14 @@ Read = Callable[[str], tuple[bool, str, str]]
 class Below:
     """A side that is another stage. Its rows are tuples here, each with its key as lineage.
 
-    `replaced` has what this instant replaces. `labels` are those of all rows.
+    The texts of all tuples have `most` characters at most. `replaced` has what this instant
+    replaces. `labels` are those of all rows.
     """
 
     stage: Stage
     read: Read
+    most: int
+    characters: int = 0
     labels: Labels = field(default_factory=Labels)
     replaced: dict[str, Replaced] = field(default_factory=dict)
     _tuples: dict[str, Arrival] = field(default_factory=dict)
@@ -45,6 +48,7 @@ class Below:
         """Take a change of the stage. Gives the tuple that goes, and the one that comes."""
         self.replaced[each.key] = each
         old = self._tuples.pop(each.key, None)
+        self.characters -= 0 if old is None else old.characters
         self._partitions.pop(each.key, None)
         if each.old is not None:
             self.labels.remove(each.old.label)
@@ -54,11 +58,18 @@ class Below:
         self._partitions[each.key] = frozenset(each.now)
         new = Arrival(0, each.key, each.new.label, each.key, *self.read(each.new.text))
         self._tuples[each.key] = new
+        self.characters += new.characters
         return old, new
+
+    @property
+    def has_room(self) -> bool:
+        """Whether its tuples are not too long."""
+        return self.characters <= self.most
 
     def leave_out(self, each: Arrival) -> None:
         """Let the stage above have no such tuple, until the row changes."""
         del self._tuples[each.lineage]
+        self.characters -= each.characters
 
     def held(self) -> list[Arrival]:
         """The tuples that are there now."""
@@ -109,7 +120,8 @@ class Stage:
     def settle(self) -> int:
         """Take over what the stages below replace at this instant.
 
-        Gives how many of their rows are left out, because they would make too many pairs.
+        Gives how many of their rows are left out, because they are too long or would make too many
+        pairs.
         """
         withheld = 0
         for number, side in self.below():
@@ -124,11 +136,14 @@ class Stage:
             self.note(self.rows.remove(number, old, wanted=True))
         if new is None:
             return 0
-        if not self.rows.has_room(number, new):
+        if not self._has_room(number, side, new):
             side.leave_out(new)
             return 1
         self.note(self.rows.place(number, new, wanted=True))
         return 0
+
+    def _has_room(self, number: int, side: Below, each: Arrival) -> bool:
+        return side.has_room and self.rows.has_room(number, each)
 
     def replace(self) -> Iterator[Replaced]:
         """The rows of the groups that this instant replaces. All of them must be read."""
@@ -180,7 +195,7 @@ class Stage:
                 side.stage.rebuild()
                 for each in side.stage.standing():
                     _, new = side.take(each)
-                    if new is not None and not self.rows.has_room(number, new):
+                    if new is not None and not self._has_room(number, side, new):
                         side.leave_out(new)
                     elif new is not None:
                         self._place(number, new)

@@ -345,6 +345,20 @@ def test_a_row_that_would_make_too_many_pairs_is_left_out_until_it_changes() -> 
     assert moving.withheld == 1
 
 
+def test_rows_below_that_are_too_long_are_left_out_until_they_change() -> None:
+    inner = Filter(counts(MovingWindow(range_ms=3)), Call(">=", (AttributeRef("n"), ONE)))
+    moving = engine(inner, Change.ISTREAM)
+    (below,) = (side for _, side in moving.root.below())
+    # A key has one character, and a row three.
+    below.most = 4
+    moving.take([arrival(1, "7"), arrival(2, "8")])
+    assert [each.row for each in moving.until(5)] == [SEPARATOR.join("71")]
+    assert moving.withheld == 1
+    moving.take([arrival(9_000, "8")])
+    assert [each.row for each in moving.until(9_000)] == [SEPARATOR.join("81")]
+    assert moving.withheld == 1
+
+
 def test_groups_of_groups_without_an_end_are_usually_upserts() -> None:
     inner = counts(MovingWindow())
     root = Aggregate(inner, (Column("n", AttributeRef("n")),), (Aggregation("m", "count", None),))
