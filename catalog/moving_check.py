@@ -142,13 +142,13 @@ def ranked_schema(node: Ranked, given: CheckedNode) -> Schema:
         raise InvalidInput("rows in an order need ORDER BY")
     if node.limit is not None and not 1 <= node.limit <= MAX_ROWS:
         raise InvalidInput(f"a query keeps the first 1 to {MAX_ROWS} rows of an order")
-    for each in _rows_of(given.node):
-        if isinstance(each, MovingJoin) and each.kind is JoinKind.SEMI:
+    for below in _rows_of(given.node):
+        if isinstance(below, MovingJoin) and below.kind is JoinKind.SEMI:
             raise InvalidInput(
                 "rows of a semi join have no places in an order, because each is there once for "
                 "each label of its witnesses; order them in a query over this one's output"
             )
-        if isinstance(each, Aggregate) and not each.aggregations:
+        if isinstance(below, Aggregate) and not below.aggregations:
             raise InvalidInput(
                 "rows of DISTINCT have no places in an order, because each is there once for each "
                 "label; write GROUP BY with an aggregate, or order them in a query over this one's "

@@ -41,7 +41,7 @@ from catalog.schema import Attribute, Schema, Type
 _WHAT = (
     "UPSERT goes over groups: write GROUP BY with keys, and an aggregate such as count(*); or over "
     "the newest tuple of each key: trades [PARTITION BY symbol ROWS 1]; or over a join of such "
-    "relations. UNION, DISTINCT, IN and EXISTS have no key"
+    "relations. UNION, DISTINCT, FULL JOIN, IN and EXISTS have no key"
 )
 
 _ONE_ROW = (
@@ -151,7 +151,8 @@ def _of_join(node: MovingJoin) -> _Key:
     left, right = _key(node.left), _key(node.right)
     if node.kind is JoinKind.ANTI:
         return left
-    if left is None or right is None or node.kind is JoinKind.SEMI:
+    # Of FULL, a row of each side may be alone with a key that is NULL.
+    if left is None or right is None or node.kind in (JoinKind.SEMI, JoinKind.FULL):
         return None
     mine = {other.name: own.name for own, other in node.equal}
     others = {own: other for other, own in mine.items()}

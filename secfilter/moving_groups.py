@@ -170,12 +170,19 @@ class Groups:
             for row in rows:
                 changed.setdefault(self.key_of(row), ([], []))[place].append(row)
         for key, (gone, there) in sorted(changed.items()):
-            group = self.group(key)
-            before = frozenset(group.partitions)
-            old = group.labelled() if group.values else None
+            old, before = self._known(key)
             self.change(key, gone, there)
-            new = self.found[key].labelled() if key in self.found else None
-            yield Replaced(key_text(key), old, new, before, frozenset(group.partitions))
+            new, now = self._known(key)
+            yield Replaced(key_text(key), old, new, before, now)
+
+    def _known(self, key: Key) -> tuple[Labelled | None, frozenset[Partition]]:
+        """The row of a group, and the partitions of which its rows are."""
+        group = self.found.get(key)
+        return (
+            (None, frozenset())
+            if group is None
+            else (group.labelled(), frozenset(group.partitions))
+        )
 
     def rows(self) -> Iterator[Labelled]:
         """The rows of all groups."""

@@ -84,7 +84,7 @@ class RelationRow:
     witnesses: tuple[Member, ...] = ()
     direct: tuple[Member, ...] = ()
     ids: frozenset[Id] = frozenset()
-    places: tuple[object, ...] = ()
+    places: tuple[tuple[object, ...], ...] = ()
 
     @property
     def subject(self) -> tuple[Member, ...]:

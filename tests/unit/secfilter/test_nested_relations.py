@@ -198,8 +198,7 @@ def keyed(draw: st.DrawFn) -> Node:
                 OrderKey(AttributeRef("own")),
             )
             number = draw(st.none() | st.just("rn"))
-            summed = Ranked(summed, (), order, draw(st.integers(1, 2)), number)
-            assume(number is not None or summed.limit != 1)
+            summed = Ranked(summed, (), order, draw(st.integers(2, 3)), number)
         return summed
     sides = []
     for alias, rows in (("a", below), ("b", window(draw, "b"))):
@@ -207,7 +206,10 @@ def keyed(draw: st.DrawFn) -> Node:
             rows, (Column(f"{alias}.own", KEY),), (Aggregation(f"{alias}.n", "count", None),)
         )
         sides.append(made)
-    kinds = {"join": JoinKind.INNER, "outer": draw(st.sampled_from([JoinKind.LEFT, JoinKind.FULL]))}
+    kinds = {
+        "join": JoinKind.INNER,
+        "outer": draw(st.sampled_from([JoinKind.LEFT, JoinKind.RIGHT])),
+    }
     right = "b.own" if kind == "looked up" else draw(st.sampled_from(["b.own", "b.n"]))
     equal = ((AttributeRef("a.own" if kind != "join" else "a.n"), AttributeRef(right)),)
     return MovingJoin(sides[0], sides[1], equal, None, kinds.get(kind, JoinKind.LEFT))
@@ -284,7 +286,7 @@ def counts(window_: MovingWindow) -> Aggregate:
     ("node", "loose"),
     [
         (
-            Aggregate(counts(MovingWindow()), (Column("n", AttributeRef("n")),), AGGREGATIONS[:1]),
+            Aggregate(counts(MovingWindow()), (Column("k", AttributeRef("n")),), AGGREGATIONS[:1]),
             True,
         ),
         (Aggregate(counts(MovingWindow()), (Column("k", KEY),), AGGREGATIONS[:1]), False),
