@@ -14,6 +14,7 @@ from catalog.placement import Placement
 from catalog.plan import DELETED, INSTANT
 from catalog.runs import FanOutClass, FedOutput, QueryRun
 from catalog.schema import Schema
+from catalog.topics import TUPLE_HEADER
 from catalog.upserts import upsert_keys
 from tests.differential.case import Case, Outcome
 from tests.differential.wire import decode, decode_json
@@ -51,9 +52,10 @@ def outcome(run: QueryRun, rows: Iterable[Row]) -> Outcome:
     delivered = [topics.pop(each.topic, []) for each in run.classes]
     assert not topics
     return Outcome(
-        # In a labelled topic the version is the first header.
-        [Tuple(decode(row["value"], schema), _label(row, 1)) for row in inside],
-        tuple([Tuple(_values(run, row), _label(row, 0)) for row in rows] for rows in delivered),
+        [Tuple(decode(row["value"], schema), _label(row, TUPLE_HEADER)) for row in inside],
+        tuple(
+            [Tuple(_values(run, row), _label(row, "label")) for row in rows] for rows in delivered
+        ),
     )
 
 
@@ -80,5 +82,5 @@ def header(row: Row, index: int, key: str) -> str:
     return bytes(found["value"]).decode()
 
 
-def _label(row: Row, index: int) -> Label | None:
-    return Label.from_wire(header(row, index, "label"))
+def _label(row: Row, key: str) -> Label | None:
+    return Label.from_wire(header(row, 0, key))
