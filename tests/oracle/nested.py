@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from catalog.expression import AttributeRef, Expression, attributes_of
+from catalog.expression import AttributeRef, Call, Expression
 from catalog.plan import (
     Aggregate,
     Filter,
@@ -53,7 +53,7 @@ def is_loose(node: Aggregate | Ranked) -> bool:
 
 def _fixed(node: Node, expressions: Iterable[Expression]) -> bool:
     """Whether these never change in a row, and nothing that changes says if the row is there."""
-    names = {ref.name for each in expressions for ref in attributes_of(each)}
+    names = {name for each in expressions for name in _names(each)}
     match node:
         case Moving():
             return True
@@ -67,7 +67,7 @@ def _fixed(node: Node, expressions: Iterable[Expression]) -> bool:
             shows = kind not in (JoinKind.SEMI, JoinKind.ANTI)
             read = names if shows else names & {*schema_of(left).names}
             refs = {each.name for pair in equal for each in pair} | read
-            refs |= set() if condition is None else {r.name for r in attributes_of(condition)}
+            refs |= set() if condition is None else _names(condition)
             return all(_fixed(side, _among(side, refs)) for side in (left, right))
         case Aggregate(_, keys):
             return names <= {key.name for key in keys}
@@ -78,6 +78,16 @@ def _fixed(node: Node, expressions: Iterable[Expression]) -> bool:
             )
         case _:
             raise AssertionError("no node of a relation")
+
+
+def _names(expression: Expression) -> set[str]:
+    match expression:
+        case AttributeRef(name):
+            return {name}
+        case Call(_, arguments):
+            return {name for each in arguments for name in _names(each)}
+        case _:
+            return set()
 
 
 def _among(side: Node, names: set[str]) -> list[Expression]:

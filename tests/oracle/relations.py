@@ -298,7 +298,8 @@ def _places(row: RelationRow, members: Sequence[Member]) -> list[tuple[object, .
     """What orders rows that are equal otherwise: their tuples, or the keys of their groups."""
     if row.ids:
         return [*row.places]
-    return sorted((each.side, each.time, each.number) for each in members)
+    tuples = sorted((each.side, each.time, each.number) for each in members)
+    return [*tuples]
 
 
 def _joined(

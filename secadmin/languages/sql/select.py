@@ -45,6 +45,7 @@ from secadmin.languages.sql.relations import relation_of
 from secadmin.languages.sql.semi_joins import interval_semi_join, is_semi
 from secadmin.languages.sql.set_operators import distinct
 from secadmin.languages.sql.stars import is_star, star_columns
+from secadmin.languages.text import placed
 from secadmin.languages.typed import Typed, known
 
 _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "windows")
@@ -154,7 +155,8 @@ def _upserts(node: exp.Select, source: Built, scope: Scope, environment: Environ
     endless = build(Moving(source.node, MovingWindow()), (source,), place)
     found = _over_relation(node, endless, scope, environment)
     if not is_ranked(node):
-        keys_of(found.relation.node)
+        with placed(place):
+            keys_of(found.relation.node)
     return found
 
 

@@ -191,7 +191,7 @@ class _Writer:
             below = below.input
         names: Names | None = None
         groups = ""
-        if isinstance(below, Aggregate):
+        if isinstance(below, Aggregate) and (self.merged or columns is None or having is not None):
             columns = _all_columns(below) if columns is None else columns
             names = _names_of_groups(below, "")
             keys = ", ".join(expression_text(key.expression) for key in below.keys)
