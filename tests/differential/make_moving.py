@@ -217,8 +217,8 @@ def _groups(random: Random, relation: Node, make: MakeExpression) -> Node:
 def _first_right(make: Callable[[], Node], otherwise: Node) -> Node:
     """A random relation that is right. Random expressions may combine both sides too freely."""
     for _ in range(_TRIES):
-        made = make()
         try:
+            made = make()
             analyse_node(ToStream(made, Change.ISTREAM))
         except InvalidInput:
             continue
