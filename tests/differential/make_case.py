@@ -15,10 +15,10 @@ from tests.differential.make_plan import Plans
 from tests.differential.make_records import AGGREGATED, CATEGORIES, STARTS, Records
 
 # How many cases the sample lane runs: the seeds from 0 on.
-SAMPLE = 80
+SAMPLE = 50
 SAMPLE_MIXED = 12
-SAMPLE_MOVING = 40
-SAMPLE_MATCHING = 25
+SAMPLE_MOVING = 25
+SAMPLE_MATCHING = 15
 
 
 def make_case(seed: int) -> Case:

@@ -163,8 +163,9 @@ def test_hidden_inputs_change_nothing(
         assert topic(found[0], "1") != topic(found[1], "1"), "who may see them sees a difference"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(_NUMBER))
-@pytest.mark.parametrize("name", QUERIES if is_long() else ["rows"])
+@pytest.mark.parametrize("name", QUERIES)
 def test_hidden_inputs_change_nothing_of_an_isolated_class(
     spark: SparkSession, tmp_path: Path, name: str, seed: int
 ) -> None:

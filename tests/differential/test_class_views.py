@@ -34,7 +34,7 @@ from tests.lanes import number_of
 from tests.oracle.values import Tuple
 from tests.outputs import with_output
 
-NUMBER = number_of("VIEW_CASES", sample=4, long=500)
+NUMBER = number_of("VIEW_CASES", sample=2, long=500)
 TOGETHER = 25
 KINDS = {"windows": make_case, "moving": make_moving_case, "patterns": make_matching_case}
 

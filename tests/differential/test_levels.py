@@ -41,8 +41,9 @@ from tests.oracle import levels as vectors
 from tests.oracle.plans import run
 from tests.oracle.values import Tuple, Value
 
-NUMBER = number_of("LEVEL_CASES", sample=20, long=500)
+NUMBER = number_of("LEVEL_CASES", sample=10, long=500)
 SEED = number_of("LEVEL_SEED", sample=1, long=1)
+PAIRS = number_of("LEVEL_PAIRS", sample=3, long=6)
 # Q1 to Q7, Qi, Qj and Q'j of the paper, at its levels. It gives COUNT no argument, and its last
 # query has a quotation mark too many.
 _SENT = 'msgType = "send" AND outcome'
@@ -276,7 +277,7 @@ def test_what_a_level_may_not_see_changes_nothing(spark: SparkSession) -> None:
     """Records above the level are replaced, added and removed, and the results stay (001 §3)."""
     chance = random.Random(SEED)
     pairs: list[Given] = []
-    for number in range(6):
+    for number in range(PAIRS):
         text, own = query(chance), records(chance, 10)
         _, _, label = made(Given(text, own), str(number))
         shown = level_of(label, CLASSES)

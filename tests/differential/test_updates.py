@@ -18,6 +18,7 @@ from tests.differential.delivered import header, outcome, run_of
 from tests.differential.expected import expected
 from tests.differential.market import Market, case_of
 from tests.differential.streaming import run_batch
+from tests.lanes import is_long
 
 _BOTH = 'SELECT * FROM trades UNION ALL SELECT * FROM "trades-eu"'
 _ONE_SOURCE = "one source"
@@ -48,7 +49,10 @@ class _Patient(Market):
         return replace(super().relation(name), lateness_ms=_HOUR_MS)
 
 
-@pytest.mark.parametrize("name", QUERIES)
+_SAMPLE = [_ONE_SOURCE, "tumbling, by symbol"]
+
+
+@pytest.mark.parametrize("name", QUERIES if is_long() else _SAMPLE)
 def test_each_batch_gives_what_changed(spark: SparkSession, tmp_path: Path, name: str) -> None:
     whole = case_of(name, parse_sql(QUERIES[name], _Patient()))
     batches = [_batch(whole, number) for number in range(_BATCHES)]

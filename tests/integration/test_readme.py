@@ -14,6 +14,7 @@ from deploy.environment import ROOT
 from deploy.ports import free_port
 from deploy.runtime import Runtime
 from deploy.stopping import stop_all
+from tests.integration.killing import kill_everything
 
 DEFAULT_PORT = "18443"
 WITHIN_S = 400
@@ -71,7 +72,8 @@ def test_records_show_and_after_the_revocation_none(runtime: Runtime, tmp_path: 
         _up(state, port)
         after = _played(AFTERWARDS, state, port, folder)
     finally:
-        stop_all(state)
+        # The block has stopped a platform in good order, which waits for the ends of batches.
+        kill_everything(state)
     said = played.stdout + played.stderr
     assert played.returncode == 0, said
     lines = played.stdout.splitlines()

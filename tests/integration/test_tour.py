@@ -11,12 +11,12 @@ from confluent_kafka import Consumer
 
 from deploy.part_names import SUPERVISOR, part_names
 from deploy.ports import free_port
-from deploy.processes import ManagedProcess
 from deploy.runtime import Runtime
 from deploy.scenario.person import Person
 from deploy.stack import Stack, StackOptions
 from deploy.stopping import stop_all
 from secadmin.cli.kafka_settings import parse_librdkafka_file
+from tests.integration.killing import kill_everything
 
 BATCH_MS = 2_000
 PATIENCE_S = 120.0
@@ -111,11 +111,6 @@ def _produce(admin: Person, times: int) -> None:
     admin.run("produce", "newyork", str(trades))
 
 
-def _kill_everything(stack: Stack) -> None:
-    for name in (SUPERVISOR, *part_names()):
-        ManagedProcess(name, stack.state).kill()
-
-
 @pytest.mark.long
 def test_the_tour_goes_on_after_a_stop_and_after_a_crash(stack: Stack) -> None:
     stack.start()
@@ -131,7 +126,7 @@ def test_the_tour_goes_on_after_a_stop_and_after_a_crash(stack: Stack) -> None:
         stack = _again(stack)
         _produce(admin, 1)
         reading.read(4 * BIG_TRADES)
-        _kill_everything(stack)
+        kill_everything(stack.state)
         stack = _again(stack)
         _produce(admin, 1)
         reading.read(5 * BIG_TRADES)

@@ -180,6 +180,7 @@ def test_a_stream_follows_its_partitions_and_queries_that_run_do_too(
     assert all(query.isActive for query in queries)
 
 
+@pytest.mark.long
 def test_a_topic_that_was_made_anew_is_told(plane: Plane, notes: Notes, until: Until) -> None:
     run, one, other = group_of(plane)
     notes.wanted = (run,)

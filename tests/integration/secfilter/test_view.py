@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import pytest
+
 from catalog.clearance import Clearance
 from catalog.expression import AttributeRef
 from catalog.label import Label
@@ -83,6 +85,7 @@ def test_classes_share_a_query_and_no_window(plane: Plane) -> None:
     assert sum(state.numRowsDroppedByWatermark for state in states) == 0
 
 
+@pytest.mark.long
 def test_each_role_of_a_class_has_a_window_and_its_state_goes_on(plane: Plane) -> None:
     """Exact match (000 §5.2.1): two roles of one reader, and a third one of another reader."""
     first, second = by_broker(plane, 0), by_broker(plane, 1)

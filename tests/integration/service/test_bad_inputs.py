@@ -1,7 +1,8 @@
 """Naughty strings in every place of every route: refused with a problem document, or taken whole.
 
 Each place gets its share of the strings, so that each string stands in several places. The order is
-that of BAD_INPUTS_SEED (1).
+that of BAD_INPUTS_SEED (1). The sample lane has every second string (BAD_INPUT_STEP), and all
+places.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ pytestmark = [embedded_only, decided_by_postgresql]
 
 # In how many places each string stands, at least.
 USES = number_of("BAD_INPUT_USES", sample=1, long=2)
+STRINGS = naughty_strings()[:: number_of("BAD_INPUT_STEP", sample=2, long=1)]
 # Nobody tries every so many of them.
 STEP = 4
 
@@ -58,8 +60,8 @@ def shares(world: World) -> dict[tuple[str, str], list[str]]:
         for operation in OPERATIONS
         for place in places(operation.call(world, full=True))
     ]
-    each = math.ceil(USES * len(naughty_strings()) / len(all_places))
-    endless = cycle(naughty_strings())
+    each = math.ceil(USES * len(STRINGS) / len(all_places))
+    endless = cycle(STRINGS)
     return {place: list(islice(endless, each)) for place in all_places}
 
 

@@ -29,7 +29,7 @@ from tests.integration.service.conftest import (
     PASSWORD,
     Api,
     add_stream,
-    decided_by_the_database,
+    decided_by_postgresql,
     let_take_the_aggregate,
 )
 from tests.integration.service.racing.actors import Person, Referee, Services, Witness
@@ -46,7 +46,7 @@ from tests.integration.service.racing.services import client, started
 
 Fresh = Callable[[str], str]
 
-pytestmark = [embedded_only, decided_by_the_database]
+pytestmark = [embedded_only, decided_by_postgresql]
 
 SERVICES, TEAMS, ROUNDS, SECONDS = 2, 3, 5, 3.0
 DECLARED = {"window_ms": 60_000, "keys": ["symbol"], "functions": ["avg"], "minimum": 5}
