@@ -12,11 +12,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 MAX_TEXT = 10_000
 _LIMIT = 2**63
+_LAST_PORT = 65_535
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(Z|[+-]\d\d:\d\d)?", re.ASCII)
 _TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?", re.ASCII)
 _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\dT" + _TIME.pattern, re.ASCII)
@@ -26,6 +28,13 @@ _DAYS = re.compile(
 )
 _MONTHS = re.compile(r"(-)?P(?=.)(?:(\d{1,5})Y)?(?:(\d{1,6})M)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+_PORTS = r"(?::(?P<first>\d{1,5})?(?P<to>-)?(?P<last>\d{1,5})?)?"
+_IPV4 = re.compile(rf"(?P<address>[0-9.]+)(?:/(?P<mask>[0-9.]+))?{_PORTS}", re.ASCII)
+_IPV6 = re.compile(
+    rf"\[(?P<address>[0-9A-Fa-f:.]+)\](?:/\[(?P<mask>[0-9A-Fa-f:.]+)\])?{_PORTS}", re.ASCII
+)
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST = re.compile(rf"(?:\*|(?:\*\.)?{_LABEL}(?:\.{_LABEL})*\.?){_PORTS}", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?", re.ASCII)
 
 
@@ -146,6 +155,33 @@ def _name(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(parts)
 
 
+def _ip_address(text: str) -> str:
+    """An address, perhaps with a mask and with ports (section A.2). It keeps its text."""
+    version = IPv6Address if text.startswith("[") else IPv4Address
+    found = _whole(_IPV6 if version is IPv6Address else _IPV4, text)
+    version(found["address"])
+    if found["mask"] is not None:
+        version(found["mask"])
+    _check_ports(found)
+    return text
+
+
+def _dns_name(text: str) -> str:
+    """A host's name, perhaps with ports. Its first part may be `*`."""
+    _check_ports(_whole(_HOST, text))
+    return text
+
+
+def _check_ports(found: re.Match[str]) -> None:
+    """Refuse what is no range of ports: `80`, `-80`, `80-` or `80-90`."""
+    first, to, last = found["first"], found["to"], found["last"]
+    numbers = [int(each) for each in (first, last) if each is not None]
+    if (last if to is None else not numbers) or numbers != sorted(numbers):
+        raise ValueError
+    if any(number > _LAST_PORT for number in numbers):
+        raise ValueError
+
+
 def _double_text(value: float) -> str:
     return {"inf": "INF", "-inf": "-INF", "nan": "NaN"}.get(str(value), str(value))
 
@@ -179,6 +215,8 @@ _ALL = (
         lambda value: ",".join(f"{key}={text}" for key, text in value),
     ),
     DataType("urn:oasis:names:tc:xacml:1.0:data-type:rfc822Name", "rfc822Name", _mail, "@".join),
+    DataType("urn:oasis:names:tc:xacml:2.0:data-type:ipAddress", "ipAddress", _ip_address, str),
+    DataType("urn:oasis:names:tc:xacml:2.0:data-type:dnsName", "dnsName", _dns_name, str),
 )
 DATA_TYPES = {one.uri: one for one in _ALL}
 BY_NAME = {one.name: one for one in _ALL}

@@ -91,7 +91,9 @@ class Expressions:
                 if not parts or parts[0].tag != "Function":
                     raise element.refused("its first argument must be a Function")
                 function = self.function(parts[0], "FunctionId")
-                return over_bags(name, function, self._all(parts[1:]))
+                made = over_bags(name, function, arguments := self._all(parts[1:]))
+                check_constant(element, function, arguments)
+                return made
             if name in _LOGIC:
                 return logic(_LOGIC[name], self._all(parts))
         except ValueError as error:
@@ -99,6 +101,7 @@ class Expressions:
         function, arguments = self.function(element, "FunctionId"), self._all(parts)
         if not function.fits(tuple(one.kind for one in arguments)):
             raise element.refused(f"the function {name} does not take arguments of these types")
+        check_constant(element, function, arguments)
         return Call(function.gives, function, arguments)
 
     def _all(self, parts: list[Element]) -> tuple[Expression, ...]:
@@ -118,3 +121,13 @@ class Expressions:
         self.reading.pop()
         self.variables[name] = Variable(body.kind, body)
         return self.variables[name]
+
+
+def check_constant(element: Element, function: Function, arguments: tuple[Expression, ...]) -> None:
+    """Refuse a constant for which the function never has an answer. Raises InvalidInput."""
+    if function.check is None or not arguments or not isinstance(arguments[0], Literal):
+        return
+    try:
+        function.check(arguments[0].value)
+    except ValueError as error:
+        raise element.refused(str(error)) from None

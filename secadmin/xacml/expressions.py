@@ -99,7 +99,7 @@ class Call:
     def evaluate(self, evaluation: Evaluation) -> Any:
         """The function's result. Raises Indeterminate if it or an argument has none."""
         values = [one.evaluate(evaluation) for one in self.arguments]
-        evaluation.spend(cost(values))
+        evaluation.spend(cost(self.function, values))
         return self.function.run(*values)
 
 
@@ -145,7 +145,7 @@ class OverBags:
         values: list[Any] = [one.evaluate(evaluation) for one in self.arguments]
 
         def run(*chosen: Any) -> Any:
-            evaluation.spend(cost(chosen))
+            evaluation.spend(cost(self.function, chosen))
             return self.function.run(*chosen)
 
         if self.name in _PAIRS:
@@ -174,9 +174,10 @@ _HIGHER = {
 }
 
 
-def cost(values: Any) -> int:
+def cost(function: Function, values: Any) -> int:
     """The steps of a call: each function is linear in its values."""
-    return 1 + sum(len(value) if isinstance(value, tuple) else 1 for value in values)
+    own = 0 if function.steps is None else function.steps(*values)
+    return own + 1 + sum(len(value) if isinstance(value, tuple) else 1 for value in values)
 
 
 def is_over_bags(function_id: str) -> bool:

@@ -1,8 +1,8 @@
 """The functions of XACML 3.0 (section A.3), each with the types that it takes and gives.
 
 A policy is checked against them when it is loaded. A function raises Indeterminate for values for
-which it has no answer. Not here, so refused by name: regular expressions, XPath, the types
-ipAddress and dnsName, and the optional functions.
+which it has no answer. All are here that the standard calls mandatory (section 10.2.8). Not here,
+so refused by name: XPath, and the other optional functions.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
 
+from secadmin.xacml import regular_expressions
 from secadmin.xacml.data_types import BY_NAME, MAX_TEXT, DataType, read_value, within_64_bits
 
 
@@ -32,12 +33,18 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function. `rest` is the kind of any number of further arguments."""
+    """A function. `rest` is the kind of any number of further arguments.
+
+    `check` raises ValueError for a constant first argument for which the function never has an
+    answer. `steps` has the steps that a call takes besides one for each value.
+    """
 
     takes: tuple[Kind, ...]
     gives: Kind
     run: Callable[..., Any]
     rest: Kind | None = None
+    check: Callable[[Any], None] | None = None
+    steps: Callable[..., int] | None = None
 
     def fits(self, kinds: tuple[Kind, ...]) -> bool:
         """Whether it takes arguments of these kinds."""
@@ -53,6 +60,9 @@ PREFIX = "urn:oasis:names:tc:xacml:"
 _SINCE_3 = ("dayTimeDuration", "yearMonthDuration")
 _ORDERED = ("integer", "double", "string", "time", "dateTime", "date")
 _TEXTS = tuple(name for name in BY_NAME if name not in ("string", "hexBinary", "base64Binary"))
+# Names and addresses of the network. Two of them are not compared: one may stand for many hosts.
+NETWORK = ("ipAddress", "dnsName")
+_MATCHED = ("anyURI", *NETWORK, "rfc822Name", "x500Name")
 
 
 def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
@@ -140,13 +150,15 @@ def _reader(data_type: DataType) -> Callable[[str], Any]:
 def _of_each_type() -> Iterator[tuple[str, Function]]:
     for name in BY_NAME:
         one, many = Kind(name), Kind(name, bag=True)
-        since = "3.0" if name in _SINCE_3 else "1.0"
+        since = "3.0" if name in _SINCE_3 else "2.0" if name in NETWORK else "1.0"
         start = f"{since}:function:{name}-"
-        yield start + "equal", Function((one, one), BOOLEAN, operator.eq)
         yield start + "one-and-only", Function((many,), one, _one_and_only)
         yield start + "bag-size", Function((many,), INTEGER, len)
-        yield start + "is-in", Function((one, many), BOOLEAN, lambda value, bag: value in bag)
         yield start + "bag", Function((), many, lambda *values: values, rest=one)
+        if name in NETWORK:
+            continue
+        yield start + "equal", Function((one, one), BOOLEAN, operator.eq)
+        yield start + "is-in", Function((one, many), BOOLEAN, lambda value, bag: value in bag)
         yield (
             start + "intersection",
             Function((many, many), many, _intersection),
@@ -230,6 +242,26 @@ def _strings() -> Iterator[tuple[str, Function]]:
         yield f"3.0:function:{name}-from-string", Function((STRING,), kind, _reader(data_type))
 
 
+def _regular_expressions() -> Iterator[tuple[str, Function]]:
+    yield "1.0:function:string-regexp-match", _matching(BY_NAME["string"])
+    for name in _MATCHED:
+        yield f"2.0:function:{name}-regexp-match", _matching(BY_NAME[name])
+
+
+def _matching(data_type: DataType) -> Function:
+    """Whether the text of a value matches."""
+
+    def run(pattern: str, value: Any) -> bool:
+        return regular_expressions.matches(pattern, data_type.write(value))
+
+    def steps(pattern: str, value: Any) -> int:
+        return regular_expressions.steps(pattern, data_type.write(value))
+
+    takes = (STRING, Kind(data_type.name))
+    check = regular_expressions.check
+    return Function(takes, BOOLEAN, _guarded(run), check=check, steps=steps)
+
+
 def _times_and_names() -> Iterator[tuple[str, Function]]:
     moment, day, time = Kind("dateTime"), Kind("date"), Kind("time")
     days, months = Kind("dayTimeDuration"), Kind("yearMonthDuration")
@@ -253,6 +285,6 @@ def _times_and_names() -> Iterator[tuple[str, Function]]:
 
 FUNCTIONS: dict[str, Function] = {
     PREFIX + name: function
-    for group in (_of_each_type, _arithmetic, _strings, _times_and_names)
+    for group in (_of_each_type, _arithmetic, _strings, _regular_expressions, _times_and_names)
     for name, function in group()
 }

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from secadmin.xacml.combining import FOR_POLICIES, FOR_RULES, ONLY_ONE, D, Decision, P
-from secadmin.xacml.expression_reader import Expressions
+from secadmin.xacml.expression_reader import Expressions, check_constant
 from secadmin.xacml.functions import BOOLEAN
 from secadmin.xacml.policies import DutyExpression, Policy, Rule
 from secadmin.xacml.target import Match, Target
@@ -147,6 +147,7 @@ def _match(element: Element) -> Match:
     wanted = (literal.kind, type(literal.kind)(attribute.kind.name))
     if function.gives != BOOLEAN or not function.fits(wanted):
         raise element.refused("the function does not compare values of these types")
+    check_constant(element, function, (literal,))
     return Match(function, literal.value, attribute)
 
 

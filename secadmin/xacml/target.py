@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from secadmin.xacml.expressions import Designator, Evaluation
+from secadmin.xacml.expressions import Designator, Evaluation, cost
 from secadmin.xacml.functions import Function, Indeterminate
 
 Part = TypeVar("Part")
@@ -24,7 +24,7 @@ class Match:
         """Whether one value matches. Raises Indeterminate if none does and one has an error."""
         failed: Indeterminate | None = None
         for value in self.attribute.evaluate(evaluation):
-            evaluation.spend()
+            evaluation.spend(cost(self.function, (self.value, value)))
             try:
                 if self.function.run(self.value, value):
                     return True

@@ -13,6 +13,7 @@ from tests.unit.secadmin.xacml import policy_texts as x
 
 THREE = "urn:oasis:names:tc:xacml:3.0:function:"
 EQUAL = f'<Function FunctionId="{x.ONE}string-equal"/>'
+MATCHES, ROLES = EQUAL.replace("equal", "regexp-match"), x.attribute()
 FAILS = x.call("string-equal", x.call("string-one-and-only", x.attribute("no")), x.literal("a"))
 
 
@@ -83,6 +84,30 @@ def test_functions_over_bags() -> None:
     assert _condition(x.call("string-is-in", x.literal("b"), mapped)) == "Permit"
 
 
+def test_regular_expressions() -> None:
+    """In a target, in a condition, over a bag, and from the request."""
+    target = x.target("^nurse[0-9]*$").replace("string-equal", "string-regexp-match")
+    assert _decision(x.policy(x.rule(), aim=target), role="nurse7") == "Permit"
+    assert _decision(x.policy(x.rule(), aim=target), role="a nurse") == "NotApplicable"
+    over = x.call(f"{THREE}any-of", MATCHES, x.literal("^a"), ROLES)
+    assert _condition(over, role="ab") == "Permit"
+    own = x.call("string-one-and-only", x.attribute("pattern"))
+    asked = x.call("string-regexp-match", own, x.literal("abc"))
+    assert _condition(asked, pattern="b") == "Permit"
+    assert _condition(asked, pattern="^b") == "NotApplicable"
+    assert _condition(asked, pattern="(b") == "Indeterminate{P}"
+
+
+def test_matching_long_texts_is_work() -> None:
+    """As much as it takes, so no policy keeps the service busy."""
+    long = x.literal("a" * 10_000)
+    bag = x.call("string-bag", *[long] * 40)
+    patterns = x.call("string-bag", *map(x.literal, "bcdefghijklmnopqrstuvwxyz"))
+    both = x.call(f"{THREE}any-of-any", MATCHES, patterns, bag)
+    assert _condition(both) == "Indeterminate{P}"
+    assert _condition(x.call(f"{THREE}any-of", MATCHES, x.literal("b"), bag)) == "NotApplicable"
+
+
 def test_a_union_of_many_bags_is_no_work() -> None:
     bags = [
         x.call("string-bag", *[x.literal(f"{bag}-{one}") for one in range(50)])
@@ -151,8 +176,20 @@ def test_too_much_work_permits_nothing() -> None:
 REFUSED = {
     "unknown function": (x.policy(x.rule("Permit", x.call("no"))), "<Apply>: the function"),
     "regular expression": (
-        x.policy(x.rule("Permit", x.call("string-regexp-match", x.literal("a"), x.literal("a")))),
-        "string-regexp-match is not supported",
+        x.policy(x.rule("Permit", x.call("string-regexp-match", x.literal("(a"), x.literal("a")))),
+        "<Apply>: the regular expression ends where it needs a closing parenthesis",
+    ),
+    "regular expression over a bag": (
+        x.policy(x.rule("Permit", x.call(f"{THREE}any-of", MATCHES, x.literal("a{3,2}"), ROLES))),
+        "<Apply>: .* a count whose end is below its beginning",
+    ),
+    "regular expression in a target": (
+        x.policy(x.rule(), aim=x.target("a[").replace("string-equal", "string-regexp-match")),
+        "<Match>: .* needs ]",
+    ),
+    "optional function": (
+        x.policy(x.rule("Permit", x.call(f"{THREE}xpath-node-count", x.literal("a")))),
+        "xpath-node-count is not supported",
     ),
     "wrong types": (
         x.policy(x.rule("Permit", x.call("string-equal", x.literal("a"), x.attribute()))),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from secadmin.xacml import decide, read_policy, request_of_xml
 from secadmin.xacml.data_types import BY_NAME, DATA_TYPES, read_value
-from secadmin.xacml.functions import FUNCTIONS, PREFIX, Indeterminate, Kind
+from secadmin.xacml.expressions import is_over_bags
+from secadmin.xacml.functions import FUNCTIONS, NETWORK, PREFIX, Indeterminate, Kind
 from tests.unit.secadmin.xacml import policy_texts as x
 
 # Two different values of each type, in rising order where the type has an order.
@@ -27,6 +29,8 @@ TWO = {
     "yearMonthDuration": ("P1M", "P2Y"),
     "x500Name": ("cn=A, o=x", "cn=b,o=x"),
     "rfc822Name": ("a@X.org", "A@x.org"),
+    "ipAddress": ("10.1.2.3/255.0.0.0:80-90", "[2001:db8::1]/[ffff::]:-443"),
+    "dnsName": ("*.example.org", "a-b.example.org:80-"),
 }
 WRONG = {
     "boolean": "yes",
@@ -41,6 +45,12 @@ WRONG = {
     "base64Binary": "?",
     "x500Name": "name",
     "rfc822Name": "@x.org",
+    "ipAddress": "10.1.2",
+    "dnsName": "-a.org",
+}
+MORE_WRONG = {
+    "ipAddress": ("10.1.2.256", "[::g]", "::1", "1.2.3.4:80:", "1.2.3.4:-", "[::1]/255.0.0.0"),
+    "dnsName": ("a..b", "a.*.b", "a_b", "a:90-80", "a:65536", "a:123456", "", "a" * 64),
 }
 ERROR = Indeterminate
 CASES: list[tuple[str, tuple[str, ...], str | type[Indeterminate]]] = [
@@ -108,11 +118,30 @@ CASES: list[tuple[str, tuple[str, ...], str | type[Indeterminate]]] = [
     ("rfc822Name-match", ("a@X.org", "a@x.org"), "true"),
     ("rfc822Name-match", ("x.org", "a@y.x.org"), "false"),
     ("rfc822Name-match", (".x.org", "a@y.x.org"), "true"),
+    ("string-regexp-match", ("b+", "abbc"), "true"),
+    ("string-regexp-match", ("^b", "abc"), "false"),
+    ("string-regexp-match", ("a$", "a\n"), "false"),
+    ("string-regexp-match", ("^(a|b)*a(a|b){100}c$", "ab" * 4_000), "false"),
+    ("string-regexp-match", ("(a", "a"), ERROR),
+    ("string-regexp-match", (r"(a)\1", "aa"), ERROR),
+    ("string-regexp-match", ("a" * 300, "a"), ERROR),
+    ("anyURI-regexp-match", ("^https?://a/", "http://a/b"), "true"),
+    ("anyURI-regexp-match", ("[", "http://a/b"), ERROR),
+    ("ipAddress-regexp-match", (r"^10\.", "10.1.2.3:80"), "true"),
+    ("ipAddress-regexp-match", ("*", "10.1.2.3"), ERROR),
+    ("dnsName-regexp-match", (r"\.org(:|$)", "*.example.org:80"), "true"),
+    ("dnsName-regexp-match", ("a**", "a"), ERROR),
+    ("rfc822Name-regexp-match", ("@x[.]org$", "a@X.ORG"), "true"),
+    ("rfc822Name-regexp-match", (")", "a@x.org"), ERROR),
+    ("x500Name-regexp-match", ("(^|,)o=x$", "cn=A, O=X"), "true"),
+    ("x500Name-regexp-match", ("{", "cn=a"), ERROR),
 ]
+BAGS = ("one-and-only", "bag-size", "bag")
 OF_EACH_TYPE = (
-    *("equal", "one-and-only", "bag-size", "is-in", "bag", "intersection", "union"),
+    *("equal", *BAGS, "is-in", "intersection", "union"),
     *("at-least-one-member-of", "subset", "set-equals"),
 )
+COMPARED = [kind for kind in TWO if kind not in NETWORK]
 ORDERED = ("integer", "double", "string", "time", "dateTime", "date")
 ORDERS = ("greater-than", "greater-than-or-equal", "less-than", "less-than-or-equal")
 
@@ -143,7 +172,8 @@ def test_values_and_errors(name: str, texts: tuple[str, ...], expected: Any) -> 
 
 def test_every_function_has_a_case() -> None:
     named = {name for name, _, _ in CASES}
-    named |= {f"{kind}-{ending}" for kind in TWO for ending in OF_EACH_TYPE}
+    named |= {f"{kind}-{ending}" for kind in COMPARED for ending in OF_EACH_TYPE}
+    named |= {f"{kind}-{ending}" for kind in NETWORK for ending in BAGS}
     named |= {f"{kind}-{ending}" for kind in ORDERED for ending in ORDERS}
     for kind in set(TWO) - {"string", "hexBinary", "base64Binary"}:
         named |= {f"string-from-{kind}", f"{kind}-from-string"}
@@ -152,7 +182,52 @@ def test_every_function_has_a_case() -> None:
     assert set(TWO) == {one.name for one in DATA_TYPES.values()}
 
 
-@pytest.mark.parametrize("kind", TWO)
+def _mandatory() -> Iterator[str]:
+    """What each implementation must have (XACML 3.0, 10.2.8), with the version of its name."""
+    types = dict.fromkeys(COMPARED, "1.0") | dict.fromkeys(NETWORK, "2.0")
+    types |= dict.fromkeys(("dayTimeDuration", "yearMonthDuration"), "3.0")
+    for kind, version in types.items():
+        yield from (f"{version} {kind}-{ending}" for ending in BAGS)
+        if kind not in NETWORK:
+            yield from (f"{version} {kind}-{ending}" for ending in OF_EACH_TYPE)
+        if kind not in ("string", "hexBinary", "base64Binary"):
+            yield from (f"3.0 {kind}-from-string", f"3.0 string-from-{kind}")
+    yield from (f"1.0 {kind}-{ending}" for kind in ORDERED for ending in ORDERS)
+    for name in ("add", "subtract", "multiply", "divide", "abs"):
+        yield from (f"1.0 {kind}-{name}" for kind in ("integer", "double"))
+    for name in ("starts-with", "ends-with", "contains", "substring"):
+        yield from (f"3.0 {kind}-{name}" for kind in ("string", "anyURI"))
+    for name in ("add", "subtract"):
+        yield f"3.0 dateTime-{name}-dayTimeDuration"
+        yield from (f"3.0 {kind}-{name}-yearMonthDuration" for kind in ("dateTime", "date"))
+    for kind in ("anyURI", "ipAddress", "dnsName", "rfc822Name", "x500Name"):
+        yield f"2.0 {kind}-regexp-match"
+    yield from (
+        *("1.0 integer-mod", "1.0 round", "1.0 floor", "1.0 double-to-integer"),
+        *("1.0 integer-to-double", "1.0 string-normalize-space", "2.0 string-concatenate"),
+        *("1.0 string-normalize-to-lower-case", "3.0 string-equal-ignore-case", "1.0 not"),
+        *("1.0 or", "1.0 and", "1.0 n-of", "2.0 time-in-range", "3.0 any-of", "3.0 all-of"),
+        *("3.0 any-of-any", "1.0 all-of-any", "1.0 any-of-all", "1.0 all-of-all", "3.0 map"),
+        *("1.0 string-regexp-match", "1.0 x500Name-match", "1.0 rfc822Name-match"),
+    )
+
+
+def test_all_that_is_mandatory_is_here() -> None:
+    ids = {f"{PREFIX}{each.replace(' ', ':function:')}" for each in _mandatory()}
+    others = {each for each in ids - set(FUNCTIONS) if not is_over_bags(each)}
+    assert {each.rpartition(":")[2] for each in others} == {"or", "and", "n-of"}
+    assert len(ids) > 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(k, text) for k, all_ in MORE_WRONG.items() for text in all_]
+)
+def test_names_and_addresses_that_are_none(kind: str, text: str) -> None:
+    with pytest.raises(ValueError, match="is not a value"):
+        _read(Kind(kind), text)
+
+
+@pytest.mark.parametrize("kind", COMPARED)
 def test_equality_and_bags(kind: str) -> None:
     one, two = (_read(Kind(kind), text) for text in TWO[kind])
     run = {ending: _function(f"{kind}-{ending}").run for ending in OF_EACH_TYPE}
@@ -230,6 +305,10 @@ def _key(name: str) -> str:
 def _decision(key: str, arguments: list[str]) -> str:
     """The decision of a rule whose condition is that the function gives what it gives."""
     gives, given = FUNCTIONS[key].gives, x.call(key, *arguments)
+    if gives.name in NETWORK:
+        # They are not compared: their texts and the sizes of their bags are.
+        other = f"{gives.name}-bag-size" if gives.bag else f"string-from-{gives.name}"
+        gives, given = FUNCTIONS[_key(other)].gives, x.call(_key(other), given)
     equal = _key(f"{gives.name}-{'set-equals' if gives.bag else 'equal'}")
     text = x.policy(x.rule("Permit", x.call(equal, given, given)))
     return decide(read_policy(text), request_of_xml(x.request())).decision.value
