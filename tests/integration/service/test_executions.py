@@ -102,7 +102,7 @@ def test_it_is_stopped_and_its_owner_is_told(
 
 
 def test_it_is_removed_but_for_what_reads_it_whose_ids_are_told(
-    admin: Api, burning: Burning, fresh: Callable[[str], str]
+    admin: Api, burning: Burning, platform: Platform, fresh: Callable[[str], str]
 ) -> None:
     above = fresh("q")
     text = f"SELECT symbol FROM {burning.query}"
@@ -113,17 +113,23 @@ def test_it_is_removed_but_for_what_reads_it_whose_ids_are_told(
     assert f"executions {reader}" in refused.json()["detail"]
     for execution in (reader, burning.execution):
         assert admin.delete(f"/executions/{execution}") == {"removed": [execution]}
+        with platform.catalog.read() as session:
+            own = AuditEntry.object == f"execution {execution}"
+            entries = session.scalars(select(AuditEntry).where(own).order_by(AuditEntry.seq)).all()
+            told = entries[-1]
+        assert (told.actor, told.action, told.outcome) == ("admin", "remove execution", "changed")
     assert burning.owner.call("GET", f"/queries/{burning.query}").status_code == 404
     for method, path in (("POST", "/stop"), ("DELETE", "")):
         gone = admin.call(method, f"/executions/{burning.execution}{path}")
         assert gone.status_code == 404
 
 
-def test_its_output_is_turned_weak_unseen(admin: Api, burning: Burning) -> None:
+def test_its_output_is_turned_weak_and_strong_unseen(admin: Api, burning: Burning) -> None:
     assert admin.call("GET", f"/outputs/{burning.query}").status_code == 404
-    admin.put(f"/executions/{burning.execution}/semantics", weak=True)
-    assert listed(admin, burning.execution)["weak"]
-    assert burning.owner.get(f"/outputs/{burning.query}")["weak"]
+    for weak in (True, False):
+        admin.put(f"/executions/{burning.execution}/semantics", weak=weak)
+        assert listed(admin, burning.execution)["weak"] is weak
+        assert burning.owner.get(f"/outputs/{burning.query}")["weak"] is weak
 
 
 def test_a_stream_is_read_by_so_many_and_its_owner_may_end_that(

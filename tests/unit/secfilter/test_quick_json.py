@@ -12,7 +12,8 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as fn
 
 from catalog.label import Label
-from catalog.record_format import TimeFormat
+from catalog.record_format import USUAL as ISO
+from catalog.record_format import RecordFormat, TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, IngestStream
 from catalog.schema import Attribute, Schema, Type
@@ -88,11 +89,14 @@ def numbers(chance: random.Random) -> str:
     return f'{{"at":"{AT}Z","n":{whole},"x":{sign}{before}.{digits},"last":"a"}}'
 
 
-def readings(spark: SparkSession, records: Sequence[str | bytes]) -> list[Row]:
+def readings(
+    spark: SparkSession, records: Sequence[str | bytes], written: RecordFormat = ISO
+) -> list[Row]:
     """What ingest makes of each record, in their order."""
     kind, label = RelationKind.STREAM, Label.of(0)
     relation = Relation(1, "one", kind, SCHEMA, "at", 1000)
-    run = IngestRun("ingest-1", (sent(IngestStream(relation, label, 60_000, 10_000)),))
+    stream = IngestStream(relation, label, 60_000, 10_000, written)
+    run = IngestRun("ingest-1", (sent(stream),))
     values = [each.encode() if isinstance(each, str) else each for each in records]
     rows = [("in.one", None, value, 0, n, TAKEN_S) for n, value in enumerate(values)]
     frame = spark.createDataFrame(
@@ -148,6 +152,29 @@ def test_both_readings_say_the_same(spark: SparkSession) -> None:
             assert read(one) == read(other), text
     read_quickly = sum(are_usual(spark, texts))
     assert read_quickly > 500 and not any(are_usual(spark, [f" {text}" for text in USUAL]))
+
+
+def test_both_readings_of_times_that_are_numbers_say_the_same(spark: SparkSession) -> None:
+    chance = random.Random(SEED)
+    numbers = ["0", "1", "-1", "1764040200", "1764040200.5", "-0.5", "1e9", "01", "1."]
+    numbers += ["1764040200.1234567891", "9" * 18, "9" * 19, "-62135596800", "253402300800"]
+    for _ in range(50):
+        largest = 10 ** chance.randrange(1, 19)
+        numbers += [f"{chance.randrange(-largest, largest)}"]
+        numbers += [f"{chance.randrange(largest)}.{chance.randrange(10**9)}"]
+    texts = [f'{{"at":{number},"last":"a"}}' for number in numbers]
+    taken = 0
+    for times in (TimeFormat.EPOCH_S, TimeFormat.EPOCH_MS, TimeFormat.EPOCH_US):
+        written = RecordFormat(times=times)
+        quick, strict = (
+            readings(spark, [f"{blank}{text}" for text in texts], written) for blank in ("", " ")
+        )
+        for text, one, other in zip(texts, quick, strict, strict=True):
+            assert one["topic"] == other["topic"], text
+            assert unplaced(one) == unplaced(other), text
+            assert one["topic"] != "lab.one" or read(one) == read(other), text
+        taken += sum(row["topic"] == "lab.one" for row in quick)
+    assert taken > 100
 
 
 @pytest.mark.parametrize("text", USUAL)

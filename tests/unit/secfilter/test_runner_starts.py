@@ -1,5 +1,9 @@
 """The runner starts what is wanted, and starts it anew when it has changed or failed."""
 
+import logging
+
+import pytest
+
 from catalog.errors import InvalidInput, Unavailable
 from catalog.runs import IngestRun, fingerprint, topics_of
 from secfilter.runner import STARTS_AT_ONCE
@@ -91,6 +95,32 @@ def test_crashes_are_answered_later_and_later_and_by_nobody_else() -> None:
     assert ("a", "failed") in bench.states and ("a", "restarting") in bench.states
     assert not any("secret" in message for *_, message in bench.told)
     assert [q.run.name for q in bench.queries].count("b") == 1
+
+
+def test_each_change_of_a_run_is_one_line_in_the_log_without_values(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def lines() -> list[str]:
+        found = [record.getMessage() for record in caplog.records]
+        caplog.clear()
+        return found
+
+    bench = Bench((run_of("a"),))
+    with caplog.at_level(logging.INFO, "secfilter"):
+        bench.step()
+        assert lines() == ["a: starting", "a: running"]
+        for _ in range(20):
+            bench.step()
+        assert lines() == [], "nothing has changed"
+        bench.queries[0].over, bench.queries[0].error = True, ValueError("secret value")
+        bench.step(2)
+        assert lines() == ["a failed (1): ValueError", "a: restarting"]
+        bench.step(2)
+        assert lines()[-1] == "a: running"
+        bench.wanted = ()
+        bench.step()
+        bench.step()
+        assert lines() == ["a ends with its batch: it is no longer wanted", "a: stopped"]
 
 
 def test_a_run_that_cannot_start_tells_why_and_starts_when_it_has_changed() -> None:

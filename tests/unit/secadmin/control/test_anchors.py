@@ -16,6 +16,7 @@ from catalog.audit_head import Head, seal, unseal
 from catalog.audit_key import AuditKey
 from catalog.errors import InvalidInput, Unavailable
 from catalog.store import Catalog
+from secadmin.control import anchors
 from secadmin.control.anchors import Anchors, Sender
 from secadmin.control.head_file import HeadFile
 from tests.audit_key import AUDIT_KEY
@@ -58,14 +59,14 @@ class Lines:
 def sending(catalog: Catalog, anchor: Lines) -> Iterator[Sender]:
     """A sender of the catalog's heads, until the block ends."""
     sender = Sender(anchor, AUDIT_KEY, catalog.clock, catalog.newest_head)
-    anchors = Anchors([sender])
-    catalog.tell_heads(anchors.offer)
-    anchors.start()
+    places = Anchors([sender])
+    catalog.tell_heads(places.offer)
+    places.start()
     try:
         yield sender
     finally:
         anchor.held.set()
-        anchors.close()
+        places.close()
 
 
 def act(catalog: Catalog, number: int) -> None:
@@ -117,6 +118,23 @@ def test_what_a_crash_left_unsent_is_sent_at_the_next_start(catalog: Catalog) ->
     anchor.held.set()
     with sending(catalog, anchor):
         wait_until(lambda: anchor.numbers == [catalog.newest_head().seq], "the head is there")
+
+
+def test_the_newest_head_is_sent_each_minute_too(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a change by another service, which has told only its own anchors of it."""
+    assert anchors.EVERY_S == 60
+    monkeypatch.setattr(anchors, "EVERY_S", 0.1)
+    anchor = Lines()
+    anchor.held.set()
+    with sending(catalog, anchor):
+        wait_until(lambda: len(anchor.lines) == 1, "the first head is there")
+        catalog.tell_heads(lambda _: None)
+        act(catalog, 1)
+        newest = catalog.newest_head().seq
+        wait_until(lambda: anchor.numbers[-1] == newest, "the newest head is there")
+        assert len(anchor.lines) == 2, "what was sent is not sent again"
 
 
 def test_heads_of_several_services_do_not_contradict_each_other(catalog: Catalog) -> None:
