@@ -28,6 +28,12 @@ _RECORD = (
 
 def run_cases(spark: SparkSession, cases: Sequence[Case]) -> list[Outcome]:
     """Each case's outcome, from one job."""
+    found = sent_records(spark, cases)
+    return [outcome(run_of(case), rows) for case, rows in zip(cases, found, strict=True)]
+
+
+def sent_records(spark: SparkSession, cases: Sequence[Case]) -> list[list[Row]]:
+    """What Kafka's sink is given of each case, from one job."""
     kept = stored(spark, cases)
     together = _union([_records(index, case, kept) for index, case in enumerate(cases)])
     rows: list[list[Row]] = [[] for _ in cases]
@@ -35,7 +41,7 @@ def run_cases(spark: SparkSession, cases: Sequence[Case]) -> list[Outcome]:
     for row in together.coalesce(1).collect():
         rows[row["case"]].append(row)
     kept.unpersist()
-    return [outcome(run_of(case), each) for case, each in zip(cases, rows, strict=True)]
+    return rows
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:

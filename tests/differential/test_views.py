@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from catalog.plan import Plan
 from catalog.relation import Relation
@@ -19,8 +20,9 @@ from catalog.view_plan import ViewedStream, through_views
 from secadmin.languages import parse_condition, parse_sql
 from tests.differential.case import Case, Outcome
 from tests.differential.comparing import _difference as difference
-from tests.differential.engine import run_cases
-from tests.differential.market import RECORDS, RELATIONS, Market, case_of
+from tests.differential.engine import run_cases, sent_records
+from tests.differential.market import NOON, RECORDS, RELATIONS, Market, case_of
+from tests.lanes import is_long
 from tests.oracle.plans import run
 from tests.oracle.values import Tuple, Value
 
@@ -110,6 +112,14 @@ TEXTS = {
     "aggregates": (COUNTED, MEAN),
     "windows": (MEAN, HOPPING),
 }
+# Views of which something is hidden, and what may stand in its place.
+HIDING = ("rows", "rows that are null", "attributes", "a conditional attribute", "both")
+OTHER_VALUES: Mapping[str, tuple[Value, ...]] = {
+    "ts": (NOON + timedelta(seconds=7), NOON + timedelta(hours=5)),
+    "symbol": ("HIDDEN", None),
+    "price": (10.5, None, 99.0),
+    "volume": (3, None, 77),
+}
 IDS = [(name, number) for name, texts in TEXTS.items() for number in range(len(texts))]
 
 
@@ -179,6 +189,54 @@ def test_a_query_gives_what_is_seen(outcomes: dict[str, Outcome], name: str, num
     missing, wrong = difference(wanted, outcomes[asked.case.name].results, near=True)
     assert (missing, wrong) == ([], [])
     assert wanted, "the case says something"
+
+
+def _changed(values: Values, sees: Sees) -> Values:
+    """The tuple with all else changed that is not seen of it. What is seen stays the same."""
+    for name, others in OTHER_VALUES.items():
+        for other in others:
+            changed = {**values, name: other}
+            if other != values[name] and sees(changed) == sees(values):
+                values = changed
+                break
+    return values
+
+
+def _with_other_hidden_values(case: Case, sees: Sees) -> Case:
+    """The case over trades in whose places stand others, which look the same through the view."""
+    trades = []
+    for record in case.records["trades"]:
+        values = _changed(dict(zip(TRADES.schema.names, record.values, strict=True)), sees)
+        trades.append(replace(record, values=tuple(values[n] for n in TRADES.schema.names)))
+    assert trades != list(case.records["trades"])
+    return replace(case, name=f"{case.name}, others", records={**case.records, "trades": trades})
+
+
+def test_what_is_hidden_changes_nothing_that_is_delivered(spark: SparkSession) -> None:
+    """No result, no id, no label and no number of results tells of it (002 §3.1, 003 §III)."""
+    asked = [
+        (QUERIES[name, number].case, VIEWS[name].sees)
+        for name, number in (IDS if is_long() else IDS[::5])
+        if name in HIDING
+    ]
+    others = [_with_other_hidden_values(*each) for each in asked]
+    found = sent_records(spark, [*(case for case, _ in asked), *others])
+    for (case, _), rows, again in zip(asked, found, found[len(asked) :], strict=False):
+        assert _bytes(rows) == _bytes(again) != [], case.name
+
+
+def _bytes(rows: list[Row]) -> list[tuple[object, ...]]:
+    """All that Kafka would be given, in an order of its own."""
+    made = [
+        (
+            row["topic"],
+            row["key"],
+            row["value"],
+            [(h["key"], bytes(h["value"])) for h in row["headers"]],
+        )
+        for row in rows
+    ]
+    return sorted(made, key=str)
 
 
 def test_groups_of_too_few_values_are_left_out(outcomes: dict[str, Outcome]) -> None:
