@@ -10,7 +10,8 @@ from sqlalchemy import and_, orm, select
 
 from catalog.errors import Conflict
 from catalog.models import IndependentSender, SenderRow
-from catalog.runs import MAX_INDEPENDENT, SenderNumbers
+from catalog.relation import MAX_INDEPENDENT
+from catalog.runs import SenderNumbers
 from catalog.store import bump_generation
 
 

@@ -264,6 +264,17 @@ class Aggregation:
 
 
 @dataclass(frozen=True, slots=True)
+class Enough:
+    """Which groups have results: those with tuples of at least `minimum` independent senders.
+
+    For each attribute in `of`, so many of them must have sent values of it.
+    """
+
+    minimum: int
+    of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """One tuple per window and keys. The input is Windowed, or a changing relation.
 
@@ -272,11 +283,15 @@ class Aggregate:
 
     The result's attributes are `window_start`, `window_end`, the keys, the aggregations. Over a
     changing relation there are no edges of a window.
+
+    With `enough`, other groups have no result. Only a role's view sets it (003: Ω), over one stream
+    with nothing but conditions and computed columns between.
     """
 
     input: Node
     keys: tuple[Column, ...]
     aggregations: tuple[Aggregation, ...]
+    enough: Enough | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from catalog.plan import (
     Aggregate,
     Aggregation,
     Column,
+    Enough,
     Filter,
     Join,
     Match,
@@ -266,7 +267,18 @@ def _aggregate(node: Aggregate, given: CheckedNode) -> Schema:
         raise InvalidInput("an aggregate computes at least one function, such as count(*)")
     if not keys and not results:
         raise InvalidInput("SELECT DISTINCT names results")
+    if node.enough is not None:
+        _check_enough(node.enough, given)
     return Schema((*edges, *keys, *results))
+
+
+def _check_enough(enough: Enough, given: CheckedNode) -> None:
+    """Only over one stream it is known who sent a tuple, and no tuple is there twice."""
+    below = {type(each.node) for each in given.walk()}
+    if given.is_changing or not below <= {Windowed, Project, Filter, Source}:
+        raise InvalidInput("senders are counted in windows over one stream, without join or union")
+    if not set(enough.of) <= set(given.schema.names):
+        raise InvalidInput("senders are counted of an attribute that is not there")
 
 
 def check_window(window: Window | SessionWindow) -> None:

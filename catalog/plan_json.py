@@ -31,6 +31,7 @@ _CLASSES: dict[str, type] = {
         *(pattern.PatternChoice, pattern.PatternRepeat),
         *(plan.Ranked, plan.OrderKey, plan.Neighbour),
         *(plan.Plan, plan.Windowed, plan.Column, plan.Window, plan.SessionWindow, plan.Aggregation),
+        plan.Enough,
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat, LabelLayout),
         *(BySender, ByHeader, ByExpression, LevelRule, CompanyRule),

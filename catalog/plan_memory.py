@@ -22,7 +22,7 @@ from catalog.plan import (
     Window,
     Windowed,
 )
-from catalog.reach import lowered_streams
+from catalog.reach import counted_streams
 from catalog.relation import RelationKind
 from catalog.upserts import upsert_keys
 
@@ -44,7 +44,7 @@ def shared_memory_ms(checked: CheckedPlan) -> int | None:
     relations = [leaf.node.relation for leaf in nodes if isinstance(leaf.node, Source)]
     if not all(each.by_ticks and each.kind is RelationKind.STREAM for each in relations):
         return None
-    if checked.event_time is None or upsert_keys(plan) or lowered_streams(plan):
+    if checked.event_time is None or upsert_keys(plan) or counted_streams(plan):
         return None
     return memory_ms(checked.root)
 

@@ -63,6 +63,13 @@ def lowered_streams(plan: Plan) -> frozenset[int]:
     return frozenset(stream for stream, _ in _lowering(plan))
 
 
+def counted_streams(plan: Plan) -> frozenset[int]:
+    """The ids of the streams of whose tuples the plan counts the independent senders."""
+    counting = (n for n in walk(plan.root) if isinstance(n, Aggregate) and n.enough is not None)
+    below = (each for node in counting for each in walk(node) if isinstance(each, Source))
+    return lowered_streams(plan) | {each.relation.object_id for each in below}
+
+
 def _lowering(plan: Plan) -> list[tuple[int, DeclaredAggregate]]:
     """The declared aggregates in the plan, each with the id of its stream."""
     found = []

@@ -9,6 +9,9 @@ from catalog.schema import Schema
 from catalog.time_source import TimeSource
 from catalog.topics import lab_topic
 
+MAX_INDEPENDENT = 64
+"""How many independent senders a stream can have: an aggregate keeps a bit for each."""
+
 
 class RelationKind(StrEnum):
     """Where a relation's tuples come from."""

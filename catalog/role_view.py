@@ -13,13 +13,12 @@ from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
 from catalog.functions import POLICY_FUNCTIONS
 from catalog.plan_rules import MAX_WINDOW_MS
-from catalog.relation import Relation
+from catalog.relation import MAX_INDEPENDENT, Relation
 from catalog.schema import Type
 
 # These can be decided for one record without an engine (`catalog.view_trial`).
 CONDITION_FUNCTIONS = frozenset({"=", "<>", "<", "<=", ">", ">=", "and", "or", "not", "is_null"})
 MAX_CONDITION_PARTS = 200
-MAX_MINIMUM = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,8 @@ class RoleView:
     It sees the tuples for which `rows` is true (None: all), and of them `attributes` (None: all),
     which are in the order of the schema. With a `window`, it sees no single tuple, but only
     aggregates over windows that are at least as coarse. Without one, restricted attributes are
-    aggregated over tumbling windows. A group has at least `minimum` values of each of them.
+    aggregated over tumbling windows. With a `minimum` above 1, a group has a result only if so many
+    independent senders have sent values of each of them.
     """
 
     rows: Expression | None = None
@@ -113,8 +113,8 @@ def checked_view(view: RoleView, stream: Relation) -> RoleView:
         raise InvalidInput(
             "the policy restricts nothing; name rows, attributes or a window, or leave it out"
         )
-    if not 1 <= view.minimum <= MAX_MINIMUM:
-        raise InvalidInput(f"the minimum of a group is 1 to {MAX_MINIMUM} tuples")
+    if not 1 <= view.minimum <= MAX_INDEPENDENT:
+        raise InvalidInput(f"the minimum of a group is 1 to {MAX_INDEPENDENT} independent senders")
     if view.rows is not None:
         check_condition(view.rows, stream)
     for right in view.attributes or ():

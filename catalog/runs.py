@@ -20,9 +20,6 @@ from catalog.record_format import USUAL, RecordFormat
 from catalog.relation import Relation
 from catalog.topics import lab_topic, parked_topic, quarantine_topic
 
-MAX_INDEPENDENT = 64
-"""How many users of one stream can have a number: an aggregate keeps a bit for each."""
-
 SenderNumbers = Mapping[int, int]
 """The numbers (from 0) of a stream's independent senders, by the sender's id.
 

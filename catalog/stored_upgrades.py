@@ -128,6 +128,15 @@ def rows_of_matches_and_keys(value: Any) -> Any:
     return _each_object(value, change)
 
 
+def groups_of_enough_senders(value: Any) -> Any:
+    """10 to 11: in form 10 no aggregate left out groups of few senders."""
+
+    def change(item: dict[str, Any]) -> dict[str, Any]:
+        return {"enough": None, **item} if item.get("node") == "Aggregate" else item
+
+    return _each_object(value, change)
+
+
 UPGRADES: tuple[Callable[[Any], Any], ...] = (
     windows_and_emission,
     no_reaches,
@@ -138,5 +147,6 @@ UPGRADES: tuple[Callable[[Any], Any], ...] = (
     levels_patterns_and_joins,
     sessions_and_outer_joins,
     rows_of_matches_and_keys,
+    groups_of_enough_senders,
 )
 """The step at index n makes form n + 2 of form n + 1."""

@@ -11,16 +11,15 @@ from dataclasses import dataclass, field, replace
 
 from catalog.analysis import analyse_node
 from catalog.errors import InvalidInput
-from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of
-from catalog.pattern import COUNT, Reading, SkipTo
+from catalog.expression import AttributeRef, Expression, attributes_of
+from catalog.pattern import Reading, SkipTo
 from catalog.plan import (
     MATCH_TIME,
-    WINDOW_END,
-    WINDOW_START,
     Aggregate,
     Aggregation,
     Column,
     Emission,
+    Enough,
     Filter,
     Join,
     Match,
@@ -38,7 +37,6 @@ from catalog.plan import (
     Windowed,
 )
 from catalog.role_view import RoleView
-from catalog.schema import Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +188,11 @@ class _Rewriting:
             return node, _FREE
         if below.paired:
             raise InvalidInput(
-                "your roles' policies want a minimum of values in each group, and a join may count "
-                "a value several times; leave the join out"
+                "your roles' policies want a minimum of senders in each group, and a pair has two; "
+                "leave the join out"
             )
-        return _of_enough(node, counted, below.minimum), _FREE
+        enough = Enough(below.minimum, tuple(dict.fromkeys(counted)))
+        return replace(node, enough=enough), _FREE
 
 
 def _matches(node: Match, below: _Restricted, event_time: str) -> tuple[Node, _Restricted]:
@@ -224,12 +223,17 @@ def _matches(node: Match, below: _Restricted, event_time: str) -> tuple[Node, _R
     above = _Restricted(hidden)
     if not used:
         return node, above
+    if below.minimum > 1:
+        raise InvalidInput(
+            "your roles' policies want a minimum of senders in each group, which patterns do not "
+            "count; use TUMBLE"
+        )
     if node.skip.to is not SkipTo.PAST_LAST_ROW or len({each.variable for each in used}) > 1:
         raise InvalidInput(
             "your roles' policies allow aggregates over groups that do not overlap: write AFTER "
             "MATCH SKIP PAST LAST ROW, and use the attributes of one variable"
         )
-    return _matches_of_enough(node, used, below.minimum), above
+    return node, above
 
 
 def _takes_restricted(reading: Reading, below: _Restricted) -> bool:
@@ -240,20 +244,6 @@ def _takes_restricted(reading: Reading, below: _Restricted) -> bool:
         _refuse(reading.argument, below)
     as_aggregation = Aggregation(reading.name, reading.function, reading.argument)
     return bool(_restricted_argument(as_aggregation, below))
-
-
-def _matches_of_enough(node: Match, used: list[Reading], minimum: int) -> Node:
-    """The matches that have at least `minimum` values of each restricted attribute."""
-    if minimum == 1:
-        return node
-    names = [MATCH_TIME, *(key.name for key in node.partition), *(m.name for m in node.measures)]
-    counted = {each.argument: each.variable for each in used}
-    added = tuple(
-        Reading(_unused(f"values_{number}", names), COUNT, variable, argument)
-        for number, (argument, variable) in enumerate(counted.items(), start=1)
-    )
-    counting = replace(node, measures=(*node.measures, *added))
-    return _with_enough(counting, [each.name for each in added], minimum, names)
 
 
 def _of_source(view: RoleView | None, names: tuple[str, ...]) -> _Restricted:
@@ -289,12 +279,12 @@ def _projected(columns: tuple[Column, ...], below: _Restricted) -> _Restricted:
 def _united(inputs: list[_Restricted]) -> _Restricted:
     """An attribute is restricted as in all inputs together.
 
-    Another input could fill up a group until it has the minimum of values.
+    Another input could fill up a group until it has the minimum of senders.
     """
     views = tuple(view for each in inputs for view in each.views)
     if any((each.functions or each.tuples_hidden) and each.minimum > 1 for each in inputs):
         raise InvalidInput(
-            "your roles' policies want a minimum of values in each group; leave the UNION out"
+            "your roles' policies want a minimum of senders in each group; leave the UNION out"
         )
     functions: dict[str, frozenset[str]] = {}
     for each in inputs:
@@ -336,29 +326,3 @@ def _require_coarse(view: RoleView, window: Window | SessionWindow) -> None:
     )
     if fine or (overlaps and view.only_tumbling):
         raise InvalidInput(_only_windows(view))
-
-
-def _of_enough(node: Aggregate, counted: list[str], minimum: int) -> Node:
-    """The aggregate without the groups that have fewer values, or fewer tuples, than `minimum`."""
-    names = [*(key.name for key in node.keys), *(each.name for each in node.aggregations)]
-    arguments: list[AttributeRef | None] = [AttributeRef(name) for name in dict.fromkeys(counted)]
-    added = tuple(
-        Aggregation(_unused(f"values_{number}", names), "count", argument)
-        for number, argument in enumerate(arguments or [None], start=1)
-    )
-    counting = replace(node, aggregations=(*node.aggregations, *added))
-    kept = [WINDOW_START, WINDOW_END, *names]
-    return _with_enough(counting, [each.name for each in added], minimum, kept)
-
-
-def _with_enough(node: Node, counts: list[str], minimum: int, kept: list[str]) -> Node:
-    """The results whose `counts` are at least the minimum, and of them the attributes `kept`."""
-    enough = tuple(Call(">=", (AttributeRef(n), Literal(minimum, Type.BIGINT))) for n in counts)
-    condition = enough[0] if len(enough) == 1 else Call("and", enough)
-    return Project(Filter(node, condition), tuple(Column(n, AttributeRef(n)) for n in kept))
-
-
-def _unused(name: str, names: list[str]) -> str:
-    while name in names:
-        name += "_"
-    return name

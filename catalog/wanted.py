@@ -40,7 +40,7 @@ from catalog.placement import Placement
 from catalog.plan import Plan
 from catalog.plan import sources as read_by
 from catalog.pulse import heartbeat_of
-from catalog.reach import lowered_streams
+from catalog.reach import counted_streams
 from catalog.reaches import Reaches
 from catalog.record_format import RecordFormat
 from catalog.relation import Relation
@@ -356,7 +356,7 @@ def _query_runs(
                 each.object_id: reaches.within_level(first, reaches.of(each))
                 for each in read_by(plan)
             },
-            independent={each: numbers_of(session, each) for each in lowered_streams(plan)},
+            independent={each: numbers_of(session, each) for each in counted_streams(plan)},
             registered=registered,
             floor=reaches.floor_of(first),
             conflict_classes=shown_classes(session, plan),

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from catalog.checked_plan import CheckedNode
-from catalog.expression import Expression, type_of
+from catalog.expression import AttributeRef, Expression, type_of
 from catalog.functions import COUNT_DISTINCT, FIRST, LAST
 from catalog.label import Label
 from catalog.label_layout import LabelLayout
@@ -46,6 +46,7 @@ _WINDOW, _COUNT = "__window", "__count"
 _BRANCH = "__branch"
 _TUPLE = 0
 _PART = "__part_"
+_SENDERS = "__senders_"
 # Of FIRST and LAST: where the tuple is, and its value.
 _HELD = "value"
 _ENDS = {FIRST: fn.min, LAST: fn.max}
@@ -55,7 +56,7 @@ _ENDS = {FIRST: fn.min, LAST: fn.max}
 class Grouping:
     """An aggregate, the windows that it reads, and when its results are sent.
 
-    `independent` has the numbers of the senders that count for a declared aggregate. With `views`,
+    `independent` has the numbers of the senders that count for a minimum of them. With `views`,
     each class has groups of its own. `clocked` says that another window goes over the results, so
     that they need a clock.
     """
@@ -78,6 +79,22 @@ class Grouping:
         return lowers(self.node, self.emission)
 
     @property
+    def least(self) -> int | None:
+        """How many senders a group needs, to be lowered or to have a result. None: no number."""
+        enough = self.node.enough
+        if enough is not None:
+            return enough.minimum
+        return None if self.declared is None else self.declared.minimum
+
+    @property
+    def counted(self) -> list[Expression]:
+        """The expressions of which so many senders must have sent values, each once."""
+        if self.node.enough is not None:
+            return [AttributeRef(name) for name in self.node.enough.of]
+        arguments = (each.argument for each in self.node.aggregations)
+        return list(dict.fromkeys(each for each in arguments if each is not None))
+
+    @property
     def schema(self) -> Schema:
         """The attributes of the tuples that are grouped."""
         return self.windows.schema
@@ -97,7 +114,7 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, layout: LabelLayout)
     (append mode). With updates, it is given after each micro-batch that had tuples of its group
     (update mode).
     """
-    node, schema, declared = grouping.node, grouping.schema, grouping.declared
+    node, schema = grouping.node, grouping.schema
     counted = distinct_arguments(node)
     rows = _branches(frame, [to_column(each, schema) for each in counted]) if counted else frame
     grouped = rows.groupBy(
@@ -109,11 +126,13 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, layout: LabelLayout)
         *(part for i, a in enumerate(node.aggregations) for part in _parts(i, a, schema)),
         *_united(layout),
         fn.count(fn.lit(1)).alias(_COUNT),
-        *(_senders(grouping) if declared else ()),
+        *(_senders(grouping) if grouping.least is not None else ()),
     )
     if counted:
         grouped = _merged(grouping, grouped, layout)
     grouped = grouped.where(_all_read(grouped))
+    if node.enough is not None:
+        grouped = grouped.where(_has_enough(grouping, node.enough.minimum))
     results = [_result(i, a, schema).alias(a.name) for i, a in enumerate(node.aggregations)]
     return grouped.select(
         _start().alias(WINDOW_START),
@@ -172,7 +191,7 @@ def _merged(grouping: Grouping, grouped: DataFrame, layout: LabelLayout) -> Data
 
     NULL is a group that is not counted.
     """
-    own = [name for name in grouped.columns if name.startswith(_PART) or name == _COUNT]
+    own = [name for name in grouped.columns if name.startswith((_PART, _SENDERS, _COUNT))]
     is_own = fn.col(_BRANCH) == fn.lit(_TUPLE)
     counted = distinct_arguments(grouping.node)
     numbers = [
@@ -208,7 +227,7 @@ def _key(index: int) -> str:
 
 
 def _mask(index: int) -> str:
-    return f"__senders_{index}"
+    return f"{_SENDERS}{index}"
 
 
 def _value(index: int) -> str:
@@ -250,24 +269,18 @@ def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]
 
 
 def _senders(grouping: Grouping) -> list[Column]:
-    """The masks of the independent senders, one for each attribute that is used.
+    """The masks of the independent senders, one for each attribute that is counted.
 
     A sender counts for an attribute if one of its tuples has a value of it.
     """
-    known = [to_column(each, grouping.schema).isNotNull() for each in _arguments(grouping)]
+    known = [to_column(each, grouping.schema).isNotNull() for each in grouping.counted]
     masks = (mask_of(grouping.independent, each) for each in known or [fn.lit(True)])
     return [mask.alias(_mask(index)) for index, mask in enumerate(masks)]
 
 
-def _arguments(grouping: Grouping) -> list[Expression]:
-    """The arguments of the aggregations, each once."""
-    arguments = (each.argument for each in grouping.node.aggregations)
-    return list(dict.fromkeys(each for each in arguments if each is not None))
-
-
 def _has_enough(grouping: Grouping, minimum: int) -> Column:
-    """Whether there are enough independent senders, for each attribute that is used."""
-    masks = range(len(_arguments(grouping)) or 1)
+    """Whether there are enough independent senders, for each attribute that is counted."""
+    masks = range(len(grouping.counted) or 1)
     counts = (count_of(fn.col(_mask(index)), grouping.independent) for index in masks)
     return reduce(and_, (count >= fn.lit(minimum) for count in counts))
 

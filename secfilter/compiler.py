@@ -99,11 +99,12 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     """Compile a plan.
 
     `source` gives a relation's tuples: its attributes, its label words (those of `reach_of`) and
-    `__id`. If the relation has a declared aggregate, it also gives `__sender`. In a plan that keeps
-    state, it also gives the ticks of a relation that has some, and their column. It is called once
-    for each Source. `numbers_of` gives a relation's independent senders. `layout` is the layout of
-    the checkpoint, and must hold the plan's reach; without it the plan gets a new one. `narrow`
-    says that each source has one partition. Stateful nodes then need no shuffle. `classes` are the
+    `__id`. If the plan counts the relation's senders (`catalog.reach.counted_streams`), it also
+    gives `__sender`. In a plan that keeps state, it also gives the ticks of a relation that has
+    some, and their column. It is called once for each Source. `numbers_of` gives a relation's
+    independent senders. `layout` is the layout of the checkpoint, and must hold the plan's reach;
+    without it the plan gets a new one. `narrow` says that each source has one partition. Stateful
+    nodes then need no shuffle. `classes` are the
     conflict classes of the levels that the plan shows. Each result also carries `floor`. With
     `viewers`, the plan runs over the tuples that each of these classes may see, for each one by
     itself, and each result is of one class. If they are views `by_role`, a class has several, and
@@ -148,7 +149,7 @@ class _Compiler:
     repeats: bool
     # Whether the compiled node is below a join, a moving window, a pattern or a session window.
     pairing: bool = False
-    # Whether the compiled node is below a declared aggregate, which counts senders.
+    # Whether the compiled node is below an aggregate that counts senders.
     counting: bool = False
     # Whether the compiled node is below one that keeps state, so that its tuples need a clock.
     clocked: bool = False
@@ -262,12 +263,12 @@ class _Compiler:
         grouping = Grouping(
             *(node, windows, self.checked.emission), views=self.views, clocked=self.clocked
         )
-        if grouping.declared is None:
+        if grouping.least is None:
             # A tuple may be exactly as old as the end of its session.
             following = isinstance(grouping.window, SessionWindow)
             given = self._below(pairing=following).compile(windows)
             return compile_aggregate(grouping, given, self.layout)
-        # A declared aggregate is directly over its stream.
+        # What counts senders is over one stream.
         (stream,) = (n.relation for n in walk(node) if isinstance(n, Source))
         counted = replace(grouping, independent=self.numbers_of(stream))
         given = replace(self._below(), counting=True).compile(windows)
@@ -330,7 +331,9 @@ class _Compiler:
         return [fn.col(CLOCK)] if self.clocked else []
 
     def _carried(self) -> Iterable[Column]:
-        return (*self._words(), fn.col(ID), *map(fn.col, (*self._class(), *self.beside)))
+        sender = (SENDER,) if self.counting else ()
+        own = (ID, *sender, *self._class(), *self.beside)
+        return (*self._words(), *map(fn.col, own))
 
 
 def _clock(relation: Relation) -> Column:

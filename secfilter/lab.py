@@ -225,13 +225,14 @@ def read_lab(  # noqa: PLR0913  # each is known to another part of the caller
     registered: int | None = None,
     *,
     ticks: bool = False,
+    senders: bool = False,
     beside: Mapping[str, Column] = MappingProxyType({}),
 ) -> DataFrame:
     """Read the tuples of a relation from the records of its lab topic (004 §3.2).
 
     The result has the relation's attributes, a column for each label word of `reach` (all
-    categories that its tuples can carry), and the lineage `__id`. If the relation has a declared
-    aggregate, it also has the sender `__sender`. Records without a valid label are left out. With
+    categories that its tuples can carry), and the lineage `__id`. With `senders`, it also has the
+    sender `__sender`. Records without a valid label are left out. With
     `metric`, the column `withheld` of the observation of that name counts them. Ticks are left out
     too. With `ticks`, they stay as rows of NULLs, and the column
     `secfilter.columns.TICK_COLUMN` has their time. Each row also has these columns of its
@@ -250,7 +251,7 @@ def read_lab(  # noqa: PLR0913  # each is known to another part of the caller
         fn.coalesce(time, no_tick()).alias(TICK_COLUMN),
         fn.col("value").cast("string").alias("__value"),
         _lineage(relation).alias(ID),
-        *([sender_of(fn.col("headers")).alias(SENDER)] if relation.declared else ()),
+        *([sender_of(fn.col("headers")).alias(SENDER)] if senders else ()),
         *(word.alias(label_column(index)) for index, word in words.items()),
         *([] if registered is None else [text.alias(_TEXT)]),
         *(column.alias(name) for name, column in beside.items()),
@@ -268,7 +269,7 @@ def read_lab(  # noqa: PLR0913  # each is known to another part of the caller
         *decode_value(value, relation.schema),
         *(label_word(index) for index in words_of(reach)),
         fn.col(ID),
-        *([fn.col(SENDER)] if relation.declared else ()),
+        *([fn.col(SENDER)] if senders else ()),
         *([fn.col(TICK_COLUMN)] if ticks else []),
         *map(fn.col, beside),
     )

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from catalog.analysis import analyse
 from catalog.label_layout import LabelLayout
 from catalog.plan import Emission, is_stateful
+from catalog.reach import counted_streams
 from catalog.relation import Relation
 from catalog.runs import FedOutput, FusedRun, QueryRun
 from secfilter.beginnings import begun, late_outputs
@@ -102,6 +103,7 @@ class QueryFrames:
         count = 0
         checked = analyse(run.plan)
         late, echoing = place.late, echoes(run)
+        counted = counted_streams(run.plan)
 
         def source(relation: Relation) -> DataFrame:
             nonlocal count
@@ -114,6 +116,7 @@ class QueryFrames:
                 *(self.records(relation.topic, place.start), relation, reached, metric),
                 run.registered,
                 ticks=checked.keeps_state and relation.by_ticks,
+                senders=relation.object_id in counted,
                 beside=beside,
             )
 

@@ -19,6 +19,7 @@ from catalog.checked_plan import CheckedPlan
 from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.output_relation import output_relation
+from catalog.reach import counted_streams
 from catalog.relation import Relation
 from catalog.runs import FanOutClass, FedOutput, IngestRun, IngestStream, QueryRun, Sender
 from catalog.topics import LABEL_HEADER, REASON_HEADER, lab_topic, quarantine_topic
@@ -95,7 +96,12 @@ class Trial:
             starting_offsets={},
             reaches={s.relation.object_id: s.label for s in self._streams()},
         )
-        compiled = compile_plan(checked, self._tuples, run.reach_of, narrow=True)
+        counted = counted_streams(checked.plan)
+
+        def source(relation: Relation) -> DataFrame:
+            return self._tuples(relation, senders=relation.object_id in counted)
+
+        compiled = compile_plan(checked, source, run.reach_of, narrow=True)
         got: dict[str, list[Result]] = defaultdict(list)
         for row in fan_out(compiled, run, name).coalesce(1).collect():
             got[row["topic"]].append(self._result(row))
@@ -108,9 +114,10 @@ class Trial:
     def _streams(self) -> list[TrialStream]:
         return [*self._world.streams.values()]
 
-    def _tuples(self, relation: Relation) -> DataFrame:
+    def _tuples(self, relation: Relation, *, senders: bool) -> DataFrame:
         records = self._stored.where(fn.col("topic") == lab_topic(relation.name))
-        return read_lab(records, relation, self._world.streams[relation.name].label)
+        label = self._world.streams[relation.name].label
+        return read_lab(records, relation, label, senders=senders)
 
     def _result(self, row: Row) -> Result:
         label = Label.from_wire(_header(row, LABEL_HEADER)) or Label()

@@ -14,6 +14,7 @@ from catalog.plan import (
     Aggregate,
     Column,
     Emission,
+    Enough,
     Filter,
     Join,
     JoinKind,
@@ -148,7 +149,14 @@ def _aggregate(node: Aggregate) -> str:
         for a, argument in zip(node.aggregations, arguments, strict=True)
     )
     keys = f" by {_columns(node.keys)}" if node.keys else ""
-    return f"{results}{keys}"
+    return f"{results}{keys}{_enough(node.enough)}"
+
+
+def _enough(enough: Enough | None) -> str:
+    if enough is None:
+        return ""
+    what = f"values of {' and of '.join(enough.of)}" if enough.of else "tuples"
+    return f", where {enough.minimum} or more independent senders sent {what}"
 
 
 def _match(node: Match) -> str:

@@ -70,7 +70,7 @@ def rights_in_words(policy: Mapping[str, Any]) -> dict[str, str]:
         words["windows"] = f"{size} or more, slide {slide} or more"
         words["windows"] += ", tumbling" if window["tumbling"] else ""
     if policy["minimum"] > 1:
-        words["groups"] = f"of {policy['minimum']} values or more"
+        words["groups"] = f"of {policy['minimum']} independent senders or more"
     return words
 
 

@@ -14,7 +14,7 @@ from secadmin.control.work import Caller, Work, working
 
 
 def mark(platform: Platform, caller: Caller, stream: str, user: str) -> None:
-    """Let a user that may SEND count for the stream's declared aggregate.
+    """Let a user that may SEND count for the stream's declared aggregate and for policies.
 
     Needs CHANGE PERM on the stream. Raises NotFound if the user has no topic there (all users of a
     shared topic together are one sender, which cannot be marked), Conflict if too many had a mark.

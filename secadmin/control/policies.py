@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import func, or_, select
 
-from catalog.errors import Conflict, NotFound
+from catalog.errors import Conflict, InvalidInput, NotFound
 from catalog.models import (
     Object,
     OutputInput,
@@ -79,6 +79,10 @@ def add_policy(platform: Platform, caller: Caller, wanted: PolicyDefinition) -> 
         stream = stream_to_change(work, wanted.stream)
         role = work.role(wanted.role)
         view = wanted.read(relation_of(work, stream))
+        if view.minimum > 1 and work.session.get_one(StreamRow, stream.id).shared:
+            raise InvalidInput(
+                "a shared topic is one sender, and a minimum needs several: leave the minimum out"
+            )
         before = find_policy(work, stream, wanted.name)
         touched = {role.id}
         if before is not None:

@@ -146,7 +146,7 @@ def _of_views(role: str, old: RoleView, new: RoleView, schema: Schema) -> Iterat
 
 
 def _minimum(view: RoleView) -> str | None:
-    return f"of {view.minimum} values or more" if view.only_aggregates else None
+    return f"of {view.minimum} independent senders or more" if view.only_aggregates else None
 
 
 def _right(right: AttributeRight | None) -> str | None:

@@ -11,7 +11,7 @@ from catalog.names import MOST_ROLES
 from catalog.operator_limits import Operator
 from catalog.permission import ObjectKind
 from catalog.record_format import TimeFormat, UnknownFields
-from catalog.runs import MAX_INDEPENDENT
+from catalog.relation import MAX_INDEPENDENT
 from catalog.time_source import TimeSource
 from catalog.topic_sharing import Senders
 
@@ -229,7 +229,7 @@ class PolicyBody(Body):
     rows: ConditionText | None
     rights: list[AttributeRightBody] | None = Field(default=None, min_length=1, max_length=200)
     window: SmallestWindowBody | None = None
-    minimum: int = Field(default=1, ge=1, le=1_000)
+    minimum: int = Field(default=1, ge=1, le=MAX_INDEPENDENT)
     replace: bool = False
 
 

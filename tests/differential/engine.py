@@ -11,6 +11,7 @@ from pyspark.sql import functions as fn
 
 from catalog.analysis import analyse
 from catalog.plan import sources
+from catalog.reach import counted_streams
 from catalog.relation import Relation
 from catalog.topics import TUPLE_HEADER
 from secfilter import fanout
@@ -86,9 +87,13 @@ def _place(index: int, relation: Relation) -> str:
 def reader(kept: DataFrame, index: int, case: Case) -> Callable[[Relation], DataFrame]:
     """Gives the tuples of each relation of the case, which is at that index."""
 
+    counted = counted_streams(case.plan)
+
     def read(relation: Relation) -> DataFrame:
         records = kept.where(fn.col("topic") == _place(index, relation))
-        return read_lab(records, relation, case.reach_of(relation))
+        return read_lab(
+            records, relation, case.reach_of(relation), senders=relation.object_id in counted
+        )
 
     return read
 

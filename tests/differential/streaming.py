@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from catalog.analysis import analyse
 from catalog.label_layout import LabelLayout
 from catalog.plan import Emission
+from catalog.reach import counted_streams
 from catalog.relation import Relation
 from catalog.runs import QueryRun
 from secfilter.compiler import compile_plan
@@ -46,7 +47,7 @@ def run_batch(
     """
     given = folder / "given"
     run = run_of(case) if run is None else run
-    checked = analyse(case.plan)
+    checked, counted = analyse(case.plan), counted_streams(case.plan)
     stored(spark, [batch], tick_ms).write.mode("append").parquet(str(given))
     if tick_ms is not None:
         alone = replace(batch, records=dict.fromkeys(batch.records, ()))
@@ -57,7 +58,8 @@ def run_batch(
         records = arriving.option("maxFilesPerTrigger", 1).parquet(str(given))
         own = records.where(fn.col("topic") == f"0/{relation.topic}")
         ticks = checked.keeps_state and relation.by_ticks
-        return read_lab(own, relation, case.reach_of(relation), None, registered, ticks=ticks)
+        reached, senders = case.reach_of(relation), relation.object_id in counted
+        return read_lab(own, relation, reached, None, registered, ticks=ticks, senders=senders)
 
     compiled = compile_plan(
         *(checked, read, case.reach_of, case.users_of),

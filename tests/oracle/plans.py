@@ -12,6 +12,7 @@ from catalog.plan import (
     Aggregate,
     Aggregation,
     Column,
+    Enough,
     Filter,
     Join,
     JoinKind,
@@ -187,7 +188,7 @@ def _time(node: Node, each: Tuple) -> datetime | None:
 def _evaluated(columns: Iterable[Column], node: Node, each: Tuple) -> Tuple:
     row = _row(node, each)
     values = tuple(evaluate(column.expression, row) for column in columns)
-    return Tuple(values, each.label, closes=each.closes)
+    return Tuple(values, each.label, each.sender, closes=each.closes)
 
 
 def _joined(join: Join, left: list[Tuple], right: list[Tuple], reaches: list[Label]) -> list[Tuple]:
@@ -259,6 +260,8 @@ def _aggregate(node: Aggregate, given: list[Tuple], watermark: datetime | None) 
     results = []
     declared = declared_aggregate(node)
     for key, group in _groups(node, given, watermark).items():
+        if node.enough is not None and not _sent_by_enough(node, node.enough, group):
+            continue
         result = _result(node, key, group)
         if declared is not None and result.label is not None:
             counts = _users_known(node, group)
@@ -319,6 +322,13 @@ def _values(node: Aggregate, wanted: Aggregation, group: list[Tuple]) -> list[Va
     rows = [_row(node.input, each) for each in group]
     argument = wanted.argument
     return [True if argument is None else evaluate(argument, row) for row in rows]
+
+
+def _sent_by_enough(node: Aggregate, enough: Enough, group: list[Tuple]) -> bool:
+    """Whether enough independent users sent tuples of the group, and values of each attribute."""
+    columns: list[list[Value]] = [[True for _ in group]]
+    columns += ([_row(node.input, each)[name] for each in group] for name in enough.of)
+    return all(len(_users(group, column)) >= enough.minimum for column in columns)
 
 
 def _users_known(node: Aggregate, group: list[Tuple]) -> list[int]:

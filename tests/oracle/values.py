@@ -46,5 +46,5 @@ class Tuple:
 
     values: tuple[Value, ...]
     label: Label | None
-    sender: int | None = None
+    sender: int | None = field(default=None, compare=False)
     closes: bool = field(default=False, compare=False)

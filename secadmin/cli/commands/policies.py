@@ -55,7 +55,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
     ] = None,
     tumbling: Annotated[bool, typer.Option("--tumbling", help="Windows must not overlap.")] = False,
     minimum: Annotated[
-        int | None, typer.Option(min=1, help="The values that a group has at least.")
+        int | None, typer.Option(min=1, help="The independent senders that a group needs.")
     ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Take the place of the policy of that name.")

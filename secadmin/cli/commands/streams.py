@@ -191,7 +191,7 @@ def stop_readers(ctx: typer.Context, name: StreamName) -> None:
 
 @app.command("mark-independent")
 def mark_independent(ctx: typer.Context, name: StreamName, user: UserName) -> None:
-    """Let a sender count for the minimum of the stream's declared aggregate.
+    """Let a sender count for the minimum of the stream's declared aggregate, and of policies.
 
     Mark only senders who do not tell each other, or anybody else, what they send.
     """

@@ -147,6 +147,8 @@ class _Writer:
     def _grouped(self, node: Aggregate, having: Expression | None, whole: Node) -> str:
         if not isinstance(node.input, Windowed):
             raise Unsayable("a group has a window")
+        if node.enough is not None:
+            raise Unsayable("only a policy asks for a minimum of senders in each group")
         below = node.input.input
         columns = whole.columns if isinstance(whole, Project) else _all_columns(node)
         kind, parts = _window(node.input.window)

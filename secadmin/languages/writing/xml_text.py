@@ -147,6 +147,8 @@ class _Writer:
             raise Unsayable("group-by names attributes; compute a key in a map before it")
         if isinstance(windows.window, SessionWindow):
             raise Unsayable("Borealis has no session windows; ask for SQL")
+        if node.enough is not None:
+            raise Unsayable("only a policy asks for a minimum of senders in each group")
         keys = ", ".join(key.name for key in node.keys)
         functions = [
             parameter

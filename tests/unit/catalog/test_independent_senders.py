@@ -14,7 +14,7 @@ from catalog.independent_senders import (
     numbers_of,
 )
 from catalog.models import IndependentSender, SenderRow, User
-from catalog.runs import MAX_INDEPENDENT
+from catalog.relation import MAX_INDEPENDENT
 from catalog.sender_state import SenderState
 from catalog.wanted import generation
 from tests.unit.catalog.world import World

@@ -12,6 +12,7 @@ from catalog.plan import (
     Aggregation,
     Change,
     Column,
+    Enough,
     Filter,
     Moving,
     MovingWindow,
@@ -176,6 +177,20 @@ REFUSED: dict[str, tuple[Node | Plan, str]] = {
     "a slide that does not divide": (windowed(10, 3), "multiple of its slide"),
     "too much overlap": (windowed(MAX_OVERLAP + 1, 1), "at most 1000 times"),
     "an aggregate of nothing": (grouped(SOURCE, MINUTE, (), ()), "at least one function"),
+    "senders of a union": (
+        replace(grouped(Union((SOURCE, SOURCE)), MINUTE, (), (COUNT,)), enough=Enough(2)),
+        "without join or union",
+    ),
+    "senders of a moving window": (
+        ToStream(
+            Aggregate(Moving(SOURCE, MovingWindow()), (), (COUNT,), Enough(2)), Change.ISTREAM
+        ),
+        "without join or union",
+    ),
+    "senders of an unknown attribute": (
+        replace(grouped(SOURCE, MINUTE, (), (COUNT,)), enough=Enough(2, ("x",))),
+        "an attribute that is not there",
+    ),
     "an unknown aggregate": (aggregated("collect_list", ref("size")), "unknown aggregate"),
     "an aggregate without its argument": (aggregated("sum", None), "sum needs an argument"),
     "an aggregate of the wrong type": (aggregated("sum", ref("symbol")), "sum does not take"),

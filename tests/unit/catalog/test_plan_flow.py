@@ -8,9 +8,11 @@ from catalog.checked_plan import StateKind
 from catalog.expression import MAX_DEPTH as EXPRESSION_DEPTH
 from catalog.label import Label
 from catalog.plan import (
+    Aggregate,
     Aggregation,
     Column,
     Emission,
+    Enough,
     Filter,
     Node,
     Plan,
@@ -18,13 +20,14 @@ from catalog.plan import (
     Source,
     Union,
     Window,
+    Windowed,
     at_sources,
     is_stateful,
     sources,
     walk,
 )
 from catalog.plan_check import MAX_DEPTH
-from catalog.reach import is_public, lowered_streams, lowers, reach
+from catalog.reach import counted_streams, is_public, lowered_streams, lowers, reach
 from catalog.relation import DeclaredAggregate
 from catalog.schema import Attribute, Schema
 from tests.plans import checked, grouped, updating, whole
@@ -264,6 +267,14 @@ def test_which_streams_are_lowered() -> None:
     assert lowered_streams(whole(below)) == {DECLARING.relation.object_id}
     assert lowered_streams(whole(grouped(DECLARING, MINUTE, (), (COUNT,)))) == frozenset()
     assert lowered_streams(whole(JOINED)) == frozenset()
+
+
+def test_of_which_streams_senders_are_counted() -> None:
+    """Of a stream with a declared aggregate that the plan gives, and below a minimum of them."""
+    assert counted_streams(whole(FITS)) == lowered_streams(whole(FITS)) != frozenset()
+    counting = Aggregate(Windowed(SOURCE, MINUTE), (), (COUNT,), Enough(3))
+    assert counted_streams(whole(Project(counting, (column("n"),)))) == {SOURCE.relation.object_id}
+    assert counted_streams(whole(WINDOWED)) == frozenset()
 
 
 def test_the_event_time_that_is_kept_is_found_by_its_name() -> None:

@@ -43,6 +43,8 @@ def _records() -> list[Record]:
             "symbol": chance.choice("AB"),
             "price": chance.choice((None, 0.5, 1.5, 2.5, 3.5)),
             "volume": chance.choice((None, 0, 1, 2, 3)),
+            # Of the independent senders. None: nobody who counts.
+            "sender": chance.choice((None, 0, 1, 2)),
         }
         for number in range(40)
     ]
@@ -157,7 +159,8 @@ class Policy:
         }
         if not any(shown.values()):
             return None
-        return {name: record[name] if shown[name] else None for name in shown}
+        seen = {name: record[name] if shown[name] else None for name in shown}
+        return {**seen, "sender": record["sender"]}
 
 
 def _both(first: Right | None, second: Right | None) -> Right:
@@ -264,6 +267,8 @@ class Query:
         limited = [(f, _functions(policy, name)) for f, name in self.used]
         if any(allowed is not None and function not in allowed for function, allowed in limited):
             return True
+        if self.kind == "means" and limited[0][1] is not None and policy.minimum > 1:
+            return True
         if self.kind != "group":
             return policy.window is not None
         counted = any(allowed is not None for _, allowed in limited)
@@ -302,13 +307,13 @@ class Query:
         ]
 
     def _is_enough(self, policy: Policy, group: Sequence[Record]) -> bool:
-        """Whether a group has the minimum of values of each attribute that is only aggregated."""
+        """Whether enough senders sent values of each attribute that is only aggregated."""
         counted = {name for _, name in self.used if _functions(policy, name) is not None}
-        if counted:
-            least = min(sum(each[name] is not None for each in group) for name in counted)
-        else:
-            least = len(group) if policy.window is not None else policy.minimum
-        return least >= policy.minimum
+        if policy.minimum == 1 or not (counted or policy.window):
+            return True
+        sent = [each for each in group if each["sender"] is not None]
+        known = [[each for each in sent if each[name] is not None] for name in counted] or [sent]
+        return all(len({each["sender"] for each in of}) >= policy.minimum for of in known)
 
     def _rises(self, _policy: Policy, rows: Sequence[Record]) -> list[Row]:
         (name,), place = self.names, 0
@@ -324,11 +329,7 @@ class Query:
     def _means(self, policy: Policy, rows: Sequence[Record]) -> list[Row]:
         ((function, name),) = self.used
         pairs = [rows[place : place + 2] for place in range(0, len(rows) - 1, 2)]
-        return [
-            (pair[0]["symbol"], _aggregate(function, pair, name))
-            for pair in pairs
-            if self._is_enough(policy, pair)
-        ]
+        return [(pair[0]["symbol"], _aggregate(function, pair, name)) for pair in pairs]
 
 
 def _functions(policy: Policy, name: str) -> frozenset[str] | None:
@@ -377,7 +378,11 @@ def answer_of(view: RoleView, query: Query) -> list[Row] | None:
     except InvalidInput:
         return None
     table = [
-        Tuple((EPOCH + timedelta(seconds=int(str(each["ts"]))), *map(each.get, NAMES[1:])), LABEL)
+        Tuple(
+            (EPOCH + timedelta(seconds=int(str(each["ts"]))), *map(each.get, NAMES[1:])),
+            LABEL,
+            None if each["sender"] is None else int(str(each["sender"])),
+        )
         for each in RECORDS
     ]
     found = run(plan.root, {"trades": table}, lambda _: LABEL)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from catalog.analysis import analyse
 from catalog.errors import InvalidInput, NotFound
-from catalog.expression import AttributeRef, Call, Literal
-from catalog.plan import Aggregate, Filter, Match, Plan, Project, Source, walk
+from catalog.plan import Aggregate, Enough, Filter, Match, Plan, Project, Source, walk
+from catalog.reach import counted_streams
 from catalog.relation import Relation
 from catalog.role_view import RoleView, SmallestWindow, checked_view
-from catalog.schema import Type
 from catalog.view_plan import ViewedStream, through_views
 from catalog.view_trial import sight_of
 from secadmin.languages import parse_sql
-from tests.unit.catalog.views import STREAM, view
+from tests.unit.catalog.views import STREAM, right, view
 from tests.unit.secadmin.languages.shorthand import show
 
 
@@ -182,7 +183,7 @@ def test_nothing_fills_up_a_small_group() -> None:
     mean = "SELECT avg(cost) AS c FROM ({}) AS t GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"
     own = "SELECT ts, price AS cost FROM trades"
     for other in (own, "SELECT ts, 0.5 AS cost FROM trades"):
-        with pytest.raises(InvalidInput, match="minimum of values in each group"):
+        with pytest.raises(InvalidInput, match="minimum of senders in each group"):
             read(mean.format(f"{own} UNION ALL {other}"), seen)
     read(f"SELECT ts FROM trades UNION ALL {'SELECT ts FROM trades'}", seen)
 
@@ -204,8 +205,17 @@ def test_small_groups_are_left_out() -> None:
     seen = view(None, "price: avg", minimum=3)
     plan = read(grouped("avg(price) AS p"), seen)
     (aggregate,) = [n for n in walk(plan.root) if isinstance(n, Aggregate)]
-    assert [(a.name, a.function) for a in aggregate.aggregations][1:] == [("values_1", "count")]
+    assert aggregate.enough == Enough(3, ("price",))
+    assert counted_streams(plan) == {STREAM.object_id}
     assert analyse(plan).schema.names == ("p",)
+    # A renamed attribute is counted under its new name, and tuples where no attribute is used.
+    for text, of in ((RENAMED, ("cost",)), (grouped("count(*) AS n", 60), ())):
+        hidden = replace(seen, window=SmallestWindow(1_000, 1_000)) if of == () else seen
+        shown = replace(hidden, attributes=(right("price: avg, count"),))
+        (aggregate,) = [n for n in walk(read(text, shown).root) if isinstance(n, Aggregate)]
+        assert aggregate.enough == Enough(3, of)
+    free = view(None, "price: avg", "volume", minimum=3)
+    assert counted_streams(read(grouped("avg(volume) AS v"), free)) == frozenset()
 
 
 SESSION = "SELECT avg(price) AS p FROM trades GROUP BY SESSION(ts, INTERVAL '1' HOUR)"
@@ -241,15 +251,11 @@ def test_who_must_tumble_may_not_hop() -> None:
         read(grouped("avg(price) AS p", 60, 30), seen)
 
 
-def test_matches_with_few_values_are_left_out() -> None:
+def test_patterns_count_no_senders() -> None:
     seen = view(None, "symbol", "price: avg", minimum=3)
-    plan = read(pattern("avg(B.price)"), seen)
-    (match,) = [n for n in walk(plan.root) if isinstance(n, Match)]
-    added = match.measures[-1]
-    assert (added.function, added.variable, added.argument) == ("count", "B", AttributeRef("price"))
-    (left_out,) = [n for n in walk(plan.root) if isinstance(n, Filter) and n.input is match]
-    assert left_out.condition == Call(">=", (AttributeRef(added.name), Literal(3, Type.BIGINT)))
-    assert analyse(plan).schema.names == ("m",)
+    with pytest.raises(InvalidInput, match="which patterns do not count; use TUMBLE"):
+        read(pattern("avg(B.price)"), seen)
+    read(pattern("LAST(symbol)"), seen)
 
 
 def test_a_pattern_that_names_attributes_without_a_right_is_refused_with_their_list() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import time
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as fn
 
 from catalog.label import Label
-from catalog.relation import DeclaredAggregate, Relation, RelationKind
+from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, IngestStream, Sender
 from catalog.schema import Attribute, Schema, Type
 from secfilter.columns import SENDER
@@ -186,7 +185,7 @@ def test_each_stream_has_its_own_schema_label_and_size(spark: SparkSession) -> N
 
 
 def test_a_query_reads_from_which_sender_a_tuple_is(spark: SparkSession) -> None:
-    """That is what a declared aggregate counts."""
+    """That is what a minimum of senders counts."""
     senders = (Sender(12, "in.two.a"), Sender(2**40, "in.two.b"))
     stream = IngestStream(TWO, Label.of(65), 60_000, 20, senders=senders)
     records: list[Record] = [(each.topic, b'{"id":7}') for each in senders]
@@ -195,8 +194,7 @@ def test_a_query_reads_from_which_sender_a_tuple_is(spark: SparkSession) -> None
         for row in run(spark, records, streams=IngestRun("ingest-1", (stream,)))
     ]
     columns = f"key binary, value binary, headers {HEADERS_TYPE}, partition int, offset bigint"
-    declared = replace(TWO, declared=DeclaredAggregate(1, (), ("count",), 2, 65, 66))
-    read = read_lab(spark.createDataFrame(lab, columns), declared, Label.of(65))
+    read = read_lab(spark.createDataFrame(lab, columns), TWO, Label.of(65), senders=True)
     assert sorted(row[SENDER] for row in read.collect()) == [12, 2**40]
 
 

@@ -51,7 +51,7 @@ def test_windows_and_aggregates(admin: Terminal, stream: str) -> None:
     shown = admin.ok("policy", "show", stream, "desk")
     assert "avg(price), max(price)" in shown
     assert "5m or more, slide 1m or more, tumbling" in shown
-    assert "of 3 values or more" in shown
+    assert "of 3 independent senders or more" in shown
     assert "ts as the time of windows" in shown
 
 

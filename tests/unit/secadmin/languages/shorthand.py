@@ -88,12 +88,13 @@ def _node(node: Node, name: str) -> str:
                 f"match({_node(below, name)}{parts}, {pattern(node.pattern)}, {node.within_ms} ms, "
                 f"{skip}{rest}{', per row' if node.per_row else ''})"
             )
-        case Aggregate(below, keys, aggregations):
+        case Aggregate(below, keys, aggregations, enough):
             results = ", ".join(
                 f"{a.name}={a.function}({'*' if a.argument is None else value(a.argument)})"
                 for a in aggregations
             )
-            return f"{name}({_node(below, name)}, [{_columns(keys)}], {results})"
+            least = "" if enough is None else f", {enough.minimum} senders of {enough.of}"
+            return f"{name}({_node(below, name)}, [{_columns(keys)}], {results}{least})"
         case Join(left, right, equal, lower, upper, condition, kind):
             pairs = " ".join(f"{mine.name}={other.name}" for mine, other in equal)
             rest = "" if condition is None else f", {value(condition)}"
