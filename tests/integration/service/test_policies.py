@@ -12,7 +12,7 @@ from sqlalchemy import select
 from catalog.audit import Outcome
 from catalog.models import AuditEntry, Object, OutputRow, Withdrawal
 from catalog.permission import ObjectKind
-from catalog.plan import Filter, Plan, Project, Source, walk
+from catalog.plan import Aggregate, Enough, Filter, Plan, Project, Source, walk
 from catalog.stored_form import from_stored
 from secadmin.control.platform import Platform
 from tests.integration.brokers import embedded_only
@@ -252,6 +252,7 @@ def test_windows_are_as_coarse_as_the_policy_says(
         ({"rights": [{"name": "price", "functions": ["mode"]}]}, "unknown aggregate 'mode'"),
         ({"window": {"size_ms": 10, "slide_ms": 10}}, "name at least one attribute"),
         ({"minimum": 3}, "a minimum goes with"),
+        ({"minimum": 65}, "less than or equal to 64"),
         ({"policy": "no name"}, "is not a usable object name"),
     ],
 )
@@ -261,6 +262,25 @@ def test_a_policy_that_cannot_be_enforced_is_refused(
     body = {"policy": "p", "role": scene.role, "rows": "price > 5"} | parts
     assert told in refused(scene.admin, f"/streams/{scene.stream}/policies", 422, **body)
     assert scene.admin.get(f"/streams/{scene.stream}/policies") == []
+
+
+def test_a_minimum_of_senders_needs_topics_of_their_own(
+    scene: Scene, role: str, fresh: Callable[[str], str]
+) -> None:
+    stream = fresh("in")
+    add_stream(scene.admin, stream, fresh("s"), senders="shared")
+    means = {"rows": None, "rights": [{"name": "price", "functions": ["avg"]}], "minimum": 2}
+    body = {"policy": "p", "role": role, **means}
+    told = refused(scene.admin, f"/streams/{stream}/policies", 422, **body)
+    assert "a shared topic is one sender" in told
+    policy(scene, role, **means)
+    name = fresh("q")
+    text = "SELECT avg(price) AS mean FROM {} GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"
+    query(scene.bob, name, text.format(scene.stream))
+    (aggregate,) = [n for n in walk(plan_of(scene.platform, name).root) if isinstance(n, Aggregate)]
+    assert aggregate.enough == Enough(2, ("price",))
+    shown = scene.bob.call("GET", f"/queries/{name}/plan", params={"language": "sql"})
+    assert shown.status_code == 422 and "a minimum of senders" in shown.text
 
 
 def test_policies_are_listed_and_shown_to_who_may_change_them(scene: Scene) -> None:

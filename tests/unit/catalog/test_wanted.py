@@ -24,7 +24,7 @@ from catalog.models import (
     TopicFault,
     Withdrawal,
 )
-from catalog.plan import Source, Union, at_sources
+from catalog.plan import Aggregate, Enough, Source, Union, Windowed, at_sources
 from catalog.record_format import RecordFormat, TimeFormat
 from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, QueryRun, Run, RunReport, fingerprint
@@ -44,7 +44,7 @@ from catalog.wanted import (
 )
 from tests.outputs import alone
 from tests.plans import AnyPlan, whole
-from tests.unit.catalog.plans import relation
+from tests.unit.catalog.plans import COUNT, MINUTE, relation
 from tests.unit.catalog.test_plan_flow import DECLARED, FITS
 from tests.unit.catalog.world import START, World
 
@@ -293,23 +293,25 @@ def test_a_category_that_a_stream_gets_later_is_in_reach_of_all_that_reads_it(
     assert fingerprint(after) != fingerprint(before)
 
 
-def test_a_query_that_gives_a_declared_aggregate_knows_the_independent_senders(
+def test_a_query_with_a_minimum_of_senders_knows_the_independent_ones(
     filled: Filled,
 ) -> None:
     stream = filled.relations["in1"].object_id
     declared = replace(relation(declared=DECLARED), object_id=stream, name="in1")
     filled.output("out2", at_sources(whole(FITS), lambda _: Source(declared)), "in1")
+    plain = Windowed(Source(replace(declared, declared=None)), MINUTE)
+    filled.output("out3", Aggregate(plain, (), (COUNT,), Enough(2)), "in1")
     user = filled.world.user("al").id
     sender = filled.sender("in1", user_id=user)
     before, ordinary = filled.query("out2"), filled.query("out1")
-    assert before.numbers_of(declared) == {}
+    assert before.numbers_of(declared) == filled.query("out3").numbers_of(declared) == {}
     with filled.world.catalog.change("test") as change:
         count_user(change.session, stream, user)
         change.audit("mark", "test")
     after = filled.query("out2")
-    assert after.numbers_of(declared) == {sender.id: 0}
+    assert after.numbers_of(declared) == filled.query("out3").numbers_of(declared) == {sender.id: 0}
     assert fingerprint(after) != fingerprint(before)
-    assert filled.query("out1") == ordinary, "only a declared aggregate counts senders"
+    assert filled.query("out1") == ordinary, "only what has a minimum of senders counts them"
 
 
 def test_a_stream_without_a_category_has_an_empty_reach(filled: Filled) -> None:

@@ -24,6 +24,7 @@ from catalog.plan import (
     Change,
     Column,
     Emission,
+    Enough,
     Filter,
     Join,
     JoinKind,
@@ -278,7 +279,10 @@ def test_sessions_and_an_outer_join_are_shown(
     price = AttributeRef("price")
     last = (Aggregation("closed", "last", price),)
     joined = Join(source, source, ((price, price),), 0, 1000, kind=JoinKind.LEFT)
-    roots: tuple[Node, ...] = (grouped(source, SessionWindow(90_000), (), last), joined)
+    counting = replace(
+        grouped(source, Window(60_000, 60_000), (), last), enough=Enough(2, ("price",))
+    )
+    roots: tuple[Node, ...] = (grouped(source, SessionWindow(90_000), (), last), joined, counting)
     outputs = [
         {"name": f"o{number}", "plan": to_stored(Plan(root)), "attributes": []}
         for number, root in enumerate(roots)
@@ -286,6 +290,7 @@ def test_sessions_and_an_outer_join_are_shown(
     shown = server(tmp_path, {"outputs": outputs}).ok("query", "plan", "q")
     assert "aggregate last(price) AS closed" in shown
     assert "windows of sessions, until nothing comes for 90s" in shown
+    assert "AS closed, where 2 or more independent senders sent values of price" in shown
     assert "left join price = price, right's event time 0s to 1s after left's" in shown
 
 

@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from catalog.analysis import analyse, analyse_node
 from catalog.errors import InvalidInput
-from catalog.plan import Column, Emission, Filter, Node, Plan, Project, Source
+from catalog.plan import Aggregate, Column, Emission, Enough, Filter, Node, Plan, Project, Source
 from catalog.schema import Type
 from secadmin.languages import Unsayable, parse_borealis, parse_sql, sql_text, xml_text
 from secadmin.languages.writing.unsayable import PlannedRelations
@@ -142,6 +143,16 @@ def test_any_expression(seed: int, kind: Type) -> None:
 def test_a_plan_that_no_diagram_gives(text: str, words: str) -> None:
     with pytest.raises(Unsayable, match=words):
         xml_text({"o": parse_sql(text, Streams()).plan})
+
+
+def test_a_minimum_of_senders_is_said_by_policies_alone() -> None:
+    text = "SELECT count(*) AS n FROM trades GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)"
+    root = parse_sql(text, Streams()).plan.root
+    assert isinstance(root, Project) and isinstance(root.input, Aggregate)
+    plan = whole(replace(root, input=replace(root.input, enough=Enough(2))))
+    for write in (lambda: sql_text(plan), lambda: xml_text({"o": plan})):
+        with pytest.raises(Unsayable, match="only a policy asks for a minimum of senders"):
+            write()
 
 
 def test_updates_and_shared_parts() -> None:
