@@ -41,7 +41,7 @@ def one_of(views: Sequence[RoleView]) -> RoleView | None:
 
 def covers(wide: RoleView, narrow: RoleView) -> bool:
     """Whether `wide` surely shows everything that `narrow` shows."""
-    return (
+    return _is_never(narrow.rows) or (
         implies(narrow.rows, wide.rows)
         and _covers_attributes(wide, narrow)
         and _covers_window(wide, narrow)
@@ -51,7 +51,7 @@ def covers(wide: RoleView, narrow: RoleView) -> bool:
 
 def implies(left: Expression | None, right: Expression | None) -> bool:
     """Whether `right` is surely true where `left` is true. None is always true."""
-    if right is None or left == right:
+    if right is None or left == right or _is_never(left):
         return True
     if left is None:
         return False
@@ -64,6 +64,11 @@ def implies(left: Expression | None, right: Expression | None) -> bool:
     if _is(left, "and"):
         return any(implies(part, right) for part in conjuncts(left))
     return _bound_implies(left, right)
+
+
+def _is_never(rows: Expression | None) -> bool:
+    """Whether it is the constant FALSE, as in a policy that denies."""
+    return isinstance(rows, Literal) and rows.value is False
 
 
 def _is(expression: Expression, function: str) -> bool:

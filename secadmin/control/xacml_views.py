@@ -10,6 +10,8 @@ from secadmin.languages.writing.expression_text import name_text
 from secadmin.xacml.condition import Comparison, Condition, Junction, Negation
 from secadmin.xacml.stream_view import StreamView, Window
 
+NOTHING = "FALSE"
+"""The condition of no row."""
 # A unit of the paper's windows of time.
 _UNIT_MS = 1_000
 _FUNCTIONS = {"firstvalue": "first", "lastvalue": "last"}
@@ -19,6 +21,8 @@ _OF_EVENT_TIME = {"firstvalue": "min", "lastvalue": "max"}
 
 def xacml_view(view: StreamView, stream: Relation) -> RoleView:
     """The view of the stream. Names are compared without case. Raises InvalidInput."""
+    if view.denied:
+        return read_view(WrittenView(NOTHING), stream)
     rows = None if view.condition is None else condition_text(view.condition, stream)
     if view.window is None:
         shown = view.attributes

@@ -1,7 +1,8 @@
 """A policy for one role and one stream: what its obligations show (paper 002, section 2.2).
 
 The target names the role and the stream. The policy must decide by these two alone: what it permits
-is written down once, and is not decided anew for each tuple or at another time of day.
+is written down once, and is not decided anew for each tuple or at another time of day. One that
+denies shows nothing, whatever the role's other policies show: they hold together.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.errors import Denied
+from secadmin.xacml.combining import Decision
 from secadmin.xacml.policies import decide
 from secadmin.xacml.reader import read_policy
 from secadmin.xacml.request import Name, Request
@@ -64,7 +66,8 @@ def read_role_policy(text: str) -> RolePolicy:
         asked = ", ".join(sorted(request.missing))
         raise root.refused(f"the policy depends on more than its role and stream: {asked}")
     try:
-        view = view_of(result)
+        denies = result.decision is Decision.DENY
+        view = StreamView(denied=True) if denies else view_of(result)
     except Denied as error:
         raise root.refused(error.detail) from None
     role, stream = (

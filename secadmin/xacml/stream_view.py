@@ -38,11 +38,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class StreamView:
-    """A filter, then a map, then a window. None: no filter, all attributes, no window."""
+    """A filter, then a map, then a window. None: no filter, all attributes, no window.
+
+    If it is `denied`, it shows nothing.
+    """
 
     condition: Condition | None = None
     attributes: frozenset[str] | None = None
     window: Window | None = None
+    denied: bool = False
 
     def usable(self) -> frozenset[str] | None:
         """The attributes that a condition over the view may name. None: all."""

@@ -316,6 +316,23 @@ def test_a_policy_in_xacml_is_a_view(scene: Scene, role: str, fresh: Callable[[s
     assert broken["line"] == 1 and broken["column"] > 100
 
 
+def test_a_policy_in_xacml_that_denies_beats_all_others_of_its_role(
+    scene: Scene, role: str, fresh: Callable[[str], str]
+) -> None:
+    policy(scene, role)
+    name, text = fresh("q"), f"SELECT * FROM {scene.stream}"
+    query(scene.bob, name, text)
+    principal = subscribe(scene.bob, name)
+    assert topics_of(scene.platform, principal)
+    denying = x.policy(x.rule("Deny"), aim=x.role_target(role, scene.stream), name="no")
+    scene.admin.post("/xacml-policies", xacml=denying)
+    assert topics_of(scene.platform, principal) == set()
+    told = refused(scene.bob, "/queries", 422, name=fresh("q"), language="sql", text=text)
+    assert f"the query gets nothing of {scene.stream}" in told
+    scene.admin.delete(f"/streams/{scene.stream}/policies/no")
+    query(scene.bob, fresh("q"), text)
+
+
 def test_a_policy_is_tried_on_a_record(scene: Scene) -> None:
     policy(scene, scene.role, rights=[{"name": "symbol"}, {"name": "price", "functions": ["avg"]}])
     path = f"/streams/{scene.stream}/policies/try"

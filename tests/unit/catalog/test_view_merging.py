@@ -86,6 +86,7 @@ WIDER = [
     (view("price > 5"), view("price > 5 AND volume = 1")),
     (view("price > 5 OR volume = 1"), view("volume = 1")),
     (view("price >= 5"), view("price > 5")),
+    (view(None, "price: avg", window=(60, 10)), view("FALSE")),
     (view("volume <> 3"), view("volume = 4")),
     (view("symbol <> 'A'"), view("symbol = 'B'")),
     (view("symbol IN ('A', 'B')"), view("symbol = 'B'")),
@@ -113,7 +114,7 @@ def test_what_implication_says_is_so_for_all_values() -> None:
         for sign in ("=", "<>", "<", "<=", ">", ">=")
         for value in ((1, 2) if name == "volume" else (1.0, 2.0))
     ]
-    parts += ["volume IS NULL", "NOT volume > 1"]
+    parts += ["volume IS NULL", "NOT volume > 1", "FALSE"]
     texts = list(parts)
     for word in ("AND", "OR"):
         texts += [f"({a} {word} {b})" for a, b in (chance.sample(parts, 2) for _ in range(40))]

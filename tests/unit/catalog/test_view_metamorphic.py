@@ -32,7 +32,8 @@ def made(chance: random.Random) -> RoleView:
         if form and not (name == "ts" and "when" in form):
             rights.append(form.format(name))
     window = chance.choice((None, None, (60, 60), (120, 60)))
-    rows = condition(chance) if chance.random() < 0.7 else None
+    # Some show nothing: such a policy denies.
+    rows = condition(chance) if chance.random() < 0.7 else chance.choice((None, None, "FALSE"))
     minimum = chance.choice((1, 1, 3))
     return view(rows, *(rights if chance.random() < 0.7 else ()), window=window, minimum=minimum)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import InvalidInput
+from catalog.expression import Literal
 from catalog.relation import Relation, RelationKind
 from catalog.role_view import AttributeRight, RoleView, SmallestWindow
 from catalog.schema import Attribute, Schema, Type
+from catalog.view_merging import all_of, covers, one_of
 from secadmin.control.xacml_views import xacml_view
 from secadmin.languages import parse_condition
 from secadmin.xacml.role_policy import read_role_policy
@@ -90,7 +92,7 @@ NO_POLICY = [
     ),
     (text(ROWS, rule=x.rule(condition=ON_TIME)), "more than its role and stream: day"),
     (text(ROWS, rule=x.rule(condition=BY_DAY)), f"more than its role and stream: {x.CURRENT_TIME}"),
-    (text(ROWS, rule=x.rule("Deny")), "the policies do not permit this"),
+    (text(ROWS, rule=x.rule("Permit", x.literal("false", "boolean"))), "do not permit this"),
     (text(x.obligation("counting")), "the obligation exacml:obligation:stream-counting is unknown"),
     (x.policy_set(""), "a Policy is expected"),
     (text(x.obligation("filtering")), "needs exactly one"),
@@ -103,6 +105,19 @@ def test_what_is_no_policy_of_a_role_is_refused_with_its_place(xml: str, told: s
         read_role_policy(xml)
     assert told in refused.value.detail
     assert refused.value.position is not None
+
+
+def test_a_policy_that_denies_shows_nothing_whatever_else_holds() -> None:
+    """Its obligations are for who is permitted. A rule that denies overrides one that permits."""
+    both = text(ROWS, SHOWN, rule=x.rule() + x.rule("Deny"))
+    for each in (text(ROWS, rule=x.rule("Deny")), both):
+        denied = xacml_view(read_role_policy(each).view, WEATHER)
+        assert denied == RoleView(Literal(False, Type.BOOLEAN))
+        permitted = view(ROWS, SHOWN, WINDOW)
+        for together in (all_of([denied, permitted]), all_of([permitted, denied])):
+            assert together.rows == denied.rows
+            assert covers(denied, together) and not covers(denied, permitted)
+        assert one_of([denied, permitted]) == permitted, "another role's policy"
 
 
 def test_first_and_last_values() -> None:
