@@ -13,6 +13,7 @@ from secadmin.kafka.fence import Fence, FenceLimits, FenceNotProven
 from secadmin.kafka.fence_writer import Partition
 from secadmin.kafka.segment_setting import SegmentSetting
 from secadmin.kafka.topics import TopicSpec
+from tests.integration.brokers import embedded_only
 from tests.integration.kafka.clients import parked_reader, secadmin_producer, until, write
 from tests.integration.kafka.conftest import Parts
 
@@ -110,6 +111,7 @@ def test_connections_are_used_again(parts: Parts) -> None:
     parts.access.withdraw(topic, [])
 
 
+@embedded_only
 def test_a_topic_that_was_made_anew(parts: Parts) -> None:
     """The producer, which lives on, has found out that the topic was not there."""
     topic = parts.new_topic()
