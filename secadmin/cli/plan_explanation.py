@@ -178,6 +178,8 @@ def _of_aggregate(
     if checked.inputs[0].spread_ms:
         # A pair may be as old as its older tuple.
         closes += f" by {duration_words(checked.inputs[0].spread_ms)} at most"
+    if node.enough is not None:
+        closes += ", if enough independent senders took part"
     return label, state, closes
 
 

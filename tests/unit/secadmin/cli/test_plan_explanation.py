@@ -19,6 +19,7 @@ from catalog.plan import (
     Aggregation,
     Change,
     Column,
+    Enough,
     Filter,
     JoinKind,
     Match,
@@ -67,6 +68,9 @@ MATCH = Match(SOURCE, (ref("symbol"),), (), PatternVariable("A"), 60_000)
 LOOKING_AHEAD = replace(MATCH, measures=(Reading("behind", "last", None, ref("price"), moved=2),))
 
 
+COUNTING = replace(grouped(SOURCE, MINUTE, (), (COUNT,)), enough=Enough(2))
+
+
 def nodes(node: ExplainedNode) -> Iterator[ExplainedNode]:
     yield node
     for below in node.inputs:
@@ -87,6 +91,7 @@ def stream(node: Node, change: Change = Change.ISTREAM) -> ToStream:
         (WINDOWED, "aggregate", "label: of all tuples of the group"),
         (WINDOWED, "aggregate", "when the watermark has passed the window's end"),
         (windowed(4, 1), "aggregate", "a tuple is in 4"),
+        (COUNTING, "aggregate", "if enough independent senders took part"),
         (UPDATING, "aggregate", "each time that tuples have come into the group"),
         (UPDATING, "output", "each update of a group"),
         (
