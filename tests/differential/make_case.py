@@ -15,7 +15,7 @@ from tests.differential.make_plan import Plans
 from tests.differential.make_records import AGGREGATED, CATEGORIES, STARTS, Records
 
 # How many cases the sample lane runs: the seeds from 0 on.
-SAMPLE = 50
+SAMPLE = 52
 SAMPLE_MIXED = 12
 SAMPLE_MOVING = 25
 SAMPLE_MATCHING = 15

@@ -78,7 +78,7 @@ def test_a_pattern_of_form_9_is_read() -> None:
 
 
 def test_there_is_a_kept_file_for_each_older_form() -> None:
-    assert [f.name for f in sorted(FOLDER.iterdir())] == [f"version_{n}.json" for n in OLDER]
+    assert {file.name for file in FOLDER.iterdir()} == {f"version_{n}.json" for n in OLDER}
     assert len(UPGRADES) == VERSION - 1
 
 

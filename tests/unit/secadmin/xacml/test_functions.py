@@ -121,7 +121,7 @@ CASES: list[tuple[str, tuple[str, ...], str | type[Indeterminate]]] = [
     ("string-regexp-match", ("b+", "abbc"), "true"),
     ("string-regexp-match", ("^b", "abc"), "false"),
     ("string-regexp-match", ("a$", "a\n"), "false"),
-    ("string-regexp-match", ("^(a|b)*a(a|b){100}c$", "ab" * 4_000), "false"),
+    ("string-regexp-match", ("^(a|b)*a(a|b){20}c$", "ab" * 4_000), "false"),
     ("string-regexp-match", ("(a", "a"), ERROR),
     ("string-regexp-match", (r"(a)\1", "aa"), ERROR),
     ("string-regexp-match", ("a" * 300, "a"), ERROR),
