@@ -1,18 +1,18 @@
 """Labelled records: what is written is read back, and what is no label is not seen."""
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as fn
 
 from catalog.label import Label
-from catalog.relation import DeclaredAggregate, Relation, RelationKind
+from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from secfilter.failures import describe
 from secfilter.lab import (
@@ -47,69 +47,99 @@ def seen(
 
     A tuple of the relation can carry the categories `bits`.
     """
-    rows = [(key, b"text", 0, 4, headers)]
-    columns = f"key binary, value binary, partition int, offset bigint, headers {HEADERS_TYPE}"
-    records = spark.createDataFrame(rows, columns)
-    found = read_lab(records, wanted, Label.of(*bits), None, registered).collect()
+    found = read(spark, wanted, {4: headers}, bits, key, registered)
     return found[0].asDict() if found else None
 
 
-@pytest.mark.parametrize(
-    ("bits", "wire", "words"),
-    [
-        ((0, 1), b"1", [1]),
-        ((0, 1), b"3", [3]),
-        ((63,), b"-9223372036854775808", [-(2**63)]),
-        ((70,), b"0,64", [64]),
-        ((70,), b"0,-1", None),
-        ((70,), b"1,64", None),
-        ((0, 70), b"1", [1, 0]),
-        ((0, 70), b"1,0", [1, 0]),
-        ((0, 70), b"0,0", None),
-        ((0, 70), b"1,0,0", None),
-        ((0, 70), b"1,0,1", None),
-        ((0, 70), b"1,", None),
-        ((0, 70), b",1", None),
-        ((0, 70), b"1,x", None),
-        ((0,), b"1,0", None),
-        ((0,), b"0", None),
-        ((0,), b"2", None),
-        ((0,), b"", None),
-        ((0,), b"zz", None),
-        ((0,), b" 1", None),
-        ((0,), b"1 ", None),
-        ((0,), b"+1", None),
-        ((0,), b"01", None),
-        ((0,), b"1.0", None),
-        ((0,), b"18446744073709551617", None),
-        ((0,), b"\xff", None),
-        ((0,), None, None),
-        ((1000,), Label.of(1000).to_wire().encode(), [Label.of(1000).word(15)]),
-        ((1000,), Label.of(1001).to_wire().encode(), None),
-    ],
-)
-def test_label(
-    spark: SparkSession, bits: tuple[int, ...], wire: bytes | None, words: list[int] | None
-) -> None:
-    found = seen(spark, relation(), [(TUPLE, wire)], bits=bits)
-    assert (None if found is None else [v for k, v in found.items() if "label" in k]) == words
+def read(
+    spark: SparkSession,
+    wanted: Relation,
+    headers: Mapping[int, Pairs],
+    bits: tuple[int, ...],
+    key: bytes | None = None,
+    registered: int | None = None,
+    *,
+    senders: bool = False,
+) -> list[Row]:
+    """The tuples that are seen of records with these headers, which are by their offset."""
+    rows = [(key, b"text", 0, offset, each) for offset, each in headers.items()]
+    columns = f"key binary, value binary, partition int, offset bigint, headers {HEADERS_TYPE}"
+    records = spark.createDataFrame(rows, columns).coalesce(1)
+    reach = Label.of(*bits)
+    return list(read_lab(records, wanted, reach, None, registered, senders=senders).collect())
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        [],
-        [("version", b"2"), ("label", b"1")],
-        [("x", b""), (TUPLE, b"1")],
-        [("label", b"1"), (TUPLE, b"1")],
-        *([(key, b"1")] for key in ("Tuple-3", "tuple", "tuple-2", "tuple-4", "tuple-33", "")),
-        *([(TUPLE, b"%b1;7" % before)] for before in (b";", b"x;", b"2;", b" ", b"0;")),
-    ],
-)
-def test_the_label_is_in_the_first_header_of_this_version(
-    spark: SparkSession, headers: Pairs
-) -> None:
-    assert seen(spark, relation(), headers, bits=(0,)) is None
+def offset_of(row: Row) -> int:
+    """Of a tuple whose record has no key."""
+    return int(str(row["__id"]).rpartition(":")[2])
+
+
+LABELS: list[tuple[tuple[int, ...], bytes | None, list[int] | None]] = [
+    ((0, 1), b"1", [1]),
+    ((0, 1), b"3", [3]),
+    ((63,), b"-9223372036854775808", [-(2**63)]),
+    ((70,), b"0,64", [64]),
+    ((70,), b"0,-1", None),
+    ((70,), b"1,64", None),
+    ((0, 70), b"1", [1, 0]),
+    ((0, 70), b"1,0", [1, 0]),
+    ((0, 70), b"0,0", None),
+    ((0, 70), b"1,0,0", None),
+    ((0, 70), b"1,0,1", None),
+    ((0, 70), b"1,", None),
+    ((0, 70), b",1", None),
+    ((0, 70), b"1,x", None),
+    ((0,), b"1,0", None),
+    ((0,), b"0", None),
+    ((0,), b"2", None),
+    ((0,), b"", None),
+    ((0,), b"zz", None),
+    ((0,), b" 1", None),
+    ((0,), b"1 ", None),
+    ((0,), b"+1", None),
+    ((0,), b"01", None),
+    ((0,), b"1.0", None),
+    ((0,), b"18446744073709551617", None),
+    ((0,), b"\xff", None),
+    ((0,), None, None),
+    ((1000,), Label.of(1000).to_wire().encode(), [Label.of(1000).word(15)]),
+    ((1000,), Label.of(1001).to_wire().encode(), None),
+]
+
+
+@pytest.fixture(scope="module")
+def seen_labels(spark: SparkSession) -> dict[int, list[int]]:
+    """The words of each label in `LABELS` that is seen, by its place there. One job for a reach."""
+    found: dict[int, list[int]] = {}
+    for bits in {bits for bits, _, _ in LABELS}:
+        headers: dict[int, Pairs] = {
+            at: [(TUPLE, wire)] for at, (reach, wire, _) in enumerate(LABELS) if reach == bits
+        }
+        for row in read(spark, relation(), headers, bits):
+            words = [value for name, value in row.asDict().items() if "label" in name]
+            found[offset_of(row)] = words
+    return found
+
+
+@pytest.mark.parametrize("at", range(len(LABELS)), ids=lambda at: str(LABELS[at][:2]))
+def test_label(seen_labels: dict[int, list[int]], at: int) -> None:
+    assert seen_labels.get(at) == LABELS[at][2]
+
+
+MISPLACED: list[Pairs] = [
+    [],
+    [("version", b"2"), ("label", b"1")],
+    [("x", b""), (TUPLE, b"1")],
+    [("label", b"1"), (TUPLE, b"1")],
+    *([(key, b"1")] for key in ("Tuple-3", "tuple", "tuple-2", "tuple-4", "tuple-33", "")),
+    *([(TUPLE, b"%b1;7" % before)] for before in (b";", b"x;", b"2;", b" ", b"0;")),
+]
+
+
+def test_the_label_is_in_the_first_header_of_this_version(spark: SparkSession) -> None:
+    assert read(spark, relation(), dict(enumerate(MISPLACED)), (0,)) == []
+    right: Pairs = [(TUPLE, b"1")]
+    assert len(read(spark, relation(), {0: MISPLACED[0], 1: right}, (0,))) == 1
 
 
 LATER = [
@@ -144,9 +174,10 @@ def test_a_category_that_nobody_knew_yet_fails_the_batch(
         assert (found is not None) is visible
 
 
-@pytest.mark.parametrize("wire", [None, b"", b"x", b"1,x", b"1,", b"99999999999999999999", b"-"])
-def test_what_is_no_label_fails_nothing(spark: SparkSession, wire: bytes | None) -> None:
-    assert seen(spark, relation(), [(TUPLE, wire)], bits=(0,), registered=1) is None
+def test_what_is_no_label_fails_nothing(spark: SparkSession) -> None:
+    wires = (None, b"", b"x", b"1,x", b"1,", b"99999999999999999999", b"-")
+    headers: dict[int, Pairs] = {at: [(TUPLE, wire)] for at, wire in enumerate(wires)}
+    assert read(spark, relation(), headers, (0,), registered=1) == []
 
 
 @pytest.mark.parametrize(("wire", "visible"), [(b"0", True), (b"1", False), (b"", False)])
@@ -166,24 +197,22 @@ def test_an_output_over_public_streams_may_carry_either(
     assert (seen(spark, output, [(TUPLE, wire)], bits=(0,)) is not None) is visible
 
 
-@pytest.mark.parametrize(
-    ("wire", "sender"),
-    [
-        (b"1;7", 7),
-        (b"1;9223372036854775807", 2**63 - 1),
-        (b"1", None),
-        (b"1;", None),
-        (b"1;x", None),
-        (b"1;9223372036854775808", None),
-    ],
-)
-def test_the_sender_is_behind_the_label(
-    spark: SparkSession, wire: bytes, sender: int | None
-) -> None:
-    aggregate = DeclaredAggregate(1, (), ("count",), 2, source=65, aggregated=66)
-    declared = replace(relation(), declared=aggregate)
-    found = seen(spark, declared, [(TUPLE, wire)], bits=(0,))
-    assert (found or {})["__sender"] == sender
+SENDERS: dict[bytes, int | None] = {
+    b"1;7": 7,
+    b"1;9223372036854775807": 2**63 - 1,
+    b"1": None,
+    b"1;": None,
+    b"1;x": None,
+    b"1;9223372036854775808": None,
+}
+
+
+def test_the_sender_is_behind_the_label(spark: SparkSession) -> None:
+    headers: dict[int, Pairs] = {at: [(TUPLE, wire)] for at, wire in enumerate(SENDERS)}
+    rows = read(spark, relation(), headers, (0,), senders=True)
+    found = {offset_of(row): row["__sender"] for row in rows}
+    assert found == dict(enumerate(SENDERS.values()))
+    assert "__sender" not in read(spark, relation(), headers, (0,))[0].asDict()
 
 
 def test_lineage(spark: SparkSession) -> None:
