@@ -126,13 +126,17 @@ def test_label(seen_labels: dict[int, list[int]], at: int) -> None:
     assert seen_labels.get(at) == LABELS[at][2]
 
 
+def only(key: str, value: bytes) -> Pairs:
+    return [(key, value)]
+
+
 MISPLACED: list[Pairs] = [
     [],
     [("version", b"2"), ("label", b"1")],
     [("x", b""), (TUPLE, b"1")],
     [("label", b"1"), (TUPLE, b"1")],
-    *([(key, b"1")] for key in ("Tuple-3", "tuple", "tuple-2", "tuple-4", "tuple-33", "")),
-    *([(TUPLE, b"%b1;7" % before)] for before in (b";", b"x;", b"2;", b" ", b"0;")),
+    *(only(key, b"1") for key in ("Tuple-3", "tuple", "tuple-2", "tuple-4", "tuple-33", "")),
+    *(only(TUPLE, b"%b1;7" % before) for before in (b";", b"x;", b"2;", b" ", b"0;")),
 ]
 
 
