@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 
 from deploy.runtime import Runtime
 from tests.integration.cluster.kafka_cluster import KafkaCluster, running
+from tests.integration.cluster.steps import producer_of
 from tests.integration.kafka.conftest import Parts, make_parts
 
 
@@ -35,13 +36,4 @@ def parts(cluster: KafkaCluster) -> Iterator[Parts]:
 
 @pytest.fixture
 def producer(parts: Parts) -> Producer:
-    """As the data plane has one; it gives up soon on a leader that hangs."""
-    own = {
-        "linger.ms": 0,
-        "enable.idempotence": True,
-        "log_level": 0,
-        "socket.timeout.ms": 5_000,
-        "request.timeout.ms": 5_000,
-        "topic.metadata.refresh.interval.ms": 1_000,
-    }
-    return Producer(parts.settings.client_config(parts.settings.secadmin) | own)
+    return producer_of(parts.settings)

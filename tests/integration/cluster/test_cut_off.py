@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
@@ -16,6 +17,7 @@ from tests.integration.cluster.steps import (
     follower_of,
     hostiles,
     made_by_the_others,
+    producer_of,
     withdrawn,
     write,
 )
@@ -62,7 +64,7 @@ def test_a_broker_that_lost_its_controllers_serves_by_its_old_acls(
 
 
 def test_a_broker_that_never_knew_of_a_right_proves_nothing(
-    whole: KafkaCluster, parts: Parts, producer: Producer, monkeypatch: pytest.MonkeyPatch
+    whole: KafkaCluster, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It knows neither the reader nor the topic, and so it lists no right, and no topic to fence.
 
@@ -75,6 +77,9 @@ def test_a_broker_that_never_knew_of_a_right_proves_nothing(
         count_as_dead(whole, cut)
         topic = made_by_the_others(parts.new_topic)
         credentials = made_by_the_others(lambda: parts.new_reader(topic))
+        # It asks the others alone: the one that is cut off would tell it of no such topic.
+        others = ",".join(f"{every[number].host}:{every[number].port}" for number in (2, 3))
+        producer = producer_of(replace(parts.settings, bootstrap=others))
         write(producer, topic, "earlier")
         assert topic not in whole.view_of(cut, topic).topics
         # As it tells itself: it counts all as alive.
