@@ -90,7 +90,8 @@ def _check_updates(root: CheckedNode) -> None:
         match each.node:
             case Aggregate() if distinct_arguments(each.node):
                 raise InvalidInput(
-                    "EMIT UPDATES does not go with COUNT(DISTINCT ...); leave one out"
+                    "EMIT UPDATES does not go with COUNT(DISTINCT ...), COLLECT_SET and "
+                    "TOPKDISTINCT; leave one out"
                 )
             case Windowed(_, SessionWindow()):
                 raise InvalidInput("EMIT UPDATES goes with TUMBLE and HOP, and not with SESSION")

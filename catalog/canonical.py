@@ -21,7 +21,7 @@ from typing import Any
 
 from catalog.checked_plan import CheckedPlan
 from catalog.expression import Call, Expression, conjuncts
-from catalog.functions import FIRST, LAST
+from catalog.functions import COLLECT_LIST, FIRST, LAST
 from catalog.label import Label
 from catalog.placement import Placement
 from catalog.plan import (
@@ -91,7 +91,7 @@ def canonical_form(checked: CheckedPlan) -> str:
 def _takes_first(node: Node) -> bool:
     """Whether the order of the tuples of one time decides over a result."""
     functions = {a.function for a in node.aggregations} if isinstance(node, Aggregate) else set()
-    return not functions.isdisjoint({FIRST, LAST})
+    return not functions.isdisjoint({FIRST, LAST, COLLECT_LIST})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from catalog.errors import InvalidInput, Position
-from catalog.functions import MAX_DIGITS, MAX_PATTERN, SCALAR_FUNCTIONS, ScalarFunction
-from catalog.schema import Schema, Type
+from catalog.functions import FIELD, MAX_DIGITS, MAX_PATTERN, SCALAR_FUNCTIONS, ScalarFunction
+from catalog.schema import AttributeType, Schema, StructType, Type, is_comparable
 
 # This is enough for what people write, and far below the limit of recursion.
 MAX_DEPTH = 200
@@ -23,10 +23,13 @@ class AttributeRef:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant. TIMESTAMP values are microseconds since 1970 UTC; None is a typed NULL."""
+    """A constant. TIMESTAMP values are microseconds since 1970 UTC; None is a typed NULL.
+
+    Of a nested type there is only NULL.
+    """
 
     value: bool | int | float | str | None
-    type: Type
+    type: AttributeType
     position: Position | None = field(default=None, compare=False)
 
 
@@ -42,7 +45,7 @@ class Call:
 Expression = AttributeRef | Literal | Call
 
 
-def type_of(expression: Expression, schema: Schema) -> Type:
+def type_of(expression: Expression, schema: Schema) -> AttributeType:
     """The type of an expression over tuples of `schema`.
 
     Raises InvalidInput, with the position in the text, for an unknown attribute, a function outside
@@ -61,7 +64,7 @@ def _refuse_deep(expression: Expression) -> None:
     raise InvalidInput(f"an expression is at most {MAX_DEPTH} calls deep", expression.position)
 
 
-def _type_of(expression: Expression, schema: Schema) -> Type:
+def _type_of(expression: Expression, schema: Schema) -> AttributeType:
     match expression:
         case AttributeRef(name, position):
             attribute = schema.get(name)
@@ -81,9 +84,9 @@ def _type_of(expression: Expression, schema: Schema) -> Type:
 def call_type(
     name: str,
     arguments: tuple[Expression, ...],
-    types: tuple[Type, ...],
+    types: tuple[AttributeType, ...],
     position: Position | None,
-) -> Type:
+) -> AttributeType:
     """The type of a function of the allow-list applied to arguments of these types.
 
     Raises InvalidInput.
@@ -93,11 +96,28 @@ def call_type(
         raise InvalidInput(f"function {name!r} is not in the allow-list", position)
     result = function.result(types)
     if result is None:
-        given = ", ".join(types)
-        raise InvalidInput(f"{function.name} takes {function.takes}, not ({given})", position)
+        given = ", ".join(map(str, types))
+        why = "" if all(map(is_comparable, types)) else "; doubles inside others are not compared"
+        raise InvalidInput(f"{function.name} takes {function.takes}, not ({given}){why}", position)
     if function.constant:
         _require_constant(function, arguments[-1], position)
-    return result
+    return _field_type(arguments[-1], types[0], position) if name == FIELD else result
+
+
+def _field_type(
+    named: Expression, structure: AttributeType, position: Position | None
+) -> AttributeType:
+    """The type of the field of a structure. Raises InvalidInput if it has no such field."""
+    name = named.value if isinstance(named, Literal) else None
+    fields = structure.fields if isinstance(structure, StructType) else ()
+    found = next((each.type for each in fields if each.name == name), None)
+    if found is None:
+        known = ", ".join(each.name for each in fields)
+        raise InvalidInput(
+            f"the structure has no field {str(name)[:80]!r}; there are: {known}",
+            named.position or position,
+        )
+    return found
 
 
 def _require_constant(
@@ -121,7 +141,7 @@ def _is_digits(value: object) -> bool:
     return isinstance(value, int) and 0 <= value <= MAX_DIGITS
 
 
-def _literal_fits(value: bool | float | str, declared: Type) -> bool:
+def _literal_fits(value: bool | float | str, declared: AttributeType) -> bool:
     match declared:
         case Type.BOOLEAN:
             return isinstance(value, bool)
@@ -133,6 +153,8 @@ def _literal_fits(value: bool | float | str, declared: Type) -> bool:
         case Type.STRING:
             # These two characters separate and mark fields in lab topics.
             return isinstance(value, str) and not ({"\x1e", "\x1f"} & set(value))
+        case _:
+            return False
 
 
 def attributes_of(expression: Expression) -> Iterator[AttributeRef]:

@@ -1,20 +1,30 @@
 """The allow-list of functions, with the types of their arguments and results.
 
 An engine runs no other function. None of them can fail: if there is no result (overflow, division
-by zero, an unreadable cast), the result is NULL. An error would reveal something about tuples that
-are invisible to the user.
+by zero, an unreadable cast, no element at a place), the result is NULL. An error would reveal
+something about tuples that are invisible to the user.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from catalog.errors import Position
 from catalog.regular_expression import MAX_GROUP, check_group
-from catalog.schema import Type
+from catalog.schema import (
+    MAX_TYPE_DEPTH,
+    ArrayType,
+    AttributeType,
+    MapType,
+    StructType,
+    Type,
+    depth_of,
+    is_comparable,
+)
 
-Types = tuple[Type, ...]
+Types = tuple[AttributeType, ...]
 _NUMERIC = frozenset({Type.BIGINT, Type.DOUBLE})
 _ORDERED = frozenset({Type.BIGINT, Type.DOUBLE, Type.STRING, Type.TIMESTAMP})
 
@@ -25,10 +35,10 @@ class ScalarFunction:
 
     `result` gives the result's type for the arguments' types, or None if they do not fit `takes`.
 
-    `growth` limits the length in bytes of a result that is a string. The result is at most `growth`
-    times as long as all arguments together. With 0 it is never longer than the longest argument (or
-    than the text of a number or condition). A result that could be longer than MAX_TEXT_BYTES is
-    NULL. The arguments' lengths decide that, before the result is made.
+    `growth` limits the length in bytes of a result that is a string or nested. It is at most
+    `growth` times as long as all arguments together. With 0 it is never longer than the longest
+    argument (or than the text of a number or condition). A result that could be longer than
+    MAX_TEXT_BYTES is NULL. The arguments' lengths decide that, before the result is made.
 
     `copies` is how often the engine's form of a call contains each argument. With nested calls
     these numbers multiply (`catalog.plan_size`). `chained` says that the call turns infinity and
@@ -39,7 +49,7 @@ class ScalarFunction:
 
     name: str
     takes: str
-    result: Callable[[Types], Type | None]
+    result: Callable[[Types], AttributeType | None]
     growth: int | None = None
     copies: int = 1
     chained: bool = False
@@ -58,7 +68,7 @@ def _wider(types: Types) -> Type | None:
     return Type.DOUBLE if Type.DOUBLE in types else Type.BIGINT
 
 
-def _same(types: Types) -> Type | None:
+def _same(types: Types) -> AttributeType | None:
     """The type that all have in common, after numbers are widened."""
     if len(set(types)) == 1:
         return types[0]
@@ -74,7 +84,8 @@ def _division(types: Types) -> Type | None:
 
 
 def _equality(types: Types) -> Type | None:
-    return Type.BOOLEAN if len(types) == 2 and _same(types) else None
+    comparable = len(types) == 2 and all(map(is_comparable, types)) and _same(types)
+    return Type.BOOLEAN if comparable else None
 
 
 def _order(types: Types) -> Type | None:
@@ -94,7 +105,7 @@ def _number_to(result: Type) -> Callable[[Types], Type | None]:
     return lambda types: result if len(types) == 1 and types[0] in _NUMERIC else None
 
 
-def _compared(types: Types) -> Type | None:
+def _compared(types: Types) -> AttributeType | None:
     return _same(types) if len(types) > 1 and set(types) <= _ORDERED else None
 
 
@@ -102,7 +113,7 @@ def _any_to(result: Type) -> Callable[[Types], Type | None]:
     return lambda types: result if len(types) == 1 else None
 
 
-def _case(types: Types) -> Type | None:
+def _case(types: Types) -> AttributeType | None:
     """The arguments are when, then, when, then, ..., else."""
     if len(types) < 3 or len(types) % 2 == 0 or set(types[:-1:2]) != {Type.BOOLEAN}:
         return None
@@ -111,6 +122,52 @@ def _case(types: Types) -> Type | None:
 
 def _cast(*sources: Type, result: Type) -> Callable[[Types], Type | None]:
     return lambda types: result if len(types) == 1 and types[0] in sources else None
+
+
+def _element(types: Types) -> AttributeType | None:
+    match types:
+        case (ArrayType(inner), Type.BIGINT) | (MapType(inner), Type.STRING):
+            return inner
+        case _:
+            return None
+
+
+def _contains(types: Types) -> Type | None:
+    match types:
+        case (ArrayType(Type() as inner), value) if _same((inner, value)) is inner:
+            return Type.BOOLEAN
+        case _:
+            return None
+
+
+def _cardinality(types: Types) -> Type | None:
+    return Type.BIGINT if len(types) == 1 and isinstance(types[0], ArrayType | MapType) else None
+
+
+def _map_keys(types: Types) -> AttributeType | None:
+    return ArrayType(Type.STRING) if len(types) == 1 and isinstance(types[0], MapType) else None
+
+
+def _map_values(types: Types) -> AttributeType | None:
+    match types:
+        case (MapType(inner),):
+            return ArrayType(inner)
+        case _:
+            return None
+
+
+def _array(types: Types) -> AttributeType | None:
+    inner = _same(types) if types else None
+    return ArrayType(inner) if inner is not None and depth_of(inner) < MAX_TYPE_DEPTH else None
+
+
+def _field(types: Types) -> AttributeType | None:
+    """Some type. Which one it is depends on the name (`catalog.expression`)."""
+    match types:
+        case (StructType(fields), Type.STRING):
+            return fields[0].type
+        case _:
+            return None
 
 
 def _regular(
@@ -129,6 +186,7 @@ def _regular(
 
 
 _S, _N = Type.STRING, Type.BIGINT
+ELEMENT, FIELD = "element", "field"
 LIKE, REGEXP_LIKE = "like", "regexp_like"
 REGEXP_GROUPS = {f"regexp_group_{number}": number for number in range(MAX_GROUP + 1)}
 """The functions that give what a group matched, and the group's number."""
@@ -256,21 +314,47 @@ _FUNCTIONS = (
         _cast(*_NUMERIC, Type.BOOLEAN, _S, result=_S),
         growth=0,
     ),
+    ScalarFunction(
+        ELEMENT,
+        "an array and a place from 1, or a map and a key",
+        _element,
+        growth=0,
+        copies=2,
+    ),
+    ScalarFunction(
+        FIELD,
+        "a structure and the name of a field",
+        _field,
+        growth=0,
+        constant="the name of a field",
+        example="'price'",
+    ),
+    ScalarFunction("cardinality", "an array or a map", _cardinality),
+    ScalarFunction("contains", "an array of plain values, and such a value", _contains),
+    ScalarFunction("map_keys", "a map", _map_keys, growth=0),
+    ScalarFunction("map_values", "a map", _map_values, growth=0),
+    # A character becomes six at most, such as \u0000. The rest is for quotation marks and commas.
+    ScalarFunction(
+        "array", "values of one type, not nested too deeply", _array, growth=7, copies=2
+    ),
 )
 SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {f.name: f for f in _FUNCTIONS}
 
 
-def _aggregate_any(result: Type) -> Callable[[Type], Type | None]:
+AggregateRule = Callable[[AttributeType], AttributeType | None]
+
+
+def _aggregate_any(result: Type) -> AggregateRule:
     return lambda argument: result
 
 
-def _aggregate_number(result: Type | None) -> Callable[[Type], Type | None]:
+def _aggregate_number(result: Type | None) -> AggregateRule:
     return lambda argument: (result or argument) if argument in _NUMERIC else None
 
 
 # name -> the result's type for the argument's type, or None if the type does not fit.
 # count(*) is `count` without an argument. stddev is of the sample, NULL below two values.
-AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
+AGGREGATE_FUNCTIONS: dict[str, AggregateRule] = {
     "count": _aggregate_any(Type.BIGINT),
     "sum": _aggregate_number(None),
     "avg": _aggregate_number(Type.DOUBLE),
@@ -283,16 +367,87 @@ COUNT_DISTINCT = "count_distinct"
 # The value of the first or the last tuple of a group, by event time.
 FIRST, LAST = "first", "last"
 # Those that a policy can name.
-POLICY_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
+POLICY_FUNCTIONS: dict[str, AggregateRule] = {
     **AGGREGATE_FUNCTIONS,
     FIRST: lambda argument: argument,
     LAST: lambda argument: argument,
 }
 # In a plan COUNT(DISTINCT x) has a name of its own.
-ALL_AGGREGATE_FUNCTIONS: dict[str, Callable[[Type], Type | None]] = {
+ALL_AGGREGATE_FUNCTIONS: dict[str, AggregateRule] = {
     **POLICY_FUNCTIONS,
-    COUNT_DISTINCT: _aggregate_any(Type.BIGINT),
+    COUNT_DISTINCT: lambda argument: Type.BIGINT if is_comparable(argument) else None,
 }
 
 # The functions that an owner can declare for READ AGGREGATE. min and max would show single values.
 DECLARABLE_FUNCTIONS = frozenset({"count", "sum", "avg", "stddev"})
+
+COLLECT_LIST, COLLECT_SET = "collect_list", "collect_set"
+TOPK, TOPKDISTINCT = "topk", "topkdistinct"
+# How many values an array of a group has at most, and how long each text among them may be. A
+# group with a longer text has no array, which is NULL.
+MAX_COLLECTED = 1_000
+MAX_COLLECTED_BYTES = 4_000
+MAX_TOP = 100
+_TOP = re.compile(rf"({TOPK}|{TOPKDISTINCT})_([1-9][0-9]{{0,2}})")
+
+
+@dataclass(frozen=True, slots=True)
+class Collecting:
+    """An aggregate whose result is an array of values of the group, of at most `most` of them.
+
+    With `greatest` these are the greatest ones, the greatest first. Without, they are in the order
+    of their tuples. If they are `distinct`, each is there once, and the smallest come first.
+    """
+
+    most: int
+    distinct: bool = False
+    greatest: bool = False
+
+    def result(self, argument: AttributeType) -> AttributeType | None:
+        """The type of the array, or None if the function does not take the argument."""
+        ordered = argument in _ORDERED or not self.greatest
+        same = is_comparable(argument) or not self.distinct
+        return ArrayType(argument) if ordered and same and _fits(argument) else None
+
+
+def _fits(argument: AttributeType) -> bool:
+    return depth_of(argument) < MAX_TYPE_DEPTH
+
+
+def collecting(function: str) -> Collecting | None:
+    """What an aggregate collects, or None if its result is no array.
+
+    In a plan TOPK(x, 3) is `topk_3`, and TOPKDISTINCT(x, 3) is `topkdistinct_3`.
+    """
+    if function == COLLECT_LIST:
+        return Collecting(MAX_COLLECTED)
+    if function == COLLECT_SET:
+        return Collecting(MAX_COLLECTED, distinct=True)
+    top = _TOP.fullmatch(function)
+    if top is None or int(top[2]) > MAX_TOP:
+        return None
+    return Collecting(int(top[2]), distinct=top[1] == TOPKDISTINCT, greatest=True)
+
+
+def aggregate_rule(function: str) -> AggregateRule | None:
+    """The rule for the type of an aggregate's result, or None if there is no such aggregate."""
+    array = collecting(function)
+    return ALL_AGGREGATE_FUNCTIONS.get(function) if array is None else array.result
+
+
+def aggregate_words(function: str, argument: str) -> str:
+    """A call of an aggregate of a plan as people write it.
+
+    >>> aggregate_words("topk_3", "price"), aggregate_words("count_distinct", "price")
+    ('topk(price, 3)', 'count(DISTINCT price)')
+    """
+    if function == COUNT_DISTINCT:
+        return f"count(DISTINCT {argument})"
+    top = _TOP.fullmatch(function)
+    return f"{function}({argument})" if top is None else f"{top[1]}({argument}, {top[2]})"
+
+
+def keeps_values(function: str) -> bool:
+    """Whether an aggregate keeps each different value of a group by itself."""
+    array = collecting(function)
+    return function == COUNT_DISTINCT or (array is not None and array.distinct)

@@ -25,7 +25,13 @@ from catalog.pattern import (
     variables_of,
 )
 from catalog.plan import MATCH_TIME, Match, Source
-from catalog.plan_rules import MAX_WINDOW_MS, OWN_QUERY, require_condition, require_event_time
+from catalog.plan_rules import (
+    MAX_WINDOW_MS,
+    OWN_QUERY,
+    require_comparable,
+    require_condition,
+    require_event_time,
+)
 from catalog.schema import Attribute, Schema, Type
 
 MAX_LENGTH = 100
@@ -52,6 +58,8 @@ def match_schema(node: Match, given: CheckedNode) -> Schema:
         raise InvalidInput("without ALL ROWS PER MATCH, MEASURES are about the whole match anyway")
     _check_definitions(node, schema, variables)
     MatchExpressions(node, schema)
+    for key in node.partition:
+        require_comparable(type_of(key, schema), "PARTITION BY", key.position)
     keys = tuple(Attribute(each.name, type_of(each, schema)) for each in node.partition)
     measures = tuple(Attribute(each.name, reading_type(each, schema)) for each in node.measures)
     if node.per_row:

@@ -16,7 +16,7 @@ from catalog.functions import AGGREGATE_FUNCTIONS
 from catalog.pair_expressions import PAIR_FUNCTIONS
 from catalog.pattern import CLASSIFIER, COUNT, FIRST, LAST, PATTERN_AGGREGATES, Reading
 from catalog.plan import Match
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, AttributeType, Schema, Type
 
 # Conditions name the values of the current row like those of a window, and readings like those of
 # another one.
@@ -50,7 +50,7 @@ class ReadValue:
         return self.function == LAST and self.variable is None and not self.offset
 
 
-def reading_type(reading: Reading, schema: Schema) -> Type:
+def reading_type(reading: Reading, schema: Schema) -> AttributeType:
     """The type of a reading over rows of the schema. Raises InvalidInput."""
     if reading.function == CLASSIFIER:
         return Type.STRING
@@ -97,7 +97,7 @@ class MatchExpressions:
         return tuple(self._found)
 
     @property
-    def types(self) -> tuple[Type, ...]:
+    def types(self) -> tuple[AttributeType, ...]:
         """The types of the values."""
         return tuple(type_of(each, self._schema) for each in self._found)
 

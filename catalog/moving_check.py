@@ -24,7 +24,14 @@ from catalog.plan import (
     Union,
     inputs,
 )
-from catalog.plan_rules import MAX_WINDOW_MS, OWN_QUERY, joined_schema, require_event_time
+from catalog.plan_rules import (
+    MAX_WINDOW_MS,
+    OWN_QUERY,
+    joined_schema,
+    require_comparable,
+    require_event_time,
+    require_ordered,
+)
 from catalog.schema import Attribute, Schema, Type
 from catalog.upserts import require_read_by_key, upsert_schema
 
@@ -111,7 +118,7 @@ def moving_schema(window: MovingWindow, given: CheckedNode) -> Schema:
     if given.keeps_state:
         raise InvalidInput("a moving window goes over streams; " + OWN_QUERY)
     for key in window.partition:
-        type_of(key, given.schema)
+        require_comparable(type_of(key, given.schema), "PARTITION BY", key.position)
     _check_lengths(window)
     return given.schema
 
@@ -154,8 +161,10 @@ def ranked_schema(node: Ranked, given: CheckedNode) -> Schema:
                 "label; write GROUP BY with an aggregate, or order them in a query over this one's "
                 "output"
             )
-    for ref in (*node.partition, *(key.attribute for key in node.order)):
-        type_of(ref, given.schema)
+    for ref in node.partition:
+        require_comparable(type_of(ref, given.schema), "PARTITION BY", ref.position)
+    for ref in (key.attribute for key in node.order):
+        require_ordered(type_of(ref, given.schema), "ORDER BY", ref.position)
     added = [Attribute(node.number, Type.BIGINT, required=True)] if node.number else []
     for each in node.neighbours:
         if not 1 <= abs(each.offset) <= MAX_OFFSET:

@@ -28,7 +28,7 @@ from catalog.checked_plan import CheckedNode
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of, type_of
 from catalog.plan import JoinKind
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, AttributeType, Schema
 
 PAIR_FUNCTIONS = frozenset(
     {
@@ -287,7 +287,7 @@ def rows_below(part: RelationPart, values: SideValues) -> RowsBelow:
     return RowsBelow(schema, conditions, row, arguments)
 
 
-def _shown_types(below: ChangingParts) -> list[Type]:
+def _shown_types(below: ChangingParts) -> list[AttributeType]:
     given = below.results.attributes
     types = {each.name: each.type for each in given}
     return [types[name] for name in below.shown]

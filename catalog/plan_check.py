@@ -8,7 +8,12 @@ from __future__ import annotations
 from catalog.checked_plan import CheckedNode, StateKind
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, type_of
-from catalog.functions import ALL_AGGREGATE_FUNCTIONS, COUNT_DISTINCT
+from catalog.functions import (
+    ALL_AGGREGATE_FUNCTIONS,
+    COUNT_DISTINCT,
+    aggregate_rule,
+    keeps_values,
+)
 from catalog.match_check import match_schema
 from catalog.moving_check import (
     check_forms,
@@ -45,6 +50,7 @@ from catalog.plan_rules import (
     MAX_WINDOW_MS,
     OWN_QUERY,
     joined_schema,
+    require_comparable,
     require_condition,
     require_event_time,
 )
@@ -262,6 +268,8 @@ def _aggregate(node: Aggregate, given: CheckedNode) -> Schema:
         _refuse_endless(node)
     schema = given.schema
     keys = tuple(_column(key, schema) for key in node.keys)
+    for key, attribute in zip(node.keys, keys, strict=True):
+        require_comparable(attribute.type, "a group", key.expression.position)
     results = tuple(_aggregation(each, schema) for each in node.aggregations)
     if not results and not given.is_changing:
         raise InvalidInput("an aggregate computes at least one function, such as count(*)")
@@ -299,8 +307,8 @@ def check_window(window: Window | SessionWindow) -> None:
 
 
 def distinct_arguments(node: Aggregate) -> tuple[Expression, ...]:
-    """What the node counts the different values of, each once."""
-    arguments = (a.argument for a in node.aggregations if a.function == COUNT_DISTINCT)
+    """What the node keeps the different values of, each once."""
+    arguments = (a.argument for a in node.aggregations if keeps_values(a.function))
     return tuple(dict.fromkeys(each for each in arguments if each is not None))
 
 
@@ -309,14 +317,14 @@ def _refuse_endless(node: Aggregate) -> None:
     counted = distinct_arguments(node)
     if counted:
         raise InvalidInput(
-            "COUNT(DISTINCT ...) over a session window would keep all values of a session that "
-            "never ends: use TUMBLE or HOP",
+            "COUNT(DISTINCT ...), COLLECT_SET or TOPKDISTINCT over a session window would keep all "
+            "values of a session that never ends: use TUMBLE or HOP",
             counted[0].position,
         )
 
 
 def _aggregation(aggregation: Aggregation, schema: Schema) -> Attribute:
-    rule = ALL_AGGREGATE_FUNCTIONS.get(aggregation.function)
+    rule = aggregate_rule(aggregation.function)
     place = aggregation.argument.position if aggregation.argument else None
     if rule is None:
         known = ", ".join(ALL_AGGREGATE_FUNCTIONS)

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from catalog import expression, pattern, plan
-from catalog.errors import Position
+from catalog.errors import InvalidInput, Position
 from catalog.label import Label
 from catalog.label_layout import LabelLayout
 from catalog.label_rule import ByExpression, ByHeader, BySender
@@ -19,7 +19,15 @@ from catalog.level_rule import CompanyRule, LevelRule
 from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation
 from catalog.role_view import AttributeRight, RoleView, SmallestWindow
-from catalog.schema import Attribute, Schema
+from catalog.schema import (
+    ArrayType,
+    Attribute,
+    AttributeType,
+    MapType,
+    Schema,
+    StructType,
+    parse_type,
+)
 
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
@@ -49,6 +57,9 @@ def encode(value: Any) -> Any:
     if isinstance(value, Label):
         # Write a label in words. Python writes no integer of more than 4,300 digits.
         return {"node": "Label", "words": value.to_wire()}
+    if isinstance(value, ArrayType | MapType | StructType):
+        # Every type is stored as its text.
+        return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         own = {f.name: encode(getattr(value, f.name)) for f in fields(value)}
         return {"node": type(value).__name__, **own}
@@ -81,8 +92,20 @@ def _label(words: object) -> Label:
     return label
 
 
+def _type(text: object) -> AttributeType:
+    try:
+        found = parse_type(text) if isinstance(text, str) else None
+    except InvalidInput:
+        found = None
+    if found is None or str(found) != text:
+        raise ValueError("not a stored type")
+    return found
+
+
 def _typed(hint: Any, value: Any) -> Any:
-    """Turn a scalar back into the enum value that the field holds."""
+    """Turn a scalar back into the enum value or the type that the field holds."""
+    if hint == AttributeType:
+        return _type(value)
     if get_origin(hint) in (Union, types.UnionType):
         enums = [h for h in get_args(hint) if isinstance(h, type) and issubclass(h, Enum)]
         hint = enums[0] if enums else hint

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from catalog.checked_plan import CheckedNode
-from catalog.errors import InvalidInput
+from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Expression, type_of
 from catalog.plan import JoinKind
-from catalog.schema import Schema, Type
+from catalog.schema import AttributeType, Schema, Type, is_comparable
 
 MAX_WINDOW_MS = 400 * 24 * 3_600_000
 OWN_QUERY = "add this part as a query of its own over the other one's output"
@@ -31,6 +31,26 @@ def require_event_time(below: CheckedNode, what: str) -> None:
         )
 
 
+def require_comparable(type_: AttributeType, what: str, position: Position | None) -> None:
+    """Refuse values of which nobody can say whether two are equal. `what` compares them."""
+    if not is_comparable(type_):
+        raise InvalidInput(
+            f"{what} compares values, and {type_} has doubles inside, which are not compared; "
+            "name a part of it that has none",
+            position,
+        )
+
+
+def require_ordered(type_: AttributeType, what: str, position: Position | None) -> None:
+    """Refuse values that have no order. `what` orders them."""
+    if not isinstance(type_, Type):
+        raise InvalidInput(
+            f"{what} goes by plain values, and {type_} has no order; name a part of it, such as "
+            "an element or a field",
+            position,
+        )
+
+
 def joined_schema(
     left: Schema,
     right: Schema,
@@ -43,10 +63,11 @@ def joined_schema(
         raise InvalidInput("a join compares at least one attribute of both sides with =")
     for mine, other in equal:
         mine_type, other_type = type_of(mine, left), type_of(other, right)
-        if mine_type is not other_type:
+        if mine_type != other_type:
             raise InvalidInput(
                 f"{mine.name} is a {mine_type}, {other.name} a {other_type}", mine.position
             )
+        require_comparable(mine_type, "a join", mine.position)
     both = Schema((*left.attributes, *right.attributes))
     if condition is not None:
         require_condition(condition, both)

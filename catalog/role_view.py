@@ -14,7 +14,7 @@ from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
 from catalog.functions import POLICY_FUNCTIONS
 from catalog.plan_rules import MAX_WINDOW_MS
 from catalog.relation import MAX_INDEPENDENT, Relation
-from catalog.schema import Type
+from catalog.schema import AttributeType, Type
 
 # These can be decided for one record without an engine (`catalog.view_trial`).
 CONDITION_FUNCTIONS = frozenset({"=", "<>", "<", "<=", ">", ">=", "and", "or", "not", "is_null"})
@@ -197,6 +197,6 @@ def _sorted(functions: tuple[str, ...] | None) -> tuple[str, ...] | None:
     return None if functions is None else tuple(sorted(set(functions)))
 
 
-def null_unless(condition: Expression, name: str, type_: Type) -> Expression:
+def null_unless(condition: Expression, name: str, type_: AttributeType) -> Expression:
     """The attribute where the condition is true, otherwise NULL."""
     return Call("case", (condition, AttributeRef(name), Literal(None, type_)))

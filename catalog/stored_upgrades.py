@@ -129,7 +129,10 @@ def rows_of_matches_and_keys(value: Any) -> Any:
 
 
 def groups_of_enough_senders(value: Any) -> Any:
-    """10 to 11: in form 10 no aggregate left out groups of few senders."""
+    """10 to 11: in form 10 no aggregate left out groups of few senders.
+
+    It had no nested types either. An older program must not read them.
+    """
 
     def change(item: dict[str, Any]) -> dict[str, Any]:
         return {"enough": None, **item} if item.get("node") == "Aggregate" else item

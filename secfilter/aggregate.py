@@ -15,7 +15,14 @@ from pyspark.sql import functions as fn
 
 from catalog.checked_plan import CheckedNode
 from catalog.expression import AttributeRef, Expression, type_of
-from catalog.functions import COUNT_DISTINCT, FIRST, LAST
+from catalog.functions import (
+    FIRST,
+    LAST,
+    MAX_COLLECTED_BYTES,
+    Collecting,
+    collecting,
+    keeps_values,
+)
 from catalog.label import Label
 from catalog.label_layout import LabelLayout
 from catalog.plan import (
@@ -32,23 +39,26 @@ from catalog.plan_check import distinct_arguments
 from catalog.reach import lowers
 from catalog.relation import DeclaredAggregate
 from catalog.runs import SenderNumbers
-from catalog.schema import Schema, Type
+from catalog.schema import Schema, Type, held_as
 from secfilter.class_views import ClassViews, lineage_in
 from secfilter.columns import CLASS, ID, label_column
 from secfilter.expressions import finite, to_column
 from secfilter.independent import count_of, mask_of
 from secfilter.lab import encode_attribute, joined
 from secfilter.label_words import words
+from secfilter.nested import array_form
 from secfilter.timeline import CLOCK, from_clock, last_moment, window_on
 
 _WINDOW, _COUNT = "__window", "__count"
-# With COUNT(DISTINCT): whether a row stands for its tuple itself, or for one of its values.
+# Where different values are kept: whether a row stands for its tuple itself, or for a value.
 _BRANCH = "__branch"
 _TUPLE = 0
 _PART = "__part_"
 _SENDERS = "__senders_"
 # Of FIRST and LAST: where the tuple is, and its value.
 _HELD = "value"
+# Of an array: whether a value was too long.
+_LONG = "_long"
 _ENDS = {FIRST: fn.min, LAST: fn.max}
 
 
@@ -163,12 +173,12 @@ def _united(layout: LabelLayout) -> list[Column]:
 
 
 def _branch_columns(values: int) -> list[str]:
-    """What COUNT(DISTINCT) of so many values groups by in addition."""
+    """What an aggregate that keeps different values groups by in addition."""
     return [_BRANCH, *map(_value, range(values))] if values else []
 
 
 def _branches(frame: DataFrame, values: Sequence[Column]) -> DataFrame:
-    """Each tuple several times: for itself, and for each value that COUNT(DISTINCT) counts.
+    """Each tuple several times: for itself, and for each of these values.
 
     A row for a value has only that one. So each different value gets its own group.
     """
@@ -187,23 +197,24 @@ def _branches(frame: DataFrame, values: Sequence[Column]) -> DataFrame:
 
 
 def _merged(grouping: Grouping, grouped: DataFrame, layout: LabelLayout) -> DataFrame:
-    """The groups of the tuples themselves, with the numbers of different values.
+    """The groups of the tuples themselves, with what is known of the different values.
 
-    NULL is a group that is not counted.
+    NULL is a group that does not count.
     """
     own = [name for name in grouped.columns if name.startswith((_PART, _SENDERS, _COUNT))]
     is_own = fn.col(_BRANCH) == fn.lit(_TUPLE)
     counted = distinct_arguments(grouping.node)
-    numbers = [
-        fn.count(fn.col(_value(counted.index(each.argument)))).alias(_part(index))
+    of_values = [
+        part
         for index, each in enumerate(grouping.node.aggregations)
-        if each.function == COUNT_DISTINCT and each.argument is not None
+        if keeps_values(each.function) and each.argument is not None
+        for part in _of_values(index, each, fn.col(_value(counted.index(each.argument))), grouping)
     ]
     keys = [_key(index) for index in range(len(grouping.node.keys))]
     return grouped.groupBy(*grouping.by, _WINDOW, *keys).agg(
         # There is one group of tuples.
         *(fn.max(fn.when(is_own, fn.col(name))).alias(name) for name in own),
-        *numbers,
+        *of_values,
         *_united(layout),
     )
 
@@ -240,11 +251,12 @@ def _part(index: int, name: str = "") -> str:
 
 def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]:
     """The state that the engine keeps for one aggregation."""
-    if aggregation.function == COUNT_DISTINCT:
+    if keeps_values(aggregation.function):
         return []
     if aggregation.argument is None:
         return [fn.count(fn.lit(1)).alias(_part(index))]
     value = to_column(aggregation.argument, schema)
+    is_text = held_as(type_of(aggregation.argument, schema)) is Type.STRING
     if _is_whole_sum(aggregation, schema):
         # Sum in two halves. So the order of the tuples does not decide whether the sum fits.
         high, low = fn.shiftright(value, 32), value.bitwiseAND(fn.lit(2**32 - 1))
@@ -257,6 +269,10 @@ def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]
         placed = fn.struct(fn.col(CLOCK), fn.col(ID), value.alias(_HELD))
         end = _ENDS[aggregation.function]
         return [end(fn.when(value.isNotNull(), placed)).alias(_part(index))]
+    array = collecting(aggregation.function)
+    if array is not None:
+        placed = fn.when(value.isNotNull(), fn.struct(fn.col(CLOCK), fn.col(ID)))
+        return _collected(index, array, value, value if array.greatest else placed, is_text)
     functions = {
         "count": fn.count,
         "sum": fn.sum,
@@ -266,6 +282,39 @@ def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]
         "max": fn.max,
     }
     return [functions[aggregation.function](value).alias(_part(index))]
+
+
+def _of_values(
+    index: int, aggregation: Aggregation, value: Column, grouping: Grouping
+) -> list[Column]:
+    """The state of an aggregate of different values, each of which is there once."""
+    array = collecting(aggregation.function)
+    if array is None or aggregation.argument is None:
+        return [fn.count(value).alias(_part(index))]
+    is_text = held_as(type_of(aggregation.argument, grouping.schema)) is Type.STRING
+    return _collected(index, array, value, value, is_text)
+
+
+def _collected(
+    index: int, array: Collecting, value: Column, order: Column, is_text: bool
+) -> list[Column]:
+    """The values of an array, bounded in number and length, and whether a value was too long."""
+    too_long = fn.octet_length(value) > fn.lit(MAX_COLLECTED_BYTES) if is_text else fn.lit(False)
+    kept, place = (fn.when(~too_long, each) for each in (value, order))
+    take = fn.max_by if array.greatest else fn.min_by
+    return [
+        take(kept, place, array.most).alias(_part(index)),
+        fn.max(too_long).alias(_part(index, _LONG)),
+    ]
+
+
+def _array_result(index: int, aggregation: Aggregation, schema: Schema) -> Column:
+    """The array of an aggregate: NULL of no value, and if a value was too long."""
+    if aggregation.argument is None:
+        raise TypeError("an array of no argument")
+    values, too_long = fn.col(_part(index)), fn.col(_part(index, _LONG))
+    there = (fn.array_size(values) > fn.lit(0)) & ~fn.coalesce(too_long, fn.lit(False))
+    return fn.when(there, array_form(values, type_of(aggregation.argument, schema)))
 
 
 def _senders(grouping: Grouping) -> list[Column]:
@@ -293,6 +342,8 @@ def _result(index: int, aggregation: Aggregation, schema: Schema) -> Column:
         return (high * fn.lit(2**32).cast("decimal(10,0)") + low).try_cast("bigint")
     if aggregation.function in _ENDS:
         return fn.col(_part(index)).getField(_HELD)
+    if collecting(aggregation.function) is not None:
+        return _array_result(index, aggregation, schema)
     value = fn.col(_part(index))
     return finite(value) if aggregation.function in ("sum", "avg", "stddev") else value
 

@@ -15,6 +15,8 @@ from pyspark.sql import functions as fn
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
 from catalog.functions import (
+    ELEMENT,
+    FIELD,
     LIKE,
     MAX_TEXT_BYTES,
     REGEXP_GROUPS,
@@ -22,7 +24,8 @@ from catalog.functions import (
     SCALAR_FUNCTIONS,
     TRUNCATIONS,
 )
-from catalog.schema import Schema, Type
+from catalog.schema import ArrayType, AttributeType, Schema, Type, held_as
+from secfilter import nested
 from secfilter.columns import SPARK_TYPES, attribute
 from secfilter.like import ilike, like
 from secfilter.regular_expression import regexp_group, regexp_like
@@ -31,7 +34,8 @@ from secfilter.regular_expression import regexp_group, regexp_like
 _NUMBER = r"\A[\x00-\x20]*+[+-]?+(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?+\d++)?+[\x00-\x20]*+\z"
 Columns = Sequence[Column]
 # A rule gets the arguments of a call, their types, and the type of the result.
-Rule = Callable[[Columns, Sequence[Type], Type], Column]
+Types = Sequence[AttributeType]
+Rule = Callable[[Columns, Types, AttributeType], Column]
 
 _MIN = -(2**63)
 
@@ -57,6 +61,8 @@ def _computed(expression: Expression, schema: Schema) -> Column:
             if not isinstance(pattern, str):
                 return _null(result)
             return MATCHES[function](to_column(text, schema), pattern)
+        case Call(function) if function in (ELEMENT, FIELD):
+            return nested.held_value(_spark_value(expression, schema), type_of(expression, schema))
         case Call(function, arguments, position):
             rule = RULES.get(function)
             if rule is None:
@@ -68,6 +74,18 @@ def _computed(expression: Expression, schema: Schema) -> Column:
             return _bounded(made, columns, SCALAR_FUNCTIONS[function].growth)
 
 
+def _spark_value(expression: Expression, schema: Schema) -> Column:
+    """The value in Spark's own type. A part of a part of a value is found in one reading of it."""
+    match expression:
+        case Call(function, (whole, Literal(str(name)))) if function == FIELD:
+            return _spark_value(whole, schema).getField(name)
+        case Call(function, (whole, place)) if function == ELEMENT:
+            inner, kind = _spark_value(whole, schema), type_of(whole, schema)
+            return nested.element(inner, to_column(place, schema), kind)
+        case _:
+            return nested.spark_value(to_column(expression, schema), type_of(expression, schema))
+
+
 def _in_chain(expression: Expression) -> bool:
     return isinstance(expression, Call) and SCALAR_FUNCTIONS[expression.function].chained
 
@@ -76,23 +94,26 @@ def _bounded(made: Column, columns: Columns, growth: int | None) -> Column:
     """The result of a function. It is NULL, and is not computed, if it could be too long."""
     if not growth:
         return made
-    lengths = [fn.octet_length(column).cast("bigint") for column in columns]
+    # A NULL among several arguments may be a part of the result.
+    lengths = [
+        fn.coalesce(fn.octet_length(column.cast("string")), fn.lit(0)).cast("bigint")
+        for column in columns
+    ]
     total = reduce(lambda a, b: a + b, lengths)
     return fn.when(total <= fn.lit(MAX_TEXT_BYTES // growth), made)
 
 
 def literal(value: Literal) -> Column:
     """A constant of its declared type. Timestamps are microseconds since 1970 UTC."""
-    spark_type = SPARK_TYPES[value.type]
     if value.value is None:
         return _null(value.type)
     if value.type is Type.TIMESTAMP:
         return fn.timestamp_micros(fn.lit(value.value).cast("bigint"))
-    return fn.lit(value.value).cast(spark_type)
+    return fn.lit(value.value).cast(SPARK_TYPES[held_as(value.type)])
 
 
-def _null(type_: Type) -> Column:
-    return fn.lit(None).cast(SPARK_TYPES[type_])
+def _null(type_: AttributeType) -> Column:
+    return fn.lit(None).cast(SPARK_TYPES[held_as(type_)])
 
 
 def finite(value: Column) -> Column:
@@ -100,7 +121,7 @@ def finite(value: Column) -> Column:
     return fn.when(fn.abs(value) <= fn.lit(1.7976931348623157e308), value)
 
 
-def _widened(columns: Columns, types: Sequence[Type], to: Type) -> list[Column]:
+def _widened(columns: Columns, types: Types, to: AttributeType) -> list[Column]:
     """Convert numbers to the type of the result. Other values stay as they are."""
     return [
         column.cast("double") if to is Type.DOUBLE and type_ is Type.BIGINT else column
@@ -108,35 +129,35 @@ def _widened(columns: Columns, types: Sequence[Type], to: Type) -> list[Column]:
     ]
 
 
-def _common(types: Sequence[Type]) -> Type:
+def _common(types: Types) -> AttributeType:
     return Type.DOUBLE if Type.DOUBLE in types else types[0]
 
 
 def _arithmetic(operation: Callable[[Column, Column], Column]) -> Rule:
-    def rule(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    def rule(columns: Columns, types: Types, to: AttributeType) -> Column:
         left, right = _widened(columns, types, to)
         return operation(left, right)
 
     return rule
 
 
-def _remainder(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+def _remainder(columns: Columns, types: Types, to: AttributeType) -> Column:
     rest = fn.try_mod(*_widened(columns, types, to))
     return finite(rest) if to is Type.DOUBLE else rest
 
 
-def _divide(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+def _divide(columns: Columns, types: Types, to: AttributeType) -> Column:
     left, right = _widened(columns, types, Type.DOUBLE)
     return finite(fn.try_divide(left, right))
 
 
-def _negate(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+def _negate(columns: Columns, types: Types, to: AttributeType) -> Column:
     if to is Type.DOUBLE:
         return -columns[0]
     return fn.try_subtract(fn.lit(0).cast("bigint"), columns[0])
 
 
-def _abs(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+def _abs(columns: Columns, types: Types, to: AttributeType) -> Column:
     if to is Type.DOUBLE:
         return fn.abs(columns[0])
     # Long.MIN has no absolute value of its type.
@@ -144,7 +165,7 @@ def _abs(columns: Columns, types: Sequence[Type], to: Type) -> Column:
 
 
 def _rounded(operation: Callable[[Column], Column]) -> Rule:
-    def rule(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    def rule(columns: Columns, types: Types, to: AttributeType) -> Column:
         if types[0] is Type.BIGINT:
             return columns[0]
         return _to_bigint(operation(columns[0]), columns[0])
@@ -159,13 +180,13 @@ def _to_bigint(whole: Column, value: Column) -> Column:
     return fn.when(fits, whole.try_cast("bigint"))
 
 
-def _sqrt(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+def _sqrt(columns: Columns, types: Types, to: AttributeType) -> Column:
     value = columns[0].cast("double")
     return fn.when(value >= fn.lit(0.0), fn.sqrt(value))
 
 
 def _comparison(operation: Callable[[Column, Column], Column]) -> Rule:
-    def rule(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    def rule(columns: Columns, types: Types, to: AttributeType) -> Column:
         left, right = _widened(columns, types, _common(types))
         return operation(left, right)
 
@@ -173,7 +194,7 @@ def _comparison(operation: Callable[[Column, Column], Column]) -> Rule:
 
 
 def _folded(operation: Callable[[Column, Column], Column]) -> Rule:
-    def rule(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    def rule(columns: Columns, types: Types, to: AttributeType) -> Column:
         result = columns[0]
         for column in columns[1:]:
             result = operation(result, column)
@@ -182,11 +203,11 @@ def _folded(operation: Callable[[Column, Column], Column]) -> Rule:
     return rule
 
 
-def _coalesce(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+def _coalesce(columns: Columns, types: Types, to: AttributeType) -> Column:
     return fn.coalesce(*_widened(columns, types, to))
 
 
-def _case(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+def _case(columns: Columns, types: Types, to: AttributeType) -> Column:
     values = _widened([*columns[1::2], columns[-1]], [*types[1::2], types[-1]], to)
     conditions = columns[:-1:2]
     result = fn.when(conditions[0], values[0])
@@ -195,7 +216,7 @@ def _case(columns: Columns, types: Sequence[Type], to: Type) -> Column:
     return result.otherwise(values[-1])
 
 
-def _substring(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+def _substring(columns: Columns, types: Types, to: AttributeType) -> Column:
     text, start, length = columns
     # SQL counts from 1. Both numbers are limited to a string's length: the engine takes 32 bits.
     largest = fn.lit(2**31 - 1).cast("bigint")
@@ -208,7 +229,7 @@ def _substring(columns: Columns, types: Sequence[Type], to: Type) -> Column:
     return fn.when(known, fn.substring(text, begin.try_cast("int"), count.try_cast("int")))
 
 
-def _round(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+def _round(columns: Columns, types: Types, to: AttributeType) -> Column:
     """Half away from zero. A BIGINT has no decimal digits."""
     if to is Type.BIGINT:
         return columns[0]
@@ -219,7 +240,7 @@ def _start_of(unit: str) -> Rule:
     """The beginning of a unit of time. It is NULL before year 1, where it could be no time."""
     first = -62_135_596_800_000_000
 
-    def rule(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+    def rule(columns: Columns, types: Types, to: AttributeType) -> Column:
         known = columns[0] >= fn.timestamp_micros(fn.lit(first))
         return fn.when(known, fn.date_trunc(unit, columns[0]))
 
@@ -230,22 +251,42 @@ def _widest_of(operation: Callable[..., Column]) -> Rule:
     return lambda columns, types, to: operation(*_widened(columns, types, to))
 
 
-def _cast_bigint(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+def _cast_bigint(columns: Columns, types: Types, to: AttributeType) -> Column:
     if types[0] is Type.DOUBLE:
         return _to_bigint(columns[0], columns[0])
     return _numeric(columns[0], types[0]).try_cast("bigint")
 
 
-def _cast_double(columns: Columns, types: Sequence[Type], to: Type) -> Column:
+def _cast_double(columns: Columns, types: Types, to: AttributeType) -> Column:
     return finite(_numeric(columns[0], types[0]).try_cast("double"))
 
 
-def _numeric(column: Column, type_: Type) -> Column:
+def _numeric(column: Column, type_: AttributeType) -> Column:
     """The column, or NULL if it is a text that is not a number.
 
     This check is needed because Java also accepts numbers such as `1d` and `0x1p3`.
     """
     return fn.when(column.rlike(_NUMBER), column) if type_ is Type.STRING else column
+
+
+def _nested(operation: Callable[[Column, AttributeType], Column]) -> Rule:
+    """A rule over a nested value in Spark's own type."""
+
+    def rule(columns: Columns, types: Types, to: AttributeType) -> Column:
+        found = operation(nested.spark_value(columns[0], types[0]), types[0])
+        return nested.held_value(found, to)
+
+    return rule
+
+
+def _contains(columns: Columns, types: Types, to: AttributeType) -> Column:
+    return nested.contains(nested.spark_value(columns[0], types[0]), columns[1], types[0])
+
+
+def _array(columns: Columns, types: Types, to: AttributeType) -> Column:
+    if not isinstance(to, ArrayType):
+        raise TypeError("an array of another type")
+    return nested.array_form(fn.array(*_widened(columns, types, to.element)), to.element)
 
 
 def _one(operation: Callable[[Column], Column]) -> Rule:
@@ -321,4 +362,9 @@ RULES: dict[str, Rule] = {
     "cast_bigint": _cast_bigint,
     "cast_double": _cast_double,
     "cast_string": _one(lambda column: column.cast("string")),
+    "cardinality": _nested(nested.size),
+    "contains": _contains,
+    "map_keys": _nested(lambda value, _: fn.map_keys(value)),
+    "map_values": _nested(lambda value, _: fn.map_values(value)),
+    "array": _array,
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import reduce
+from itertools import groupby
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
@@ -12,7 +14,7 @@ from catalog.functions import MAX_TEXT_BYTES
 from catalog.label_layout import LabelLayout
 from catalog.plan import DELETED, INSTANT
 from catalog.runs import FedOutput, QueryRun
-from catalog.schema import Schema, Type
+from catalog.schema import Attribute, AttributeType, Schema, Type, held_as
 from catalog.topics import ID_HEADER, LABEL_HEADER, RESULT_ECHO_TOPIC, ROW_VERSION_HEADER
 from secfilter.beginnings import having_begun, with_parts
 from secfilter.columns import BEGUN, CLASS, ECHO, GIVEN_TO, ID, ValueOf, attribute
@@ -28,9 +30,9 @@ from secfilter.lab import (
     standing_key,
 )
 from secfilter.label_words import unpacked_words, words
+from secfilter.nested import TIME_FORMAT
 from secfilter.visibility import in_layout, visible_to
 
-_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 _ID_DIGITS = 32
 TOO_LARGE = "too_large"
 DEFAULT_MAX_BYTES = MAX_TEXT_BYTES
@@ -155,11 +157,11 @@ def _within(made: DataFrame, max_bytes: int, texts: Sequence[str]) -> DataFrame:
 
 
 def text_bytes(schema: Schema, value_of: ValueOf = attribute) -> Column:
-    """The length of all strings of a tuple together, in bytes. Its JSON is longer."""
+    """The length of a tuple's strings and nested values together, in bytes. Its JSON is longer."""
     lengths = [
         fn.coalesce(fn.octet_length(value_of(a.name)), fn.lit(0)).cast("bigint")
         for a in schema.attributes
-        if a.type is Type.STRING
+        if held_as(a.type) is Type.STRING
     ]
     return reduce(lambda a, b: a + b, lengths, fn.lit(0).cast("bigint"))
 
@@ -225,11 +227,32 @@ def keyed_id(key: str, output: Column) -> Column:
 
 
 def to_json(schema: Schema, value_of: ValueOf = attribute) -> Column:
-    """The tuple as a JSON object, with its NULL attributes."""
-    values = [_json_value(value_of(a.name), a.type).alias(a.name) for a in schema.attributes]
-    options = {"ignoreNullFields": "false", "timestampFormat": _TIMESTAMP, "timeZone": "UTC"}
+    """The tuple as a JSON object, with its NULL attributes.
+
+    A nested value is in it as it is held, because that is JSON.
+    """
+    parts = []
+    for is_plain, several in groupby(schema.attributes, lambda a: isinstance(a.type, Type)):
+        if is_plain:
+            parts.append(_plain_json(tuple(several), value_of))
+        else:
+            parts += [_nested_json(each.name, value_of(each.name)) for each in several]
+    if len(parts) == 1 and isinstance(schema.attributes[0].type, Type):
+        return parts[0]
+    inner = [fn.substring(each, fn.lit(2), fn.length(each) - fn.lit(2)) for each in parts]
+    return fn.concat(fn.lit("{"), fn.concat_ws(",", *inner), fn.lit("}"))
+
+
+def _plain_json(attributes: Sequence[Attribute], value_of: ValueOf) -> Column:
+    values = [_json_value(value_of(a.name), a.type).alias(a.name) for a in attributes]
+    options = {"ignoreNullFields": "false", "timestampFormat": TIME_FORMAT, "timeZone": "UTC"}
     return fn.to_json(fn.struct(*values), options)
 
 
-def _json_value(value: Column, type_: Type) -> Column:
+def _nested_json(name: str, value: Column) -> Column:
+    opened = fn.lit(f"{{{json.dumps(name)}:")
+    return fn.concat(opened, fn.coalesce(value, fn.lit("null")), fn.lit("}"))
+
+
+def _json_value(value: Column, type_: AttributeType) -> Column:
     return finite(value) if type_ is Type.DOUBLE else value

@@ -23,7 +23,7 @@ from pyspark.sql import functions as fn
 
 from catalog.label import WORD_BITS, Label
 from catalog.relation import Relation, RelationKind
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, AttributeType, Schema, Type, held_as
 from catalog.topics import TICK_HEADER, TUPLE_HEADER
 from secfilter.columns import (
     ECHO,
@@ -55,7 +55,7 @@ def joined(texts: Sequence[Column]) -> Column:
     return fn.concat_ws(SEPARATOR, *texts)
 
 
-def encode_attribute(value: Column, type_: Type) -> Column:
+def encode_attribute(value: Column, type_: AttributeType) -> Column:
     """One attribute as text, never NULL."""
     text = fn.unix_micros(value) if type_ is Type.TIMESTAMP else value
     return fn.coalesce(text.cast("string"), fn.lit(NULL_MARK))
@@ -73,7 +73,7 @@ def decode_value(value: Column, schema: Schema) -> list[Column]:
 
 
 def _decode_attribute(text: Column, target: Attribute) -> Column:
-    match target.type:
+    match held_as(target.type):
         case Type.STRING:
             return fn.when(text != fn.lit(NULL_MARK), text)
         case Type.TIMESTAMP:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from catalog.match_expressions import ReadValue
 from catalog.pattern import CLASSIFIER
-from catalog.schema import Type
+from catalog.schema import AttributeType, Type, held_as
 from secfilter.lab import NULL_MARK, SEPARATOR
 from secfilter.match_attempt import PatternRow
 from secfilter.match_partition import Found
@@ -25,7 +25,7 @@ class MatchTexts:
     each row is a result, its text has the values with the numbers `shown`, and `measures`.
     """
 
-    types: Sequence[Type]
+    types: Sequence[AttributeType]
     variables: Sequence[str]
     measures: Sequence[ReadValue]
     shown: Sequence[int] | None
@@ -33,7 +33,7 @@ class MatchTexts:
     _readers: list[Callable[[str], Value]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._readers = [READERS[kind] for kind in self.types]
+        self._readers = [READERS[held_as(kind)] for kind in self.types]
 
     def row(self, arrival: Arrival) -> PatternRow:
         """A row with the values that the engine computed for it."""

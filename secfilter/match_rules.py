@@ -10,7 +10,7 @@ from catalog.match_expressions import READINGS, MatchExpressions, ReadValue
 from catalog.pair_expressions import window_of
 from catalog.pattern import Pattern, Skip, rows_back
 from catalog.plan import Match
-from catalog.schema import Schema, Type
+from catalog.schema import AttributeType, Schema, Type
 from secfilter.match_attempt import Conditions
 from secfilter.match_automaton import Automaton
 from secfilter.match_partition import PatternRules
@@ -36,7 +36,7 @@ class MatchRules:
     measures: tuple[ReadValue, ...]
     shown: tuple[int, ...] | None
     schema: Schema
-    types: tuple[Type, ...]
+    types: tuple[AttributeType, ...]
     within_us: int
     skip: Skip
     is_partitioned: bool

@@ -8,11 +8,12 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
-from catalog.record_format import TimeFormat
-from catalog.schema import Attribute, Type
+from catalog.schema import Type
+from secfilter.shapes import other_kind, type_in_words
 from secfilter.stream_group import Kind, StreamGroup
 from secfilter.strict_json import Envelope
 
+NOT_ONE_OBJECT = "not one JSON object with the schema's fields"
 _MARK = "\x1f"
 # The name (quoted if it is no identifier), the type, and a decimal's digits and fraction.
 _NEXT = (
@@ -20,15 +21,6 @@ _NEXT = (
     r"(?:, |>|<).*+"
 )
 _CUT = 64
-_WORDS = {
-    "BOOLEAN": "boolean",
-    "BIGINT": "number",
-    "DOUBLE": "number with an exponent or too many digits",
-    "STRING": "string",
-    "VOID": "null",
-    "ARRAY": "array",
-    "OBJECT": "object",
-}
 _BIGINT = str(Type.BIGINT)
 
 
@@ -48,36 +40,23 @@ def reason(text: Column, apart: Column, envelope: Envelope, group: StreamGroup) 
     quoted, kind_of, digits, scale = (fn.get(apart, fn.lit(n)) for n in range(4))
     name = fn.regexp_replace(fn.regexp_replace(quoted, r"\A`|`\z", ""), "``", "`")
     expected = fn.try_element_at(group.of_kind(_types), name)
-    is_bigint = expected == fn.lit(_BIGINT)
-    too_large = is_bigint & (digits.try_cast("int") > 18) & (scale == fn.lit("0"))
-    fraction = is_bigint | (scale != fn.lit("0"))
-    number = fn.when(fraction, "number with a fraction").otherwise("number")
-    found = fn.when(kind_of == fn.lit("DECIMAL"), number).otherwise(in_words(kind_of))
-    wrong = (
-        fn.when(expected.isNull(), "unknown field")
-        .when(too_large, "out of range of 64 bits")
-        .otherwise(fn.concat(fn.lit("expected "), expected, fn.lit(", found "), found))
+    wrong = fn.when(expected.isNull(), "unknown field").otherwise(
+        other_kind(expected, expected == fn.lit(_BIGINT), kind_of, digits, scale)
     )
     missing = fn.get(fn.array_except(group.of_kind(_required), fn.json_object_keys(text)), 0)
     return (
         fn.when(kind_of.isNotNull(), fn.concat(fn.substring(name, 1, _CUT), fn.lit(": "), wrong))
         .when(quoted == fn.lit(envelope.end), fn.concat(missing, fn.lit(": required, and absent")))
         # The record closed the envelope early and opened it again, or a name contains the mark.
-        .otherwise("not one JSON object with the schema's fields")
+        .otherwise(NOT_ONE_OBJECT)
     )
-
-
-def in_words(kind_of: Column) -> Column:
-    """The kind of a value in plain words. `kind_of` is its name in a VARIANT's schema."""
-    pairs = (fn.lit(text) for pair in _WORDS.items() for text in pair)
-    return fn.coalesce(fn.try_element_at(fn.create_map(*pairs), kind_of), fn.lit("number"))
 
 
 def _types(kind: Kind) -> Column:
     pairs = (
         fn.lit(text)
         for a in kind.schema.attributes
-        for text in (a.name, _type_in_words(a, kind.written.times))
+        for text in (a.name, type_in_words(a.type, kind.written.times))
     )
     return fn.create_map(*pairs)
 
@@ -85,11 +64,3 @@ def _types(kind: Kind) -> Column:
 def _required(kind: Kind) -> Column:
     names = [fn.lit(a.name) for a in kind.schema.attributes if a.required]
     return fn.array(*names).cast("array<string>")
-
-
-def _type_in_words(attribute: Attribute, written: TimeFormat) -> str:
-    if attribute.type is not Type.TIMESTAMP:
-        return str(attribute.type)
-    if written is TimeFormat.ISO:
-        return "timestamp as a string (ISO 8601)"
-    return f"timestamp as a number ({written})"

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from catalog.functions import FIRST, LAST
-from catalog.schema import Type
+from catalog.functions import COLLECT_LIST, FIRST, LAST, collecting
+from catalog.schema import AttributeType
 from secfilter.lab import SEPARATOR
+from secfilter.moving_arrays import array_form
 from secfilter.moving_values import Value, text_of, value_of
 
 Values = tuple[Value | None, ...]
@@ -20,7 +21,7 @@ class Computed:
     """One aggregate: its function, and the type and index of its argument (None: all tuples)."""
 
     function: str
-    type: Type | None = None
+    type: AttributeType | None = None
     argument: int | None = None
 
 
@@ -45,7 +46,7 @@ class GroupRow:
     @property
     def by_order(self) -> bool:
         """Whether the order of the tuples decides."""
-        return any(each.function in (FIRST, LAST) for each in self.aggregates)
+        return any(each.function in (FIRST, LAST, COLLECT_LIST) for each in self.aggregates)
 
     def read(self, arguments: str) -> Values:
         """The values of a tuple's arguments."""
@@ -72,6 +73,9 @@ def _computed(each: Computed, group: Collection[Values]) -> Value | None:
         return len(values)
     if each.function == "count_distinct":
         return len(set(values))
+    array = collecting(each.function)
+    if array is not None and each.type is not None:
+        return array_form(array, values, each.type) if values else None
     return _FUNCTIONS[each.function](values) if values else None
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import total_ordering
 from typing import Any
 
-from catalog.schema import Type
+from catalog.schema import AttributeType
 from secfilter.lab import NULL_MARK, SEPARATOR
 from secfilter.moving_groups import (
     BEHIND,
@@ -46,7 +46,7 @@ class RankRules:
 
     width: int
     partition: int
-    order: tuple[tuple[Type, bool], ...]
+    order: tuple[tuple[AttributeType, bool], ...]
     offsets: tuple[int, ...]
     limit: int | None
     by_place: bool

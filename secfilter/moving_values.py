@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from catalog.schema import Type
+from catalog.schema import AttributeType, Type, held_as
 from secfilter.lab import NULL_MARK
 
 Value = bool | int | float | str
@@ -21,9 +21,9 @@ READERS: Mapping[Type, Callable[[str], Value]] = {
 """What reads a text of each type that is not NULL."""
 
 
-def value_of(text: str, kind: Type) -> Value | None:
+def value_of(text: str, kind: AttributeType) -> Value | None:
     """The value that a text stands for."""
-    return None if text == NULL_MARK else READERS[kind](text)
+    return None if text == NULL_MARK else READERS[held_as(kind)](text)
 
 
 def text_of(value: Value | None) -> str:

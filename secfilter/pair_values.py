@@ -15,7 +15,7 @@ from typing import Any
 from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of, type_of
 from catalog.functions import MAX_TEXT_BYTES
 from catalog.pair_expressions import JoinRules, RowsBelow, window_of
-from catalog.schema import Schema, Type
+from catalog.schema import AttributeType, Schema, Type
 from secfilter.lab import NULL_MARK, SEPARATOR
 from secfilter.moving_values import Value, text_of, value_of
 
@@ -57,7 +57,7 @@ class RowValues:
 
     def computing(self) -> RowTexts:
         """The functions that compute it. They cannot be sent to a worker, and are made there."""
-        types: list[list[Type]] = [[] for _ in range(self.windows)]
+        types: list[list[AttributeType]] = [[] for _ in range(self.windows)]
         for each in self.schema.attributes:
             types[window_of(AttributeRef(each.name))[0]].append(each.type)
         return RowTexts(
@@ -71,7 +71,7 @@ class RowValues:
 class RowTexts:
     """Computes the texts of rows from the texts of their tuples."""
 
-    types: Sequence[Sequence[Type]]
+    types: Sequence[Sequence[AttributeType]]
     shown: Sequence[MakeText]
     arguments: Sequence[MakeText]
 

@@ -4,7 +4,8 @@ A regular expression matches a record that is exactly one object with the schema
 schema's order. Nothing in it may need interpretation: no escapes, no exponents, no number that
 could be out of range, no byte that is not UTF-8. A record that matches is split into texts
 (`secfilter.texts`). All other records go to the strict reading (`secfilter.strict_json`). The
-strict reading would give the same result for each record that is read here.
+strict reading would give the same result for each record that is read here. A record with nested
+attributes is never in the usual form.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyspark.sql import functions as fn
 from catalog.record_format import TimeFormat
 from catalog.schema import Attribute, Schema, Type
 from secfilter.lab import SEPARATOR
+from secfilter.nested_records import is_nested
 
 _BLANKS = r"[ \t\n\r]*"
 # List the characters one by one, because a range would take half as long again.
@@ -47,6 +49,8 @@ def taken_apart(text: Column, schema: Schema, written: TimeFormat, *, blanks: bo
     The search for blanks between the parts takes a third of the time, and most records have none.
     So try without `blanks` first.
     """
+    if is_nested(schema):
+        return text
     values = "".join(f"{SEPARATOR}${n}" for n in range(1, len(schema.attributes) + 1))
     pattern = _pattern(schema, written, _BLANKS if blanks else "")
     return fn.regexp_replace(text, fn.lit(pattern), fn.lit(values))
@@ -90,6 +94,8 @@ def _comma_if_any(blanks: str) -> str:
 
 
 def _field(attribute: Attribute, written: TimeFormat, blanks: str) -> str:
+    if not isinstance(attribute.type, Type):
+        raise TypeError("a nested attribute has no usual form")
     is_time = attribute.type is Type.TIMESTAMP
     value = _TIMES[written] if is_time else _VALUES[attribute.type]
     if not attribute.required:

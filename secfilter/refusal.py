@@ -11,8 +11,11 @@ from collections.abc import Callable
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
+from catalog.functions import MAX_TEXT_BYTES
 from catalog.schema import Type
 from secfilter import broken_json, companies, misfits, role_text, texts, times, undecoded
+from secfilter.nested_records import is_nested
+from secfilter.shapes import in_words
 from secfilter.stream_group import Kind, StreamGroup
 from secfilter.strict_json import Envelope
 
@@ -21,6 +24,10 @@ from secfilter.strict_json import Envelope
 TEXT, TEXTS, SHAPE, QUICK = "__text", "__texts", "__shape", "__quick"
 # The place of the first invalid time, or NULL if all times are valid.
 FAULTY = "__faulty"
+# A time as a number is up to fifteen times as long in the held form. The rest of a record of a
+# lab topic is for the other attributes, which are at most as long as the sender's record.
+_MAX_NESTED_BYTES = MAX_TEXT_BYTES - 1024 * 1024
+_LONG = f"its nested values have more than {_MAX_NESTED_BYTES} bytes when times are written in full"
 _IN_WORDS = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 
@@ -49,6 +56,8 @@ def is_refused(group: StreamGroup, envelope: Envelope) -> Column:
         | group.by_kind(lambda kind: _later_than(kind, _latest(group)))
         | group.by_kind(lambda kind: _earlier_than(kind, _earliest(group)))
     )
+    if _has_nested(group):
+        refused = refused | _too_long(group)
     if group.ruled:
         refused = refused | role_text.wrong(group).isNotNull()
     if group.levelled:
@@ -79,6 +88,7 @@ def _words(text: Column, group: StreamGroup, envelope: Envelope) -> Column:
         fn.when(faulty.isNotNull(), at(faulty, times.fault(text_at(faulty)))),
         fn.when(strict, at(_infinite(group), "out of range of a double")),
         fn.when(strict, at(_separated(group, text), "holds the character U+001E or U+001F")),
+        *([fn.when(_too_long(group), _LONG)] if _has_nested(group) else []),
         fn.when(
             group.by_kind(_no_event_time),
             fn.concat(event_time, fn.lit(": null, but it is the event time")),
@@ -98,23 +108,46 @@ def _words(text: Column, group: StreamGroup, envelope: Envelope) -> Column:
 
 def _not_fitting(text: Column, group: StreamGroup, envelope: Envelope) -> Column:
     """Why a record is no JSON object with the schema's fields, or NULL if it is one."""
+    return _let(envelope.parse(text), lambda json: _misfit(text, json, group, envelope))
 
-    def of_shape(shape: Column) -> Column:
-        found = envelope.found(shape)
-        other = fn.when(found.isNotNull(), misfits.in_words(found))
-        broken = _let(broken_json.taken_apart(text), lambda a: broken_json.reason(text, a, other))
+
+def _misfit(text: Column, json: Column, group: StreamGroup, envelope: Envelope) -> Column:
+    def of_plain(shape: Column) -> Column:
         misfit = _let(
             misfits.taken_apart(shape, envelope, group),
             lambda apart: misfits.reason(text, apart, envelope, group),
         )
-        wrong = fn.when(_is_object(shape, envelope), misfit).otherwise(broken)
-        return fn.when(~_fits(shape, group, envelope), wrong)
+        return fn.when(~_fits(shape, group, envelope), misfit)
 
-    def of_json(json: Column) -> Column:
-        shape = group.by_kind(lambda kind: envelope.shape(json, kind.schema, kind.written))
-        return _let(shape, of_shape)
+    def of_shape(shape: Column) -> Column:
+        found = envelope.found(shape)
+        other = fn.when(found.isNotNull(), in_words(found))
+        broken = _let(broken_json.taken_apart(text), lambda a: broken_json.reason(text, a, other))
+        misfit = of_plain(shape)
+        if _has_nested(group):
+            nested = group.by_kind(lambda k: _nested_misfit(json, k, envelope))
+            misfit = fn.when(_is_nested(group), nested).otherwise(misfit)
+        return fn.when(_is_object(shape, envelope), misfit).otherwise(broken)
 
-    return _let(envelope.parse(text), of_json)
+    return _let(group.by_kind(lambda kind: _shape(json, kind, envelope)), of_shape)
+
+
+def _shape(json: Column, kind: Kind, envelope: Envelope) -> Column:
+    if is_nested(kind.schema):
+        return envelope.whole(json)
+    return envelope.shape(json, kind.schema, kind.written)
+
+
+def _nested_misfit(json: Column, kind: Kind, envelope: Envelope) -> Column:
+    if not is_nested(kind.schema):
+        return fn.lit(None).cast("string")
+    mistake = envelope.mistake(json, kind.schema, kind.written)
+    return fn.coalesce(mistake, fn.when(~envelope.is_alone(json), misfits.NOT_ONE_OBJECT))
+
+
+def _is_nested(group: StreamGroup) -> Column:
+    """Whether the record's stream has nested attributes."""
+    return group.by_kind(lambda kind: fn.lit(is_nested(kind.schema)))
 
 
 def _is_object(shape: Column, envelope: Envelope) -> Column:
@@ -144,6 +177,16 @@ def _separated(group: StreamGroup, text: Column) -> Column:
     return fn.when(
         escaped, group.by_kind(lambda kind: texts.holds_separator(fn.col(TEXTS), kind.schema))
     )
+
+
+def _has_nested(group: StreamGroup) -> bool:
+    return any(is_nested(kind.schema) for kind in group.kinds)
+
+
+def _too_long(group: StreamGroup) -> Column:
+    """Whether the nested values are too long in the form that lab topics get."""
+    length = group.by_kind(lambda kind: texts.nested_bytes(fn.col(TEXTS), kind.schema))
+    return length > fn.lit(_MAX_NESTED_BYTES)
 
 
 def _name_at(group: StreamGroup, place: Column) -> Column:

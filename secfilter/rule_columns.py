@@ -61,8 +61,10 @@ def _typed(kind: Kind, place: int, texts_at: Column, times: Mapping[int, str]) -
             return fn.when(text != fn.lit(""), fn.substring(text, _AFTER_QUOTE, _WHOLE))
         case Type.TIMESTAMP:
             return fn.col(times[place])
-        case other:
+        case Type() as other:
             return text.try_cast(str(other))
+        case _:
+            return fn.when(text != fn.lit(""), text)
 
 
 def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:

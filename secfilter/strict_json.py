@@ -17,23 +17,17 @@ from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from catalog.record_format import RecordFormat, TimeFormat, UnknownFields
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, AttributeType, Schema, Type
 from secfilter import times
-from secfilter.columns import SPARK_TYPES, quoted
+from secfilter.columns import quoted
+from secfilter.nested import spark_type
+from secfilter.nested_records import held_form, is_nested, mistake
+from secfilter.shapes import shape_of
 from secfilter.texts import QUOTE
 
-# The names in a VARIANT's schema for the values that an attribute of the type may have.
-_SHAPES: dict[Type, str] = {
-    Type.BOOLEAN: "BOOLEAN",
-    Type.BIGINT: "BIGINT",
-    Type.DOUBLE: r"(?:BIGINT|DOUBLE|DECIMAL\(\d+,\d+\))",
-    Type.STRING: "STRING",
-}
-_TIME_SHAPES = dict.fromkeys(TimeFormat, r"(?:BIGINT|DECIMAL\(\d+,\d+\))") | {
-    TimeFormat.ISO: "STRING"
-}
-_WIRE_TYPES = {**SPARK_TYPES, Type.TIMESTAMP: "string"}
 _BODY = "v"
+# The fields in the shape of a tuple with nested attributes. No key of a record has this name.
+_RIGHT = ": TUPLE"
 
 
 def _nonce() -> str:
@@ -55,24 +49,38 @@ class Envelope:
     def shape(self, parsed: Column, schema: Schema, written: RecordFormat) -> Column:
         """The shape of what `parse` found, as text: the sorted fields with their types.
 
-        If unknown fields are ignored, they are left out.
+        If unknown fields are ignored, they are left out. With nested attributes it is one text for
+        all tuples.
         """
-        whole = fn.schema_of_variant(parsed)
+        whole = self.whole(parsed)
+        if is_nested(schema):
+            right = fn.when(self.is_alone(parsed), self.mistake(parsed, schema, written).isNull())
+            return fn.when(right, self._around(fn.lit(f"OBJECT<{_RIGHT}>"))).otherwise(whole)
         if written.unknown_fields is UnknownFields.QUARANTINE:
             return whole
-        body = fn.schema_of_variant(fn.try_variant_get(parsed, f"$.{_BODY}", "variant"))
-        # The envelope contains nothing else.
-        alone = whole == self._around(body)
         known = fn.concat_ws(", ", *(_found(parsed, a.name) for a in _sorted(schema)))
         cut = self._around(fn.concat(fn.lit("OBJECT<"), known, fn.lit(">")))
-        return fn.when(alone & body.startswith("OBJECT<"), cut).otherwise(whole)
+        return fn.when(self.is_alone(parsed), cut).otherwise(whole)
+
+    def whole(self, parsed: Column) -> Column:
+        """The shape of all that was in the envelope, and of the envelope."""
+        return fn.schema_of_variant(parsed)
+
+    def is_alone(self, parsed: Column) -> Column:
+        """Whether the record is an object, and nothing else was in the envelope."""
+        body = fn.schema_of_variant(_body(parsed))
+        return (self.whole(parsed) == self._around(body)) & body.startswith("OBJECT<")
+
+    def mistake(self, parsed: Column, schema: Schema, written: RecordFormat) -> Column:
+        """Why the record is no tuple of a schema with nested attributes, or NULL."""
+        return mistake(_body(parsed), schema, written)
 
     def _around(self, body: Column) -> Column:
         return fn.concat(fn.lit(f"OBJECT<{_BODY}: "), body, fn.lit(f", {self.nonce}: BIGINT>"))
 
     def fits(self, shape: Column, schema: Schema, written: RecordFormat) -> Column:
         """Whether `shape` is a tuple of `schema`."""
-        fields = _fields(schema, written)
+        fields = _RIGHT if is_nested(schema) else _fields(schema, written)
         return shape.rlike(rf"\AOBJECT<{_BODY}: OBJECT<{fields}{self.end}\z")
 
     @property
@@ -83,8 +91,11 @@ class Envelope:
     def right(self, schema: Schema, written: RecordFormat) -> str:
         """A pattern for the correct part of a shape, up to the first wrong field.
 
-        If `end` follows, no field is wrong, but a required field is missing.
+        If `end` follows, no field is wrong, but a required field is missing. With nested
+        attributes, `mistake` says more.
         """
+        if is_nested(schema):
+            return r"\A"
         return rf"\AOBJECT<{_BODY}: OBJECT<{_fields(schema, written, optional=True)}"
 
     def is_object(self, shape: Column) -> Column:
@@ -99,7 +110,9 @@ class Envelope:
 
     def tuple_of(self, parsed: Column, schema: Schema) -> Column:
         """The attributes as a struct, with timestamps as text. Keep it in a column."""
-        fields = ",".join(f"{quoted(a.name)}:{_WIRE_TYPES[a.type]}" for a in schema.attributes)
+        fields = ",".join(
+            f"{quoted(a.name)}:{spark_type(a.type, time='string')}" for a in schema.attributes
+        )
         return parsed.try_cast(f"struct<{_BODY}:struct<{fields}>>")[_BODY]
 
 
@@ -110,7 +123,7 @@ def texts_of(read: Column, schema: Schema, written: RecordFormat) -> Column:
     )
 
 
-def _text(value: Column, type_: Type, written: TimeFormat) -> Column:
+def _text(value: Column, type_: AttributeType, written: TimeFormat) -> Column:
     match type_:
         case Type.STRING:
             text = fn.concat(fn.lit(QUOTE), value)
@@ -118,7 +131,14 @@ def _text(value: Column, type_: Type, written: TimeFormat) -> Column:
             text = fn.when(value.isNotNull(), times.checked_text(value, written))
         case Type.BOOLEAN | Type.BIGINT | Type.DOUBLE:
             text = value.cast("string")
+        case _:
+            text = held_form(value, type_, written)
     return fn.coalesce(text, fn.lit(""))
+
+
+def _body(parsed: Column) -> Column:
+    """The record, or NULL if it was not JSON."""
+    return fn.try_variant_get(parsed, f"$.{_BODY}", "variant")
 
 
 def _sorted(schema: Schema) -> list[Attribute]:
@@ -144,6 +164,7 @@ def _fields(schema: Schema, written: RecordFormat, *, optional: bool = False) ->
 
 
 def _field(attribute: Attribute, written: RecordFormat) -> str:
-    is_time = attribute.type is Type.TIMESTAMP
-    shape = _TIME_SHAPES[written.times] if is_time else _SHAPES[attribute.type]
+    if not isinstance(attribute.type, Type):
+        raise TypeError("a nested attribute has no shape")
+    shape = shape_of(attribute.type, written.times)
     return f"{re.escape(attribute.name)}: {shape if attribute.required else f'(?:{shape}|VOID)'}"

@@ -2,17 +2,19 @@
 
 They are an array of strings. Place 0 is empty. Place n is the n-th attribute of the schema. It is
 empty for NULL. A string has a quotation mark before it, so that an empty string differs from NULL.
-A time is as `secfilter.times` reads it. A number or a condition is as SQL reads it.
+A nested value is its held form (`secfilter.nested`). A time is as `secfilter.times` reads it.
+A number or a condition is as SQL reads it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
-from catalog.schema import Schema, Type
+from catalog.schema import AttributeType, Schema, Type
 from secfilter.expressions import finite
 from secfilter.lab import NULL_MARK, SEPARATOR, joined
 
@@ -50,6 +52,16 @@ def holds_separator(texts: Column, schema: Schema) -> Column:
     return first_place({place: holds(text_at(texts, place)) for place in places})
 
 
+def nested_bytes(texts: Column, schema: Schema) -> Column:
+    """The length of all nested values together, as lab topics get them."""
+    lengths = [
+        fn.octet_length(text_at(texts, place)).cast("bigint")
+        for place, a in enumerate(schema.attributes, start=1)
+        if not isinstance(a.type, Type)
+    ]
+    return reduce(lambda a, b: a + b, lengths, fn.lit(0).cast("bigint"))
+
+
 def first_place(conditions: Mapping[int, Column]) -> Column:
     """The first place whose condition is true, or NULL if there is none."""
     result = fn.when(fn.lit(False), fn.lit(0))
@@ -71,7 +83,7 @@ def lab_value(texts: Column, times: dict[int, Column], schema: Schema) -> Column
     )
 
 
-def _lab_text(text: Column, time: Column | None, type_: Type) -> Column:
+def _lab_text(text: Column, time: Column | None, type_: AttributeType) -> Column:
     if time is not None:
         return fn.coalesce(fn.unix_micros(time).cast("string"), fn.lit(NULL_MARK))
     value = fn.substring(text, 2, _WHOLE) if type_ is Type.STRING else text

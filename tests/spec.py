@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from catalog import plan as plans
 from catalog.clearance import Clearance
 from catalog.label import Label
 from catalog.relation import Relation
-from catalog.schema import Schema, Type
+from catalog.schema import AttributeType, Schema, Type
 from tests.differential.case import Case, Class, Record, viewed
 from tests.differential.market import (
     COMPANY,
@@ -26,6 +27,7 @@ from tests.differential.market import (
     TRADES_AGGREGATED,
     Market,
 )
+from tests.oracle.nested_values import from_json
 from tests.oracle.values import Tuple, Value
 
 SPEC = Path(plans.__file__).parent / "SPEC.md"
@@ -211,9 +213,11 @@ def _values(columns: Sequence[str], row: Sequence[str], schema: Schema) -> tuple
     return tuple(_value(given.get(each.name, "NULL"), each.type) for each in schema.attributes)
 
 
-def _value(text: str, kind: Type) -> Value:
+def _value(text: str, kind: AttributeType) -> Value:
     if text == "NULL":
         return None
+    if not isinstance(kind, Type):
+        return from_json(json.loads(text), kind)
     match kind:
         case Type.TIMESTAMP:
             return datetime.fromisoformat(_DAY + text)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -89,7 +90,7 @@ def _plans(query: Path, world: World) -> tuple[dict[str, CheckedPlan], Sequence[
 
 
 def _output(name: str, checked: CheckedPlan) -> dict[str, Any]:
-    attributes = [{"name": a.name, "type": a.type.value} for a in checked.schema.attributes]
+    attributes = [{"name": a.name, "type": str(a.type)} for a in checked.schema.attributes]
     return {"name": name, "attributes": attributes, "plan": to_stored(checked.plan)}
 
 
@@ -100,9 +101,19 @@ def _show_refused(refused: Sequence[Refused], screen: Screen) -> None:
         screen.line("")
 
 
+def _cells(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a result. A nested one is shown as JSON."""
+    return {
+        name: json.dumps(each, ensure_ascii=False) if isinstance(each, list | dict) else each
+        for name, each in values.items()
+    }
+
+
 def _show(screen: Screen, head: str, results: Sequence[Result]) -> None:
     screen.line("")
     screen.line(head, "bold")
     if results:
-        rows = [{**each.value, "label": ", ".join(each.label) or "public"} for each in results]
+        rows = [
+            {**_cells(each.value), "label": ", ".join(each.label) or "public"} for each in results
+        ]
         screen.rows(rows, "")

@@ -18,7 +18,7 @@ from catalog.label import Label
 from catalog.names import check_object_name
 from catalog.record_format import RecordFormat, TimeFormat, UnknownFields
 from catalog.relation import Relation, RelationKind
-from catalog.schema import Attribute, Schema, Type, check_definition
+from catalog.schema import Attribute, Schema, Type, check_definition, parse_type
 from catalog.time_source import TimeSource
 from secadmin.cli.tuple_file import format_of, read_tuples
 from secadmin.cli.tuple_rules import TupleRules
@@ -123,7 +123,7 @@ def _times(schema: Schema) -> list[Attribute]:
 def _schema(data: Any, place: str) -> Schema:
     written = _texts(data, f"{place}.attributes", "write name:type, or name:type! if required")
     read = map(parse_attribute, written)
-    attributes = (Attribute(a["name"], Type(a["type"]), a["required"]) for a in read)
+    attributes = (Attribute(a["name"], parse_type(a["type"]), a["required"]) for a in read)
     return check_definition(Schema(tuple(attributes)))
 
 

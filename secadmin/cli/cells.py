@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from catalog.errors import InvalidInput
 from catalog.record_format import TimeFormat
-from catalog.schema import Schema, Type
+from catalog.schema import AttributeType, Schema, Type
 from secadmin.cli.tuple_rules import time_us
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -76,6 +76,15 @@ _READERS: Mapping[Type, Callable[[str], Value]] = {
 }
 
 
+def _nested(text: str) -> str:
+    """The cell of an array, a map or a structure, which is JSON."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError('is not JSON, such as [1, 2] or {"name": 1}') from None
+    return text
+
+
 def check_header(header: list[str], schema: Schema) -> None:
     """Raise InvalidInput for a column that is unknown, there twice, or missing."""
     for name in header:
@@ -109,7 +118,9 @@ def record_of(cells: list[str], header: list[str], schema: Schema, written: Time
     return f"{{{','.join(fields)}}}".encode()
 
 
-def _json_of(text: str, kind: Type, written: TimeFormat) -> str:
+def _json_of(text: str, kind: AttributeType, written: TimeFormat) -> str:
+    if not isinstance(kind, Type):
+        return _nested(text)
     if kind is not Type.TIMESTAMP or written is TimeFormat.ISO:
         return json.dumps(convert_cell(text, kind), ensure_ascii=False)
     if _EPOCH_NUMBER.fullmatch(number := text.strip()):

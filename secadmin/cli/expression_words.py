@@ -32,6 +32,10 @@ def expression_words(expression: Expression) -> str:
             return f"NOT {_nested(argument)}"
         case Call("is_null", (argument,)):
             return f"{_nested(argument)} IS NULL"
+        case Call("element", (whole, place)):
+            return f"{_nested(whole)}[{expression_words(place)}]"
+        case Call("field", (whole, Literal(str(name)))):
+            return f"{_nested(whole)}.{name}"
         case Call(name, arguments):
             return f"{name}({', '.join(map(expression_words, arguments))})"
 

@@ -9,6 +9,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from catalog.expression import AttributeRef, Call, Expression
+from catalog.functions import aggregate_words
 from catalog.pattern import CLASSIFIER, Reading, pattern_text
 from catalog.plan import (
     Aggregate,
@@ -145,7 +146,7 @@ def _moving(window: MovingWindow) -> str:
 def _aggregate(node: Aggregate) -> str:
     arguments = [expression_words(a.argument) if a.argument else "*" for a in node.aggregations]
     results = ", ".join(
-        _named(a.name, f"{a.function}({argument})")
+        _named(a.name, aggregate_words(a.function, argument))
         for a, argument in zip(node.aggregations, arguments, strict=True)
     )
     keys = f" by {_columns(node.keys)}" if node.keys else ""

@@ -17,7 +17,16 @@ from typing import Any
 
 from catalog.errors import InvalidInput
 from catalog.record_format import USUAL, RecordFormat, TimeFormat, UnknownFields
-from catalog.schema import Attribute, Schema, Type, parse_type
+from catalog.schema import (
+    ArrayType,
+    Attribute,
+    AttributeType,
+    MapType,
+    Schema,
+    StructType,
+    Type,
+    parse_type,
+)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_US = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
@@ -37,8 +46,16 @@ _SEPARATORS = ("\x1e", "\x1f")
 _SHOWN = 64
 
 
+# A time inside a nested value takes so many bytes more inside the platform than as a number.
+_TIME_GROWS, _LONGEST = 30, 4 * 1024 * 1024 - 64 * 1024 - 1024 * 1024
+
+
 class _Mistake(ValueError):
-    """A mistake in a record, in words."""
+    """A mistake in a record, in words. `path` says where in a nested value it is."""
+
+    def __init__(self, words: str, path: str = "") -> None:
+        super().__init__(words)
+        self.path = path
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +106,7 @@ class TupleRules:
             try:
                 self._check_value(attribute, value, now)
             except _Mistake as mistake:
-                raise _Mistake(f"{attribute.name}: {mistake}") from None
+                raise _Mistake(f"{attribute.name}{mistake.path}: {mistake}") from None
 
     def _check_value(self, attribute: Attribute, value: Any, now: datetime) -> None:
         if value is None:
@@ -98,7 +115,11 @@ class TupleRules:
             if attribute.name == self.event_time:
                 raise _Mistake("null, but it is the event time")
             return
-        _check_type(attribute.type, value, self.written.times)
+        _check_type(attribute.type, value, self.written)
+        if not isinstance(attribute.type, Type):
+            longest = _TIME_GROWS * _times_in(attribute.type, value)
+            if longest > _LONGEST:
+                raise _Mistake("too many times inside")
         if attribute.type is Type.TIMESTAMP:
             micros = time_us(value, self.written.times)
             if attribute.name == self.event_time and self.max_ahead_ms is not None:
@@ -185,7 +206,58 @@ def _check_whole(name: str, value: Any) -> None:
         raise _Mistake(f"{shown}: half a surrogate pair") from None
 
 
-def _check_type(kind: Type, value: Any, written: TimeFormat) -> None:
+def _check_type(kind: AttributeType, value: Any, written: RecordFormat) -> None:
+    match kind:
+        case ArrayType(inner) if isinstance(value, list):
+            for place, each in enumerate(value, start=1):
+                _check_inside(f"[{place}]", inner, each, written)
+        case MapType(inner) if isinstance(value, dict):
+            for key, each in value.items():
+                if any(mark in key for mark in _SEPARATORS):
+                    raise _Mistake("a key holds the character U+001E or U+001F")
+                _check_inside(f"['{key[:_SHOWN]}']", inner, each, written)
+        case StructType(fields) if isinstance(value, dict):
+            known = {each.name: each.type for each in fields}
+            strict = written.unknown_fields is UnknownFields.QUARANTINE
+            for name, each in value.items():
+                if name in known:
+                    _check_inside(f".{name}", known[name], each, written)
+                elif strict:
+                    raise _Mistake("unknown field", f".{name[:_SHOWN]}")
+        case Type():
+            _check_plain(kind, value, written.times)
+        case _:
+            raise _Mistake(f"expected {_in_words(kind, written.times)}, found {_found(value)}")
+
+
+def _check_inside(place: str, kind: AttributeType, value: Any, written: RecordFormat) -> None:
+    """Check a part of a nested value, which may be null."""
+    if value is None:
+        return
+    try:
+        _check_type(kind, value, written)
+        if kind is Type.TIMESTAMP:
+            time_us(value, written.times)
+    except _Mistake as mistake:
+        raise _Mistake(str(mistake), place + mistake.path) from None
+
+
+def _times_in(kind: AttributeType, value: Any) -> int:
+    """How many times there are in a value that is right."""
+    match kind:
+        case Type.TIMESTAMP:
+            return 1
+        case ArrayType(inner) if value is not None:
+            return sum(_times_in(inner, each) for each in value)
+        case MapType(inner) if value is not None:
+            return sum(_times_in(inner, each) for each in value.values())
+        case StructType(fields) if value is not None:
+            return sum(_times_in(each.type, value.get(each.name)) for each in fields)
+        case _:
+            return 0
+
+
+def _check_plain(kind: Type, value: Any, written: TimeFormat) -> None:
     match kind:
         case Type.BOOLEAN:
             right = isinstance(value, bool)
@@ -218,7 +290,9 @@ def _is_finite(number: int | WrittenNumber) -> bool:
         return False
 
 
-def _in_words(kind: Type, written: TimeFormat) -> str:
+def _in_words(kind: AttributeType, written: TimeFormat) -> str:
+    if not isinstance(kind, Type):
+        return "array" if isinstance(kind, ArrayType) else "object"
     if kind is not Type.TIMESTAMP:
         return str(kind)
     return f"timestamp as a {'string' if written is TimeFormat.ISO else 'number'} ({written})"

@@ -20,14 +20,15 @@ def parse_attribute(text: str) -> dict[str, Any]:
     >>> parse_attribute("price:double!")
     {'name': 'price', 'type': 'double', 'required': True}
     """
-    name, separator, written = text.rpartition(":")
+    # A type may have colons of its own: s:STRUCT<a: BIGINT>
+    name, separator, written = text.partition(":")
     if not separator or not name.strip():
         raise InvalidInput(
             f"{text!r} is not an attribute; write NAME:TYPE, or NAME:TYPE! if required"
         )
     required = written.rstrip().endswith("!")
     kind = parse_type(written.rstrip().removesuffix("!"))
-    return {"name": name.strip(), "type": kind.value, "required": required}
+    return {"name": name.strip(), "type": str(kind), "required": required}
 
 
 def parse_schema_file(text: str) -> list[dict[str, Any]]:
@@ -38,7 +39,7 @@ def parse_schema_file(text: str) -> list[dict[str, Any]]:
         return [
             {
                 "name": str(item["name"]),
-                "type": parse_type(str(item["type"])).value,
+                "type": str(parse_type(str(item["type"]))),
                 "required": bool(item.get("required", False)),
             }
             for item in listed

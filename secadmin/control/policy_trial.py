@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from catalog.errors import InvalidInput
 from catalog.models import Grant, Role
 from catalog.permission import Permission
 from catalog.role_views import RoleViews
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import ArrayType, Attribute, Schema, Type
 from catalog.view_trial import Sight, Value, Values, sight_of
 from secadmin.control.platform import Platform
 from secadmin.control.policies import relation_of, stream_to_change
@@ -86,6 +87,8 @@ def _value(attribute: Attribute, given: object) -> Value:
         if attribute.required:
             raise InvalidInput(f"the record lacks {attribute.name}, which is required")
         return None
+    if not isinstance(attribute.type, Type):
+        return _nested(attribute, given)
     kinds = _KINDS[attribute.type]
     if not isinstance(given, kinds) or (isinstance(given, bool) and bool not in kinds):
         raise InvalidInput(f"{attribute.name} is a {attribute.type}")
@@ -96,6 +99,14 @@ def _value(attribute: Attribute, given: object) -> Value:
     if isinstance(given, int) and not -(2**63) <= given < 2**63:
         raise InvalidInput(f"{attribute.name} is out of the range of a bigint")
     return cast(Value, given)
+
+
+def _nested(attribute: Attribute, given: object) -> Value:
+    """A nested value as a text, by which two of them are compared."""
+    wanted = list if isinstance(attribute.type, ArrayType) else dict
+    if not isinstance(given, wanted):
+        raise InvalidInput(f"{attribute.name} is an {attribute.type}")
+    return json.dumps(given, sort_keys=True)
 
 
 def _microseconds(name: str, text: str) -> int:

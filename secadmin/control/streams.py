@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import String, cast, func, or_, select
 
 from catalog.admission import ingesting_by_group, require_ingest_slots
 from catalog.categories import next_category
@@ -155,7 +155,7 @@ def add_stream(platform: Platform, caller: Caller, wanted: StreamDefinition) -> 
                 partitions=wanted.partitions,
                 shared=wanted.shared,
                 floored=floored,
-                ingest_group=_group(work, wanted.partitions, apart=apart),
+                ingest_group=_group(work, wanted.partitions, schema, apart=apart),
             )
         )
         work.detail["floors"] = floored
@@ -365,12 +365,16 @@ def _relation(work: Work, obj: Object, wanted: StreamDefinition, schema: Schema)
     )
 
 
-def _group(work: Work, partitions: int, *, apart: bool) -> int:
+def _group(work: Work, partitions: int, schema: Schema, *, apart: bool) -> int:
     """The ingest group with the most tasks that still has room, or a new one.
 
     A stream with a label rule, a level rule or floors is `apart`, in a group of its own: what its
-    senders have of these changes, and each change starts the group anew.
+    senders have of these changes, and each change starts the group anew. Streams with nested
+    attributes are among themselves, because reading them slows down a whole group.
     """
+    # In a stored relation only a nested type has this sign.
+    nested = select(StreamRow.ingest_group).where(cast(StreamRow.relation, String).contains("<"))
+    of_nested = set(work.session.scalars(nested))
     loads = ingesting_by_group(work.session).items()
     ruled = select(StreamRow.ingest_group).where(
         or_(
@@ -383,7 +387,9 @@ def _group(work: Work, partitions: int, *, apart: bool) -> int:
     room = [
         (load, group)
         for group, load in loads
-        if load + partitions <= PARTITIONS_A_GROUP and group not in closed
+        if load + partitions <= PARTITIONS_A_GROUP
+        and group not in closed
+        and (group in of_nested) == any(not isinstance(a.type, Type) for a in schema.attributes)
     ]
     if room and not apart:
         return max(room)[1]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Call, Expression, Literal, call_type
 from catalog.functions import REGEXP_GROUPS, REGEXP_LIKE
-from catalog.schema import Type
+from catalog.schema import AttributeType, Type
 
 MAX_SIZE = 4_000
 # As with plans, the code that works on expressions is recursive.
@@ -18,7 +18,7 @@ MAX_DEPTH = 50
 _ALIKE = frozenset(
     {
         *("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">="),
-        *("coalesce", "greatest", "least"),
+        *("coalesce", "greatest", "least", "array"),
     }
 )
 _OF_TYPE = {
@@ -35,7 +35,7 @@ class Typed:
     """An expression with its type. A bare NULL has the type None until its context gives one."""
 
     expression: Expression
-    type: Type | None
+    type: AttributeType | None
     size: int = 1
     depth: int = 1
 
@@ -45,12 +45,14 @@ class Typed:
         return self.expression.position
 
 
-def attribute(name: str, kind: Type, position: Position | None) -> Typed:
+def attribute(name: str, kind: AttributeType, position: Position | None) -> Typed:
     """An attribute's value."""
     return Typed(AttributeRef(name, position), kind)
 
 
-def literal(value: bool | int | float | str | None, kind: Type, position: Position | None) -> Typed:
+def literal(
+    value: bool | int | float | str | None, kind: AttributeType, position: Position | None
+) -> Typed:
     """A constant."""
     return Typed(Literal(value, kind, position), kind)
 
@@ -60,12 +62,12 @@ def null(position: Position | None) -> Typed:
     return Typed(Literal(None, Type.STRING, position), None)
 
 
-def as_type(value: Typed, kind: Type) -> Typed:
+def as_type(value: Typed, kind: AttributeType) -> Typed:
     """The value itself, or a NULL of that type if the value is a bare NULL."""
     return value if value.type is not None else literal(None, kind, value.position)
 
 
-def known(value: Typed) -> Type:
+def known(value: Typed) -> AttributeType:
     """The value's type. Raises InvalidInput for a bare NULL."""
     if value.type is None:
         raise InvalidInput("this NULL has no type; write CAST(NULL AS BIGINT)", value.position)

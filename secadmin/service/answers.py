@@ -19,7 +19,9 @@ def utc(at: datetime) -> datetime:
 
 def attributes_of(schema: Schema) -> list[dict[str, Any]]:
     """A schema as JSON."""
-    return [{"name": a.name, "type": a.type, "required": a.required} for a in schema.attributes]
+    return [
+        {"name": a.name, "type": str(a.type), "required": a.required} for a in schema.attributes
+    ]
 
 
 def handle_of(principal: str, request: Request) -> str:

@@ -17,6 +17,7 @@ from catalog.topic_sharing import Senders
 
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Word = Annotated[str, Field(min_length=1, max_length=80)]
+TypeText = Annotated[str, Field(min_length=1, max_length=8_000)]
 ConditionText = Annotated[str, Field(min_length=1, max_length=4096)]
 RuleText = Annotated[str, Field(min_length=1, max_length=20_000)]
 Secret = Annotated[SecretStr, Field(max_length=1024)]
@@ -105,7 +106,7 @@ class AttributeBody(Body):
     """An attribute of a schema."""
 
     name: Name
-    type: Word
+    type: TypeText
     required: bool = False
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import z3
 
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
-from catalog.schema import Schema, Type
+from catalog.schema import AttributeType, Schema, Type, held_as
 
 _WHOLE = (Type.BIGINT, Type.TIMESTAMP)
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -119,20 +119,22 @@ class Formulas:
     def _bool(self, value: bool) -> z3.BoolRef:
         return z3.BoolVal(value, self.context)
 
-    def _variable(self, name: str, kind: Type) -> _Value:
+    def _variable(self, name: str, kind: AttributeType) -> _Value:
+        # A nested value is its held form.
+        held = held_as(kind)
         make = {
             Type.BOOLEAN: z3.Bool,
             Type.BIGINT: z3.Int,
             Type.TIMESTAMP: z3.Int,
             Type.DOUBLE: z3.Real,
             Type.STRING: z3.String,
-        }[kind]
+        }[held]
         null = z3.Bool(f"{name}:null", self.context)
-        return _Value(make(name, self.context), null, kind)
+        return _Value(make(name, self.context), null, held)
 
-    def _constant(self, value: object, kind: Type) -> _Value:
+    def _constant(self, value: object, kind: AttributeType) -> _Value:
         if value is None:
-            return _Value(self._variable("none", kind).value, self._bool(True), kind)
+            return _Value(self._variable("none", kind).value, self._bool(True), held_as(kind))
         made: Any
         match kind:
             case Type.BOOLEAN:
@@ -143,7 +145,7 @@ class Formulas:
                 made = z3.RealVal(repr(value), self.context)
             case _:
                 made = z3.IntVal(int(str(value)), self.context)
-        return _Value(made, self._bool(False), kind)
+        return _Value(made, self._bool(False), held_as(kind))
 
     def _comparison(self, name: str, left: _Value, right: _Value) -> Truth:
         if Type.BOOLEAN in (left.type, right.type) and name not in ("=", "<>"):

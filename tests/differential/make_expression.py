@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from random import Random
 
 from catalog.expression import AttributeRef, Call, Expression, Literal
@@ -132,6 +133,7 @@ class Expressions:
         value = None if self.random.random() < 0.1 else self.random.choice(self.pool[kind])
         if value is None or isinstance(value, bool | int | float | str):
             return Literal(value, kind)
+        assert isinstance(value, datetime)
         return Literal(microseconds(value), kind)
 
     def _choice(self, kind: Type, schema: Schema, depth: int) -> Expression:

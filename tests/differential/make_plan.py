@@ -31,7 +31,7 @@ from catalog.plan import (
     Window,
 )
 from catalog.relation import Relation
-from catalog.schema import Schema, Type
+from catalog.schema import Schema, Type, held_as
 from tests.differential import make_matching, make_moving
 from tests.differential.make_expression import Expressions
 from tests.differential.make_records import Records
@@ -183,7 +183,7 @@ class Plans:
         usable, time = self._usable(second), analyse_node(second).event_time
         columns = []
         for attribute in analyse_node(first).schema.attributes:
-            made: Expression = self.expressions.make(attribute.type, usable, 1)
+            made: Expression = self.expressions.make(held_as(attribute.type), usable, 1)
             if attribute.name == analyse_node(first).event_time and time is not None:
                 made = AttributeRef(time)
             columns.append(Column(attribute.name, made))

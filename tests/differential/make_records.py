@@ -9,7 +9,7 @@ from random import Random
 
 from catalog.label import Label
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, Schema, Type, held_as
 from tests.differential.case import Record
 from tests.oracle.values import EPOCH, Value
 
@@ -98,7 +98,7 @@ class Records:
             return self.start + timedelta(
                 milliseconds=offset, microseconds=self.random.choice([0, 0, 7])
             )
-        pool = self.pool[attribute.type]
+        pool = self.pool[held_as(attribute.type)]
         return self.random.choice(pool[:3] if self.random.random() < 0.7 else pool)
 
     def _label(self, reach: Label) -> str | None:

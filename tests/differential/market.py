@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -12,8 +13,9 @@ from catalog.label import Label
 from catalog.plan import sources
 from catalog.record_format import TimeFormat
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, AttributeType, Schema, Type, parse_type
 from tests.differential.case import Case, Class, Record
+from tests.oracle.nested_values import from_json
 from tests.oracle.values import Value
 from tests.plans import AnyPlan, whole
 
@@ -23,7 +25,7 @@ NOON = datetime(2026, 1, 31, 12)  # noqa: DTZ001
 MINUTE = 60_000
 
 
-def _relation(number: int, name: str, event_time: str, **types: Type) -> Relation:
+def _relation(number: int, name: str, event_time: str, **types: AttributeType) -> Relation:
     schema = Schema(tuple(Attribute(each, kind) for each, kind in types.items()))
     return Relation(number, name, RelationKind.STREAM, schema, event_time, 0)
 
@@ -42,11 +44,21 @@ _HIGH = {
     "n": Type.BIGINT,
 }
 _QUOTE = {"at": Type.TIMESTAMP, "symbol": Type.STRING, "bid": Type.DOUBLE, "open": Type.BOOLEAN}
+# Nested attributes.
+_ORDER = {
+    "ts": Type.TIMESTAMP,
+    "buyer": Type.STRING,
+    "tags": parse_type("ARRAY<STRING>"),
+    "prices": parse_type("MAP<STRING, DOUBLE>"),
+    "place": parse_type("STRUCT<city STRING, zip BIGINT>"),
+    "items": parse_type("ARRAY<STRUCT<name STRING, number BIGINT, sent TIMESTAMP>>"),
+}
 RELATIONS = {
     "trades": _relation(1, "trades", "ts", **_TRADE),
     "trades-eu": _relation(2, "trades-eu", "ts", **_TRADE),
     "quotes": _relation(3, "quotes", "at", **_QUOTE),
     "news": replace(_relation(4, "news", "ts", ts=Type.TIMESTAMP), public=True),
+    "orders": _relation(7, "orders", "ts", **_ORDER),
     "highs": replace(
         _relation(6, "highs", "instant", **_HIGH), kind=RelationKind.OUTPUT, keys=("symbol",)
     ),
@@ -57,6 +69,7 @@ REACHES = {
     3: Label.of(QUOTES),
     4: Label(),
     6: Label.of(TRADES, COMPANY),
+    7: Label.of(TRADES, COMPANY),
 }
 # The senders of the trades that are visible. No two of them are one user's.
 INDEPENDENT = {1: dict(enumerate((0, 63, 5, 62, 31, 32, 1, 33, 2, 3), start=1))}
@@ -93,6 +106,21 @@ def _at(seconds: float) -> datetime:
 def _records(*given: tuple[tuple[Value, ...], str | None]) -> list[Record]:
     """The records, each of a sender of its own, numbered from 1."""
     return [Record(*each, sender=sender) for sender, each in enumerate(given, start=1)]
+
+
+# tags, prices, place, items
+_SENT = (
+    '[{"name":"pen","number":2},'
+    '{"name":"ink","sent":"2026-01-31T12:00:00.250000Z"},{"number":9223372036854775807}]'
+)
+
+
+def _order(seconds: float, buyer: str | None, *nested: str) -> tuple[Value, ...]:
+    """The values of an order. What is not said is NULL."""
+    kinds = [*_ORDER.values()][2:]
+    texts = [*nested, *["null"] * (len(kinds) - len(nested))]
+    read = (from_json(json.loads(text), kind) for text, kind in zip(texts, kinds, strict=True))
+    return (_at(seconds), buyer, *read)
 
 
 _US, _US_COMPANY, _EU = _wire(TRADES), _wire(TRADES, COMPANY), _wire(EU)
@@ -137,6 +165,13 @@ RECORDS = {
         ((None, "ACME", 2.0, True), _wire(QUOTES)),
         ((_at(1), "ACME", 3.0, True), _wire(TRADES)),
         ((_at(1), "ACME", 3.0, True), None),
+    ),
+    "orders": _records(
+        (_order(0, "Ann", '["new","a, \\"b\\""]', '{"net":1.5,"tax":0.25}', '{"zip":7}'), _US),
+        (_order(1, "Ann", '["new",null]', '{"net":2.0}', '{"city":"Linz","zip":8}'), _US_COMPANY),
+        (_order(2, "Bob", "[]", "{}", "{}", _SENT), _US),
+        (_order(61, "Bob", "null", "null", "null"), _US),
+        (_order(62, None, '["new","old"]', '{"net":null}', '{"zip":7}', _SENT), _US_COMPANY),
     ),
     "highs": _records(
         ((_at(0), False, "ACME", 1), _US),

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from catalog.label import Label
 from catalog.plan import sources
 from catalog.relation import Relation, RelationKind
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, Schema, Type, held_as
 from secadmin.languages import parse_sql
 from tests.differential.case import Case, Outcome, Record
 from tests.differential.comparing import check
@@ -64,7 +64,7 @@ def data() -> Data:
         pytest.skip("the data of NEXMark are not beside the repository")
     found = {}
     for name, each in STREAMS.items():
-        types = {attribute.name: attribute.type for attribute in each.schema.attributes}
+        types = {attribute.name: held_as(attribute.type) for attribute in each.schema.attributes}
         with (VECTORS / f"{name}.csv").open(newline="") as file:
             found[name] = [
                 {key: value(text, types[key]) for key, text in row.items()}

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from catalog.schema import Schema, Type
+from catalog.schema import AttributeType, Schema, Type, is_comparable
+from tests.oracle import nested_values as nested
 from tests.oracle.text import double_text
-from tests.oracle.values import Value, microseconds, timestamp
+from tests.oracle.values import Items, Named, Value, microseconds, timestamp
 
 _SEPARATOR, _NULL = "\x1f", "\x1e"
 
@@ -29,6 +30,8 @@ def _text(value: Value) -> str:
             return double_text(value)
         case datetime():
             return str(microseconds(value))
+        case Items() | Named():
+            return nested.to_json(value)
         case _:
             return str(value)
 
@@ -45,7 +48,16 @@ _READ: dict[Type, Callable[[str], Value]] = {
 def decode(text: str, schema: Schema) -> tuple[Value, ...]:
     """The values of a labelled record."""
     pairs = zip(text.split(_SEPARATOR), schema.attributes, strict=True)
-    return tuple(None if part == _NULL else _READ[a.type](part) for part, a in pairs)
+    return tuple(None if part == _NULL else _read(part, a.type) for part, a in pairs)
+
+
+def _read(text: str, kind: AttributeType) -> Value:
+    if isinstance(kind, Type):
+        return _READ[kind](text)
+    value = nested.from_json(json.loads(text), kind)
+    # A double may be written in several ways.
+    assert not is_comparable(kind) or nested.to_json(value) == text, text
+    return value
 
 
 def decode_json(text: str, schema: Schema) -> tuple[Value, ...]:
@@ -58,9 +70,11 @@ def decode_json(text: str, schema: Schema) -> tuple[Value, ...]:
 _JSON: dict[Type, type] = {Type.BOOLEAN: bool, Type.BIGINT: int, Type.DOUBLE: float}
 
 
-def _from_json(value: Any, kind: Type) -> Value:
+def _from_json(value: Any, kind: AttributeType) -> Value:
     if value is None:
         return None
+    if not isinstance(kind, Type):
+        return nested.from_json(value, kind)
     given: type = type(value)
     assert given is _JSON.get(kind, str), f"{value!r} for a {kind}"
     if kind is Type.TIMESTAMP:

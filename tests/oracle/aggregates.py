@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.oracle.expressions import total
+from tests.oracle.nested_values import collected
 from tests.oracle.values import Value
 
 
@@ -23,6 +24,8 @@ def aggregate(function: str, values: Sequence[Value]) -> Value:
         return len({*known})
     if function in ("first", "last"):
         return known[0 if function == "first" else -1] if known else None
+    if function.startswith(("collect", "topk")):
+        return collected(function, known)
     try:
         return total(_FUNCTIONS[function](known)) if known else None
     except OverflowError:

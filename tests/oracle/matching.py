@@ -17,7 +17,7 @@ from catalog.pattern import (
     SkipTo,
 )
 from catalog.plan import Match
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, AttributeType, Schema, Type
 from tests.oracle.aggregates import aggregate
 from tests.oracle.expressions import evaluate
 from tests.oracle.labels import united
@@ -43,7 +43,7 @@ class Rows:
         return evaluate(reading.argument, Row(self.schema, self.tuples[number].values))
 
 
-def reading_type(reading: Reading, schema: Schema) -> Type:
+def reading_type(reading: Reading, schema: Schema) -> AttributeType:
     """The type of a reading."""
     if reading.function == "classifier":
         return Type.STRING

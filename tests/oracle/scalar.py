@@ -9,7 +9,9 @@ from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
+from tests.oracle import nested_values as nested
 from tests.oracle.text import (
+    LONGEST,
     bounded,
     caseless,
     double_text,
@@ -19,7 +21,7 @@ from tests.oracle.text import (
     to_bigint,
     to_double,
 )
-from tests.oracle.values import Value
+from tests.oracle.values import Items, Value
 
 Function = Callable[..., Value]
 UNITS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year")
@@ -118,6 +120,12 @@ def cast_string(value: Value) -> str:
     return double_text(value) if isinstance(value, float) else str(value)
 
 
+def array(*values: Value) -> Value:
+    """An array of the values, unless its texts could make it too long."""
+    texts = [value for value in values if isinstance(value, str)]
+    return Items(values) if 7 * sum(len(text.encode()) for text in texts) <= LONGEST else None
+
+
 STRICT: dict[str, Callable[..., Any]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -162,6 +170,11 @@ STRICT: dict[str, Callable[..., Any]] = {
     "cast_bigint": to_bigint,
     "cast_double": to_double,
     "cast_string": cast_string,
+    "element": nested.element,
+    "field": lambda whole, name: dict(whole.pairs).get(name),
+    "cardinality": nested.cardinality,
+    "map_keys": lambda whole: Items(tuple(key for key, _ in whole.pairs)),
+    "map_values": lambda whole: Items(tuple(value for _, value in whole.pairs)),
 }
 
 FUNCTIONS: dict[str, Function] = {
@@ -173,4 +186,6 @@ FUNCTIONS: dict[str, Function] = {
     "greatest": known(max),
     "least": known(min),
     "case": case,
+    "contains": nested.contains,
+    "array": array,
 }

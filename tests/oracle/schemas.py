@@ -22,7 +22,7 @@ from catalog.plan import (
     Union,
     Windowed,
 )
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import ArrayType, Attribute, AttributeType, Schema, Type
 from tests.oracle.matching import reading_type
 from tests.oracle.types import type_of
 
@@ -99,17 +99,18 @@ def time_of(node: Node) -> str | None:
             return names.pop() if len(names) == 1 else None
 
 
-def _schema(columns: list[tuple[str, Type]]) -> Schema:
+def _schema(columns: list[tuple[str, AttributeType]]) -> Schema:
     return Schema(tuple(Attribute(name, kind) for name, kind in columns))
 
 
-def _column(column: Column, given: Schema) -> tuple[str, Type]:
+def _column(column: Column, given: Schema) -> tuple[str, AttributeType]:
     return column.name, type_of(column.expression, given)
 
 
-def _aggregated(aggregation: Aggregation, given: Schema) -> Type:
+def _aggregated(aggregation: Aggregation, given: Schema) -> AttributeType:
     if aggregation.function.startswith("count") or aggregation.argument is None:
         return Type.BIGINT
     if aggregation.function in ("avg", "stddev"):
         return Type.DOUBLE
-    return type_of(aggregation.argument, given)
+    value = type_of(aggregation.argument, given)
+    return ArrayType(value) if aggregation.function.startswith(("collect", "topk")) else value

@@ -93,14 +93,14 @@ def _past_any(places: set[int], pattern: str) -> set[int]:
 
 
 # What a record takes: 4 MiB less 64 KiB.
-_LONGEST = 4_128_768
+LONGEST = 4_128_768
 
 
 def bounded(make: Callable[..., str], times: int) -> Callable[..., str | None]:
     """`make`, with NULL where `times` the arguments' bytes are more than a text may have."""
 
     def call(*texts: str) -> str | None:
-        return make(*texts) if times * sum(len(t.encode()) for t in texts) <= _LONGEST else None
+        return make(*texts) if times * sum(len(t.encode()) for t in texts) <= LONGEST else None
 
     return call
 

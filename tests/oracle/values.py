@@ -8,8 +8,26 @@ from datetime import datetime, timedelta
 from catalog.label import Label
 from catalog.schema import Schema
 
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The elements of an array."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The values of a map by their keys, which are sorted, or those of a structure by its fields.
+
+    A field that is NULL is left out.
+    """
+
+    pairs: tuple[tuple[str, Value], ...]
+
+
 # A TIMESTAMP is a naive datetime in UTC; None is NULL.
-Value = bool | int | float | str | datetime | None
+Value = bool | int | float | str | datetime | Items | Named | None
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
 _MICROSECOND = timedelta(microseconds=1)

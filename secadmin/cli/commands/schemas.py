@@ -26,9 +26,10 @@ def add(
 ) -> None:
     """Add a schema. An exclamation mark makes an attribute required.
 
-    Types: boolean, bigint, double, string, timestamp.
+    Types: boolean, bigint, double, string, timestamp, ARRAY<type>, MAP<STRING, type>,
+    STRUCT<name type, ...>.
 
-    Example: secadmin schema add trades ts:timestamp! symbol:string! price:double
+    Example: secadmin schema add trades ts:timestamp! symbol:string! "tags:ARRAY<STRING>"
     """
     if bool(attributes) == (file is not None):
         raise InvalidInput("name the attributes (ts:timestamp! price:double), or give --file JSON")

@@ -36,8 +36,8 @@ def _field(element: Element) -> Attribute:
     name, written = values["name"].text, values["type"]
     if "(" in written.text:
         raise InvalidInput(
-            f"field {name[:40]!r} is an array, and the platform has no arrays; send one tuple for "
-            "each value",
+            f"field {name[:40]!r} is an array, and diagrams have no arrays here; send one tuple "
+            "for each value",
             written.place(),
         )
     kind = TYPES.get(written.text.lower())

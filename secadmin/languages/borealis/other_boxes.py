@@ -7,7 +7,7 @@ _LOCKS = "it is for tables, and the platform has none"
 _SHEDDING = "no tuple is left out when there is much to do; leave the box out"
 _FAULTS = "the platform itself goes on after a failure without loss"
 _REVISIONS = "a tuple is never revised"
-_ARRAYS = "the platform has no arrays"
+_ARRAYS = "diagrams have no arrays here"
 _WAITING = "tuples are not kept until something happens; use a join with buffer sizes"
 
 REFUSED = {

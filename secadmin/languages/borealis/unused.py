@@ -22,7 +22,9 @@ _CHANGES = "a query never changes; remove the query and add the new diagram"
 REFUSED_ELEMENTS = {
     "table": _TABLES,
     "access": _TABLES,
-    "type": "it names an array type, and the platform has no arrays; send one tuple for each value",
+    "type": (
+        "it names an array type, and diagrams have no arrays here; send one tuple for each value"
+    ),
     "modify": _CHANGES,
     "delete": _CHANGES,
     "disconnect": _CHANGES,

@@ -11,12 +11,12 @@ _NOW = frozenset(
 )
 _AGGREGATES = frozenset(
     {
-        *("array_agg", "collect_list", "collect_set"),
         *("string_agg", "listagg", "first", "last", "first_value", "last_value", "median"),
         *("percentile", "percentile_cont", "variance", "var_samp", "var_pop", "stddev_pop"),
-        *("earliest_by_offset", "latest_by_offset", "topk", "topkdistinct", "bool_and", "bool_or"),
+        *("earliest_by_offset", "latest_by_offset", "bool_and", "bool_or"),
     }
 )
+_SEVERAL = frozenset({"unnest", "explode", "explode_outer", "posexplode", "flatten", "inline"})
 _EDGES = frozenset({"window_start", "window_end", "windowstart", "windowend"})
 _REGULAR = frozenset(
     {
@@ -43,6 +43,11 @@ def reason(name: str) -> str | None:
         return (
             f"{name.upper()} is an aggregate function that does not exist yet; there are COUNT, "
             "SUM, AVG, STDDEV, MIN and MAX"
+        )
+    if lower in _SEVERAL:
+        return (
+            f"{name.upper()} would make several tuples of one, which no operator does yet; name "
+            "the elements, as in tags[1], or send one tuple for each"
         )
     if lower in _EDGES:
         return (

@@ -7,15 +7,21 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
+from catalog.expression import Literal
 from catalog.functions import (
     AGGREGATE_FUNCTIONS,
-    ALL_AGGREGATE_FUNCTIONS,
+    COLLECT_LIST,
+    COLLECT_SET,
     COUNT_DISTINCT,
     FIRST,
     LAST,
+    MAX_TOP,
+    TOPK,
+    TOPKDISTINCT,
+    aggregate_rule,
 )
 from catalog.plan import Aggregation, SessionWindow, Window
-from catalog.schema import Type
+from catalog.schema import AttributeType, Type
 from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.windows import EDGES, EXAMPLE, WINDOW_FUNCTIONS, window
@@ -34,6 +40,11 @@ AGGREGATES = {
     "count_if": "count",
     "approx_count_distinct": COUNT_DISTINCT,
     "approx_distinct": COUNT_DISTINCT,
+    COLLECT_LIST: COLLECT_LIST,
+    COLLECT_SET: COLLECT_SET,
+    "array_agg": COLLECT_LIST,
+    TOPK: TOPK,
+    TOPKDISTINCT: TOPKDISTINCT,
 }
 
 _EDGES = {
@@ -161,7 +172,7 @@ class Aggregates:
             place = reader.environment.at(node)
             raise InvalidInput(f"this is not the window of GROUP BY; write {name.upper()}()", place)
 
-    def _add(self, aggregation: Aggregation, kind: Type, place: Position) -> Typed:
+    def _add(self, aggregation: Aggregation, kind: AttributeType, place: Position) -> Typed:
         for index, other in enumerate(self.found):
             if (other.function, other.argument) == (aggregation.function, aggregation.argument):
                 return attribute(f"agg.{index}", kind, place)
@@ -170,7 +181,7 @@ class Aggregates:
         return attribute(name, kind, place)
 
 
-def aggregate_call(node: exp.Expr, reader: Reader) -> tuple[Aggregation, Type]:
+def aggregate_call(node: exp.Expr, reader: Reader) -> tuple[Aggregation, AttributeType]:
     """Read an aggregate, still without a name, from its syntax tree. Raises InvalidInput."""
     name = node.this.lower() if isinstance(node, exp.Anonymous) else ""
     if name not in AGGREGATES:
@@ -181,7 +192,7 @@ def aggregate_call(node: exp.Expr, reader: Reader) -> tuple[Aggregation, Type]:
     return _aggregation(node, name, reader)
 
 
-def _aggregation(node: exp.Expr, name: str, reader: Reader) -> tuple[Aggregation, Type]:
+def _aggregation(node: exp.Expr, name: str, reader: Reader) -> tuple[Aggregation, AttributeType]:
     environment = reader.environment
     inner = Reader(environment, reader.scope, NoCalls("another aggregate"))
     condition = None
@@ -194,18 +205,36 @@ def _aggregation(node: exp.Expr, name: str, reader: Reader) -> tuple[Aggregation
     distinct = name == "count" and [type(each) for each in node.expressions] == [exp.Distinct]
     if distinct:
         _open_distinct(node, inner)
-    argument = _argument(node, name, inner)
     function = COUNT_DISTINCT if distinct else AGGREGATES[name]
+    if function in (TOPK, TOPKDISTINCT):
+        function = f"{function}_{_taken_number(node, name, inner)}"
+    argument = _argument(node, name, inner)
     if argument is None and condition is None:
         return Aggregation("", function, None), Type.BIGINT
     given = argument or literal(True, Type.BOOLEAN, place)
     if condition is not None:
         # The other tuples have NULL, which no aggregate counts.
         given = call("case", [condition, given, null(place)], place)
-    kind = ALL_AGGREGATE_FUNCTIONS[function](known(given))
+    rule = aggregate_rule(function)
+    kind = None if rule is None else rule(known(given))
     if kind is None:
         raise InvalidInput(f"{name} does not take a {given.type}", place)
     return Aggregation("", function, given.expression), kind
+
+
+def _taken_number(node: exp.Expr, name: str, inner: Reader) -> int:
+    """Take the number of values off TOPK(x, 3). Raises InvalidInput."""
+    place = inner.environment.at(node)
+    number = inner.read(node.expressions[1]) if len(node.expressions) == 2 else None
+    wanted = number.expression.value if number and isinstance(number.expression, Literal) else None
+    if not isinstance(wanted, int) or isinstance(wanted, bool) or not 1 <= wanted <= MAX_TOP:
+        raise InvalidInput(
+            f"{name.upper()} takes a value, and a constant number from 1 to {MAX_TOP}: write "
+            f"{name.upper()}(price, 3)",
+            place,
+        )
+    node.set("expressions", node.expressions[:1])
+    return wanted
 
 
 def _open_distinct(node: exp.Expr, inner: Reader) -> None:

@@ -5,33 +5,24 @@ from __future__ import annotations
 from sqlglot import exp
 
 from catalog.errors import InvalidInput, Position
-from catalog.schema import Type
+from catalog.schema import AttributeType, Type
 from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.nested_values import type_of_cast
 from secadmin.languages.typed import Typed, call, literal
 
-_CASTS = {
-    exp.DType.BIGINT: Type.BIGINT,
-    exp.DType.INT: Type.BIGINT,
-    exp.DType.DOUBLE: Type.DOUBLE,
-    exp.DType.FLOAT: Type.DOUBLE,
-    exp.DType.TEXT: Type.STRING,
-    exp.DType.VARCHAR: Type.STRING,
-    exp.DType.TIMESTAMP: Type.TIMESTAMP,
-    exp.DType.BOOLEAN: Type.BOOLEAN,
-}
 _WRONG = "a CAST goes to BIGINT, DOUBLE or STRING"
 
 
-def cast_type(target: exp.Expr, place: Position, environment: Environment) -> Type:
+def cast_type(target: exp.Expr, place: Position, environment: Environment) -> AttributeType:
     """The type that a cast names. Raises InvalidInput."""
-    kind = _CASTS.get(target.this)
-    if kind is None or target.expressions:
+    kind = type_of_cast(target, place)
+    if kind is None:
         raise InvalidInput(_WRONG, place)
-    environment.only(target, "this", "nested")
+    environment.only(target, "this", "nested", "expressions")
     return kind
 
 
-def cast_to(kind: Type, value: Typed, place: Position) -> Typed:
+def cast_to(kind: AttributeType, value: Typed, place: Position) -> Typed:
     """The value as that type. A bare NULL only gets the type. Raises InvalidInput."""
     if value.type is None:
         return literal(None, kind, place)

@@ -57,6 +57,12 @@ class Environment:
         table = node.args.get("table")
         return self.identifier(node.this), self.identifier(table) if table else None
 
+    def path(self, node: exp.Expr) -> list[str]:
+        """The names of a column that dots connect. Raises InvalidInput for anything else."""
+        self.only(node, "this", "table", "db", "catalog")
+        parts = (node.args.get(each) for each in ("catalog", "db", "table", "this"))
+        return [self.identifier(part) for part in parts if part is not None]
+
     def new_name(self, node: object) -> str:
         """The new name in an identifier, as after AS. Raises InvalidInput if it is not usable."""
         identifier = self._identifier(node)

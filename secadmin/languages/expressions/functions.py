@@ -11,6 +11,7 @@ from catalog.functions import REGEXP_GROUPS, REGEXP_LIKE, TRUNCATIONS
 from catalog.regular_expression import MAX_GROUP
 from catalog.schema import Type
 from secadmin.languages.expressions.absent import reason
+from secadmin.languages.expressions.nested_values import element_of
 from secadmin.languages.typed import Typed, call, literal, null
 
 EXTRACTED = frozenset({"year", "month", "day", "hour", "minute", "second"})
@@ -105,6 +106,17 @@ def _regexp_extract(given: Arguments, place: Position) -> Typed:
     return call(name, given[:2], place)
 
 
+def _element_at(given: Arguments, place: Position) -> Typed:
+    return element_of(given[0], given[1], place)
+
+
+def _array(given: Arguments, place: Position) -> Typed:
+    if not given:
+        raise InvalidInput("an array has at least one value: write ARRAY[1, 2]", place)
+    return call("array", given, place)
+
+
+_CARDINALITY = _of(1, "CARDINALITY(array or map)", _plain("cardinality"))
 _POSITION = _plain("position")
 SCALAR: dict[str, Meaning] = {
     **{
@@ -142,6 +154,15 @@ SCALAR: dict[str, Meaning] = {
     "date_trunc": _of(2, "DATE_TRUNC('hour', ts)", _date_trunc),
     "regexp_like": _plain(REGEXP_LIKE),
     "regexp_extract": _of(3, "REGEXP_EXTRACT(string, 'a(.*)', 1)", _regexp_extract),
+    "element_at": _of(2, "ELEMENT_AT(array, 1) or ELEMENT_AT(map, 'key')", _element_at),
+    "cardinality": _CARDINALITY,
+    "size": _CARDINALITY,
+    "array_size": _CARDINALITY,
+    "array_length": _CARDINALITY,
+    "array_contains": _of(2, "ARRAY_CONTAINS(array, value)", _plain("contains")),
+    "map_keys": _of(1, "MAP_KEYS(map)", _plain("map_keys")),
+    "map_values": _of(1, "MAP_VALUES(map)", _plain("map_values")),
+    "array": _array,
     "date_part": _of(2, "DATE_PART('hour', ts)", _date_part),
 }
 

@@ -50,7 +50,7 @@ def take_moving(tokens: list[Token], place: Place) -> MovingWords:
     clauses = [""]
     index = 0
     while index < len(tokens):
-        _follow(clauses, word(tokens, index))
+        _follow(clauses, word(tokens, index), word(tokens, index - 1))
         bracket = tokens[index].token_type == TokenType.L_BRACKET
         named = _named_before(tokens, index) if bracket and clauses[-1] == "FROM" else None
         if named is not None:
@@ -109,8 +109,11 @@ def _parenthesis(tokens: list[Token], opening: int) -> int:
     return -1
 
 
-def _follow(clauses: list[str], now: str) -> None:
+def _follow(clauses: list[str], now: str, before: str) -> None:
     """Go on by one word. Elsewhere than in FROM, a window would be taken and mean nothing."""
+    if now == "FROM" and (clauses[-1] != "SELECT" or before == "DISTINCT"):
+        # Of a IS DISTINCT FROM b[1], or EXTRACT(YEAR FROM times[1]).
+        return
     if now == "(":
         clauses.append("")
     elif now == ")" and len(clauses) > 1:

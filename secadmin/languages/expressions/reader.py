@@ -14,11 +14,15 @@ from catalog.schema import Type
 from secadmin.languages.expressions import functions, literals
 from secadmin.languages.expressions.casts import cast_to, cast_type
 from secadmin.languages.expressions.environment import Environment
+from secadmin.languages.expressions.nested_values import element_of, field_of
 from secadmin.languages.expressions.null_safe import null_safe
 from secadmin.languages.expressions.quoted_text import quoted_text
 from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.syntax import chain
 from secadmin.languages.typed import Typed, call, literal, null
+
+# Spark's windows, whose edges are written like fields.
+_WINDOWS = ("window", "session_window")
 
 
 class Calls(Protocol):
@@ -97,20 +101,49 @@ def _chained(function: str) -> Callable[[Reader, exp.Expr], Typed]:
 
 
 def _column(reader: Reader, node: exp.Expr) -> Typed:
-    name, alias = reader.environment.column(node)
+    """An attribute, perhaps with its relation before it, or fields of a structure behind it."""
+    environment = reader.environment
+    names, place = environment.path(node), environment.at(node)
+    behind = reader.scope.behind_attribute(names)
+    if behind < 1:
+        name, alias = environment.column(node)
+        special = reader.calls.column(name, alias, place)
+        return special or reader.scope.resolve(name, alias, place)
+    *qualifier, name = names[:-behind]
+    value = reader.scope.resolve(name, qualifier[0] if qualifier else None, place)
+    for each in names[-behind:]:
+        value = field_of(value, each, place)
+    return value
+
+
+def _element(reader: Reader, node: exp.Expr) -> Typed:
+    """An element of an array or a map."""
+    reader.environment.only(node, "this", "expressions")
     place = reader.environment.at(node)
-    special = reader.calls.column(name, alias, place)
-    return special or reader.scope.resolve(name, alias, place)
+    if len(node.expressions) != 1:
+        raise InvalidInput("an element has one place: write a[1] or m['key']", place)
+    return element_of(reader.read(node.this), reader.read(node.expressions[0]), place)
+
+
+def _array(reader: Reader, node: exp.Expr) -> Typed:
+    """ARRAY[1, 2]."""
+    reader.environment.only(node, "expressions")
+    given = [reader.read(each) for each in node.expressions]
+    return functions.scalar_call("array", given, reader.environment.at(node))
 
 
 def _dot(reader: Reader, node: exp.Expr) -> Typed:
-    """Spark's window(ts, '1 hour').start and .end, and those of session_window(...)."""
+    """A field of a structure; Spark's window(ts, '1 hour').start and .end, and session_window's."""
     environment = reader.environment
     environment.only(node, "this", "expression")
     call_, edge = node.this, node.expression
+    named = isinstance(call_, exp.Anonymous) and str(call_.this).lower() in _WINDOWS
+    if not named and isinstance(edge, exp.Identifier):
+        whole, name = reader.read(call_), environment.identifier(edge)
+        return field_of(whole, name, environment.at(node))
     name = str(call_.this).lower() if isinstance(call_, exp.Anonymous) else ""
     if (
-        name not in ("window", "session_window")
+        name not in _WINDOWS
         or not isinstance(edge, exp.Identifier)
         or edge.this not in ("start", "end")
     ):
@@ -323,6 +356,8 @@ _READERS: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Typed]] = {
     exp.NullSafeNEQ: _distinct_from(same=False),
     exp.Subquery: _constant_query,
     exp.Dot: _dot,
+    exp.Bracket: _element,
+    exp.Array: _array,
     exp.Filter: _filter,
     exp.Between: _between,
     exp.In: _in,

@@ -159,7 +159,7 @@ def _bracket(tokens: Tokens, index: int) -> str | None:
     inside = word(tokens, index + 1)
     if inside in {"NOW", "UNBOUNDED", "RANGE", "ROWS", "PARTITION BY"}:
         return f"[{inside} ...] is written behind the name of a stream in FROM: FROM trades [NOW]"
-    return f"{tokens[index].text!r} is not part of this language"
+    return None
 
 
 _BY_WORDS_AROUND: dict[TokenType, Callable[[Tokens, int], str | None]] = {

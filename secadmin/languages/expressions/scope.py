@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from catalog.errors import InvalidInput, Position
-from catalog.schema import Schema, Type
+from catalog.schema import AttributeType, Schema, StructType
 from secadmin.languages.expressions.absent import reason
 from secadmin.languages.typed import Typed, attribute
 
@@ -17,7 +18,7 @@ class Field:
 
     name: str
     inner: str
-    type: Type
+    type: AttributeType
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,20 @@ class Scope:
             return any(table.alias == alias for table in self.tables)
         names = {field.name.lower() for table in self.tables for field in table.fields}
         return name.lower() in names
+
+    def behind_attribute(self, names: Sequence[str]) -> int:
+        """How many of the names that dots connect are fields of the attribute before them."""
+        first = names[0]
+        if any(table.alias == first for table in self.tables):
+            return len(names) - 2
+        structure = any(
+            field.name.lower() == first.lower() and isinstance(field.type, StructType)
+            for table in self.tables
+            for field in table.fields
+        )
+        if structure or self.outer is None:
+            return len(names) - 1 if structure else 0
+        return self.outer.behind_attribute(names)
 
     def table(self, alias: str, position: Position) -> Table:
         """The table of that alias. Raises InvalidInput."""

@@ -25,14 +25,21 @@ _SIGNS = {
     *(TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT, TokenType.SEMICOLON),
     *(TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD),
     *(TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE),
-    *(TokenType.DPIPE, TokenType.DCOLON),
+    *(TokenType.DPIPE, TokenType.DCOLON, TokenType.L_BRACKET, TokenType.R_BRACKET),
 }
 _KEYWORD = re.compile(r"[A-Za-z_][A-Za-z0-9_ ]*")
-_OPENERS = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.CASE: TokenType.END}
+_OPENERS = {
+    TokenType.L_PAREN: TokenType.R_PAREN,
+    TokenType.L_BRACKET: TokenType.R_BRACKET,
+    TokenType.CASE: TokenType.END,
+}
 _CLOSERS = {closer: opener for opener, closer in _OPENERS.items()}
 # A comma separates two things, so it must not be next to these.
-_NO_COMMA_AFTER = {TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT, TokenType.GROUP_BY}
-_NO_COMMA_BEFORE = {TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM}
+_NO_COMMA_AFTER = {
+    *(TokenType.COMMA, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.SELECT),
+    TokenType.GROUP_BY,
+}
+_NO_COMMA_BEFORE = {TokenType.COMMA, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.FROM}
 # Words over relations alone. Over streams the state would not be bounded.
 _OF_RELATIONS = {
     *(TokenType.EXCEPT, TokenType.INTERSECT, TokenType.ORDER_BY, TokenType.LIMIT),
@@ -116,7 +123,7 @@ def _over_relations(tokens: list[Token], index: int) -> bool:
 
 
 def _unknown(token: Token) -> str | None:
-    """The fault of a sign or quotation of another dialect: |>, ->, [, ?, N'...' and others."""
+    """The fault of a sign or quotation of another dialect: |>, ->>, {, ?, N'...' and others."""
     kind = token.token_type
     if kind in PLAIN or kind in _SIGNS or kind in _NAMES_AND_CONSTANTS:
         return None

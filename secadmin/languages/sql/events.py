@@ -15,7 +15,7 @@ from catalog.pattern import (
     PatternVariable,
 )
 from catalog.plan import Column, Project, Source, Union
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, AttributeType, Schema, Type
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.event_words import Event, EventWords, Kind
@@ -71,9 +71,9 @@ def _check(words: EventWords, environment: Environment) -> None:
         )
 
 
-def _types(streams: dict[str, Built], position: Position) -> dict[str, Type]:
+def _types(streams: dict[str, Built], position: Position) -> dict[str, AttributeType]:
     """The type of each attribute that some stream has."""
-    found: dict[str, Type] = {}
+    found: dict[str, AttributeType] = {}
     for name, built in streams.items():
         if built.event_time is None:
             raise InvalidInput(f"a pattern goes by event time, and {name} has none", position)
@@ -88,7 +88,7 @@ def _types(streams: dict[str, Built], position: Position) -> dict[str, Type]:
     return found
 
 
-def _branch(name: str, built: Built, types: dict[str, Type], position: Position) -> Built:
+def _branch(name: str, built: Built, types: dict[str, AttributeType], position: Position) -> Built:
     def value(attribute: Attribute) -> Expression:
         known = built.schema.get(attribute.name) is not None
         return AttributeRef(attribute.name) if known else Literal(None, attribute.type)

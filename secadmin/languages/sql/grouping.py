@@ -51,7 +51,7 @@ class Outside:
 
     def is_edge(self, node: exp.Expr, environment: Environment) -> bool:
         """Say whether an item of GROUP BY is an edge of the window."""
-        if not self.named or not isinstance(node, exp.Column):
+        if not self.named or not isinstance(node, exp.Column) or node.args.get("db"):
             return False
         name, alias = environment.column(node)
         return name in _EDGES and alias in (None, self.alias)

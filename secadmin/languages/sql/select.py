@@ -279,6 +279,8 @@ def _suggested(node: exp.Expr) -> str | None:
 def _own_name(node: exp.Expr, value: Typed) -> str | None:
     if isinstance(node, exp.Column) and node.this.this not in EDGES:
         return str(node.this.this)
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        return str(node.expression.this)
     # TUMBLE_START() without AS gets the name window_start.
     edges = {edge_marker(edge): edge for edge in (WINDOW_START, WINDOW_END)}
     match value.expression:

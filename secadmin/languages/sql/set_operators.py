@@ -102,7 +102,9 @@ def _renamed(right: Built, left: Built, name: str, place: Position) -> Built:
     """The right side with the names of the left one: set operators match by position."""
     mine, own = left.schema.attributes, right.schema.attributes
     if [each.type for each in mine] != [each.type for each in own]:
-        shown = [", ".join(each.type for each in several) or "nothing" for several in (mine, own)]
+        shown = [
+            ", ".join(str(each.type) for each in several) or "nothing" for several in (mine, own)
+        ]
         raise InvalidInput(
             f"the sides of {name} have other results: ({shown[0]}) and ({shown[1]})", place
         )

@@ -10,8 +10,8 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from catalog.expression import AttributeRef, Call, Expression, Literal
-from catalog.functions import LIKE, REGEXP_GROUPS
-from catalog.schema import Type
+from catalog.functions import ELEMENT, FIELD, LIKE, REGEXP_GROUPS
+from catalog.schema import ArrayType, AttributeType, MapType, StructType, Type
 from secadmin.languages.expressions.dialect import Sql
 from secadmin.languages.expressions.functions import SCALAR
 from secadmin.languages.writing.unsayable import Unsayable
@@ -25,7 +25,11 @@ _INFIX = frozenset(
 _SIGNS = {"micros_between": "-"}
 _CASTS = {"cast_bigint": "BIGINT", "cast_double": "DOUBLE", "cast_string": "STRING"}
 # The other functions, by the name in a plan. (A text is read again, so no other meaning is given.)
-_CALLS = {**{name: name for name in SCALAR.keys() - _INFIX}, "position": "strpos"}
+_CALLS = {
+    **{name: name for name in SCALAR.keys() - _INFIX},
+    "position": "strpos",
+    "contains": "array_contains",
+}
 _START_OF = "start_of_"
 # The text for the name of an attribute.
 Names = Callable[[str], str]
@@ -81,6 +85,13 @@ def _call(function: str, arguments: tuple[Expression, ...], names: Names) -> str
             arms = zip(texts[:-1:2], texts[1:-1:2], strict=True)
             whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in arms)
             return f"CASE {whens} ELSE {texts[-1]} END"
+        case "element", (whole, _):
+            return f"{_parted(whole, texts[0])}[{texts[1]}]"
+        case "field", (_, Literal(str(name))):
+            # In parentheses, because a relation may have the same name.
+            return f"({texts[0]}).{name_text(name)}"
+        case "array", _:
+            return f"ARRAY[{', '.join(texts)}]"
     if function in _INFIX:
         return f" {_SIGNS.get(function, function.upper())} ".join(nested)
     inner = ", ".join(texts)
@@ -95,6 +106,27 @@ def _call(function: str, arguments: tuple[Expression, ...], names: Names) -> str
     return f"{_CALLS[function].upper()}({inner})"
 
 
+def _parted(expression: Expression, text: str) -> str:
+    plain = isinstance(expression, AttributeRef) or (
+        isinstance(expression, Call) and expression.function in (ELEMENT, FIELD)
+    )
+    return text if plain else f"({text})"
+
+
+def type_text(type_: AttributeType) -> str:
+    """A type as SQL, whose names are quoted where SQL would read a keyword."""
+    match type_:
+        case ArrayType(inner):
+            return f"ARRAY<{type_text(inner)}>"
+        case MapType(inner):
+            return f"MAP<STRING, {type_text(inner)}>"
+        case StructType(fields):
+            inside = ", ".join(f"{name_text(each.name)} {type_text(each.type)}" for each in fields)
+            return f"STRUCT<{inside}>"
+        case _:
+            return type_.upper()
+
+
 def _nested(expression: Expression, text: str) -> str:
     inner = isinstance(expression, Call) and expression.function in {
         *_INFIX,
@@ -107,7 +139,7 @@ def _literal(literal: Literal) -> str:
     value = literal.value
     match value:
         case None:
-            return f"CAST(NULL AS {literal.type.upper()})"
+            return f"CAST(NULL AS {type_text(literal.type)})"
         case str():
             return "'" + value.replace("'", "''") + "'"
         case bool():

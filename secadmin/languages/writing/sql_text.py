@@ -9,6 +9,7 @@ from catalog.analysis import analyse
 from catalog.conflict_class import LEVEL
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, attributes_of, conjuncts
+from catalog.functions import aggregate_words
 from catalog.moments import closing, same
 from catalog.plan import (
     WINDOW_END,
@@ -325,9 +326,7 @@ def _names_of_groups(node: Aggregate, kind: str, end: str = "") -> Names:
 def aggregation_text(aggregation: Aggregation) -> str:
     """The call of an aggregate function, as both languages write it."""
     argument = "*" if aggregation.argument is None else expression_text(aggregation.argument)
-    if aggregation.function == "count_distinct":
-        return f"count(DISTINCT {argument})"
-    return f"{aggregation.function}({argument})"
+    return aggregate_words(aggregation.function, argument)
 
 
 def _columns(columns: Iterable[Column], names: Names | None = None) -> str:

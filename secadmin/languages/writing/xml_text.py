@@ -28,7 +28,7 @@ from catalog.plan import (
     sources,
 )
 from catalog.relation import Relation
-from catalog.schema import Type
+from catalog.schema import AttributeType, Type
 from secadmin.languages.borealis.diagram import parse_borealis
 from secadmin.languages.writing.expression_text import expression_text, name_text
 from secadmin.languages.writing.sql_text import aggregation_text
@@ -212,7 +212,12 @@ def _numbered(columns: tuple[Column, ...], value: str, name: str) -> Parameters:
 
 def _schema(relation: Relation) -> str:
     fields = "".join(
-        f'    <field name="{a.name}" type="{_TYPES[a.type]}"/>\n'
-        for a in relation.schema.attributes
+        f'    <field name="{a.name}" type="{_type(a.type)}"/>\n' for a in relation.schema.attributes
     )
     return f"  <schema name={quoteattr(relation.name)}>\n{fields}  </schema>\n"
+
+
+def _type(type_: AttributeType) -> str:
+    if not isinstance(type_, Type):
+        raise Unsayable(f"a diagram has no type {type_}")
+    return _TYPES[type_]

@@ -204,6 +204,8 @@ def _fits(attribute: Attribute, row: dict[str, Any]) -> bool:
         case Type.TIMESTAMP:
             row[name] = _microseconds(value)
             return row[name] is not None
+        case _:
+            raise TypeError("no attribute here is nested")
 
 
 def _microseconds(value: object) -> int | None:

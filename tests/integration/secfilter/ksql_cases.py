@@ -2,7 +2,7 @@
 
 | ksqlDB | here |
 |---|---|
-| a stream has a topic, a format and a key | a stream has attributes; a map among them is none |
+| a stream has a topic, a format and a key | a stream has attributes |
 | a record has a timestamp | it has the attribute `rowtime`, which is the event time |
 | times begin at 1970 | they begin now, because a stream takes no record that is late |
 | each record is a change of its own | records of one time are one change, so each comes a microsecond behind the one before |
@@ -10,6 +10,7 @@
 | WITH names the topic of a result | the platform names topics, so WITH is left out |
 | a table with windows sends each change | EMIT CHANGES says so, and the next record comes when the result of the last one is there |
 | the window is in the key of a result | WINDOWSTART and WINDOWEND are results |
+| a field of a structure is called as the whole path | it is called as the field, so AS says the path |
 """  # noqa: E501  # a row of a table
 
 from __future__ import annotations
@@ -21,20 +22,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, AttributeType, Schema, Type, parse_type
+from tests.oracle.nested_values import from_json
 from tests.oracle.values import Value
 
 VECTORS = Path(__file__).parents[4] / "shared" / "vectors" / "ksql-5.0"
 TIME = "rowtime"
 WINDOW_MS = 30_000
 """The size of all windows of the cases: they begin at a multiple of it."""
-_TYPES = {
-    **dict.fromkeys(("bigint", "integer", "int"), Type.BIGINT),
-    **dict.fromkeys(("varchar", "string"), Type.STRING),
-    "double": Type.DOUBLE,
-}
 _DECLARED = re.compile(r"CREATE STREAM (\w+) \((.*)\) WITH \((.*)\);")
-_COLUMN = re.compile(r"(`?\w+`?) (\w+)(<[^>]*>)?")
+_COLUMN = re.compile(r"(`?\w+`?) (\w+(?:<[^>]*>)?)")
+_FIELD = "S->`END`"
 _WITH = re.compile(r" WITH \([^)]*\)")
 
 
@@ -75,17 +73,13 @@ class KsqlCase:
     def schema(self) -> Schema:
         """The attributes of its stream, and `rowtime`."""
         columns = _COLUMN.findall(self._declared()[2])
-        own = (
-            Attribute(name.strip("`").lower(), _TYPES[kind.lower()])
-            for name, kind, _ in columns
-            if kind.lower() in _TYPES
-        )
+        own = (Attribute(name.strip("`").lower(), parse_type(kind)) for name, kind in columns)
         return Schema((Attribute(TIME, Type.TIMESTAMP, required=True), *own))
 
     @property
     def sql(self) -> str:
         """Its query in this language."""
-        text = _WITH.sub("", self.query)
+        text = _WITH.sub("", self.query).replace(_FIELD, f"{_FIELD} AS s__end")
         if not self.windowed:
             return text
         return text.replace("SELECT ", "SELECT WINDOWSTART, WINDOWEND, ").replace(
@@ -140,7 +134,9 @@ class KsqlCase:
         return tuple(_typed(cell, each.type) for each, cell in pairs)
 
 
-def _typed(cell: Any, kind: Type) -> Value:
+def _typed(cell: Any, kind: AttributeType) -> Value:
+    if not isinstance(kind, Type):
+        return from_json(cell, kind)
     made: dict[Type, type[int | float | str]] = {
         Type.BIGINT: int,
         Type.DOUBLE: float,

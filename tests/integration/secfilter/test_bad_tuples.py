@@ -18,7 +18,7 @@ from catalog.clearance import Clearance
 from catalog.origin import origin_of
 from catalog.plan import Source
 from catalog.runs import IngestRun
-from catalog.schema import Type
+from catalog.schema import Type, held_as
 from catalog.topics import TUPLE_HEADER, lab_topic, quarantine_topic
 from tests.integration.secfilter.bad_tuples import MAX_BYTES, SCHEMA, records, tuple_of
 from tests.integration.secfilter.plane import Plane, headers, values
@@ -102,7 +102,9 @@ def header(message: Message, name: str) -> str:
 def decoded(message: Message) -> dict[str, Any]:
     """A record of lab.* read without Spark."""
     texts = (message.value() or b"").decode().split("\x1f")
-    return {a.name: _read(t, a.type) for t, a in zip(texts, SCHEMA.attributes, strict=True)}
+    return {
+        a.name: _read(t, held_as(a.type)) for t, a in zip(texts, SCHEMA.attributes, strict=True)
+    }
 
 
 def _read(text: str, kind: Type) -> Any:

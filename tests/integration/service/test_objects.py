@@ -30,6 +30,33 @@ def test_a_schema_is_shown_as_it_was_added(admin: Api, fresh: Fresh) -> None:
     ]
 
 
+def test_nested_types_are_shown_in_one_form(admin: Api, fresh: Fresh) -> None:
+    name, stream = fresh("s"), fresh("in")
+    types = {
+        "ts": "timestamp",
+        "tags": "ARRAY< varchar >",
+        "place": "STRUCT<city: TEXT, at MAP<STRING, ARRAY<INT>>>",
+    }
+    attributes = [{"name": n, "type": t, "required": n == "ts"} for n, t in types.items()]
+    admin.post("/schemas", name=name, attributes=attributes)
+    admin.post("/streams", name=stream, schema=name, event_time="ts")
+    for where in (f"/schemas/{name}", f"/streams/{stream}"):
+        assert [each["type"] for each in admin.get(where)["attributes"]] == [
+            "timestamp",
+            "array<string>",
+            "struct<city string, at map<string, array<bigint>>>",
+        ]
+
+
+@pytest.mark.parametrize(
+    "kind", ["ARRAY", "ARRAY<", "LIST<INT>", "MAP<INT, INT>", "ARRAY<" * 2_000]
+)
+def test_what_is_no_type_is_refused(admin: Api, fresh: Fresh, kind: str) -> None:
+    attributes = [{"name": "a", "type": kind}]
+    answer = admin.call("POST", "/schemas", json={"name": fresh("s"), "attributes": attributes})
+    assert answer.status_code == 422
+
+
 def test_hidden_and_absent_are_the_same_answer(admin: Api, new_user: NewUser, fresh: Fresh) -> None:
     stream, schema = fresh("in"), fresh("s")
     add_stream(admin, stream, schema)

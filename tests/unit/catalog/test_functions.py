@@ -16,18 +16,28 @@ from catalog.functions import (
     AGGREGATE_FUNCTIONS,
     DECLARABLE_FUNCTIONS,
     MAX_DIGITS,
+    MAX_TOP,
     REGEXP_GROUPS,
     SCALAR_FUNCTIONS,
     TRUNCATIONS,
+    aggregate_rule,
+    collecting,
+    keeps_values,
 )
-from catalog.schema import Attribute, Schema, Type, parse_type
+from catalog.schema import ArrayType, Attribute, AttributeType, Schema, Type, parse_type
 
-LETTERS = {
+LETTERS: dict[str, AttributeType] = {
     "b": Type.BOOLEAN,
     "n": Type.BIGINT,
     "d": Type.DOUBLE,
     "s": Type.STRING,
     "t": Type.TIMESTAMP,
+    "A": parse_type("ARRAY<STRING>"),
+    "N": parse_type("ARRAY<BIGINT>"),
+    "D": parse_type("ARRAY<DOUBLE>"),
+    "M": parse_type("MAP<STRING, DOUBLE>"),
+    "S": parse_type("STRUCT<f STRING>"),
+    "X": parse_type("ARRAY<ARRAY<ARRAY<ARRAY<BIGINT>>>>"),
 }
 SCHEMA = Schema(tuple(Attribute(name, kind) for name, kind in LETTERS.items()))
 # function: the arguments it takes -> what it gives; and arguments that it does not take.
@@ -37,13 +47,15 @@ GIVES = {
     **dict.fromkeys(("negate", "abs"), ("n>n d>d", "s b t nn")),
     **dict.fromkeys(("floor", "ceil"), ("n>n d>n", "s dd")),
     "sqrt": ("n>d d>d", "s"),
-    **dict.fromkeys(("=", "<>"), ("nn>b nd>b ss>b bb>b tt>b", "n ns st bn nnn")),
-    **dict.fromkeys(("<", "<=", ">", ">="), ("nn>b nd>b ss>b tt>b", "bb ns n")),
+    **dict.fromkeys(
+        ("=", "<>"), ("nn>b nd>b ss>b bb>b tt>b AA>b SS>b XX>b", "n ns st bn nnn DD MM AN")
+    ),
+    **dict.fromkeys(("<", "<=", ">", ">="), ("nn>b nd>b ss>b tt>b", "bb ns n AA SS")),
     **dict.fromkeys(("and", "or"), ("bb>b bbb>b", "b bn nn")),
     "not": ("b>b", "n bb s"),
-    "is_null": ("b>b n>b d>b s>b t>b", "nn"),
-    "coalesce": ("nn>n nd>d ss>s sss>s tt>t", "n ns bt"),
-    "case": ("bss>s bnd>d bnbnn>n btt>t", "bs ss nss bsn bsbs sbs"),
+    "is_null": ("b>b n>b d>b s>b t>b A>b M>b S>b", "nn"),
+    "coalesce": ("nn>n nd>d ss>s sss>s tt>t AA>A MM>M", "n ns bt AN ND"),
+    "case": ("bss>s bnd>d bnbnn>n btt>t bSS>S", "bs ss nss bsn bsbs sbs"),
     **dict.fromkeys(("upper", "lower", "trim"), ("s>s", "n ss b")),
     "length": ("s>n", "n"),
     "micros_between": ("tt>n", "t nn tn ttt"),
@@ -54,13 +66,20 @@ GIVES = {
     "position": ("sp>n", "s p sn np spp"),
     **dict.fromkeys(("ltrim", "rtrim", "reverse"), ("s>s", "n ss b")),
     **dict.fromkeys(("starts_with", "ends_with"), ("ss>b", "s sn nn sss")),
-    **dict.fromkeys(("greatest", "least"), ("nn>n nd>d ss>s ttt>t", "n bb ns")),
+    **dict.fromkeys(("greatest", "least"), ("nn>n nd>d ss>s ttt>t", "n bb ns AA")),
     "round": ("n2>n d2>d", "n d s2 dd 2 n22"),
     **{f"start_of_{unit}": ("t>t", "n s tt") for unit in TRUNCATIONS},
     **dict.fromkeys(("year", "month", "day", "hour", "minute", "second"), ("t>n", "n s tt")),
     "cast_bigint": ("n>n d>n s>n", "b t nn"),
     "cast_double": ("n>d d>d s>d", "b t"),
-    "cast_string": ("n>s d>s b>s s>s", "t ss"),
+    "cast_string": ("n>s d>s b>s s>s", "t ss A"),
+    "element": ("An>s Dn>d Ms>d", "A As Ad Mn Sn nn sn"),
+    "field": ("Sf>s", "S Af Mf sf Sn Sff"),
+    "cardinality": ("A>n X>n M>n", "S n AA"),
+    "contains": ("As>b Nn>b Dn>b Dd>b", "A An Nd Ms XN sA"),
+    "map_keys": ("M>A", "A S MM"),
+    "map_values": ("M>D", "A S MM"),
+    "array": ("s>A ss>A nn>N nd>D", "sn sA X"),
 }
 CASES = [
     (name, taken.partition(">")[0], LETTERS[taken.partition(">")[2]])
@@ -71,7 +90,11 @@ REFUSED = [(name, arguments) for name, (_, wrong) in GIVES.items() for arguments
 
 
 def call(name: str, letters: str) -> Call:
-    constants = {"p": Literal("(((((((((A%)))))))))", Type.STRING), "2": Literal(2, Type.BIGINT)}
+    constants = {
+        "f": Literal("f", Type.STRING),
+        "p": Literal("(((((((((A%)))))))))", Type.STRING),
+        "2": Literal(2, Type.BIGINT),
+    }
     return Call(name, tuple(constants.get(each) or AttributeRef(each) for each in letters))
 
 
@@ -80,8 +103,8 @@ def test_each_function_of_the_allow_list_has_its_cases() -> None:
 
 
 @pytest.mark.parametrize(("name", "arguments", "result"), CASES)
-def test_takes(name: str, arguments: str, result: Type) -> None:
-    assert type_of(call(name, arguments), SCHEMA) is result
+def test_takes(name: str, arguments: str, result: AttributeType) -> None:
+    assert type_of(call(name, arguments), SCHEMA) == result
 
 
 @pytest.mark.parametrize(("name", "arguments"), [*REFUSED, *((name, "") for name in GIVES)])
@@ -120,7 +143,8 @@ def test_digits_are_a_small_constant(digits: Expression, words: str) -> None:
 
 
 def test_how_long_a_text_can_get_is_said_of_every_function_that_gives_one() -> None:
-    given = {name for name, _, result in CASES if result is Type.STRING}
+    bounded = {Type.BOOLEAN, Type.BIGINT, Type.DOUBLE, Type.TIMESTAMP}
+    given = {name for name, _, result in CASES if result not in bounded}
     assert {f.name for f in SCALAR_FUNCTIONS.values() if f.growth is not None} == given
 
 
@@ -156,12 +180,49 @@ def test_aggregates(name: str, gives: str) -> None:
         assert AGGREGATE_FUNCTIONS[name](LETTERS[argument]) is expected
 
 
+@pytest.mark.parametrize(
+    ("name", "gives", "values"),
+    [
+        ("collect_list", "b n d s t A M S", False),
+        ("collect_set", "b n d s t A S D- M- X-", True),
+        ("topk_1", "n d s t b- A- M- S-", False),
+        (f"topk_{MAX_TOP}", "n", False),
+        ("topkdistinct_3", "n d s t b- A-", True),
+        ("count_distinct", "", True),
+    ],
+)
+def test_aggregates_that_give_arrays(name: str, gives: str, values: bool) -> None:
+    """`values` says that each different value is kept by itself."""
+    rule = aggregate_rule(name)
+    assert rule is not None
+    for argument in gives.split():
+        kind = LETTERS[argument[0]]
+        assert rule(kind) == (None if argument.endswith("-") else ArrayType(kind))
+    assert keeps_values(name) is values
+
+
+@pytest.mark.parametrize("name", ["topk", "topk_0", "topk_01", "topk_-1", "topk_101", "collect"])
+def test_no_other_aggregate_gives_an_array(name: str) -> None:
+    assert (collecting(name), aggregate_rule(name)) == (None, None)
+
+
+def test_a_field_is_one_of_its_structure() -> None:
+    wrong = Literal("g", Type.STRING, Position(1, 9))
+    with pytest.raises(InvalidInput, match="line 1, column 9: the structure has no field 'g'"):
+        type_of(Call("field", (AttributeRef("S"), wrong)), SCHEMA)
+    with pytest.raises(InvalidInput, match="the name of a field is a constant, such as 'price'"):
+        type_of(Call("field", (AttributeRef("S"), AttributeRef("s"))), SCHEMA)
+
+
 def test_what_gives_single_values_cannot_be_declared() -> None:
     assert {"count", "sum", "avg", "stddev"} == DECLARABLE_FUNCTIONS < set(AGGREGATE_FUNCTIONS)
 
 
 def test_null_has_the_type_that_is_declared() -> None:
-    assert {type_of(Literal(None, kind), SCHEMA) for kind in Type} == set(Type)
+    every = set(LETTERS.values())
+    assert {type_of(Literal(None, kind), SCHEMA) for kind in every} == every
+    with pytest.raises(InvalidInput, match="does not fit the type"):
+        type_of(Literal("[1]", LETTERS["N"]), SCHEMA)
 
 
 def test_parts_of_a_condition() -> None:

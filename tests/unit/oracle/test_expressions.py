@@ -8,10 +8,10 @@ import pytest
 
 from catalog.expression import Call, Literal
 from catalog.functions import SCALAR_FUNCTIONS
-from catalog.schema import Type
+from catalog.schema import Attribute, Schema, Type, parse_type
 from tests.oracle.expressions import evaluate
 from tests.oracle.scalar import FUNCTIONS, UNITS
-from tests.oracle.values import Value, microseconds
+from tests.oracle.values import Items, Named, Row, Value, microseconds
 from tests.unit.oracle.examples import at, ref, row
 
 _TYPES = {bool: Type.BOOLEAN, int: Type.BIGINT, float: Type.DOUBLE, str: Type.STRING}
@@ -128,7 +128,7 @@ CASES: list[tuple[str, tuple[Value | Type, ...], Value]] = [
 def _literal(value: Value | Type) -> Literal:
     if isinstance(value, Type):
         return Literal(None, value)
-    assert not hasattr(value, "year")
+    assert isinstance(value, bool | int | float | str | None)
     return Literal(value, _TYPES[type(value)])
 
 
@@ -178,6 +178,41 @@ def test_a_constant_time_is_microseconds_since_1970() -> None:
     assert evaluate(same, row(ts=noon)) is True
 
 
+_NESTED = Schema(
+    (
+        Attribute("a", parse_type("ARRAY<BIGINT>")),
+        Attribute("m", parse_type("MAP<STRING, ARRAY<BIGINT>>")),
+        Attribute("s", parse_type("STRUCT<f STRING, g BIGINT>")),
+    )
+)
+_VALUES = (Items((1, None, 3)), Named((("k", Items((7,))), ("l", None))), Named((("f", "x"),)))
+PARTS: list[tuple[Call, Value]] = [
+    (Call("element", (ref("a"), Literal(1, Type.BIGINT))), 1),
+    (Call("element", (ref("a"), Literal(-1, Type.BIGINT))), 3),
+    (Call("element", (ref("a"), Literal(0, Type.BIGINT))), None),
+    (Call("element", (ref("a"), Literal(4, Type.BIGINT))), None),
+    (Call("element", (ref("a"), Literal(-4, Type.BIGINT))), None),
+    (Call("element", (ref("m"), Literal("k", Type.STRING))), Items((7,))),
+    (Call("element", (ref("m"), Literal("x", Type.STRING))), None),
+    (Call("field", (ref("s"), Literal("f", Type.STRING))), "x"),
+    (Call("field", (ref("s"), Literal("g", Type.STRING))), None),
+    (Call("cardinality", (ref("a"),)), 3),
+    (Call("cardinality", (ref("m"),)), 2),
+    (Call("contains", (ref("a"), Literal(3, Type.BIGINT))), True),
+    (Call("contains", (ref("a"), Literal(4, Type.BIGINT))), None),
+    (Call("map_keys", (ref("m"),)), Items(("k", "l"))),
+    (Call("map_values", (ref("m"),)), Items((Items((7,)), None))),
+    (Call("array", (Literal("a", Type.STRING), Literal(None, Type.STRING))), Items(("a", None))),
+]
+
+
+@pytest.mark.parametrize(("call", "expected"), PARTS)
+def test_parts_of_nested_values(call: Call, expected: Value) -> None:
+    assert evaluate(call, Row(_NESTED, _VALUES)) == expected
+    nothing = evaluate(call, Row(_NESTED, (None, None, None)))
+    assert nothing == (expected if call.function == "array" else None)
+
+
 def test_the_oracle_knows_exactly_the_allow_list() -> None:
     assert set(FUNCTIONS) == set(SCALAR_FUNCTIONS)
 
@@ -186,4 +221,5 @@ def test_an_example_for_every_function() -> None:
     times = {"year", "month", "day", "hour", "minute", "second"}
     starts = {f"start_of_{unit}" for unit in UNITS}
     times.add("micros_between")
-    assert {name for name, _, _ in CASES} | times | starts == set(SCALAR_FUNCTIONS)
+    nested = {call.function for call, _ in PARTS}
+    assert {name for name, _, _ in CASES} | times | starts | nested == set(SCALAR_FUNCTIONS)

@@ -22,7 +22,7 @@ from catalog.plan import (
     Window,
 )
 from catalog.relation import DeclaredAggregate, Relation, RelationKind
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, Schema, Type, held_as
 from secfilter.columns import SPARK_TYPES, label_column, words_of
 from secfilter.compiler import Compiled, compile_plan
 from tests.plans import checked, grouped
@@ -55,7 +55,7 @@ def sources(
     def source(wanted: Relation) -> DataFrame:
         words = words_of(Label.of(bits[wanted.name]))
         attributes = wanted.schema.attributes
-        types = [f"`{a.name}` {SPARK_TYPES[a.type]}" for a in attributes]
+        types = [f"`{a.name}` {SPARK_TYPES[held_as(a.type)]}" for a in attributes]
         types += [f"{label_column(i)} bigint" for i in words] + ["__id string", "__sender bigint"]
         label = Label.of(bits[wanted.name])
         rows = [

@@ -18,7 +18,7 @@ from catalog.label_layout import LabelLayout
 from catalog.plan import Source
 from catalog.relation import Relation, RelationKind
 from catalog.runs import FanOutClass, FedOutput, QueryRun
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, Schema, Type, held_as
 from secfilter.columns import GIVEN_TO, SPARK_TYPES, label_column
 from secfilter.compiler import Compiled
 from secfilter.fanout import fan_out
@@ -53,7 +53,9 @@ def delivered(
     spark: SparkSession, run: QueryRun, rows: list[tuple[Any, ...]], max_bytes: int = 1000
 ) -> list[Row]:
     """Rows are attributes (time in µs), label (None for no words), lineage."""
-    types = [f"{a.name} {SPARK_TYPES[a.type]}" for a in SCHEMA.attributes[:-1]] + ["t bigint"]
+    types = [f"{a.name} {SPARK_TYPES[held_as(a.type)]}" for a in SCHEMA.attributes[:-1]] + [
+        "t bigint"
+    ]
     types += [f"{label_column(i)} bigint" for i in WORDS] + ["__id string"]
     data = [
         (

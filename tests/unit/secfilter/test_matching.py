@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -211,7 +212,7 @@ def arrivals(node: Match, tuples: Sequence[Tuple]) -> list[Arrival]:
     for place, each in enumerate(tuples):
         row = Row(SCHEMA, each.values)
         time, label = row["at"], each.label
-        assert not isinstance(time, str | int | float | None)
+        assert isinstance(time, datetime)
         assert label is not None
         texts = (
             SEPARATOR.join(text(evaluate(v, row)) for v in several)

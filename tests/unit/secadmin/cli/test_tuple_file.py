@@ -12,7 +12,7 @@ import pytest
 
 from catalog.errors import InvalidInput
 from catalog.record_format import USUAL, RecordFormat, TimeFormat, UnknownFields
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, Schema, Type, parse_type
 from secadmin.cli.cells import convert_cell
 from secadmin.cli.tuple_file import FileFormat, Read, format_of, read_tuples
 from secadmin.cli.tuple_rules import TupleRules
@@ -91,6 +91,32 @@ def test_rows_become_tuples_and_empty_cells_are_absent() -> None:
         {"ts": "2026-02-01T00:00:00.000000Z"},
     ]
     assert rows[-1].line == 4
+
+
+def test_a_cell_of_a_nested_attribute_is_json() -> None:
+    schema = Schema(
+        (
+            Attribute("tags", parse_type("ARRAY<STRING>")),
+            Attribute("place", parse_type("STRUCT<zip BIGINT, at TIMESTAMP>")),
+        )
+    )
+    rules = TupleRules(schema, USUAL, None, None, 1_000)
+    text = (
+        'tags,place\n"[""a"", null]","{""zip"": 1, ""at"": ""2026-01-31T12:00:00Z""}"\n'
+        'a,\n[1],\n,"{""zip"": 1.5}"\n'
+    )
+    rows = list(read_tuples(io.BytesIO(text.encode()), FileFormat.CSV, rules, lambda: NOW))
+    assert json.loads(rows[0].value or b"") == {
+        "tags": ["a", None],
+        "place": {"zip": 1, "at": "2026-01-31T12:00:00Z"},
+    }
+    mistakes = [
+        "is not JSON",
+        "tags[1]: expected string, found number",
+        "place.zip: expected bigint",
+    ]
+    for row, mistake in zip(rows[1:], mistakes, strict=True):
+        assert mistake in row.mistake
 
 
 def test_the_position_reaches_the_size_of_the_file() -> None:

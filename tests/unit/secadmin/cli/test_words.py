@@ -55,6 +55,11 @@ def test_attributes() -> None:
         "required": True,
     }
     assert parse_attribute("n:int")["type"] == "bigint"
+    assert parse_attribute("s:STRUCT<a: INT, b ARRAY<TEXT>>!") == {
+        "name": "s",
+        "type": "struct<a bigint, b array<string>>",
+        "required": True,
+    }
     for wrong in ("ts", ":double", "ts:"):
         with pytest.raises(InvalidInput):
             parse_attribute(wrong)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from catalog.errors import NotFound
 from catalog.record_format import TimeFormat
 from catalog.relation import Relation, RelationKind
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import Attribute, AttributeType, Schema, Type, parse_type
 
-_TYPES = {
+_TYPES: dict[str, dict[str, AttributeType]] = {
     "trades": {
         "ts": Type.TIMESTAMP,
         "symbol": Type.STRING,
@@ -36,6 +36,14 @@ _TYPES = {
     "packets": {"time": Type.TIMESTAMP, "protocol": Type.STRING, "bytes": Type.BIGINT},
     "flows": {"began": Type.TIMESTAMP, "host": Type.STRING, "packets": Type.BIGINT},
     "samples": {"at": Type.TIMESTAMP, "sensor": Type.STRING, "value": Type.DOUBLE},
+    "orders": {
+        "ts": Type.TIMESTAMP,
+        "buyer": Type.STRING,
+        "tags": parse_type("ARRAY<STRING>"),
+        "prices": parse_type("MAP<STRING, DOUBLE>"),
+        "place": parse_type("STRUCT<city STRING, zip BIGINT>"),
+        "items": parse_type("ARRAY<STRUCT<name STRING, number BIGINT, sent TIMESTAMP>>"),
+    },
     # The output of a query that gives upserts.
     "totals": {
         "instant": Type.TIMESTAMP,
@@ -53,6 +61,7 @@ _EVENT_TIMES = {
     "packets": "time",
     "flows": "began",
     "samples": "at",
+    "orders": "ts",
     "totals": "instant",
 }
 _KEYS = {"totals": ("symbol",)}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from catalog.expression import Expression
 from catalog.plan import Filter
-from catalog.schema import Type
+from catalog.schema import Type, held_as
 from secadmin.languages import parse_borealis
 from secadmin.languages.writing.expression_text import expression_text
 from tests.differential.make_expression import MODERATE, Expressions
@@ -53,7 +53,7 @@ def test_each_tuple_leaves_at_the_first_output_that_is_true(
     conditions = _conditions(expressions, count + has_else)
     for _ in range(10):
         values: list[Value] = [
-            None if random.random() < 0.2 else random.choice(MODERATE[each.type])
+            None if random.random() < 0.2 else random.choice(MODERATE[held_as(each.type)])
             for each in _SCHEMA.attributes
         ]
         row = Row(_SCHEMA, tuple(values))
