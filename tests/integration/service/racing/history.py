@@ -37,19 +37,19 @@ class History:
         what = entry.object.partition(" ")[2]
         match entry.action, entry.outcome:
             case "grant", "changed":
-                self.grants.update(_rights(entry.object))
+                self.grants.update(rights_in(entry.object))
             case "revoke", "changed":
-                self.grants.difference_update(_rights(entry.object))
+                self.grants.difference_update(rights_in(entry.object))
             case "add junior role", "changed":
-                self.juniors.add(_pair(what))
+                self.juniors.add(pair_in(what))
             case "remove junior role", "changed":
-                _require(_pair(what) in self.juniors, entry)
-                self.juniors.remove(_pair(what))
+                _require(pair_in(what) in self.juniors, entry)
+                self.juniors.remove(pair_in(what))
             case "assign role", "changed":
-                self.members.add(_pair(what))
+                self.members.add(pair_in(what))
             case "unassign role", "changed":
-                _require(_pair(what) in self.members, entry)
-                self._unassign(*_pair(what))
+                _require(pair_in(what) in self.members, entry)
+                self._unassign(*pair_in(what))
             case "login", "changed":
                 self._log_in(entry, what)
             case "login", "denied":
@@ -141,7 +141,7 @@ def _require(holds: bool, entry: AuditEntry) -> None:
         raise NotSerial(f"entry {entry.seq}: {entry.actor}: {entry.action} {entry.object}")
 
 
-def _rights(target: str) -> list[tuple[str, str, str]]:
+def rights_in(target: str) -> list[tuple[str, str, str]]:
     """`output o1: VIEW OBJECT, SUBSCRIBE of R` as (role, permission, name)."""
     what, _, rest = target.partition(": ")
     permissions, _, role = rest.rpartition(" of ")
@@ -149,6 +149,7 @@ def _rights(target: str) -> list[tuple[str, str, str]]:
     return [(role, permission, name) for permission in permissions.split(", ")]
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair_in(text: str) -> tuple[str, str]:
+    """`left: right` as a pair."""
     left, _, right = text.partition(": ")
     return left, right

@@ -66,8 +66,8 @@ class LibraryClient(WatchingClient):
 class GroupMember(LibraryClient):
     """Subscribes to the topic by its name: the well-behaved one, or one of another group."""
 
-    def __init__(self, subscription: Subscription, group: str) -> None:
-        super().__init__(subscription, group)
+    def __init__(self, subscription: Subscription, group: str, **config: Any) -> None:
+        super().__init__(subscription, group, **config)
         self._retaking = Retaking(_RETAKEN_AFTER_S)
 
     def refused(self, at: float) -> None:
