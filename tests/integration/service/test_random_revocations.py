@@ -40,6 +40,8 @@ from tests.integration.service.revocations.raw_clients import (
 from tests.integration.service.revocations.rounds import Rounds
 from tests.integration.service.revocations.surroundings import Surroundings, flowing
 from tests.integration.service.revocations.team import (
+    LEVEL,
+    NO_LEVEL,
     SENDING,
     Objects,
     Team,
@@ -135,7 +137,7 @@ def expect_all_kinds(all_rounds: Sequence[Rounds]) -> None:
     """Every kind of revocation was carried out, and every kind of client has read something."""
     team = all_rounds[0].team
     kinds = {one.name for one in personal(team.members[0])}
-    kinds |= {SENDING, *(" ".join(right) for right in team.objects.rights)}
+    kinds |= {SENDING, LEVEL, NO_LEVEL, *(" ".join(right) for right in team.objects.rights)}
     assert {name for rounds in all_rounds for name in rounds.done} == kinds
     clients = [client for rounds in all_rounds for client in rounds.clients()]
     assert {type(client) for client in clients if client.received} == KINDS_OF_CLIENTS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from random import Random
 
@@ -18,6 +19,8 @@ from tests.integration.service.conftest import (
 
 DECLARED = {"window_ms": 60_000, "keys": [], "functions": ["avg"], "minimum": 5}
 SENDING = "a role that sends"
+LEVEL, NO_LEVEL, WALL = "a level", "a level that is taken", "a wall"
+COMPANIES = ("Company1", "Company2")
 _numbers = count()
 
 
@@ -25,20 +28,26 @@ _numbers = count()
 class Objects:
     """What is shared: `one` is an output of the first stream, `both` of the two together.
 
-    `mean` is the declared aggregate of the third.
+    `mean` is the declared aggregate of the third. The tuples of the fourth are of companies of two
+    conflict classes, and `walled` is its output. Everybody has a level in the first class, and has
+    chosen a company in the second one.
     """
 
     first: str
     second: str
     third: str
+    fourth: str
     one: str
     both: str
     mean: str
+    walled: str
+    levels: str
+    choices: str
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """All that can be subscribed to."""
-        return self.one, self.both, self.mean
+        return self.one, self.both, self.mean, self.walled
 
     @property
     def rights(self) -> tuple[tuple[str, str, str], ...]:
@@ -47,6 +56,7 @@ class Objects:
             ("READ TUPLE", "stream", self.first),
             ("READ TUPLE", "stream", self.second),
             ("READ AGGREGATE", "stream", self.third),
+            ("READ TUPLE", "stream", self.fourth),
         )
         outputs = (
             (permission, "output", name)
@@ -57,22 +67,36 @@ class Objects:
 
     def opened_by(self, permission: str, name: str) -> frozenset[str]:
         """The outputs of which something is lost with that permission."""
-        of_streams = {self.first: {self.one, self.both}, self.second: {self.both}}
-        return frozenset(of_streams.get(name, {self.mean if name == self.third else name}))
+        of_streams = {
+            self.first: {self.one, self.both},
+            self.second: {self.both},
+            self.third: {self.mean},
+            self.fourth: {self.walled},
+        }
+        return frozenset(of_streams.get(name, {name}))
 
 
 def new_objects(admin: Api) -> Objects:
-    """New streams, an output of the first, one of two, and the declared aggregate of the third."""
+    """New streams, an output of the first, one of two, the declared aggregate of the third, and one
+    of the fourth.
+    """
     new = secrets.token_hex(4)
-    made = Objects(*(f"{kind}{new}" for kind in ("ina", "inb", "inc", "one", "both", "mean")))
+    streams, outputs = ("ina", "inb", "inc", "ind"), ("one", "both", "mean", "walled")
+    made = Objects(*(f"{kind}{new}" for kind in (*streams, *outputs, "COIa", "COIb")))
     for stream in (made.first, made.second):
         add_stream(admin, stream, f"s{stream}")
     add_stream(admin, made.third, f"s{made.third}", declared_aggregate=DECLARED)
     let_take_the_aggregate(admin, made.third)
+    for name in (made.levels, made.choices):
+        admin.post("/conflict-classes", name=name, companies=COMPANIES)
+    rules = {made.levels: "symbol", made.choices: "symbol"}
+    add_stream(admin, made.fourth, f"s{made.fourth}", company_rules=rules)
     one = f"SELECT ts, symbol FROM {made.first}"
     both = f"{one} UNION ALL SELECT ts, symbol FROM {made.second}"
     mean = f"SELECT avg(price) AS mean FROM {made.third} GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)"
-    for output, text in ((made.one, one), (made.both, both), (made.mean, mean)):
+    walled = f"SELECT ts, symbol FROM {made.fourth}"
+    texts = zip(made.outputs, (one, both, mean, walled), strict=True)
+    for output, text in texts:
         admin.post("/queries", name=f"q{output}", language="sql", text=text, output=output)
     return made
 
@@ -82,6 +106,7 @@ class Member:
     """A user with a role of its own, which is senior to the team's, and one subscription."""
 
     admin: Api
+    objects: Objects
     team: str
     name: str = ""
     role: str = ""
@@ -91,11 +116,29 @@ class Member:
     principal: str = ""
 
     def join(self) -> None:
-        """Become a user with the team's rights, and log in."""
+        """Become a user with the team's rights, with a level in one class and a choice in the
+        other, and log in.
+        """
         self.name = f"u{secrets.token_hex(4)}"
         one_time = self.admin.post("/users", name=self.name)["password"]
         log_in(self.admin, self.name, one_time).post("/password", old=one_time, new=self.password)
         self.take_new_role()
+        self.set_level("T")
+        self.admin.put(self.level_in(self.objects.choices), part=None)
+        self.choose()
+
+    def level_in(self, conflict_class: str) -> str:
+        """Where the level of this user in a conflict class is set."""
+        return f"/conflict-classes/{conflict_class}/levels/{self.name}"
+
+    def set_level(self, part: str) -> None:
+        """Get that level."""
+        self.admin.put(self.level_in(self.objects.levels), part=part)
+
+    def choose(self) -> None:
+        """Choose a company, which closes the others."""
+        path = f"/conflict-classes/{self.objects.choices}/choice"
+        self.session.post(path, choice=COMPANIES[0])
 
     def take_new_role(self) -> None:
         """Get a role of one's own, senior to the team's, and a session with it."""
@@ -171,9 +214,12 @@ class Team:
             admin.post("/roles", name=name)
         own = {"role": senders, "permissions": ["SEND"], "kind": "stream", "name": objects.third}
         admin.post("/grants", **own)
-        team = cls(admin, objects, role, senders, [Member(admin, role) for _ in range(size)])
+        team = cls(admin, objects, role, senders, [])
+        team.members += [Member(admin, objects, role) for _ in range(size)]
         for right in objects.rights:
             team.change("/grants", *right)
+        for name in (objects.levels, objects.choices):
+            team.change("/grants", "VIEW OBJECT", "conflict-class", name)
         for member in team.members:
             member.join()
         return team
@@ -195,10 +241,12 @@ class Team:
         for right in self.objects.rights:
             if hit := self._hit_by(*right):
                 yield self._of_permission(right, hit)
-        one = random.choice(self.members)
-        if one.output == self.objects.mean:
-            yield self._by_sending(one)
-        yield from personal(one)
+        for member in self.members:
+            if member.output == self.objects.mean:
+                yield self._by_sending(member)
+            if member.output == self.objects.walled:
+                yield from self._by_levels(member)
+        yield from personal(random.choice(self.members))
 
     def _hit_by(self, permission: str, kind: str, name: str) -> tuple[Member, ...]:
         opened = self.objects.opened_by(permission, name)
@@ -213,6 +261,18 @@ class Team:
             lambda: self.admin.post(roles, role=self.senders),
             lambda: self.admin.delete(f"{roles}/{self.senders}"),
         )
+
+    @staticmethod
+    def _by_levels(one: Member) -> Iterator[Revocation]:
+        """What is left comes in another topic."""
+        path = one.level_in(one.objects.levels)
+
+        def back() -> None:
+            one.set_level("T")
+
+        lower = [partial(one.set_level, COMPANIES[1]), partial(one.admin.delete, path)]
+        for name, take in zip((LEVEL, NO_LEVEL), lower, strict=True):
+            yield Revocation(name, (one,), take, back, moves=True)
 
     def _of_permission(self, right: tuple[str, str, str], hit: tuple[Member, ...]) -> Revocation:
         return Revocation(
@@ -248,6 +308,8 @@ def personal(one: Member) -> Iterator[Revocation]:
         "an active role", lambda: one.session.delete(f"/whoami/roles/{one.role}"), one.log_in
     )
     yield ending("a password's sessions", one.change_password, one.log_in)
+    reset = f"{one.level_in(one.objects.choices)}/reset"
+    yield ending(WALL, lambda: admin.post(reset), one.choose)
     yield ending(
         "a subscription", lambda: one.session.delete(f"/accesses/{one.principal}"), lambda: None
     )
