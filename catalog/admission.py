@@ -10,8 +10,9 @@ from sqlalchemy.orm import Session
 
 from catalog.balance import balanced
 from catalog.checked_plan import CheckedPlan, StateKind
-from catalog.engines import FIRST
+from catalog.engines import FIRST, LEVELS
 from catalog.errors import Conflict, InvalidInput
+from catalog.executions import computes_a_class
 from catalog.limits import Limits
 from catalog.models import (
     Assignment,
@@ -72,6 +73,11 @@ def runs_of(placement: Placement, limits: Limits) -> int:
     return limits.isolated_classes if placement is Placement.APART else 1
 
 
+def runs_in(engines: Collection[str], placement: Placement, limits: Limits) -> int:
+    """How many runs of an execution run in one of these engines: none that waits elsewhere."""
+    return 0 if LEVELS in engines else runs_of(placement, limits)
+
+
 def engines_for(
     session: Session, slots: Mapping[int, int], engines: Collection[str], limits: Limits
 ) -> Mapping[int, str]:
@@ -95,9 +101,10 @@ def taken_slots(
 ) -> dict[str, int]:
     """The number of tasks that running executions take in each query engine, without `besides`."""
     its_own = OutputRow.execution_id == ExecutionRow.id
+    moved = OutputRow.moves_to == ExecutionRow.id
     running = (
         select(ExecutionRow.id, ExecutionRow.slots, Assignment.home)
-        .join(OutputRow, or_(its_own, OutputRow.moves_to == ExecutionRow.id))
+        .join(OutputRow, or_(its_own, moved, computes_a_class(ExecutionRow.id)))
         .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
         .join(Object, Object.id == OutputRow.object_id)
         .join(Assignment, Assignment.execution_id == ExecutionRow.id, isouter=True)

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from catalog.admission import engines_for
-from catalog.engines import FIRST, INGEST, PROBATION
+from catalog.engines import FIRST, INGEST, LEVELS, PROBATION
 from catalog.limits import Limits
 from catalog.models import Assignment, ExecutionRow, RunStatus
 from catalog.pulse import heartbeat_of
@@ -61,7 +61,8 @@ def assign(
             row.parked_because, row.deaths, row.on_trial, row.tried = "", 0, True, False
             row.trial_group = newest_group(session) + 1
         row.home = home
-        row.changed_beat = heartbeat_of(session, home).beats
+        # Nothing runs where executions wait for engines of their levels.
+        row.changed_beat = 0 if home == LEVELS else heartbeat_of(session, home).beats
         hand_over(session, row)
     session.flush()
 
@@ -85,7 +86,7 @@ def hand_over(session: Session, row: Assignment) -> bool:
     if row.engine == target_of(row) or _is_running(session, row.execution_id):
         return False
     row.engine, row.tried, row.tried_beat = target_of(row), False, None
-    if not row.on_trial:
+    if not row.on_trial and row.home != LEVELS:
         row.changed_beat = heartbeat_of(session, row.home).beats
     return True
 

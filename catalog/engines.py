@@ -2,12 +2,16 @@
 
 The engine `ingest` runs the ingest of all streams. Queries run in `query-1`, `query-2` and so on.
 `probation` runs one suspected execution at a time (`catalog.probation`).
+
+`levels` is no process. What belongs there waits until an engine of its level is free
+(`catalog.level_engines`).
 """
 
 from __future__ import annotations
 
 INGEST = "ingest"
 PROBATION = "probation"
+LEVELS = "levels"
 FIRST = "query-1"
 
 

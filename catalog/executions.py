@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import ColumnElement, SQLColumnExpression, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from catalog.models import (
@@ -36,10 +36,31 @@ def execution_of(session: Session, output_id: int) -> int:
 
 
 def executions_of(session: Session, output_ids: Iterable[int]) -> frozenset[int]:
-    """The ids of the executions that compute these outputs, also of those to which they move."""
-    own = OutputRow.object_id.in_(set(output_ids))
+    """The ids of the executions that compute these outputs.
+
+    They are also those to which the outputs move, and those of their classes alone.
+    """
+    outputs = set(output_ids)
+    own = OutputRow.object_id.in_(outputs)
     rows = session.execute(select(OutputRow.execution_id, OutputRow.moves_to).where(own)).all()
-    return frozenset(each for row in rows for each in row if each is not None)
+    of_classes = executions_of_classes(session, outputs)
+    return of_classes | {each for row in rows for each in row if each is not None}
+
+
+def executions_of_classes(session: Session, output_ids: Collection[int]) -> frozenset[int]:
+    """The ids of the executions that compute one class of these outputs (`level_engines`)."""
+    own = (DeliveryClass.output_id.in_(output_ids), DeliveryClass.removed_at.is_(None))
+    found = session.scalars(select(DeliveryClass.execution_id).where(*own))
+    return frozenset(each for each in found if each is not None)
+
+
+def computes_a_class(execution_id: SQLColumnExpression[int]) -> ColumnElement[bool]:
+    """Whether that execution computes an open class of the output (`OutputRow`) alone."""
+    return exists().where(
+        DeliveryClass.execution_id == execution_id,
+        DeliveryClass.output_id == OutputRow.object_id,
+        DeliveryClass.closed_at.is_(None),
+    )
 
 
 def run_names_of(session: Session, output_id: int) -> tuple[str, ...]:
@@ -51,9 +72,9 @@ def run_names_of(session: Session, output_id: int) -> tuple[str, ...]:
     if row.placement != Placement.APART:
         return (query_run_name(row.execution_id),)
     opened = (DeliveryClass.opened_at.is_not(None), DeliveryClass.closed_at.is_(None))
-    own = select(DeliveryClass.id).where(DeliveryClass.output_id == output_id, *opened)
+    own = select(DeliveryClass).where(DeliveryClass.output_id == output_id, *opened)
     classes = session.scalars(own.order_by(DeliveryClass.id))
-    return tuple(query_run_name(row.execution_id, each) for each in classes)
+    return tuple(query_run_name(each.execution_id or row.execution_id, each.id) for each in classes)
 
 
 def sharing(session: Session, execution_id: int) -> list[int]:

@@ -465,7 +465,8 @@ class DeliveryClass(Base):
     where only these count (`catalog.delivery`), or None. A class is fed from when its topic exists
     (`opened_at`); a closed one is never fed or opened again, and its topic is deleted since
     `removed_at`. One that runs apart (`Placement.APART`) begins at `starting_offsets`, {topic:
-    {partition: offset}} of the lab topics when its topic was made.
+    {partition: offset}} of the lab topics when its topic was made. If it runs in an engine of its
+    level, it has an execution of its own there (`catalog.level_engines`).
     """
 
     __tablename__ = "delivery_classes"
@@ -479,6 +480,7 @@ class DeliveryClass(Base):
     weak: Mapped[bool]
     ways: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     starting_offsets: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    execution_id: Mapped[int | None] = mapped_column(index=True)
     opened_at: Mapped[datetime | None]
     closed_at: Mapped[datetime | None]
     removed_at: Mapped[datetime | None]

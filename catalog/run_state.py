@@ -13,7 +13,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from catalog.engines import FIRST
+from catalog.engines import FIRST, LEVELS
 from catalog.executions import execution_of, run_names_of
 from catalog.models import (
     Assignment,
@@ -25,6 +25,7 @@ from catalog.models import (
     RunStatus,
     TopicFault,
 )
+from catalog.run_names import execution_of as execution_of_run
 from catalog.topics import lab_topic
 from catalog.wanted import delivery_topics, is_in_step, used_topics
 
@@ -37,6 +38,7 @@ _WAITS = "its engine ended, and it waits until it can run apart for a while"
 _BROKEN = "a topic that it uses is not what it should be; `health` tells which"
 _UNPROVEN = "it stands still until a fence is proven"
 _CHANGED = "policies have changed what its roles see; it begins anew with that"
+_NO_ENGINE = "no engine is free for one of the levels that read it"
 _NOBODY = "nobody subscribes, so nothing runs yet"
 
 
@@ -76,23 +78,36 @@ def _state(session: Session, output_id: int, running: bool, living: Container[st
         # Until its batch has ended, the execution that it has left still delivers to it.
         left = delivery_topics(session, output_id) & used_topics(session)
         return QueryState(STOPPING if left else STOPPED, since=since)
-    assigned = session.get(Assignment, execution.id, populate_existing=True)
-    if running and assigned is not None and assigned.parked_because:
-        return QueryState(FAILED, assigned.parked_because, since)
-    if running and assigned is not None and assigned.on_trial and not assigned.tried and stands:
+    assigned = _assigned(session, execution, names)
+    parked = next((each.parked_because for each in assigned if each.parked_because), "")
+    if running and parked:
+        return QueryState(FAILED, parked, since)
+    if running and stands and any(each.on_trial and not each.tried for each in assigned):
         return QueryState(RESTARTING, _WAITS, since)
-    engine = assigned.engine if assigned is not None else FIRST
-    if engine not in living:
+    engines = {each.engine for each in assigned} or {FIRST}
+    if any(engine not in living for engine in engines - {LEVELS}):
         return QueryState(UNKNOWN, _DEAD)
     if not running:
         return QueryState(STOPPING, status.message if status else "", since)
     if not names:
         return QueryState("running", _NOBODY, since)
+    if LEVELS in engines:
+        return QueryState(STARTING, _NO_ENGINE, since)
     if status is None or stands:
-        if not is_in_step(session, engine):
+        if not all(is_in_step(session, engine) for engine in engines):
             return QueryState(STARTING)
         return QueryState(STOPPED, _why_it_stands(session, output_id), since)
     return QueryState(status.state, status.message, since)
+
+
+def _assigned(
+    session: Session, execution: ExecutionRow, names: Sequence[str]
+) -> Sequence[Assignment]:
+    """The assignments of the runs with these names, or of their execution while there are none."""
+    ids = {of for of in map(execution_of_run, names) if of is not None} or {execution.id}
+    rows = select(Assignment).where(Assignment.execution_id.in_(ids))
+    rows = rows.execution_options(populate_existing=True)
+    return session.scalars(rows.order_by(Assignment.execution_id)).all()
 
 
 def _views_changed_at(session: Session, output_id: int) -> datetime | None:

@@ -251,9 +251,13 @@ def _secfilter(data: dict[str, Any]) -> SecFilterSettings:
         checkpoints=Path(data["checkpoints"]),
         id_key_file=Path(data["id_key_file"]),
         options=dict(data.get("options", {})),
-        spaces=Spaces(_number(data, "engines", 1), of_roles),
+        spaces=Spaces(_number(data, "engines", 1), of_roles, _level_engines(data)),
         cluster=_cluster(dict(data["cluster"])) if "cluster" in data else None,
     )
+
+
+def _level_engines(data: dict[str, Any]) -> int:
+    return _number(data, "level_engines", 1) if data.get("level_engines", 0) != 0 else 0
 
 
 def _cluster(data: dict[str, Any]) -> ClusterSettings:

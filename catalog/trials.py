@@ -14,10 +14,12 @@ from sqlalchemy.orm import Session, aliased
 from catalog.admission import taken_slots
 from catalog.assignments import hand_over, newest_group, reports_on
 from catalog.balance import balanced
-from catalog.engines import INGEST, PROBATION
+from catalog.engines import INGEST, LEVELS, PROBATION
+from catalog.executions import computes_a_class
 from catalog.limits import Limits
 from catalog.models import (
     Assignment,
+    DeliveryClass,
     ExecutionRow,
     Heartbeat,
     Object,
@@ -143,15 +145,21 @@ def _superfluous(session: Session, engines: Collection[str]) -> list[Heartbeat]:
 def _move_all(session: Session, old: str, engines: Collection[str], limits: Limits) -> None:
     there = select(Assignment).where(Assignment.home == old)
     rows = {row.execution_id: row for row in session.scalars(there)}
+    # An engine of a level is given by other rules. What runs there waits for another one.
+    own = DeliveryClass.execution_id.in_(rows)
+    levels = set(session.scalars(select(DeliveryClass.execution_id).where(own)))
     query = select(ExecutionRow.id, ExecutionRow.slots).where(ExecutionRow.id.in_(rows))
     wanted = {row.execution_id for row in _wanted_rows(session, Assignment.home == old)}
     # A stopped execution takes no room until it is started.
     found_rows = session.execute(query)
-    slots = {row.id: row.slots if row.id in wanted else 0 for row in found_rows}
+    slots = {
+        row.id: row.slots if row.id in wanted else 0 for row in found_rows if row.id not in levels
+    }
     found = balanced(slots, taken_slots(session, engines), limits.slots)
     if found is None:
         return
-    for execution_id, home in found.items():
+    waiting = dict.fromkeys(rows.keys() & levels, LEVELS)
+    for execution_id, home in (found | waiting).items():
         row = rows[execution_id]
         row.home = home
         if row.engine == old:
@@ -224,9 +232,10 @@ def _rows(session: Session, engine: str) -> list[Assignment]:
 def _wanted_rows(session: Session, which: ColumnElement[bool]) -> list[Assignment]:
     """The assignments that `which` selects, of executions that are wanted."""
     query = aliased(Object)
+    its_own = OutputRow.execution_id == Assignment.execution_id
     wanted = (
         select(Assignment)
-        .join(OutputRow, OutputRow.execution_id == Assignment.execution_id)
+        .join(OutputRow, or_(its_own, computes_a_class(Assignment.execution_id)))
         .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
         .join(query, query.id == OutputRow.query_id)
         .where(which, QueryRow.running, query.removed_at.is_(None))

@@ -334,11 +334,15 @@ def _query_runs(
         )
         return replace(made, readers=readers, kept_ms=row.retention_ms) if output.keys else made
 
+    def runs_here(execution_id: int) -> bool:
+        return execution_id not in stopped and (here is None or execution_id in here)
+
     for execution, found in groupby(wanted_parts(session), key=lambda part: part.execution):
-        if execution.id in stopped or (here is not None and execution.id not in here):
-            continue
         parts = list(found)
         rows = [part.output for part in parts]
+        # The classes of what runs apart may have engines of their own.
+        if rows[0].placement != Placement.APART and not runs_here(execution.id):
+            continue
         # Equal queries have the same reach and the same level.
         first = rows[0].object_id
         own_plan = execution.plan == rows[0].plan
@@ -367,10 +371,13 @@ def _query_runs(
         if run.placement is not Placement.APART:
             yield run
             continue
-        begins = {row.id: row.starting_offsets for row in classes.get(first, ())}
+        of_class = {row.id: row for row in classes.get(first, ())}
         for each in outputs[0].classes:
-            name = query_run_name(execution.id, each.id)
-            yield apart(run, each, name, begins[each.id] or execution.starting_offsets)
+            row = of_class[each.id]
+            own = row.execution_id or execution.id
+            if runs_here(own):
+                begins = row.starting_offsets or execution.starting_offsets
+                yield apart(run, each, query_run_name(own, each.id), begins)
 
 
 def delivery_topics(session: Session, output_id: int) -> frozenset[str]:

@@ -128,7 +128,7 @@ def give(  # one parameter for each part of the call
         if kind == SEND:
             settle_senders(work, platform.limits)
         work.settlement.settle_new(access, work.subject)
-        require_room_for_classes(work, platform.limits)
+        require_room_for_classes(work, platform.limits, platform.spaces)
         topic = next((row.topic for row in access.topics), None)
         work.detail.update(principal=principal, keep=keep)
     if kind == OUTPUT:

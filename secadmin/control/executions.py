@@ -17,7 +17,7 @@ from sqlalchemy import func, orm, select
 
 from catalog.assignments import engine_of
 from catalog.errors import NotFound
-from catalog.executions import sharing
+from catalog.executions import run_names_of, sharing
 from catalog.models import (
     DeliveryClass,
     ExecutionRow,
@@ -191,6 +191,7 @@ def _view(
     execution = session.get_one(ExecutionRow, output.execution_id)
     plan = from_stored(Plan, output.plan)
     state = state_of_query(session, [obj.id], running, living)
+    names = run_names_of(session, obj.id) or (query_run_name(execution.id),)
     return ExecutionView(
         id=obj.id,
         owner=obj.owner.name if obj.owner else "",
@@ -205,5 +206,5 @@ def _view(
         weak=output.weak,
         run=query_run_name(execution.id),
         sharing=len(sharing(session, execution.id)),
-        engine=engine_of(session, query_run_name(execution.id)),
+        engine=", ".join(sorted({engine_of(session, name) for name in names})),
     )

@@ -54,7 +54,7 @@ def grant(
         if Permission.SEND in permissions:
             settle_senders(work, platform.limits)
         work.settlement.settle(_concerned(work, holder, permissions))
-        require_room_for_classes(work, platform.limits)
+        require_room_for_classes(work, platform.limits, platform.spaces)
         warnings = _warnings(work, holder, permissions, obj)
     return Granted(added, warnings)
 

@@ -16,6 +16,7 @@ from catalog.admission import view_classes
 from catalog.analysis import analyse
 from catalog.audit import PLATFORM
 from catalog.errors import Conflict, PlatformError
+from catalog.level_engines import give_engines, waiting_classes
 from catalog.limits import Limits
 from catalog.models import (
     Access,
@@ -28,6 +29,7 @@ from catalog.models import (
 )
 from catalog.placement import Placement
 from catalog.plan import Plan
+from catalog.spaces import Spaces
 from catalog.stored_form import from_stored
 from catalog.wanted import is_in_step, used_topics
 from secadmin.control.alignment import TOPIC_PATIENCE
@@ -68,8 +70,11 @@ def to_close(idle: Sequence[IdleClass], opened: int, most: int, until: datetime)
     return frozenset(closed)
 
 
-def require_room_for_classes(work: Work, limits: Limits) -> None:
+def require_room_for_classes(work: Work, limits: Limits, spaces: Spaces) -> None:
     """Raise Conflict where a call that gives opened more classes than an output may have.
+
+    Engines that `spaces` has for levels are given to isolated classes here, and it raises Conflict
+    if none is left.
 
     It also raises Conflict if the caller's own subscriptions would hold too many of them. So nobody
     fills an output alone. Call it last, when all subscriptions are settled. Idle classes make room
@@ -100,6 +105,48 @@ def require_room_for_classes(work: Work, limits: Limits) -> None:
                 f"too many old topics of {_named(work, output_id)} are still being removed; "
                 "try again in some seconds"
             )
+    _require_engines_of_levels(work, limits, spaces)
+
+
+def _require_engines_of_levels(work: Work, limits: Limits, spaces: Spaces) -> None:
+    opened = work.settlement.opened_classes_of
+    if not opened or not spaces.levels:
+        return
+    # One whose topic is there waited before this call.
+    new = [row for row, _ in waiting_classes(work.session, spaces) if row.opened_at is None]
+    own = [row for row in new if row.output_id in opened]
+    for row in give_engines(work.session, spaces, limits, own):
+        raise Conflict(
+            f"no engine is free for the level of another delivery class of "
+            f"{_named(work, row.output_id)}: each level that reads what is isolated has an engine "
+            f"of its own, and there are {spaces.levels}; end the subscriptions of another level, "
+            "or let an administrator raise level_engines"
+        )
+
+
+def give_level_engines(platform: Platform) -> None:
+    """Give isolated classes that wait the engines of their levels.
+
+    Where none is free, classes without a subscription leave theirs, which then is free soon.
+    """
+    spaces, limits = platform.spaces, platform.limits
+    with platform.catalog.read() as session:
+        if not waiting_classes(session, spaces):
+            return
+    with platform.catalog.bookkeeping() as session:
+        waiting = [row for row, _ in waiting_classes(session, spaces)]
+        left = give_engines(session, spaces, limits, waiting)
+        idle = left and _due(session, 0, _EVER, _isolated(session))
+    if idle:
+        with platform.catalog.change(PLATFORM) as change:
+            closed = _close(change.session, 0, _EVER, change.now, _isolated(change.session))
+            change.audit("close idle classes", "classes", detail={"classes": len(closed)})
+            change.bump_generation()
+
+
+def _isolated(session: orm.Session) -> frozenset[int]:
+    own = select(OutputRow.object_id).where(OutputRow.placement == Placement.APART)
+    return frozenset(session.scalars(own))
 
 
 def most_classes(session: orm.Session, output_id: int, limits: Limits) -> int:

@@ -146,7 +146,7 @@ def assign_role(platform: Platform, caller: Caller, user: str, role: str) -> lis
         work.session.flush()
         settle_senders(work, platform.limits)
         work.settlement.settle(of_user(holder))
-        require_room_for_classes(work, platform.limits)
+        require_room_for_classes(work, platform.limits, platform.spaces)
         kept = kept_from_aggregates(work.session, given.id, given.id, user=holder.id)
         return warnings_about(work, kept)
 
@@ -249,7 +249,7 @@ def add_seniority(platform: Platform, caller: Caller, senior: str, junior: str) 
         add_junior(work.session, upper, lower)
         settle_senders(work, platform.limits)
         work.settlement.settle(_below(work, upper))
-        require_room_for_classes(work, platform.limits)
+        require_room_for_classes(work, platform.limits, platform.spaces)
         return warnings_about(work, kept_from_aggregates(work.session, lower.id, upper.id))
 
 

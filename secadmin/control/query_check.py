@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from catalog.admission import engines_for, runs_of, slots_of, taken_slots
+from catalog.admission import engines_for, runs_in, slots_of, taken_slots
 from catalog.authorizer import Authorizer
 from catalog.checked_plan import CheckedPlan
 from catalog.label import Label
@@ -100,10 +100,12 @@ def check_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> 
         because = tuple(dict.fromkeys(each.reason for each in view.authorizer.trail))
     read = {relation.topic for plan in prepared.plans.values() for relation in sources(plan)}
     offsets = platform.kafka.end_offsets(sorted(read))
-    runs = runs_of(chosen_placement(wanted), platform.limits)
-    tasks = {name: slots_of(plan, offsets, runs) for name, plan in prepared.plans.items()}
+    placement = chosen_placement(wanted)
     with reading(platform, caller, "check room for query", target) as view:
-        engines = platform.spaces.homes(role_of_space(view.session, prepared.relations.as_roles))
+        role = role_of_space(view.session, prepared.relations.as_roles)
+        engines = platform.spaces.homes(role, placement)
+        runs = runs_in(engines, placement, platform.limits)
+        tasks = {name: slots_of(plan, offsets, runs) for name, plan in prepared.plans.items()}
         # The outputs have no ids yet, so negative numbers stand for them.
         slots = {-number: each for number, each in enumerate(tasks.values(), start=1)}
         engines_for(view.session, slots, engines, platform.limits)

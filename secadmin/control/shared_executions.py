@@ -6,6 +6,7 @@ be told so without it, too.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,9 +17,10 @@ from sqlalchemy import orm, select
 from catalog.admission import engines_for
 from catalog.assignments import assign
 from catalog.audit import PLATFORM
+from catalog.engines import LEVELS
 from catalog.errors import Conflict
 from catalog.executions import to_join
-from catalog.models import ExecutionRow, OutputRow, Role
+from catalog.models import Assignment, DeliveryClass, ExecutionRow, OutputRow, Role
 from catalog.moves import carry_out, next_moves
 from catalog.permission import ObjectKind, Permission
 from catalog.plan import Plan, sources
@@ -91,15 +93,13 @@ def assign_new(
     platform: Platform,
     session: orm.Session,
     computed: Iterable[Computed],
-    roles: Collection[int] | None,
+    engines: Collection[str],
 ) -> None:
-    """Give new executions of a query for these roles their engines.
-
-    Raises Conflict if no engine has room.
+    """Give new executions of a query their engines, of these. Raises Conflict if none has room.
 
     What joins an execution needs room as well, as if it were new.
     """
-    engines, found = platform.spaces.homes(role_of_space(session, roles)), list(computed)
+    found = list(computed)
     # The ids of executions are positive.
     wanted = {
         each.execution if each.is_new else -number: each.slots
@@ -116,11 +116,24 @@ def assign_again(
     executions: Collection[int],
     roles: Collection[int] | None,
 ) -> None:
-    """Give executions that start again their engines. Raises Conflict if no engine has room."""
-    rows = session.scalars(select(ExecutionRow).where(ExecutionRow.id.in_(executions)))
-    slots = {row.id: row.slots for row in rows}
-    homes = platform.spaces.homes(role_of_space(session, roles))
-    assign(session, slots, homes, platform.limits)
+    """Give executions that start again their engines. Raises Conflict if no engine has room.
+
+    What runs in engines of levels does so as long as it is there, and goes on in the same ones.
+    """
+    usual = platform.spaces.homes(role_of_space(session, roles))
+    of_classes = select(DeliveryClass.execution_id).where(
+        DeliveryClass.execution_id.in_(executions)
+    )
+    classes = set(session.scalars(of_classes))
+    wanted: dict[tuple[str, ...], dict[int, int]] = defaultdict(dict)
+    for row in session.scalars(select(ExecutionRow).where(ExecutionRow.id.in_(executions))):
+        assigned = session.get(Assignment, row.id)
+        if row.id not in classes and (assigned is None or assigned.home != LEVELS):
+            wanted[usual][row.id] = row.slots
+        elif assigned is not None and assigned.parked_because:
+            wanted[assigned.home,][row.id] = row.slots
+    for engines, slots in wanted.items():
+        assign(session, slots, engines, platform.limits)
 
 
 def beginnings(platform: Platform, caller: Caller, query: str) -> Mapping[int, _Offsets]:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import delete, orm
 
-from catalog.admission import runs_of, slots_of
+from catalog.admission import runs_in, slots_of
 from catalog.canonical import sharing_key
 from catalog.checked_plan import CheckedPlan
 from catalog.models import Object, OutputInput, OutputRow, OutputView
@@ -53,7 +53,10 @@ def store_outputs(
     What an output had before is replaced. Raises Conflict if no engine has room.
     """
     relations, placement, offsets = begin.relations, begin.placement, begin.offsets
-    space = platform.spaces.own(role_of_space(session, relations.as_roles))
+    role = role_of_space(session, relations.as_roles)
+    space = platform.spaces.own(role)
+    homes = platform.spaces.homes(role, placement)
+    runs = runs_in(homes, placement, platform.limits)
     computed: list[Computed] = []
     for output, checked in outputs.items():
         read = {relation.topic: relation for relation in sources(checked.plan)}
@@ -66,7 +69,7 @@ def store_outputs(
         whole_ms = _whole_ms(session, checked, plan, begin.since) if key else None
         # State that depends on when the query was added is shared with nobody.
         key = "" if whole_ms is None and checked.keeps_state else key
-        slots = slots_of(checked.plan, offsets, runs_of(placement, platform.limits))
+        slots = slots_of(checked.plan, offsets, runs)
         computed.append(compute(session, Wanted(key, stored, begins, slots, whole_ms)))
         row = session.get(OutputRow, output.id) or _new_row(output, query_id, begin)
         row.relation = to_stored(output_relation(output.id, output.name, checked))
@@ -83,7 +86,7 @@ def store_outputs(
                 seen = to_stored(relations.viewed[read_id].view)
                 session.add(OutputView(output_id=output.id, stream_id=read_id, view=seen))
         session.flush()
-    assign_new(platform, session, computed, relations.as_roles)
+    assign_new(platform, session, computed, homes)
 
 
 def _whole_ms(

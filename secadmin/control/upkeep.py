@@ -31,7 +31,7 @@ from secadmin.control.fed_topics import cut_replaced, note_fed
 from secadmin.control.floors import raise_floors
 from secadmin.control.grown_streams import follow_partitions
 from secadmin.control.new_merging import merge_changed
-from secadmin.control.open_classes import close_idle, delete_closed
+from secadmin.control.open_classes import close_idle, delete_closed, give_level_engines
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import is_access_principal
 from secadmin.control.shared_executions import move_outputs
@@ -169,6 +169,7 @@ class Upkeep:
             self._try("remove topics", lambda: delete_removed(self.platform))
             self._try("remove topics of classes", lambda: delete_closed(self.platform))
             self._try("find new engines", lambda: find_new_engines(self.platform))
+            self._try("give engines to levels", lambda: give_level_engines(self.platform))
             self._try("remove drained topics", lambda: delete_drained(self.platform))
         if ticks % SELDOM_TICKS == 0:
             self._try("move outputs", lambda: move_outputs(self.platform))

@@ -69,6 +69,18 @@ def test_the_spaces_of_roles_are_read(tmp_path: Path) -> None:
             load(3, DESK=engine)
 
 
+def test_how_many_engines_are_for_levels_is_read(tmp_path: Path) -> None:
+    def load(engines: int, levels: object) -> Spaces:
+        own = {"engines": engines, "level_engines": levels}
+        table = merged(_local(tmp_path), {"secfilter": own})
+        return Settings.load(write_settings(table, tmp_path / "settings.toml")).secfilter.spaces
+
+    assert (load(3, 2), load(1, 0)) == (Spaces(3, {}, 2), Spaces(1))
+    for engines, levels in ((2, 2), (1, 1), (3, -1), (3, "2"), (3, True)):
+        with pytest.raises(InvalidInput, match="level_engines"):
+            load(engines, levels)
+
+
 def test_what_a_spark_cluster_needs_is_read(tmp_path: Path) -> None:
     def load(**own: str) -> ClusterSettings | None:
         table = merged(_local(tmp_path), {"secfilter": {"cluster": own}} if own else {})

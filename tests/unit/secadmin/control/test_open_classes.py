@@ -34,6 +34,7 @@ from catalog.passwords import Passwords
 from catalog.placement import Placement
 from catalog.runs import RunReport
 from catalog.senders import NOWHERE
+from catalog.spaces import Spaces
 from catalog.store import Catalog
 from catalog.stored_form import to_stored
 from catalog.subject import Subject, subject_of_user
@@ -168,7 +169,7 @@ class Place:
             authorizer = Authorizer(change.session)
             work = Work(change.session, caller, authorizer, change=change, settlement=settlement)
             limits = Limits(classes=self.most, classes_a_user=self.most_a_user)
-            require_room_for_classes(work, limits)
+            require_room_for_classes(work, limits, Spaces())
             change.audit("give", "test")
 
     def caller(self) -> Subject:
