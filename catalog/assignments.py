@@ -61,7 +61,7 @@ def assign(
             row.parked_because, row.deaths, row.on_trial, row.tried = "", 0, True, False
             row.trial_group = newest_group(session) + 1
         row.home = home
-        # Nothing runs where executions wait for engines of their levels.
+        # Nothing runs where executions wait for level engines.
         row.changed_beat = 0 if home == LEVELS else heartbeat_of(session, home).beats
         hand_over(session, row)
     session.flush()

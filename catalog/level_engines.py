@@ -1,6 +1,6 @@
-"""Engines of levels: each runs the isolated classes of one level, and nothing else (001 §2).
+"""Level engines: each runs the isolated classes of one level, and nothing else (001 §2).
 
-These are the paper's replicated query processors. The level of a class is its clearance. In such an
+They are the paper's replicated query processors. The level of a class is its clearance. In such an
 engine the class has an execution of its own. The engine belongs to the level as long as a class of
 the level is assigned to it, also a closed one whose run may not have ended. So no engine ever runs
 two levels. A class for which no engine is free waits: nothing runs for it.
@@ -87,6 +87,12 @@ def give_engines(
     return left
 
 
+def free_engines(session: Session, spaces: Spaces) -> Sequence[str]:
+    """The level engines that belong to no level."""
+    levels, strange = _levels_in(session), _engines_of_others(session)
+    return [each for each in spaces.of_levels if not levels[each] and each not in strange]
+
+
 def _engine_for(
     session: Session, spaces: Spaces, limits: Limits, row: DeliveryClass, slots: int
 ) -> str | None:
@@ -96,12 +102,10 @@ def _engine_for(
     with_room = [each for each in engines if taken[each] + slots <= limits.slots]
     if not spaces.levels:
         return min(with_room, key=lambda each: taken[each], default=None)
-    levels, strange = _levels_in(session), _engines_of_others(session)
-    fitting = [
-        each for each in with_room if each not in strange and levels[each] <= {row.clearance}
-    ]
+    levels, free = _levels_in(session), free_engines(session, spaces)
     # An engine that the level has already comes first.
-    return min(fitting, key=lambda each: not levels[each], default=None)
+    fitting = [*(each for each in with_room if levels[each] == {row.clearance}), *free]
+    return next((each for each in fitting if each in with_room), None)
 
 
 def _let_wait(session: Session, row: DeliveryClass) -> bool:

@@ -62,7 +62,7 @@ class Spaces:
     ) -> tuple[str, ...]:
         """The engines that may run a query of the role's space, or one of no space.
 
-        What is isolated waits for engines of levels, if there are such.
+        What is isolated waits for level engines, if there are such.
         """
         own = self.own(role)
         if own:

@@ -16,7 +16,7 @@ from catalog.admission import view_classes
 from catalog.analysis import analyse
 from catalog.audit import PLATFORM
 from catalog.errors import Conflict, PlatformError
-from catalog.level_engines import give_engines, waiting_classes
+from catalog.level_engines import free_engines, give_engines, waiting_classes
 from catalog.limits import Limits
 from catalog.models import (
     Access,
@@ -125,18 +125,19 @@ def _require_engines_of_levels(work: Work, limits: Limits, spaces: Spaces) -> No
 
 
 def give_level_engines(platform: Platform) -> None:
-    """Give isolated classes that wait the engines of their levels.
+    """Give level engines to isolated classes that wait.
 
-    Where none is free, classes without a subscription leave theirs, which then is free soon.
+    While none is free, classes without a subscription are closed. So theirs will be free soon.
     """
-    spaces, limits = platform.spaces, platform.limits
+    spaces = platform.spaces
     with platform.catalog.read() as session:
-        if not waiting_classes(session, spaces):
-            return
-    with platform.catalog.bookkeeping() as session:
-        waiting = [row for row, _ in waiting_classes(session, spaces)]
-        left = give_engines(session, spaces, limits, waiting)
-        idle = left and _due(session, 0, _EVER, _isolated(session))
+        waits = waiting_classes(session, spaces)
+        full = spaces.levels and not free_engines(session, spaces)
+        idle = full and _due(session, 0, _EVER, _isolated(session))
+    if waits:
+        with platform.catalog.bookkeeping() as session:
+            waiting = [row for row, _ in waiting_classes(session, spaces)]
+            give_engines(session, spaces, platform.limits, waiting)
     if idle:
         with platform.catalog.change(PLATFORM) as change:
             closed = _close(change.session, 0, _EVER, change.now, _isolated(change.session))

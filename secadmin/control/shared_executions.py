@@ -118,7 +118,7 @@ def assign_again(
 ) -> None:
     """Give executions that start again their engines. Raises Conflict if no engine has room.
 
-    What runs in engines of levels does so as long as it is there, and goes on in the same ones.
+    What runs in level engines does so as long as it is there, and goes on in the same ones.
     """
     usual = platform.spaces.homes(role_of_space(session, roles))
     of_classes = select(DeliveryClass.execution_id).where(

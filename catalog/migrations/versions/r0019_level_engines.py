@@ -1,4 +1,4 @@
-"""Engines of levels: an isolated class may have an execution of its own."""
+"""Level engines: an isolated class may have an execution of its own."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Engines of levels: no engine ever runs two levels, and what finds no engine waits (001 §2)."""
+"""Level engines: no engine ever runs two levels, and what finds no engine waits (001 §2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalog.assignments import engine_of
 from catalog.engines import FIRST, LEVELS, PROBATION
 from catalog.executions import executions_of, run_names_of
 from catalog.label import Label
-from catalog.level_engines import give_engines, waiting_classes
+from catalog.level_engines import free_engines, give_engines, waiting_classes
 from catalog.limits import Limits
 from catalog.models import Assignment, DeliveryClass, OutputRow, RunStatus
 from catalog.placement import Placement
@@ -53,6 +53,10 @@ class Levels(Apart):
         with self.world.catalog.bookkeeping() as session:
             waiting = [row for row, _ in waiting_classes(session, spaces)]
             return [row.name for row in give_engines(session, spaces, limits, waiting)]
+
+    def free(self) -> Sequence[str]:
+        with self.world.catalog.read() as session:
+            return free_engines(session, SPACES)
 
     def engine(self, of: DeliveryClass) -> str:
         """Where the class is assigned to; nowhere if it has no execution of its own."""
@@ -135,7 +139,9 @@ def test_an_engine_is_not_free_before_the_last_run_of_its_level_has_ended(levels
     assert levels.give() == ["third"]
     levels.leaves(levels.low)
     assert levels.give() == ["third"], "its run may not have ended"
+    assert levels.free() == []
     levels.leaves(levels.low, removed_at=START)
+    assert levels.free() == [SECOND]
     assert levels.give() == []
     assert levels.engine(third) == SECOND
 
