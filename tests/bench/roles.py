@@ -1,28 +1,37 @@
 """What roles cost: sharing by users and by roles, views, the windowed join, role expressions (000).
 
-CPU seconds are those of all engines, for equal backlogs that they work through one after the other.
+CPU seconds are those of the engines, for equal backlogs that they work through one after the other.
+They tell what a query costs beside one without security, which reads a public stream. What is a
+query's is that of the engines that run queries; to decide each record's roles is work of ingest.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from confluent_kafka import Producer
 
+from catalog.engines import INGEST
+from secfilter.pace import Pace
 from tests.bench.backlog import Ends
 from tests.bench.figure import Figure, middle
-from tests.bench.settled import SETTLED_S
+from tests.bench.process_group import ProcessGroup
 from tests.bench.world import PASSWORD, World
 
 ROLES = [f"WARD{number}" for number in range(16)]
-RECORDS, WARM_UP, RUNS = 400_000, 4, 5
+RECORDS, WARM_UP, RUNS = 200_000, 2, 4
 JOINED, JOIN_S = 1_000_000, 60.0
-EXPRESSED, EXPRESSIONS = 20_000, 1_000
+EXPRESSED, EXPRESSIONS, EXPRESSED_RUNS = 20_000, 1_000, 3
+# Runs are settled soon after a change here, so that all are measured with the same batches.
+_SETTLE_MS, _SETTLED_S = 1_000, 20.0
 # Of the last records a query that keeps state gives nothing yet.
 _NEARLY_ALL = 0.99
-_PATIENCE_S = 900.0
+_PATIENCE_S = 300.0
 _START = datetime(2026, 11, 20, tzinfo=UTC)
 _RULE = " ".join(f"WHEN n % {len(ROLES)} = {at} THEN '{role}'" for at, role in enumerate(ROLES))
 
@@ -32,6 +41,7 @@ def roles(world: World) -> Iterator[Figure]:
     for role in ROLES:
         world.admin.post("/roles", name=role)
         world.grant(role, "system", "system", "VIEW CATALOG")
+    world.set_options(settle_ms=_SETTLE_MS)
     settings = world.stack.settings.kafka
     ends = Ends(settings.client_config(settings.secadmin))
     yield from _sharing(world, ends)
@@ -39,12 +49,17 @@ def roles(world: World) -> Iterator[Figure]:
     yield _join(world, ends)
     yield from _expressions(world, ends)
     ends.close()
+    world.set_options(settle_ms=Pace().settle_ms)
+
+
+def _say(text: str) -> None:
+    print(f"roles: {text}", file=sys.stderr, flush=True)
 
 
 class _Records:
     """Writes records into a stream, in the order of their times, each a millisecond later."""
 
-    def __init__(self, world: World, stream: str, **more: str) -> None:
+    def __init__(self, world: World, stream: str, **more: Any) -> None:
         world.add_stream(stream, **more)
         self._producer, self._topic = world.sender(stream, linger_ms=20)
         self._number = 0
@@ -67,29 +82,42 @@ class _Records:
         self._number += count
 
 
-class _Shared:
-    """A query over a stream with one role for each record, and its readers."""
+@dataclass(frozen=True)
+class _Spent:
+    """The CPU seconds that a backlog took: of the engines for queries, and of all engines."""
 
-    def __init__(self, world: World, ends: Ends, stream: str, text: str) -> None:
+    queries: float
+    all: float
+
+
+class _Shared:
+    """A query over a stream with one role for each record, or over a public one; its readers."""
+
+    def __init__(
+        self, world: World, ends: Ends, stream: str, text: str, *, public: bool = False
+    ) -> None:
         self._world, self._ends, self._text, self._number = world, ends, text, 0
         self._stream = stream
-        rule = f"CASE {_RULE} END"
-        self._records = _Records(world, stream, label_rule=rule)
-        for role in ROLES:
+        more = {"public": True} if public else {"label_rule": f"CASE {_RULE} END"}
+        self._records = _Records(world, stream, **more)
+        self._public = public
+        for role in () if public else ROLES:
             world.grant(role, "stream", stream, "READ TUPLE")
 
-    def with_readers(self, readers: Sequence[Sequence[str]]) -> list[float]:
-        """The CPU seconds of several equal backlogs with these readers, each with its roles."""
+    def with_readers(self, what: str, readers: Sequence[Sequence[str]]) -> list[_Spent]:
+        """What several equal backlogs take with these readers, each with its roles."""
+        _say(what)
         self._number += 1
         name = f"{self._stream}q{self._number}"
         self._world.add_query(name, self._text)
         topics: dict[str, int] = {}
         for held in readers:
-            topics |= dict.fromkeys(self._topics_of(name, held), len(held))
-        time.sleep(SETTLED_S)
+            shown = len(ROLES) if self._public else len(held)
+            topics |= dict.fromkeys(self._topics_of(name, held), shown)
+        time.sleep(_SETTLED_S)
         spent = [self._spent(topics) for _ in range(WARM_UP + RUNS)][WARM_UP:]
-        self._world.admin.call("DELETE", f"/queries/{name}")
-        self._world.forget(name)
+        self._world.remove_query(name)
+        _say(f"{what}: {', '.join(f'{each.queries:.2f} of {each.all:.2f} s' for each in spent)}")
         return spent
 
     def _topics_of(self, name: str, held: Sequence[str]) -> Sequence[str]:
@@ -105,8 +133,8 @@ class _Shared:
         found: Sequence[str] = row["topics"]
         return found
 
-    def _spent(self, topics: dict[str, int]) -> float:
-        group = self._world.engine_group()
+    def _spent(self, topics: dict[str, int]) -> _Spent:
+        group, queries = self._world.engine_group(), _query_engines(self._world)
         before = self._ends.of([*topics])
         group.pause()
         self._records.write(RECORDS)
@@ -114,10 +142,16 @@ class _Shared:
             end + int(_NEARLY_ALL * RECORDS * roles_held / len(ROLES))
             for end, roles_held in zip(before, topics.values(), strict=True)
         ]
-        used = group.cpu_s()
+        used, of_queries = group.cpu_s(), queries.cpu_s()
         group.go_on()
         _wait(self._ends, [*topics], goal)
-        return group.cpu_s() - used
+        return _Spent(queries.cpu_s() - of_queries, group.cpu_s() - used)
+
+
+def _query_engines(world: World) -> ProcessGroup:
+    """The processes of the engines that run queries."""
+    engines = (process for name, process in world.stack.engines.items() if name != INGEST)
+    return ProcessGroup(*(world.pid(process.name) for process in engines))
 
 
 def _wait(ends: Ends, topics: Sequence[str], goal: Sequence[int]) -> None:
@@ -129,32 +163,49 @@ def _wait(ends: Ends, topics: Sequence[str], goal: Sequence[int]) -> None:
 
 
 def _sharing(world: World, ends: Ends) -> Iterator[Figure]:
-    shared = _Shared(world, ends, "wards", "SELECT ts, n FROM wards WHERE n >= 0")
-    alone = shared.with_readers([ROLES])
+    text = "SELECT ts, n FROM {} WHERE n >= 0"
+    public = _Shared(world, ends, "open", text.format("open"), public=True)
+    plain = public.with_readers("without security", [ROLES[:1]])
+    shared = _Shared(world, ends, "wards", text.format("wards"))
+    alone = shared.with_readers("one user with all roles", [ROLES])
+    yield _ratio("one user with all roles ÷ without security", alone, plain, None)
     for what, readers, target in (
-        ("five users with equal roles ÷ one user", [ROLES] * 5, 1.01),
-        ("three sets of roles ÷ one", [ROLES[:5], ROLES[5:10], ROLES[10:]], 1.03),
-        ("16 roles on one execution ÷ one", [[role] for role in ROLES], 1.5),
+        ("five users with equal roles", [ROLES] * 5, 1.01),
+        ("three sets of roles", [ROLES[:5], ROLES[5:10], ROLES[10:]], 1.03),
+        ("16 roles on one execution", [[role] for role in ROLES], None),
     ):
-        yield _ratio(f"CPU of {what}", shared.with_readers(readers), alone, target)
+        spent = shared.with_readers(what, readers)
+        yield _ratio(f"{what} ÷ without security", spent, plain, target)
+        yield _ratio(f"{what} ÷ one user", spent, alone, 1.5 if target is None else target)
+        yield _ratio(f"{what} ÷ without security, with ingest", spent, plain, None, ingest=True)
     world.clear()
 
 
 def _selectivity(world: World, ends: Ends) -> Iterator[Figure]:
     text = "SEMANTICS VIEW SELECT ISTREAM n FROM halves [ROWS 1]"
     shared = _Shared(world, ends, "halves", text)
-    whole = shared.with_readers([ROLES])
-    half = shared.with_readers([ROLES[: len(ROLES) // 2]])
-    yield _ratio("CPU of a view of half of the tuples ÷ of all", half, whole, 0.6)
+    whole = shared.with_readers("a view of all tuples", [ROLES])
+    half = shared.with_readers("a view of half of them", [ROLES[: len(ROLES) // 2]])
+    yield _ratio("a view of half of the tuples ÷ of all", half, whole, 0.5)
     world.clear()
 
 
-def _ratio(name: str, ours: Sequence[float], alone: Sequence[float], target: float) -> Figure:
-    return middle(name, [a / b for a, b in zip(ours, alone, strict=True)], "ratio", target)
+def _ratio(
+    what: str,
+    ours: Sequence[_Spent],
+    other: Sequence[_Spent],
+    target: float | None,
+    *,
+    ingest: bool = False,
+) -> Figure:
+    pairs = zip(ours, other, strict=True)
+    ratios = [a.all / b.all if ingest else a.queries / b.queries for a, b in pairs]
+    return middle(f"CPU of {what}", ratios, "ratio", target)
 
 
 def _join(world: World, ends: Ends) -> Figure:
     """The paper's join over a million tuples of each side, from when the engines may begin."""
+    _say("the windowed join")
     sides = [_Records(world, name) for name in ("joined1", "joined2")]
     world.add_query(
         "joined",
@@ -179,6 +230,7 @@ def _join(world: World, ends: Ends) -> Figure:
 
 def _expressions(world: World, ends: Ends) -> Iterator[Figure]:
     """Records with one expression, and with a thousand that are all known."""
+    _say("many expressions")
     # Blanks make other texts of one condition.
     texts = [f"{' ' * (at % 40)}{ROLES[0]} |{' ' * (at // 40)}{ROLES[1]}" for at in range(1_000)]
     assert len({*texts}) == EXPRESSIONS
@@ -194,14 +246,14 @@ def _expressions(world: World, ends: Ends) -> Iterator[Figure]:
     (row,) = (row for row in reader.call("GET", "/accesses") if row["kind"] == "output")
     topics: Sequence[str] = row["topics"]
     took: dict[int, list[float]] = {1: [], EXPRESSIONS: []}
-    for _ in range(RUNS):
+    for _ in range(EXPRESSED_RUNS):
         for count, times in took.items():
             goal = [end + EXPRESSED for end in ends.of(topics)]
             started = time.monotonic()
             records.write(EXPRESSED, texts[:count])
             _wait(ends, topics, goal)
             times.append(time.monotonic() - started)
-    yield _ratio(
-        f"time with {EXPRESSIONS:,} expressions ÷ with one", took[EXPRESSIONS], took[1], 1.25
-    )
+    ratios = [many / one for many, one in zip(took[EXPRESSIONS], took[1], strict=True)]
+    name = f"time with {EXPRESSIONS:,} expressions ÷ with one"
+    yield middle(name, ratios, "ratio", 1 / 0.8)
     world.clear()

@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 import time
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from deploy.processes import ManagedProcess
+from deploy.settings import merged, write_settings
 from deploy.stack import Stack
 from tests.bench.process_group import ProcessGroup
 
@@ -77,6 +79,16 @@ class World:
         file.write_text(f"{before}[limits]\n{''.join(lines)}")
         self.stack.secadmin.stop()
         self.stack.start_secadmin()
+
+    def set_options(self, **options: int) -> None:
+        """Give the engines these settings of ours, such as `settle_ms`; the engines restart."""
+        given = {f"secfilter.{name}": str(value) for name, value in options.items()}
+        for file in self.stack.state.glob("settings-*.toml"):
+            before = tomllib.loads(file.read_text())
+            write_settings(merged(before, {"secfilter": {"options": given}}), file)
+        for process in self.stack.engines.values():
+            process.stop()
+        self.stack.start_engines(self.stack.engines)
 
     def log_in(self, user: str, password: str) -> Session:
         """A session of the user."""
