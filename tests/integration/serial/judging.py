@@ -16,7 +16,7 @@ from tests.integration.service.revocations.ledger import Reception
 
 _TOLERANCE_S = 0.05
 # A client's library has records that it has fetched and not given out yet.
-_BUFFERED_S = 5.0
+_BUFFERED_S = 10.0
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,15 @@ class Caller:
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         deadline = time.monotonic() + _PATIENCE_S
         while True:
-            answer = self.client.request(method, path, headers=headers, json=body)
-            if answer.status_code != 503 or time.monotonic() > deadline:
+            late = time.monotonic() > deadline
+            try:
+                answer = self.client.request(method, path, headers=headers, json=body)
+            except httpx.TransportError:
+                # It may have been carried out, so the times of the whole call are what counts.
+                if late:
+                    raise
+                continue
+            if answer.status_code != 503 or late:
                 return answer
 
 
@@ -161,16 +168,23 @@ class Bosses:
                 self.of_roles.do("unassign role", "DELETE", f"{held}/{role}", 404)
 
     def change_wall(self, chance: Random) -> None:
-        """Set a level, leave it to the user, take it, or reset the wall."""
-        path = f"{_LEVELS}/{chance.choice(self.users).home.name}"
+        """Set a level, leave it to the user, take it, or reset the wall of one that chooses."""
+        names = [user.home.name for user in self.users]
+        path = f"{_LEVELS}/{chance.choice(names)}"
         match chance.randrange(5):
             case 0:
                 self.of_walls.do("take level", "DELETE", path, 404, 409)
             case 1:
-                self.of_walls.do("reset wall", "POST", f"{path}/reset", 409)
+                choosing = [each for each in names if self._chooses(each)] or names
+                reset = f"{_LEVELS}/{chance.choice(choosing)}/reset"
+                self.of_walls.do("reset wall", "POST", reset, 409)
             case _:
-                part = chance.choice([T, *COMPANIES, "_", None])
+                part = chance.choice([T, *COMPANIES, "_", None, None])
                 self.of_walls.do("set level", "PUT", path, 409, part=part)
+
+    def _chooses(self, name: str) -> bool:
+        rows = self.of_walls.ask(f"/users/{name}/wall")["levels"]
+        return any(row["by_choice"] for row in rows)
 
     def change_permission(self, chance: Random) -> None:
         """Take a right from all users, and soon give it back."""

@@ -69,7 +69,8 @@ def test_a_span_begins_and_ends_with_the_calls() -> None:
         (5.0, 5.1, False),
         # Sent while the call was under way, and what a client's library had already.
         (10.9, 11.5, False),
-        (10.9, 17.0, True),
+        (10.9, 19.9, False),
+        (1.0, 2.0, True),
         (11.1, 12.0, True),
         # What was hidden when it came may be read when the right is back.
         (12.0, 20.2, False),
