@@ -12,10 +12,10 @@ from catalog.balance import balanced
 from catalog.checked_plan import CheckedPlan, StateKind
 from catalog.engines import FIRST, LEVELS
 from catalog.errors import Conflict, InvalidInput
-from catalog.executions import computes_a_class
 from catalog.limits import Limits
 from catalog.models import (
     Assignment,
+    DeliveryClass,
     ExecutionRow,
     Object,
     OutputRow,
@@ -101,23 +101,29 @@ def taken_slots(
 ) -> dict[str, int]:
     """The number of tasks that running executions take in each query engine, without `besides`."""
     its_own = OutputRow.execution_id == ExecutionRow.id
-    moved = OutputRow.moves_to == ExecutionRow.id
-    running = (
-        select(ExecutionRow.id, ExecutionRow.slots, Assignment.home)
-        .join(OutputRow, or_(its_own, moved, computes_a_class(ExecutionRow.id)))
-        .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
-        .join(Object, Object.id == OutputRow.object_id)
-        .join(Assignment, Assignment.execution_id == ExecutionRow.id, isouter=True)
-        .where(QueryRow.running, Object.removed_at.is_(None))
-        .where(func.coalesce(Assignment.parked_because, "") == "")
-        # Several outputs may share an execution.
-        .distinct()
+    columns = select(ExecutionRow.id, ExecutionRow.slots, Assignment.home)
+    of_outputs = columns.join(OutputRow, or_(its_own, OutputRow.moves_to == ExecutionRow.id))
+    # In a level engine a class has an execution of its own.
+    of_classes = (
+        columns.join(DeliveryClass, DeliveryClass.execution_id == ExecutionRow.id)
+        .join(OutputRow, OutputRow.object_id == DeliveryClass.output_id)
+        .where(DeliveryClass.closed_at.is_(None))
     )
     taken = dict.fromkeys(engines, 0)
-    for row in session.execute(running):
-        home = row.home or FIRST
-        if home in taken and row.id not in besides:
-            taken[home] += row.slots
+    for found in (of_outputs, of_classes):
+        running = (
+            found.join(QueryRow, QueryRow.object_id == OutputRow.query_id)
+            .join(Object, Object.id == OutputRow.object_id)
+            .join(Assignment, Assignment.execution_id == ExecutionRow.id, isouter=True)
+            .where(QueryRow.running, Object.removed_at.is_(None))
+            .where(func.coalesce(Assignment.parked_because, "") == "")
+            # Several outputs may share an execution.
+            .distinct()
+        )
+        for row in session.execute(running):
+            home = row.home or FIRST
+            if home in taken and row.id not in besides:
+                taken[home] += row.slots
     return taken
 
 

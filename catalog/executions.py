@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, SQLColumnExpression, exists, func, or_, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from catalog.models import (
@@ -52,15 +52,6 @@ def executions_of_classes(session: Session, output_ids: Collection[int]) -> froz
     own = (DeliveryClass.output_id.in_(output_ids), DeliveryClass.removed_at.is_(None))
     found = session.scalars(select(DeliveryClass.execution_id).where(*own))
     return frozenset(each for each in found if each is not None)
-
-
-def computes_a_class(execution_id: SQLColumnExpression[int]) -> ColumnElement[bool]:
-    """Whether that execution computes an open class of the output (`OutputRow`) alone."""
-    return exists().where(
-        DeliveryClass.execution_id == execution_id,
-        DeliveryClass.output_id == OutputRow.object_id,
-        DeliveryClass.closed_at.is_(None),
-    )
 
 
 def run_names_of(session: Session, output_id: int) -> tuple[str, ...]:

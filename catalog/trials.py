@@ -15,7 +15,6 @@ from catalog.admission import taken_slots
 from catalog.assignments import hand_over, newest_group, reports_on
 from catalog.balance import balanced
 from catalog.engines import INGEST, LEVELS, PROBATION
-from catalog.executions import computes_a_class
 from catalog.limits import Limits
 from catalog.models import (
     Assignment,
@@ -232,13 +231,23 @@ def _rows(session: Session, engine: str) -> list[Assignment]:
 def _wanted_rows(session: Session, which: ColumnElement[bool]) -> list[Assignment]:
     """The assignments that `which` selects, of executions that are wanted."""
     query = aliased(Object)
-    its_own = OutputRow.execution_id == Assignment.execution_id
-    wanted = (
-        select(Assignment)
-        .join(OutputRow, or_(its_own, computes_a_class(Assignment.execution_id)))
-        .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
-        .join(query, query.id == OutputRow.query_id)
-        .where(which, QueryRow.running, query.removed_at.is_(None))
-        .distinct()
+    of_outputs = select(Assignment).join(
+        OutputRow, OutputRow.execution_id == Assignment.execution_id
     )
-    return list(session.scalars(wanted))
+    # In a level engine a class has an execution of its own.
+    of_classes = (
+        select(Assignment)
+        .join(DeliveryClass, DeliveryClass.execution_id == Assignment.execution_id)
+        .join(OutputRow, OutputRow.object_id == DeliveryClass.output_id)
+        .where(DeliveryClass.closed_at.is_(None))
+    )
+    found: dict[Assignment, None] = {}
+    for each in (of_outputs, of_classes):
+        wanted = (
+            each.join(QueryRow, QueryRow.object_id == OutputRow.query_id)
+            .join(query, query.id == OutputRow.query_id)
+            .where(which, QueryRow.running, query.removed_at.is_(None))
+            .distinct()
+        )
+        found |= dict.fromkeys(session.scalars(wanted))
+    return list(found)
