@@ -145,8 +145,8 @@ def _move_all(session: Session, old: str, engines: Collection[str], limits: Limi
     there = select(Assignment).where(Assignment.home == old)
     rows = {row.execution_id: row for row in session.scalars(there)}
     # An engine of a level is given by other rules. What runs there waits for another one.
-    own = DeliveryClass.execution_id.in_(rows)
-    levels = set(session.scalars(select(DeliveryClass.execution_id).where(own)))
+    classes = select(DeliveryClass.execution_id).where(DeliveryClass.execution_id.in_(rows))
+    levels = set(session.scalars(classes))
     query = select(ExecutionRow.id, ExecutionRow.slots).where(ExecutionRow.id.in_(rows))
     wanted = {row.execution_id for row in _wanted_rows(session, Assignment.home == old)}
     # A stopped execution takes no room until it is started.

@@ -68,7 +68,10 @@ class Place:
         """Wait until more is sent."""
         for stream in streams:
             enough = self.flow.count(stream) + SOME
-            await_that(lambda of=stream, n=enough: self.flow.count(of) > n, "records flow")
+            await_that(partial(self._has_sent, stream, enough), "records flow")
+
+    def _has_sent(self, stream: str, count: int) -> bool:
+        return self.flow.count(stream) >= count
 
     def close(self) -> None:
         """Everybody stops."""

@@ -361,10 +361,10 @@ def judge(ward: Ward, spans: Spans) -> Verdict:
 
 
 def test_all_that_changes_at_once_is_one_serial_history(ward: Ward) -> None:
-    bosses = [ward.caller(name) for name in BOSSES]
-    for boss in bosses:
+    of_roles, of_walls, of_permissions = (ward.caller(name) for name in BOSSES)
+    for boss in (of_roles, of_walls, of_permissions):
         boss.log_in()
-    bursts = Bursts(ward, Bosses(*bosses, ward.users))
+    bursts = Bursts(ward, Bosses(of_roles, of_walls, of_permissions, ward.users))
     # Each expression is seen once before.
     for _ in MARKS:
         ward.flow.send()
@@ -378,8 +378,8 @@ def test_all_that_changes_at_once_is_one_serial_history(ward: Ward) -> None:
     everything = set(range(len(ward.flow.sent)))
     patiently(lambda: ward.came().keys() >= everything)
 
-    assert bosses[0].ask("/audit/verify")["intact"]
-    entries = ward.entries(bosses[0])
+    assert of_roles.ask("/audit/verify")["intact"]
+    entries = ward.entries(of_roles)
     spans, model = spans_of(entries, ward.calls)
     patiently(lambda: not judge(ward, spans).missing)
     verdict = judge(ward, spans)
