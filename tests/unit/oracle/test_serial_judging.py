@@ -21,11 +21,14 @@ OF_DOCTORS = MARKS.index(DOCTORS_OF_A)
 P = "p1"
 
 
-def log(*rows: tuple[float, str, str, str, Mapping[str, object]]) -> list[Entry]:
+Row = tuple[float, str, str, str, Mapping[str, object]]
+
+
+def log(*rows: Row) -> list[Entry]:
     return [Entry(seq, *row) for seq, row in enumerate(rows, start=1)]
 
 
-def prepared() -> list[tuple[float, str, str, str, Mapping[str, object]]]:
+def prepared() -> list[Row]:
     """Ann, with a role that is senior to doctor, has level A and an access that is kept."""
     return [
         (1, "admin", "grant", "stream vitals: READ TUPLE of own", {}),
@@ -42,16 +45,14 @@ LOGGED_IN = Call("ann", "login", 1.9, 2.1, "token")
 SUBSCRIBED = Call("ann", "access: output", 2.9, 3.2, "token", P)
 
 
-def spans(
-    *more: tuple[float, str, str, str, Mapping[str, object]], calls: Sequence[Call] = ()
-) -> Mapping[tuple[str, Mark], Sequence[Span]]:
+def spans(*more: Row, calls: Sequence[Call] = ()) -> Mapping[tuple[str, Mark], Sequence[Span]]:
     found, _ = spans_of(log(*prepared(), *more), [LOGGED_IN, SUBSCRIBED, *calls])
     return found
 
 
-TAKE = (10.2, "boss", "take level", "user ann: COI", {})
+TAKE: Row = (10.2, "boss", "take level", "user ann: COI", {})
 TAKING = Call("boss", "take level", 10.0, 11.0)
-SET = (20.1, "boss", "set level", "user ann: COI", {"level": "T", "by_choice": False})
+SET: Row = (20.1, "boss", "set level", "user ann: COI", {"level": "T", "by_choice": False})
 SETTING = Call("boss", "set level", 20.0, 20.5)
 
 
