@@ -231,6 +231,7 @@ def test_ingest_does_all_of_its_work(database: Database) -> None:
     assert leaving.id not in ledger.unfinished([stream])[stream]
     ledger.applied()
     ledger.beat()
+    assert not ledger.trial_starts()
     ledger.end()
     assert ledger.unused() == {"awaits_trial"}, "which the engine `probation` asks alone"
     with database.catalog.read() as session:
@@ -256,6 +257,7 @@ def test_query_engines_do_all_of_their_work(database: Database) -> None:
     assert len(first) == 3 and first[0].classes
     work(home)
     home.note_death()
+    assert home.trial_starts()
     home.begin()
     work(home)
     # The group is halved, the first half proven, and the last one parked.
