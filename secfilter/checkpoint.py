@@ -24,6 +24,8 @@ _CURRENT, _START, _SPARK, _LOCK = "current.json", "start.json", "spark", "lock"
 _LAYOUT = "layout.json"
 _FIRST = "1"
 _LOGS = ("offsets", "commits")
+# The version of Spark's logs, and what they say of the time.
+_VERSION, _WATERMARK, _NEXT_WATERMARK = "v1", "batchWatermarkMs", "nextBatchWatermarkMs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,25 @@ class Checkpoint:
     def last_commit(self) -> int:
         """The number of the last committed batch, -1 before the first."""
         return max(_numbers(self.spark / "commits"), default=-1)
+
+    def plan_due_batch(self) -> None:
+        """Plan the batch that gives what the last one has made due, if it is not planned yet.
+
+        Spark gives the results of a window in the batch behind the one that moved the time. If the
+        query ended between the two, Spark would give them with the next tuple only. This batch has
+        no tuples of its own. Call it while no query runs here.
+        """
+        last = self.last_commit()
+        offsets, commits = (self.spark / log for log in _LOGS)
+        planned = offsets / str(last + 1)
+        if last < 0 or planned.exists():
+            return
+        version, metadata, *sources = (offsets / str(last)).read_text().splitlines()
+        _, committed = (commits / str(last)).read_text().splitlines()
+        known, due_ms = json.loads(metadata), json.loads(committed).get(_NEXT_WATERMARK, 0)
+        if version == _VERSION and due_ms > known.get(_WATERMARK, 0):
+            text = json.dumps({**known, _WATERMARK: due_ms}, separators=(",", ":"))
+            replace_file(planned, "\n".join([version, text, *sources]))
 
     def clear_cut_off(self) -> None:
         """Delete the incomplete files of a first batch after a crash or a stop.

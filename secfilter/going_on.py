@@ -69,6 +69,7 @@ class GoingOn:
         layout, anew = layout_of(run, current)
         if current is not None:
             current.clear_cut_off()
+            current.plan_due_batch()
             if anew:
                 _log.warning("%s: labels need more words than its state has", run.name)
                 current = None
