@@ -15,7 +15,7 @@ from pathlib import Path
 from subprocess import Popen
 from typing import TYPE_CHECKING
 
-from catalog.engines import PROBATION, all_engines
+from catalog.engines import INGEST, PROBATION, all_engines
 from catalog.errors import InvalidInput, PlatformError, Unavailable
 from catalog.pulse import ALONE_S
 from catalog.settings import Settings
@@ -117,7 +117,8 @@ class EngineProcess:
         if self._tries:
             self._life.begin()
             self._await_work()
-        elif has_died:
+        elif has_died and self._engine != INGEST:
+            # Ingest is never on trial, and everything waits for it.
             let_trial_start(self._ledger, self._stop, BEAT_S)
         if not self._stop.is_set():
             self._serve()

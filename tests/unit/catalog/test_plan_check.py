@@ -191,7 +191,7 @@ REFUSED: dict[str, tuple[Node | Plan, str]] = {
         replace(grouped(SOURCE, MINUTE, (), (COUNT,)), enough=Enough(2, ("x",))),
         "an attribute that is not there",
     ),
-    "an unknown aggregate": (aggregated("collect_list", ref("size")), "unknown aggregate"),
+    "an unknown aggregate": (aggregated("median", ref("size")), "unknown aggregate"),
     "an aggregate without its argument": (aggregated("sum", None), "sum needs an argument"),
     "an aggregate of the wrong type": (aggregated("sum", ref("symbol")), "sum does not take"),
     "a minimum of conditions": (aggregated("min", ref("big")), "min does not take"),
