@@ -335,7 +335,7 @@ _FUNCTIONS = (
     ScalarFunction("map_values", "a map", _map_values, growth=0),
     # A character becomes six at most, such as \u0000. The rest is for quotation marks and commas.
     ScalarFunction(
-        "array", "values of one type, not nested too deeply", _array, growth=7, copies=3
+        "array", "values of one type, not nested too deeply", _array, growth=7, copies=5
     ),
 )
 SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {f.name: f for f in _FUNCTIONS}
