@@ -122,4 +122,6 @@ def cell(value: Any) -> str:
         return ", ".join(map(safe_text, value))
     if isinstance(value, str):
         return safe_text(value)
+    if isinstance(value, Mapping) and all(isinstance(each, int) for each in value.values()):
+        return ", ".join(f"{safe_text(name)} {number}" for name, number in value.items()) or "none"
     return json_text(value)

@@ -24,12 +24,12 @@ def add(
         Path | None, typer.Option("--file", help="A JSON file with the attributes.")
     ] = None,
 ) -> None:
-    """Add a schema. An exclamation mark makes an attribute required.
+    r"""Add a schema. An exclamation mark makes an attribute required.
 
-    Types: boolean, bigint, double, string, timestamp, ARRAY<type>, MAP<STRING, type>,
-    STRUCT<name type, ...>.
+    Types: boolean, bigint, double, string, timestamp, ARRAY\<type>,
+    MAP\<STRING, type>, STRUCT\<name type, ...>.
 
-    Example: secadmin schema add trades ts:timestamp! symbol:string! "tags:ARRAY<STRING>"
+    Example: secadmin schema add trades ts:timestamp! symbol:string! "tags:ARRAY\<STRING>"
     """
     if bool(attributes) == (file is not None):
         raise InvalidInput("name the attributes (ts:timestamp! price:double), or give --file JSON")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from catalog.expression import AttributeRef, Call, Literal
 from catalog.pattern import (
@@ -47,6 +48,7 @@ from catalog.plan import (
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from catalog.stored_form import to_stored
+from secadmin.cli.main import app
 from tests.plans import grouped
 from tests.unit.secadmin.cli.running import Terminal, answering, problem
 
@@ -84,6 +86,19 @@ def test_nothing_to_show_is_said_on_stderr(tmp_path: Path) -> None:
     result = server(tmp_path, []).run("accesses")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "no accesses" in result.stderr
+
+
+def test_counts_are_named_numbers(tmp_path: Path) -> None:
+    some = {"late": 3, HOSTILE: 1}
+    for counts, shown in (({}, "none"), (some, "late 3, a\\x1b]0;x\\x07[bold]b")):
+        fields = server(tmp_path, {"name": "q", "withheld": counts}).ok("query", "show", "q")
+        assert f"withheld  {shown}" in fields
+
+
+def test_a_type_in_the_help_is_whole() -> None:
+    shown = CliRunner().invoke(app, ["schema", "add", "--help"]).output
+    for type_ in ("ARRAY<type>", "MAP<STRING, type>", "STRUCT<name type, ...>", "ARRAY<STRING>"):
+        assert type_ in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("colour", ["", "1"])
