@@ -559,6 +559,24 @@ class Withdrawal(Base):
     unproven: Mapped[bool] = mapped_column(default=False)
 
 
+class UnansweredGrant(Base):
+    """That Kafka was asked to let a principal reach a topic, and has not answered (yet).
+
+    It is written before Kafka is asked, and deleted with the answer. If there is none, it is
+    `lost`: Kafka may carry it out whenever it likes. So when the topic is taken from the principal,
+    the principal gets a ban (`banned_at`): Kafka denies it the topic for good.
+    """
+
+    __tablename__ = "unanswered_grants"
+    id: Mapped[int] = mapped_column(Key, primary_key=True)
+    request: Mapped[str] = mapped_column(String(32), index=True)
+    principal: Mapped[str] = mapped_column(String(64), index=True)
+    topic: Mapped[str] = mapped_column(String(160), index=True)
+    asked_at: Mapped[datetime]
+    lost: Mapped[bool] = mapped_column(default=False)
+    banned_at: Mapped[datetime | None]
+
+
 class Refill(Base):
     """What a delivery class lacks: results in the topic `source` that its subscribers had not read.
 

@@ -16,6 +16,7 @@ from catalog.label import Label
 from catalog.models import Access, AccessTopic, DeliveryClass, Object, Refill, Withdrawal
 from catalog.topics import out_topic
 from secadmin.control.held_topics import Held, next_step
+from secadmin.control.unanswered_grants import Pair, bans_of, is_banned
 
 _OPEN_CLASSES = select(DeliveryClass).where(
     DeliveryClass.output_id == bindparam("output"),
@@ -34,18 +35,23 @@ class AccessTopics:
     now: datetime
     told: set[str]
     opened: set[int]
-    _classes: dict[tuple[int, Delivery], DeliveryClass] = field(default_factory=dict)
+    _classes: dict[tuple[int, Delivery], list[DeliveryClass]] = field(default_factory=dict)
+    _bans: dict[int, frozenset[Pair]] = field(default_factory=dict)
     _fed: dict[int, bool] = field(default_factory=dict)
     _shared: dict[int, bool] = field(default_factory=dict)
     _refilled: set[tuple[int, str]] = field(default_factory=set)
 
     def reach(self, access: Access, topic: str | None) -> None:
-        """Let the access reach this topic alone, or nothing."""
+        """Let the access reach this topic alone, or nothing.
+
+        One that is banned gets no other topic: a new access must take its place.
+        """
         for row in list(access.topics):
             if row.topic != topic:
                 self._cut(access, row)
-        if topic is not None and not access.topics:
-            self._add(access, topic, None)
+        if topic is None or access.topics or is_banned(self.session, access.principal):
+            return
+        self._add(access, topic, None)
 
     def deliver(
         self,
@@ -67,7 +73,7 @@ class AccessTopics:
             if topic in step.cut:
                 self._cut(access, row)
         if step.add is not None and opens:
-            found = self._class(output, step.add)
+            found = self._class(access, output, step.add)
             self._refill(found, [rows[topic] for topic in step.cut])
             self._add(access, found.topic, found)
 
@@ -121,14 +127,23 @@ class AccessTopics:
             self._fed[of.id] = bool(self.session.scalar(select(fed)))
         return self._fed[of.id]
 
-    def _class(self, output: Object, delivery: Delivery) -> DeliveryClass:
-        """The output's open class that delivers this, which all subscriptions share."""
+    def _class(self, access: Access, output: Object, delivery: Delivery) -> DeliveryClass:
+        """The output's open class that delivers this, which all subscriptions share.
+
+        A subscription that is banned from its topic gets another one, which delivers the same.
+        """
         key = output.id, delivery
         if key not in self._classes:
             rows = self.session.scalars(_OPEN_CLASSES, {"output": output.id})
-            found = next((row for row in rows if delivery_of(row) == delivery), None)
-            self._classes[key] = found or self._new_class(output, delivery)
-        return self._classes[key]
+            self._classes[key] = [row for row in rows if delivery_of(row) == delivery]
+        if output.id not in self._bans:
+            self._bans[output.id] = bans_of(self.session, output.id)
+        for row in self._classes[key]:
+            if (access.principal, row.topic) not in self._bans[output.id]:
+                return row
+        made = self._new_class(output, delivery)
+        self._classes[key].append(made)
+        return made
 
     def _new_class(self, output: Object, delivery: Delivery) -> DeliveryClass:
         name = secrets.token_hex(8)

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Protocol, TypeVar
 
-from sqlalchemy import ColumnElement, Select, and_, or_, orm, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, orm, select, tuple_, update
 
 from catalog.errors import PlatformError
 from catalog.models import (
@@ -37,6 +37,7 @@ from catalog.store import Catalog, bump_generation
 from catalog.topics import lab_topic
 from secadmin.control.settlement import SEND
 from secadmin.control.slices import slices
+from secadmin.control.unanswered_grants import Grants
 from secadmin.kafka.access import PrincipalsOf
 from secadmin.kafka.fence import FenceNotProven
 
@@ -65,14 +66,21 @@ class TopicControl(Protocol):
     def open_senders(self, partitions: Mapping[str, int]) -> None:
         """Create senders' topics and let the data plane read them, where that is not done."""
 
-    def allow_read(self, principals_of: PrincipalsOf) -> None:
-        """Let the principals read the topics, each with groups of its own prefix."""
+    def allow_read(self, principals_of: PrincipalsOf) -> bool:
+        """Let the principals read the topics, each with groups of its own prefix.
 
-    def allow_write(self, principals_of: PrincipalsOf) -> None:
-        """Let the principals write the topics."""
+        Says whether Kafka has no other copy of the request. Raises Unanswered if Kafka may still
+        carry it out.
+        """
 
-    def withdraw(self, principals_of: PrincipalsOf) -> None:
-        """Take the topics from the principals; for readers, fenced when the call returns."""
+    def allow_write(self, principals_of: PrincipalsOf) -> bool:
+        """Let the principals write the topics. As above."""
+
+    def withdraw(self, principals_of: PrincipalsOf, banned: PrincipalsOf) -> None:
+        """Take the topics from the principals; for readers, fenced when the call returns.
+
+        Those of them that are banned are denied their topics for good.
+        """
 
 
 class TopicLocks(Protocol):
@@ -177,7 +185,8 @@ class Alignment:
             Withdrawal.id <= max(row.id for row in rows),
         )
         try:
-            self.kafka.withdraw(_grouped((row.topic, row.principal) for row in rows))
+            lost = _grouped((row.topic, row.principal) for row in rows)
+            self.kafka.withdraw(lost, self._grants.ban(lost))
         except FenceNotProven:
             # Of several, those whose fence is not proven are found when each is tried for itself.
             if len(topics) == 1:
@@ -264,27 +273,30 @@ class Alignment:
     def _allow(self, topics: Sequence[str]) -> None:
         with self.catalog.read() as session:
             lacking = session.execute(
-                select(Access.id, AccessTopic.topic, Access.principal, Access.kind)
+                select(AccessTopic.topic, Access.principal, Access.kind)
                 .join(AccessTopic, AccessTopic.access_id == Access.id)
                 .where(AccessTopic.topic.in_(topics), _LACKS_ACL, Access.ended_at.is_(None))
             ).all()
         if not lacking:
             return
-        if readers := _grouped((a.topic, a.principal) for a in lacking if a.kind != SEND):
-            self.kafka.allow_read(readers)
-        if writers := _grouped((a.topic, a.principal) for a in lacking if a.kind == SEND):
-            self.kafka.allow_write(writers)
-        with self.catalog.bookkeeping() as session:
-            for topic, ids in _grouped((a.topic, a.id) for a in lacking).items():
-                for some in slices(ids):
-                    self._note_let_in(session, topic, some)
+        readers = _grouped((a.topic, a.principal) for a in lacking if a.kind != SEND)
+        writers = _grouped((a.topic, a.principal) for a in lacking if a.kind == SEND)
+        self._grants.carry_out(readers, self.kafka.allow_read, self._note_let_in)
+        self._grants.carry_out(writers, self.kafka.allow_write, self._note_let_in)
 
-    def _note_let_in(self, session: orm.Session, topic: str, ids: Collection[int]) -> None:
-        let_in = (AccessTopic.access_id.in_(ids), AccessTopic.topic == topic)
-        session.execute(update(AccessTopic).where(*let_in).values(allowed_at=self.clock()))
-        for principal in session.scalars(_overtaken(topic, ids)):
-            again = Withdrawal(principal=principal, topic=topic, decided_at=self.clock())
-            session.add(again)
+    @property
+    def _grants(self) -> Grants:
+        return Grants(self.catalog, self.clock)
+
+    def _note_let_in(self, session: orm.Session, let_in: PrincipalsOf) -> None:
+        for topic, names in let_in.items():
+            for some in slices(list(names)):
+                own = select(Access.id).where(Access.principal.in_(some))
+                row = (AccessTopic.access_id.in_(own), AccessTopic.topic == topic)
+                session.execute(
+                    update(AccessTopic).where(*row).values(allowed_at=self.clock()),
+                    execution_options={"synchronize_session": False},
+                )
 
 
 def _at_once(
@@ -305,22 +317,6 @@ def _grouped(pairs: Iterable[tuple[_K | None, _T]]) -> dict[_K, list[_T]]:
         if topic is not None:
             found[topic].append(value)
     return found
-
-
-def _overtaken(topic: str, ids: Collection[int]) -> Select[str]:
-    """Principals of accesses that were let in here after the topic had been taken from them.
-
-    A service that stood still for longer than its lease does that. A withdrawal that is yet to come
-    takes away what was created here; one that is done did not find it, and is decided once more.
-    """
-    to_come = select(Withdrawal.principal).where(
-        Withdrawal.topic == topic, Withdrawal.done_at.is_(None)
-    )
-    held = select(AccessTopic.access_id).where(AccessTopic.topic == topic)
-    taken = or_(Access.id.not_in(held), Access.ended_at.is_not(None))
-    return select(Access.principal).where(
-        Access.id.in_(ids), taken, Access.principal.not_in(to_come)
-    )
 
 
 def _lacks_topic() -> ColumnElement[bool]:

@@ -18,6 +18,7 @@ from catalog.user_limits import UserLimits
 from secadmin.control.alignment import Alignment, TopicControl
 from secadmin.control.anchors import Anchors
 from secadmin.control.wanted_access import WantedState
+from secadmin.kafka.access import Granting
 from secadmin.kafka.reconcile import Taking
 
 
@@ -57,10 +58,13 @@ class KafkaControl(TopicControl, Protocol):
     def restore_leftovers(self) -> None:
         """Reset the settings that a service left changed when it was killed during a fence."""
 
-    def reconcile(self, wanted: Callable[[], WantedState], taking: Taking) -> None:
+    def reconcile(
+        self, wanted: Callable[[], WantedState], taking: Taking, granting: Granting
+    ) -> None:
         """Delete the ACLs that the catalog does not want, and add the missing ones.
 
-        Before anything is deleted, `taking` records the topics to be fenced.
+        Before anything is deleted, `taking` records the topics to be fenced. Before anything is
+        added, `granting` records it.
         """
 
     def principals(self) -> frozenset[str]:

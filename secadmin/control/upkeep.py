@@ -35,6 +35,7 @@ from secadmin.control.open_classes import close_idle, delete_closed, give_level_
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import is_access_principal
 from secadmin.control.shared_executions import move_outputs
+from secadmin.control.unanswered_grants import Grants
 from secadmin.control.unknown_acls import UnknownAcls
 from secadmin.control.wanted_access import topics_of, wanted_state
 from secadmin.kafka.fence import FenceNotProven
@@ -81,7 +82,8 @@ def start_up(platform: Platform) -> None:
 def reconcile(platform: Platform) -> None:
     """Take away, fenced, what Kafka allows and the catalog does not; add what is missing."""
     unknown = UnknownAcls(platform.catalog, platform.alignment.lock)
-    platform.kafka.reconcile(lambda: wanted_state(platform.catalog), unknown)
+    grants = Grants(platform.catalog, platform.clock)
+    platform.kafka.reconcile(lambda: wanted_state(platform.catalog), unknown, grants)
     # With the locks given back: it takes them, too, and fences what was taken away.
     platform.alignment.align_pending()
 

@@ -14,6 +14,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from secadmin.kafka.topics import is_sent_topic
+
 USER = "User:"
 """What Kafka writes before the name of a user."""
 
@@ -93,6 +95,20 @@ def send_acls(principal: str, topic: str) -> frozenset[Acl]:
     """The ACLs that a sender needs to write its topic, also in transactions of its own."""
     own = TransactionAcl(principal, group_prefix(principal))
     return write_acls(principal, topic) | {own}
+
+
+def bans(principal: str, topic: str) -> frozenset[Acl]:
+    """The ACLs that keep the principal from the topic, whatever else allows it.
+
+    For Kafka a denial goes before everything that allows. A sender may write in no transaction any
+    more, either.
+    """
+    denied = (USER + principal, "*")
+    found: set[Acl] = {ForeignAcl(*denied, "TOPIC", topic, "LITERAL", "ALL", "DENY")}
+    if is_sent_topic(topic):
+        prefix = group_prefix(principal)
+        found.add(ForeignAcl(*denied, "TRANSACTIONAL_ID", prefix, "PREFIXED", "ALL", "DENY"))
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from confluent_kafka.admin import (
     AclPermissionType,
@@ -15,9 +16,11 @@ from confluent_kafka.admin import (
 
 from catalog.errors import Unavailable
 from secadmin.kafka.acl import (
+    USER,
     Acl,
     TopicAcl,
     TransactionAcl,
+    bans,
     from_binding,
     group_prefix,
     to_binding,
@@ -36,7 +39,7 @@ from secadmin.kafka.topics import is_sent_topic
 from secadmin.kafka.wire.acl_changes import create_acls, delete_acls
 from secadmin.kafka.wire.broker_acls import broker_acls
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection, network_errors
-from secadmin.kafka.wire.connections import BrokerConnections
+from secadmin.kafka.wire.connections import BrokerConnections, Unanswered
 
 APPLIED_TIMEOUT_S = 5.0
 """Longest wait for the brokers to apply a change that the cluster has committed, in seconds."""
@@ -58,21 +61,31 @@ class Acls:
         self._deletions = Grouped(self._send_deletions)
         self._milestones = Milestones()
 
-    def grant(self, acls: Collection[Acl]) -> None:
+    def grant(self, acls: Collection[Acl]) -> bool:
         """Create the ACLs that are missing; returns once every broker that answers has them.
 
+        Returns:
+            Whether that was all. If not, a broker that hangs may create them once more.
+
         Raises:
+            Unanswered: Nobody knows whether they are created. This may even happen later.
             Unavailable: Kafka cannot be reached, or a broker does not apply them in time.
         """
         if not acls:
-            return
+            return True
         filters = [_exactly(acl) for acl in sorted(acls, key=_is_on_topic)]
-        self._creations.run(filters)
+        is_settled = all(self._creations.run(filters))
         # A broker applies changes in their order: what is on topics came behind all else.
         last = [_exactly(acl) for acl in acls if _is_on_topic(acl)] or filters
-        answers = self._ask(live_brokers(self._connections), _Wanted(last, listed=True))
-        for failure in answers.behind.values():
-            raise failure
+        try:
+            answers = self._ask(live_brokers(self._connections), _Wanted(last, listed=True))
+            for failure in answers.behind.values():
+                raise failure
+        except Unavailable as failure:
+            if is_settled:
+                raise
+            raise Unanswered(str(failure)) from None
+        return is_settled
 
     def revoke(self, acls: Collection[Acl]) -> None:
         """Delete exactly these ACLs, where they exist; returns once no broker lists one.
@@ -85,9 +98,14 @@ class Acls:
         self._delete([_exactly(acl) for acl in acls])
 
     def revoke_topics(
-        self, principals_of: Mapping[str, Collection[str]]
+        self,
+        principals_of: Mapping[str, Collection[str]],
+        banned: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> dict[int, BrokerAddress]:
         """Delete all that lets principals reach these topics by name.
+
+        Those of them that are `banned` from a topic are also denied it for good: their ACLs may
+        come back (`Unanswered`).
 
         Of a sender its transactions, too: what is open can be neither committed nor added to, and
         Kafka aborts it after its time-out.
@@ -105,6 +123,14 @@ class Acls:
             *(_on_topic(topic, f"User:{name}") for topic, name in pairs),
             *map(_transactions_of, senders),
         ]
+        denials = [
+            _exactly(acl)
+            for topic, names in banned.items()
+            for name in names
+            for acl in bans(name, topic)
+        ]
+        if denials:
+            self._creations.run(denials)
         passed = self._milestones.take_passed()
         try:
             self._deletions.run([*filters, *passed])
@@ -114,7 +140,7 @@ class Acls:
         gone, brokers = _Wanted(filters, listed=False), live_brokers(self._connections)
         if self._replication == len(brokers) == 1:
             # A change was answered by the one broker, which cannot be behind itself.
-            return self._ask(brokers, gone).proven
+            return self._ask(brokers, _Wanted(denials, listed=True), gone).proven
         return self._ask_at_a_milestone(brokers, gone)
 
     def delete_on_topics(self, topics: Collection[str]) -> None:
@@ -122,8 +148,11 @@ class Acls:
         self._delete([_on_topic(topic, None) for topic in topics])
 
     def delete_of_principal(self, principal: str) -> None:
-        """Delete every ACL of the principal, on whatever resource; as `revoke`."""
-        self._delete([AclFilter(principal=f"User:{principal}")])
+        """Delete all that the principal is allowed, on whatever resource; as `revoke`.
+
+        What it is denied stays: its connections may be open.
+        """
+        self._delete([_allowed_to(principal)])
 
     def list_all(self) -> frozenset[Acl]:
         """Every ACL of the cluster, of whatever form. Raises Unavailable."""
@@ -150,10 +179,10 @@ class Acls:
         finally:
             self._milestones.add_passed(milestone)
 
-    def _send_creations(self, acls: Sequence[AclFilter]) -> list[Exception | None]:
+    def _send_creations(self, acls: Sequence[AclFilter]) -> list[bool | Exception]:
         return self._sent("create the ACLs", create_acls, acls)
 
-    def _send_deletions(self, filters: Sequence[AclFilter]) -> list[Exception | None]:
+    def _send_deletions(self, filters: Sequence[AclFilter]) -> list[bool | Exception]:
         return self._sent("delete the ACLs", delete_acls, filters)
 
     def _sent(
@@ -161,13 +190,16 @@ class Acls:
         purpose: str,
         send: Callable[[BrokerConnection, Sequence[AclFilter]], list[int]],
         filters: Sequence[AclFilter],
-    ) -> list[Exception | None]:
+    ) -> list[bool | Exception]:
+        """For each its failure, or whether Kafka has no other copy of the request."""
         once = list(dict.fromkeys(filters))
-        codes = self._connections.ask(purpose, lambda connection: send(connection, once))
-        failures = {
-            each: failure_of_code(code, purpose) for each, code in zip(once, codes, strict=True)
-        }
-        return [failures[each] for each in filters]
+        answer = self._connections.asked(purpose, lambda connection: send(connection, once))
+        results: dict[AclFilter, bool | Exception] = {}
+        for each, code in zip(once, answer.value, strict=True):
+            failure = failure_of_code(code, purpose)
+            # A broker that waited in vain for the controllers gives a code, too.
+            results[each] = Unanswered(str(failure)) if failure else answer.settled
+        return [results[each] for each in filters]
 
     def _ask(self, brokers: Mapping[int, BrokerAddress], *wanted: _Wanted) -> _Answers:
         """Ask each broker itself until it shows all that is wanted, one after the other.
@@ -251,12 +283,16 @@ def _is_so(filters: Iterable[AclFilter], acls: Iterable[ListedAcl], listed: bool
     return all(any(map(f.accepts, of.get(f.principal, ()))) is listed for f in filters)
 
 
+def _allowed_to(principal: str) -> AclFilter:
+    return AclFilter(principal=USER + principal, permission=AclPermissionType.ALLOW)
+
+
 def _transactions_of(principal: str) -> AclFilter:
     return _exactly(TransactionAcl(principal, group_prefix(principal)))
 
 
 def _on_topic(topic: str, principal: str | None) -> AclFilter:
-    # Denials stay: an operator's emergency brake is not ours to take away.
+    # Denials stay: bans, and an operator's emergency brake.
     return AclFilter(
         resource=ResourceType.TOPIC,
         name=topic,

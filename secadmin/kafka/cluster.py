@@ -17,7 +17,7 @@ from catalog.topics import (
     quarantine_topic,
 )
 from catalog.user_limits import UserLimits
-from secadmin.kafka.access import Lock, PrincipalsOf, TopicAccess
+from secadmin.kafka.access import Granting, Lock, PrincipalsOf, TopicAccess
 from secadmin.kafka.acl import (
     Acl,
     EngineAccounts,
@@ -188,26 +188,32 @@ class Cluster:
         self._quotas.take_back(name)
         self._principals.delete(name)
 
-    def allow_read(self, principals_of: PrincipalsOf) -> None:
-        """Let the principals read the topics. Each may use groups with its own prefix."""
-        self._acls.grant(_each(read_acls, principals_of))
+    def allow_read(self, principals_of: PrincipalsOf) -> bool:
+        """Let the principals read the topics. Each may use groups with its own prefix.
 
-    def allow_write(self, principals_of: PrincipalsOf) -> None:
-        """Let the principals write the topics, also in transactions of their own."""
-        self._acls.grant(_each(send_acls, principals_of))
+        See `Acls.grant` for what it gives and raises.
+        """
+        return self._acls.grant(_each(read_acls, principals_of))
 
-    def withdraw(self, principals_of: PrincipalsOf) -> None:
+    def allow_write(self, principals_of: PrincipalsOf) -> bool:
+        """Let the principals write the topics, also in transactions of their own. As above."""
+        return self._acls.grant(_each(send_acls, principals_of))
+
+    def withdraw(self, principals_of: PrincipalsOf, banned: PrincipalsOf) -> None:
         """See `TopicAccess.withdraw_locked`. The caller holds the topics' locks."""
-        self._access.withdraw_locked(principals_of)
+        self._access.withdraw_locked(principals_of, banned)
 
     def restore_leftovers(self) -> None:
         """Reset the settings that a service left changed when it was killed during a fence."""
         self._access.restore_leftover_settings(self._topics.list_names())
 
-    def reconcile(self, wanted: Callable[[], WantedAccess], taking: Taking) -> None:
+    def reconcile(
+        self, wanted: Callable[[], WantedAccess], taking: Taking, granting: Granting
+    ) -> None:
         """Delete the ACLs that the catalog does not want, and add the missing ones.
 
-        Each call of `wanted` reads the catalog again. `taking` records the topics to be fenced.
+        Each call of `wanted` reads the catalog again. `taking` records the topics to be fenced,
+        and `granting` what is added.
         """
 
         def acls() -> frozenset[WantedAcl]:
@@ -232,7 +238,7 @@ class Cluster:
             groups = {GroupAcl(name, group_prefix(name)) for name in now.reading}
             return frozenset(acl for acl in found if isinstance(acl, TopicAcl)) | groups
 
-        self._reconciler.reconcile(acls, taking)
+        self._reconciler.reconcile(acls, taking, granting)
 
     def replenish(self) -> int:
         """Give topics that lost replicas new ones, some at a time: the number of their partitions.

@@ -12,21 +12,22 @@ from threading import Condition
 from typing import Generic, TypeVar
 
 _Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
-class Grouped(Generic[_Item]):
+class Grouped(Generic[_Item, _Result]):
     """Collects items while a request is under way, and sends them all in the next one."""
 
-    def __init__(self, send: Callable[[Sequence[_Item]], Sequence[Exception | None]]) -> None:
-        """`send` carries out items in one request. It gives a failure or None for each item."""
+    def __init__(self, send: Callable[[Sequence[_Item]], Sequence[_Result | Exception]]) -> None:
+        """`send` carries out items in one request. It gives a result or a failure for each item."""
         self._send = send
-        self._waiting: list[tuple[_Item, Future[None]]] = []
+        self._waiting: list[tuple[_Item, Future[_Result]]] = []
         self._under_way = False
         self._changed = Condition()
 
-    def run(self, items: Sequence[_Item]) -> None:
-        """Carry out the items, and wait for the end. Raises the first failure of an item."""
-        futures: list[Future[None]] = [Future() for _ in items]
+    def run(self, items: Sequence[_Item]) -> list[_Result]:
+        """Carry out the items, and give the results. Raises the first failure of an item."""
+        futures: list[Future[_Result]] = [Future() for _ in items]
         with self._changed:
             self._waiting += zip(items, futures, strict=True)
             while not all(future.done() for future in futures):
@@ -34,25 +35,25 @@ class Grouped(Generic[_Item]):
                     self._changed.wait()
                 else:
                     self._send_waiting()
-        for future in futures:
-            future.result()
+        return [future.result() for future in futures]
 
     def _send_waiting(self) -> None:
         """Send all waiting items in this thread. Other threads may add items in the meantime."""
         batch, self._waiting = self._waiting, []
         self._under_way = True
         self._changed.release()
+        results: Sequence[_Result | Exception]
         try:
-            failures = self._send([item for item, _ in batch])
+            results = self._send([item for item, _ in batch])
         except Exception as error:
             # Every waiting thread raises it again.
-            failures = [error] * len(batch)
+            results = [error] * len(batch)
         finally:
             self._changed.acquire()
             self._under_way = False
-        for (_, future), failure in zip(batch, failures, strict=True):
-            if failure is None:
-                future.set_result(None)
+        for (_, future), result in zip(batch, results, strict=True):
+            if isinstance(result, Exception):
+                future.set_exception(result)
             else:
-                future.set_exception(failure)
+                future.set_result(result)
         self._changed.notify_all()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from secadmin.kafka.access import PrincipalsOf, TopicAccess
+from secadmin.kafka.access import Granting, PrincipalsOf, TopicAccess
 from secadmin.kafka.acl import (
     USER,
     Acl,
@@ -122,7 +122,9 @@ class Reconciler:
         self._access = access
         self._engines = engines
 
-    def reconcile(self, wanted: Callable[[], Set[WantedAcl]], taking: Taking) -> None:
+    def reconcile(
+        self, wanted: Callable[[], Set[WantedAcl]], taking: Taking, granting: Granting
+    ) -> None:
         """Remove what the catalog does not want, then add what is missing.
 
         What was removed is not fenced yet: the caller does that, with what `taking` kept. Were this
@@ -131,6 +133,7 @@ class Reconciler:
         Args:
             wanted: Reads the catalog anew at each call.
             taking: Locks topics and keeps what is taken away.
+            granting: Keeps for what Kafka was asked.
 
         Raises:
             Unavailable: Something is left to do; nothing was added if something could not be
@@ -143,7 +146,7 @@ class Reconciler:
         difference = compare(wanted(), found, topics, self._engines)
         for acls in _in_groups(difference.remove):
             self._take_away(acls, topics, wanted, taking)
-        self._add(difference.add, wanted)
+        self._add(difference.add, wanted, granting)
 
     def _take_away(
         self,
@@ -166,16 +169,23 @@ class Reconciler:
                 taking.intend(difference.remove, difference.fence)
                 self._acls.revoke(difference.remove)
 
-    def _add(self, missing: Set[Acl], wanted: Callable[[], Set[WantedAcl]]) -> None:
+    def _add(
+        self, missing: Set[Acl], wanted: Callable[[], Set[WantedAcl]], granting: Granting
+    ) -> None:
         by_topic: dict[str, set[TopicAcl]] = defaultdict(set)
         for acl in missing:
             if isinstance(acl, TopicAcl):
                 by_topic[acl.topic].add(acl)
+        # A sender's transactions come with its topic.
+        lacking = {acl.principal for acl in missing if isinstance(acl, TransactionAcl)}
+        for acl in _on_topics(wanted() if lacking else frozenset()):
+            if acl.principal in lacking and is_sent_topic(acl.topic):
+                by_topic[acl.topic].add(acl)
         for topic, acls in sorted(by_topic.items()):
             whole = with_prefixed(acls, self._engines)
-            self._access.allow(topic, whole, partial(_holds, acls, wanted))
-        # Where the ACLs on topics are there, those with a prefix give no right to data.
-        self._acls.grant([a for a in missing if isinstance(a, GroupAcl | TransactionAcl)])
+            self._access.allow(topic, whole, partial(_holds, acls, wanted), granting)
+        # Where the ACLs on topics are there, those on groups give no right to data.
+        self._acls.grant([acl for acl in missing if isinstance(acl, GroupAcl)])
 
 
 def _in_groups(acls: Set[Acl]) -> Iterator[Set[Acl]]:

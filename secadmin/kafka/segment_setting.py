@@ -32,7 +32,7 @@ class SegmentSetting:
     def __init__(self, admins: AdminClients, connections: BrokerConnections) -> None:
         self._admins = admins
         self._connections = connections
-        self._changes = Grouped(self._send)
+        self._changes: Grouped[_Change, None] = Grouped(self._send)
 
     def shorten(self, topics: Collection[str]) -> None:
         """Let a record that is more than `ROLL_MS` newer begin a segment. Raises Unavailable."""

@@ -90,6 +90,6 @@ def _revoke(settings: KafkaSettings, reader: str) -> None:
     started = time.monotonic()
     cluster = Cluster(settings, lambda _: nullcontext())
     cluster.allow_read({TOPIC: [reader]})
-    cluster.withdraw({TOPIC: [reader]})
+    cluster.withdraw({TOPIC: [reader]}, {})
     cluster.close()
     assert time.monotonic() - started < IN_TIME_S

@@ -1,7 +1,8 @@
 """Open connections to every broker, kept because a login takes longer than a whole revocation.
 
 What any broker can do is asked of the one that answered last. If it is silent, another one is
-asked: a broker that hangs holds up nothing but one request.
+asked: a broker that hangs holds up nothing but one request. But it may still have the request, and
+carry it out whenever it goes on. So an answer says whether this may be.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Lock
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from catalog.errors import InvalidInput, Unavailable
 from catalog.settings import KafkaSettings
@@ -21,7 +23,22 @@ from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection, netw
 _KEPT_PER_BROKER = 36
 # One that is silent takes so long; after two of them the caller has waited for long enough.
 _PATIENCE_S = 1.5 * REQUEST_TIMEOUT_S
+# A broker hands changes on to the active controller. If that is silent for
+# `controller.socket.timeout.ms`, three seconds at least, the broker sends the change once more.
+_SENT_ONCE_S = 2.5
 _T = TypeVar("_T")
+
+
+class Unanswered(Unavailable):
+    """Kafka has got a request and has not answered it. It may carry it out, and whenever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[_T]):
+    """An answer; `settled` says that Kafka has no copy of the request that it may carry out."""
+
+    value: _T
+    settled: bool
 
 
 class BrokerConnections:
@@ -54,29 +71,36 @@ class BrokerConnections:
     def ask(self, purpose: str, question: Callable[[BrokerConnection], _T]) -> _T:
         """The answer of a broker to what any broker can answer, or do.
 
-        A broker that was silent may do it all the same, and later.
-
         Args:
             purpose: The aim of the question ("create the ACLs"), for an error.
             question: Asks. It raises OSError or ValueError if it has no answer.
 
         Raises:
+            Unanswered: None answers, and one that has got the question may do it later.
             Unavailable: None answers.
         """
+        return self.asked(purpose, question).value
+
+    def asked(self, purpose: str, question: Callable[[BrokerConnection], _T]) -> Answer[_T]:
+        """As `ask`, with whether a broker may do it once more, and later."""
         failure = Unavailable(f"cannot {purpose}: Kafka has no brokers; check its settings")
         until = time.monotonic() + _PATIENCE_S
+        may_come = False
         for address in self._in_order():
+            began, sent = time.monotonic(), False
             try:
                 with network_errors(purpose), self.lent(address) as connection:
-                    answer = question(connection)
+                    sent = True
+                    value = question(connection)
             except Unavailable as error:
                 failure = error
+                may_come = may_come or sent
                 if time.monotonic() > until:
                     break
                 continue
             self._note(address)
-            return answer
-        raise failure
+            return Answer(value, not may_come and time.monotonic() - began < _SENT_ONCE_S)
+        raise Unanswered(str(failure)) if may_come else failure
 
     def learn(self, addresses: Collection[BrokerAddress]) -> None:
         """There are brokers at these addresses, too."""

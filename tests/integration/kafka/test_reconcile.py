@@ -58,6 +58,11 @@ class Kept:
         self.unknown.update(unknown)
         self.fence.update(fence)
 
+    def carry_out(
+        self, principals_of: PrincipalsOf, create: Callable[[PrincipalsOf], bool]
+    ) -> None:
+        create(principals_of)
+
 
 @pytest.fixture
 def kept() -> Kept:
@@ -78,7 +83,7 @@ def test_a_reader_that_is_not_wanted_is_fenced_off(
     name = credentials.username
     wanted = {acl for acl in _present(parts) if acl.principal != name}
     with parked_reader(parts.settings, credentials, topic, 1) as hostile:
-        reconciler.reconcile(lambda: wanted, kept)
+        reconciler.reconcile(lambda: wanted, kept, kept)
         parts.access.withdraw_locked(kept.fence)
         write(secadmin_producer(parts.settings), topic, ["later", "f" * 200_000])
         hostile.read_until_refused()
@@ -95,7 +100,7 @@ def test_a_reader_without_topics_keeps_its_groups(
     name = parts.new_reader(parts.new_topic()).username
     groups = GroupAcl(name, group_prefix(name))
     wanted = {acl for acl in _present(parts) if acl.principal != name}
-    reconciler.reconcile(lambda: wanted | {groups}, kept)
+    reconciler.reconcile(lambda: wanted | {groups}, kept, kept)
     assert _of(parts, name) == {groups}
 
 
@@ -105,7 +110,7 @@ def test_what_is_wanted_and_missing_is_added(
     name, topic = new_principal_name("output"), parts.new_topic()
     acls = read_acls(name, topic)
     wanted = _present(parts) | {acl for acl in acls if isinstance(acl, TopicAcl)}
-    reconciler.reconcile(lambda: wanted, kept)
+    reconciler.reconcile(lambda: wanted, kept, kept)
     assert _of(parts, name) == acls
 
 
@@ -116,7 +121,7 @@ def test_what_is_revoked_meanwhile_is_not_added(
     before = _present(parts)
     own = {acl for acl in read_acls(name, topic) if isinstance(acl, TopicAcl)}
     answers = iter([before | own])
-    reconciler.reconcile(lambda: next(answers, before), kept)
+    reconciler.reconcile(lambda: next(answers, before), kept, kept)
     assert _of(parts, name) & own == set()
 
 
@@ -127,7 +132,7 @@ def test_what_is_granted_meanwhile_stays(parts: Parts, reconciler: Reconciler, k
     own = _of(parts, name)
     wanted = {acl for acl in _present(parts) if acl.principal != name}
     kept.before = lambda: wanted.update(acl for acl in own if isinstance(acl, TopicAcl))
-    reconciler.reconcile(lambda: wanted, kept)
+    reconciler.reconcile(lambda: wanted, kept, kept)
     assert _of(parts, name) == own
     assert kept.fence == {}
 
@@ -153,7 +158,7 @@ def test_what_an_engine_has_beside_its_rights_is_taken_away(
     }
     parts.acls.grant(more)
     assert _of(parts, name) == before | more
-    reconciler.reconcile(lambda: wanted, kept)
+    reconciler.reconcile(lambda: wanted, kept, kept)
     assert _of(parts, name) == before
     assert {acl for acl in kept.unknown if isinstance(acl, TopicAcl)} >= others
 
@@ -164,7 +169,7 @@ def test_a_wildcard_is_taken_away(parts: Parts, reconciler: Reconciler, kept: Ke
     denial = dataclasses.replace(every, permission="DENY")
     wanted, topic = _present(parts), parts.new_topic()
     parts.acls.grant([every, denial])
-    reconciler.reconcile(lambda: wanted, kept)
+    reconciler.reconcile(lambda: wanted, kept, kept)
     assert kept.fence[topic] == {OF_NOBODY}
     assert _of(parts, name) == {denial}
     parts.acls.revoke([denial])

@@ -157,12 +157,12 @@ class LockedOnTheWay:
     lock: Callable[[], object]
     before: bool
 
-    def withdraw(self, principals_of: PrincipalsOf) -> None:
+    def withdraw(self, principals_of: PrincipalsOf, banned: PrincipalsOf) -> None:
         """Lock the database, before or after Kafka was told."""
         if self.before:
             self.lock()
             self.platform.catalog.record("joe", "look", "system", "allowed")
-        self.platform.kafka.withdraw(principals_of)
+        self.platform.kafka.withdraw(principals_of, banned)
         self.lock()
 
 

@@ -47,7 +47,7 @@ def remove_junior(scene: Scene, principal: str) -> None:
 def kafka_away(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From the call on, nothing can be withdrawn."""
 
-    def withdraw(principals_of: PrincipalsOf) -> None:
+    def withdraw(principals_of: PrincipalsOf, banned: PrincipalsOf) -> None:
         raise Unavailable("Kafka is away")
 
     return lambda: monkeypatch.setattr(scene.platform.kafka, "withdraw", withdraw)

@@ -8,16 +8,19 @@ from dataclasses import dataclass, replace
 from sqlalchemy import select, update
 
 from catalog.models import Access, AccessTopic
+from secadmin.control.upkeep import reconcile
 from secadmin.kafka.access import PrincipalsOf
 from tests.integration.brokers import embedded_only
+from tests.integration.kafka.clients import DENIED_TOPIC, reader
 from tests.integration.service.conftest import Scene, decided_by_the_database
 from tests.integration.service.racing.arena import readers
 
 pytestmark = [embedded_only, decided_by_the_database]
 
 
-def test_whom_it_lets_in_too_late_is_shut_out_again(scene: Scene) -> None:
-    principal = scene.subscribe().username
+def test_whom_it_lets_in_too_late_gets_nothing(scene: Scene) -> None:
+    credentials = scene.subscribe()
+    principal = credentials.username
     topic = str(scene.topic(principal))
     with scene.platform.catalog.bookkeeping() as session:
         own = select(Access.id).where(Access.principal == principal)
@@ -31,7 +34,12 @@ def test_whom_it_lets_in_too_late_is_shut_out_again(scene: Scene) -> None:
     asleep.align([topic])
     kafka = scene.settings.kafka
     assert (principal, topic) in readers(kafka, scene.output), "it was let in too late"
-    scene.platform.alignment.align_pending()
+    scene.write(topic, "later")
+    with reader(kafka, credentials) as late:
+        late.consumer.subscribe([topic])
+        late.read_until(lambda: DENIED_TOPIC in late.errors, "the refusal")
+        assert late.values == []
+    reconcile(scene.platform)
     assert (principal, topic) not in readers(kafka, scene.output)
 
 
@@ -41,9 +49,9 @@ class _Asleep:
 
     scene: Scene
 
-    def allow_read(self, principals_of: PrincipalsOf) -> None:
+    def allow_read(self, principals_of: PrincipalsOf) -> bool:
         """Another service does all of a revocation meanwhile."""
         self.scene.revoke("SUBSCRIBE", "output", self.scene.output)
         (principals,) = principals_of.values()
         assert [self.scene.topic(principal) for principal in principals] == [None]
-        self.scene.platform.kafka.allow_read(principals_of)
+        return self.scene.platform.kafka.allow_read(principals_of)

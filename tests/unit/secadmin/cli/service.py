@@ -18,7 +18,7 @@ from secadmin.control.anchors import Anchors, Sender
 from secadmin.control.head_file import HeadFile
 from secadmin.control.platform import Platform
 from secadmin.control.wanted_access import WantedState
-from secadmin.kafka.access import PrincipalsOf
+from secadmin.kafka.access import Granting, PrincipalsOf
 from secadmin.service.app import create_app
 from tests.audit_key import AUDIT_KEY
 from tests.heartbeat import let_beat
@@ -56,7 +56,10 @@ class RememberedKafka:
         pass
 
     def reconcile(
-        self, wanted: Callable[[], WantedState], intend: Callable[[Collection[str]], None]
+        self,
+        wanted: Callable[[], WantedState],
+        intend: Callable[[Collection[str]], None],
+        granting: Granting,
     ) -> None:
         pass
 
@@ -66,13 +69,15 @@ class RememberedKafka:
     def open_senders(self, partitions: Mapping[str, int]) -> None:
         pass
 
-    def allow_read(self, principals_of: PrincipalsOf) -> None:
+    def allow_read(self, principals_of: PrincipalsOf) -> bool:
         self.readers |= _pairs(principals_of)
+        return True
 
-    def allow_write(self, principals_of: PrincipalsOf) -> None:
+    def allow_write(self, principals_of: PrincipalsOf) -> bool:
         self.writers |= _pairs(principals_of)
+        return True
 
-    def withdraw(self, principals_of: PrincipalsOf) -> None:
+    def withdraw(self, principals_of: PrincipalsOf, banned: PrincipalsOf) -> None:
         self.readers -= _pairs(principals_of)
         self.writers -= _pairs(principals_of)
 

@@ -44,12 +44,12 @@ class Kafka:
     def open_senders(self, partitions: Mapping[str, int]) -> None:
         raise AssertionError("there is no sender")
 
-    def allow_read(self, principals_of: PrincipalsOf) -> None:
+    def allow_read(self, principals_of: PrincipalsOf) -> bool:
         raise AssertionError("there is no access")
 
     allow_write = allow_read
 
-    def withdraw(self, principals_of: PrincipalsOf) -> None:
+    def withdraw(self, principals_of: PrincipalsOf, banned: PrincipalsOf) -> None:
         self.calls.append(set(principals_of))
         if not self.bad.isdisjoint(principals_of):
             raise FenceNotProven(principals_of, "the broker is not what it was")
@@ -136,11 +136,11 @@ def test_what_a_call_is_aligning_is_left_to_it(catalog: Catalog) -> None:
     own, other = TOPICS[:2], set(TOPICS[2:])
 
     class Looking(Kafka):
-        def withdraw(self, principals_of: PrincipalsOf) -> None:
+        def withdraw(self, principals_of: PrincipalsOf, banned: PrincipalsOf) -> None:
             if not other & principals_of.keys():
                 # Meanwhile the upkeep looks for what is pending.
                 alignment.align_pending()
-            super().withdraw(principals_of)
+            super().withdraw(principals_of, banned)
 
     kafka = Looking(bad=set(own))
     alignment = Alignment(catalog, kafka, Locks(), catalog.clock)
@@ -165,13 +165,14 @@ def test_a_smaller_class_gets_its_topic_while_the_larger_one_is_fenced(place: Pl
         def open_classes(self, retention_ms: Mapping[str, int]) -> None:
             self.opened.set()
 
-        def withdraw(self, principals_of: PrincipalsOf) -> None:
+        def withdraw(self, principals_of: PrincipalsOf, banned: PrincipalsOf) -> None:
             assert self.opened.wait(20)
-            super().withdraw(principals_of)
+            super().withdraw(principals_of, banned)
 
-        def allow_read(self, principals_of: PrincipalsOf) -> None:
+        def allow_read(self, principals_of: PrincipalsOf) -> bool:
             assert self.withdrawn
             self.allowed = principals_of
+            return True
 
     access = place.access()
     place.settle()

@@ -11,7 +11,7 @@ import pytest
 from catalog.errors import InvalidInput, Unavailable
 from catalog.settings import KafkaAccount, KafkaSettings
 from secadmin.kafka.wire.connection import BrokerAddress, BrokerConnection
-from secadmin.kafka.wire.connections import BrokerConnections
+from secadmin.kafka.wire.connections import Answer, BrokerConnections, Unanswered
 
 A, B, C = (BrokerAddress(host, 9094) for host in "abc")
 
@@ -71,3 +71,31 @@ def test_two_that_are_silent_are_enough(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_bootstrap_that_names_no_broker(bootstrap: str) -> None:
     with pytest.raises(InvalidInput, match="HOST:PORT"):
         Lending(bootstrap)
+
+
+def test_a_broker_that_has_got_the_question_may_do_it_later() -> None:
+    def question(broker: BrokerConnection) -> str:
+        if str(broker) == str(A):
+            raise TimeoutError("the broker did not answer")
+        return str(broker)
+
+    assert Lending().asked("ask", question) == Answer(str(B), settled=False)
+    with pytest.raises(Unanswered, match="cannot make it: the broker did not answer"):
+        Lending("a:9094").asked("make it", question)
+
+
+def test_a_broker_that_was_not_reached_does_nothing_later() -> None:
+    lending = Lending()
+    lending.silent = {A}
+    assert lending.asked("ask", str) == Answer(str(B), settled=True)
+    lending.silent = {A, B}
+    with pytest.raises(Unavailable) as caught:
+        lending.asked("ask", str)
+    assert not isinstance(caught.value, Unanswered)
+
+
+def test_a_broker_that_took_long_may_have_asked_two_controllers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("secadmin.kafka.wire.connections._SENT_ONCE_S", -1.0)
+    assert Lending().asked("ask", str) == Answer(str(A), settled=False)

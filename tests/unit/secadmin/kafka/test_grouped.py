@@ -15,12 +15,12 @@ def test_what_waits_goes_in_one_request() -> None:
     sent: list[list[int]] = []
     first, go_on = Event(), Event()
 
-    def send(items: Sequence[int]) -> list[Exception | None]:
+    def send(items: Sequence[int]) -> list[int | Exception]:
         sent.append(sorted(items))
         if len(sent) == 1:
             first.set()
             assert go_on.wait(60)
-        return [ValueError(str(item)) if item == 3 else None for item in items]
+        return [ValueError(str(item)) if item == 3 else 10 * item for item in items]
 
     grouped = Grouped(send)
     with ThreadPoolExecutor(5) as pool:
@@ -33,6 +33,7 @@ def test_what_waits_goes_in_one_request() -> None:
     assert sent == [[0], [1, 2, 3, 4]]
     failed = [number for number, run in enumerate(runs) if run.exception()]
     assert failed == [3]
+    assert [run.result() for run in runs if not run.exception()] == [[0], [10], [20], [40]]
 
 
 def test_a_request_that_fails_fails_for_all_and_the_next_goes_on() -> None:
@@ -50,4 +51,4 @@ def test_a_request_that_fails_fails_for_all_and_the_next_goes_on() -> None:
 
 
 def test_nothing_to_send() -> None:
-    Grouped[int](lambda items: [None for _ in items]).run([])
+    Grouped[int, None](lambda items: [None for _ in items]).run([])
