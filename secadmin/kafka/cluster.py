@@ -85,7 +85,7 @@ class Cluster:
         self._connections = BrokerConnections(settings)
         self._engines = EngineAccounts(settings.ingest.username, settings.query.username)
         self._audit_account = settings.audit.username
-        self._topics = Topics(self._admins, settings)
+        self._topics = Topics(self._admins, settings, self._connections)
         self._principals = Principals(self._admins, removes=settings.removes_users)
         self._quotas = Quotas(
             self._connections,

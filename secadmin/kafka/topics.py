@@ -26,9 +26,13 @@ from secadmin.kafka.connect import (
     REQUEST_TIMEOUT_S,
     AdminClients,
     all_finished,
+    error_code,
     failure_of,
+    failure_of_code,
     unavailable,
 )
+from secadmin.kafka.wire.connections import BrokerConnections
+from secadmin.kafka.wire.topic_deletion import delete_topics
 
 DAY_MS = 24 * 60 * 60 * 1000
 FOREVER_MS = -1
@@ -44,6 +48,7 @@ _ANY_TIME_MS = 2**63 - 1
 _SENT_BYTES = 1024 * 1024
 # A record grows behind `in`: names of attributes, the reason why it was refused, its headers.
 _GROWN_BYTES = 4 * 1024 * 1024
+_UNKNOWN_TOPIC_ID = 100
 # Enough for segments of some hundred megabytes.
 _INDEX_BYTES = 1024 * 1024
 
@@ -102,8 +107,11 @@ def topic_config(spec: TopicSpec, replication: int) -> dict[str, str]:
 class Topics:
     """The cluster's topics, through long-lived administrative clients."""
 
-    def __init__(self, admins: AdminClients, settings: KafkaSettings) -> None:
+    def __init__(
+        self, admins: AdminClients, settings: KafkaSettings, connections: BrokerConnections
+    ) -> None:
         self._admins = admins
+        self._connections = connections
         self._replication = settings.replication
 
     def create(self, specs: Iterable[TopicSpec]) -> None:
@@ -167,15 +175,53 @@ class Topics:
         all_finished(futures.values(), f"change the settings of {name}")
 
     def delete(self, names: Collection[str]) -> None:
-        """Delete the topics that exist, and return once none is listed. Raises Unavailable."""
-        if not names:
+        """Delete the topics that exist, and return once none is there. Raises Unavailable.
+
+        They are deleted by their ids: see `secadmin.kafka.wire.topic_deletion`. A broker that is
+        behind may not list a topic yet, so the controllers are asked whether it is gone.
+        """
+        left = set(names)
+        deadline, pauses = time.monotonic() + SERVED_TIMEOUT_S, _pauses()
+        while left:
+            listed = self.describe(left)
+            self._delete_by_id(listed)
+            left = listed.keys() | self._existing(left - listed.keys())
+            if left and time.monotonic() > deadline:
+                raise Unavailable(f"Kafka still has the deleted topic {min(left)}")
+            if left:
+                time.sleep(next(pauses))
+
+    def _delete_by_id(self, topics: Mapping[str, TopicDescription]) -> None:
+        if not topics:
             return
-        futures = self._admins.changes.delete_topics(list(names), request_timeout=REQUEST_TIMEOUT_S)
-        for name, future in futures.items():
-            gone = KafkaError.UNKNOWN_TOPIC_OR_PART
-            if failure := failure_of(future, f"delete the topic {name}", gone):
+        ids = [
+            (each.topic_id.get_most_significant_bits(), each.topic_id.get_least_significant_bits())
+            for each in topics.values()
+        ]
+        purpose = f"delete the topic {min(topics)}"
+        codes = self._connections.ask(purpose, lambda broker: delete_topics(broker, ids))
+        for code in codes:
+            if failure := failure_of_code(code, purpose, _UNKNOWN_TOPIC_ID):
                 raise failure
-        self._wait_gone(set(names))
+
+    def _existing(self, names: Collection[str]) -> set[str]:
+        """Those of the topics that the controllers know. This changes nothing."""
+        if not names:
+            return set()
+        futures = self._admins.changes.create_partitions(
+            [NewPartitions(name, 1) for name in names],
+            request_timeout=REQUEST_TIMEOUT_S,
+            validate_only=True,
+        )
+        gone, there = KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.INVALID_PARTITIONS
+        found = set()
+        for name, future in futures.items():
+            if failure := failure_of(future, f"look up the topic {name}", gone, there):
+                raise failure
+            error = future.exception()
+            if not isinstance(error, KafkaException) or error_code(error) != gone:
+                found.add(name)
+        return found
 
     def list_names(self) -> frozenset[str]:
         """The names of the platform's topics. Raises Unavailable."""
@@ -258,13 +304,6 @@ class Topics:
         except Unavailable:
             return False
         return True
-
-    def _wait_gone(self, names: set[str]) -> None:
-        deadline, pauses = time.monotonic() + SERVED_TIMEOUT_S, _pauses()
-        while left := self.describe(names):
-            if time.monotonic() > deadline:
-                raise Unavailable(f"Kafka still lists the deleted topic {min(left)}")
-            time.sleep(next(pauses))
 
 
 def _pauses() -> Iterator[float]:

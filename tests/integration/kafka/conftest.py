@@ -72,7 +72,7 @@ def make_parts(settings: KafkaSettings) -> Parts:
     """The parts, as a SecAdmin that starts makes them."""
     locks: dict[str, Lock] = defaultdict(Lock)
     admins, connections = AdminClients.open(settings), BrokerConnections(settings)
-    topics = Topics(admins, settings)
+    topics = Topics(admins, settings, connections)
     acls = Acls(admins, connections, settings.replication)
     writer = FenceWriter(settings)
     replicas = Replicas(connections, settings.replication)

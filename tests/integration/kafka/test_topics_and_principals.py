@@ -11,7 +11,8 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from catalog.errors import Conflict
 from secadmin.kafka.acl import ForeignAcl, GroupAcl, group_prefix, read_acls, write_acls
 from secadmin.kafka.principals import Credentials, new_principal_name
-from secadmin.kafka.topics import TopicSpec, topic_config
+from secadmin.kafka.topics import _UNKNOWN_TOPIC_ID, TopicSpec, topic_config
+from secadmin.kafka.wire.topic_deletion import TopicId, delete_topics
 from tests.integration.kafka.clients import fetch_directly
 from tests.integration.kafka.conftest import Parts
 
@@ -90,3 +91,22 @@ def test_an_acl_of_another_form_is_listed_and_can_be_revoked(parts: Parts) -> No
     assert acl in parts.acls.list_all()
     parts.acls.revoke([acl])
     assert acl not in parts.acls.list_all()
+
+
+def test_a_deletion_that_comes_late_leaves_the_next_topic_of_the_name(parts: Parts) -> None:
+    name = parts.new_topic("lab.s")
+    ids = [_id_of(parts, name)]
+    parts.topics.delete([name])
+    assert name not in parts.topics.list_names()
+    parts.topics.delete([name])
+    parts.topics.create([TopicSpec(name)])
+    assert _id_of(parts, name) not in ids
+    codes = parts.connections.ask("delete it again", lambda broker: delete_topics(broker, ids))
+    assert codes == [_UNKNOWN_TOPIC_ID]
+    parts.topics.create([TopicSpec(name)])
+    assert name in parts.topics.list_names()
+
+
+def _id_of(parts: Parts, name: str) -> TopicId:
+    found = parts.topics.describe([name])[name].topic_id
+    return found.get_most_significant_bits(), found.get_least_significant_bits()

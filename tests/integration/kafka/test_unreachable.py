@@ -34,6 +34,10 @@ def _acls(admins: AdminClients, to: KafkaSettings) -> Acls:
     return Acls(admins, BrokerConnections(to))
 
 
+def _topics(admins: AdminClients, to: KafkaSettings) -> Topics:
+    return Topics(admins, to, BrokerConnections(to))
+
+
 def _put_up(admins: AdminClients, to: KafkaSettings) -> None:
     connections = BrokerConnections(to)
     host, _, port = to.bootstrap.rpartition(":")
@@ -44,9 +48,9 @@ def _put_up(admins: AdminClients, to: KafkaSettings) -> None:
 
 _CALLS: dict[str, Call] = {
     "check": lambda admins, _: check_connection(admins),
-    "create a topic": lambda admins, to: Topics(admins, to).create([TopicSpec("in.x")]),
-    "list topics": lambda admins, to: Topics(admins, to).list_names(),
-    "end offsets": lambda admins, to: Topics(admins, to).end_offsets(["in.x"]),
+    "create a topic": lambda admins, to: _topics(admins, to).create([TopicSpec("in.x")]),
+    "list topics": lambda admins, to: _topics(admins, to).list_names(),
+    "end offsets": lambda admins, to: _topics(admins, to).end_offsets(["in.x"]),
     "create a principal": lambda admins, _: Principals(admins).create("output-x"),
     "delete a principal": lambda admins, _: Principals(admins, removes=True).delete("output-x"),
     "list principals": lambda admins, _: Principals(admins).list_names(),

@@ -21,6 +21,7 @@ from deploy.runtime import Runtime
 from secadmin.kafka.acl import EngineAccounts, TopicAcl
 from secadmin.kafka.connect import AdminClients
 from secadmin.kafka.topics import Topics, TopicSpec
+from secadmin.kafka.wire.connections import BrokerConnections
 from secfilter.checkpoint import Checkpoints
 from secfilter.kafka_options import kafka_options
 from secfilter.pace import Pace
@@ -35,9 +36,9 @@ from tests.integration.secfilter.plane import Login, Plane
 @pytest.fixture(scope="session")
 def rights(broker: Broker) -> None:
     """What SecAdmin gives the engines, here by the prefixes of the plane's topics."""
-    Topics(AdminClients.open(kafka_settings(broker)), kafka_settings(broker)).create(
-        [TopicSpec(ECHO_TOPIC), TopicSpec(RESULT_ECHO_TOPIC)]
-    )
+    settings = kafka_settings(broker)
+    topics = Topics(AdminClients.open(settings), settings, BrokerConnections(settings))
+    topics.create([TopicSpec(ECHO_TOPIC), TopicSpec(RESULT_ECHO_TOPIC)])
     engines = EngineAccounts(broker.ingest.username, broker.query.username)
     of_streams = (
         engines.stream_acls(prefix) for prefix in ("in.s", "lab.s", "quarantine.s", ECHO_TOPIC)

@@ -21,6 +21,7 @@ from secadmin.kafka.wire.encoding import (
 from secadmin.kafka.wire.leader_epochs import all_led
 from secadmin.kafka.wire.newest_times import read_times
 from secadmin.kafka.wire.reassignment import check_reassigned
+from secadmin.kafka.wire.topic_deletion import codes_of
 from secadmin.kafka.wire.topic_setting import read_altered
 
 
@@ -97,6 +98,23 @@ def test_replicas_that_move() -> None:
 def test_replicas_that_do_not_move(answer: Reader, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         check_reassigned(answer)
+
+
+def deleted(*topics: tuple[int, int, int]) -> Reader:
+    parts = (
+        b"\x00" + int64(most) + int64(least) + int16(code) + b"\x00" + NO_TAGS
+        for most, least, code in topics
+    )
+    return Reader(int32(0) + compact_length(len(topics)) + b"".join(parts) + NO_TAGS)
+
+
+def test_topics_that_are_deleted_by_their_ids() -> None:
+    assert codes_of(deleted((-1, 2, 0), (3, -4, 100)), [(3, -4), (-1, 2)]) == [100, 0]
+
+
+def test_a_topic_of_which_nothing_is_said() -> None:
+    with pytest.raises(ValueError, match="nothing of 1 topics"):
+        codes_of(deleted((1, 2, 0)), [(1, 2), (1, 3)])
 
 
 def epochs(*errors: int) -> Reader:
