@@ -193,7 +193,7 @@ class Acls:
     ) -> list[bool | Exception]:
         """For each its failure, or whether Kafka has no other copy of the request."""
         once = list(dict.fromkeys(filters))
-        answer = self._connections.asked(purpose, lambda connection: send(connection, once))
+        answer = self._connections.answer(purpose, lambda connection: send(connection, once))
         results: dict[AclFilter, bool | Exception] = {}
         for each, code in zip(once, answer.value, strict=True):
             failure = failure_of_code(code, purpose)

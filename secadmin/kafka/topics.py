@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
@@ -32,7 +33,7 @@ from secadmin.kafka.connect import (
     unavailable,
 )
 from secadmin.kafka.wire.connections import BrokerConnections
-from secadmin.kafka.wire.topic_deletion import delete_topics
+from secadmin.kafka.wire.topic_deletion import TopicId, delete_topics
 
 DAY_MS = 24 * 60 * 60 * 1000
 FOREVER_MS = -1
@@ -194,10 +195,7 @@ class Topics:
     def _delete_by_id(self, topics: Mapping[str, TopicDescription]) -> None:
         if not topics:
             return
-        ids = [
-            (each.topic_id.get_most_significant_bits(), each.topic_id.get_least_significant_bits())
-            for each in topics.values()
-        ]
+        ids = [topic_id(each) for each in topics.values()]
         purpose = f"delete the topic {min(topics)}"
         codes = self._connections.ask(purpose, lambda broker: delete_topics(broker, ids))
         for code in codes:
@@ -304,6 +302,13 @@ class Topics:
         except Unavailable:
             return False
         return True
+
+
+def topic_id(description: TopicDescription) -> TopicId:
+    """The id of the topic. No other one ever has it."""
+    # The annotations of the client library lack its methods.
+    found: Any = description.topic_id
+    return found.get_most_significant_bits(), found.get_least_significant_bits()
 
 
 def _pauses() -> Iterator[float]:

@@ -79,9 +79,9 @@ class BrokerConnections:
             Unanswered: None answers, and one that has got the question may do it later.
             Unavailable: None answers.
         """
-        return self.asked(purpose, question).value
+        return self.answer(purpose, question).value
 
-    def asked(self, purpose: str, question: Callable[[BrokerConnection], _T]) -> Answer[_T]:
+    def answer(self, purpose: str, question: Callable[[BrokerConnection], _T]) -> Answer[_T]:
         """As `ask`, with whether a broker may do it once more, and later."""
         failure = Unavailable(f"cannot {purpose}: Kafka has no brokers; check its settings")
         until = time.monotonic() + _PATIENCE_S

@@ -39,7 +39,8 @@ def codes_of(answer: Reader, ids: Sequence[TopicId]) -> list[int]:
         answer.compact_string()
         topic = answer.int64(), answer.int64()
         codes[topic] = answer.int16()
-        answer.compact_string(), answer.tags()
+        answer.compact_string()
+        answer.tags()
     if missing := set(ids) - codes.keys():
         raise ValueError(f"the broker says nothing of {len(missing)} topics")
     return [codes[each] for each in ids]

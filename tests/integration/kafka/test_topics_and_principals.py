@@ -11,7 +11,7 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from catalog.errors import Conflict
 from secadmin.kafka.acl import ForeignAcl, GroupAcl, group_prefix, read_acls, write_acls
 from secadmin.kafka.principals import Credentials, new_principal_name
-from secadmin.kafka.topics import _UNKNOWN_TOPIC_ID, TopicSpec, topic_config
+from secadmin.kafka.topics import _UNKNOWN_TOPIC_ID, TopicSpec, topic_config, topic_id
 from secadmin.kafka.wire.topic_deletion import TopicId, delete_topics
 from tests.integration.kafka.clients import fetch_directly
 from tests.integration.kafka.conftest import Parts
@@ -108,5 +108,4 @@ def test_a_deletion_that_comes_late_leaves_the_next_topic_of_the_name(parts: Par
 
 
 def _id_of(parts: Parts, name: str) -> TopicId:
-    found = parts.topics.describe([name])[name].topic_id
-    return found.get_most_significant_bits(), found.get_least_significant_bits()
+    return topic_id(parts.topics.describe([name])[name])

@@ -163,8 +163,9 @@ def unreachable(kafka: KafkaSettings) -> HeadTopic:
     """The topic of a Kafka that is not there."""
     nowhere = replace(kafka, bootstrap="localhost:1")
     admins = AdminClients.open(nowhere)
-    acls = Acls(admins, BrokerConnections(nowhere))
-    return HeadTopic(nowhere, Topics(admins, nowhere), Principals(admins), acls)
+    connections = BrokerConnections(nowhere)
+    topics = Topics(admins, nowhere, connections)
+    return HeadTopic(nowhere, topics, Principals(admins), Acls(admins, connections))
 
 
 @contextmanager

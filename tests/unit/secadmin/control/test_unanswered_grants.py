@@ -101,7 +101,7 @@ class Stage:
     def pair(self, access: Access) -> tuple[str, str]:
         topic = self.place.topic(access)
         assert topic is not None
-        return access.principal, topic
+        return self.place.read(access).principal, topic
 
 
 @pytest.fixture
@@ -193,7 +193,12 @@ def test_what_is_taken_before_kafka_is_asked_is_not_asked_for(stage: Stage) -> N
     grants.carry_out({topic: [principal]}, create)
     assert stage.notes() == []
     created: list[PrincipalsOf] = []
-    grants.carry_out({topic: [principal, "ingest"]}, lambda some: not created.append(some))
+
+    def note(principals_of: PrincipalsOf) -> bool:
+        created.append(principals_of)
+        return True
+
+    grants.carry_out({topic: [principal, "ingest"]}, note)
     assert created == [{topic: ["ingest"]}], "an account of the platform has no access"
 
 

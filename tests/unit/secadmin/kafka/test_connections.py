@@ -79,18 +79,18 @@ def test_a_broker_that_has_got_the_question_may_do_it_later() -> None:
             raise TimeoutError("the broker did not answer")
         return str(broker)
 
-    assert Lending().asked("ask", question) == Answer(str(B), settled=False)
+    assert Lending().answer("ask", question) == Answer(str(B), settled=False)
     with pytest.raises(Unanswered, match="cannot make it: the broker did not answer"):
-        Lending("a:9094").asked("make it", question)
+        Lending("a:9094").answer("make it", question)
 
 
 def test_a_broker_that_was_not_reached_does_nothing_later() -> None:
     lending = Lending()
     lending.silent = {A}
-    assert lending.asked("ask", str) == Answer(str(B), settled=True)
+    assert lending.answer("ask", str) == Answer(str(B), settled=True)
     lending.silent = {A, B}
     with pytest.raises(Unavailable) as caught:
-        lending.asked("ask", str)
+        lending.answer("ask", str)
     assert not isinstance(caught.value, Unanswered)
 
 
@@ -98,4 +98,4 @@ def test_a_broker_that_took_long_may_have_asked_two_controllers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("secadmin.kafka.wire.connections._SENT_ONCE_S", -1.0)
-    assert Lending().asked("ask", str) == Answer(str(A), settled=False)
+    assert Lending().answer("ask", str) == Answer(str(A), settled=False)

@@ -103,10 +103,9 @@ class Kafka:
 
 
 def _acl(reader: Reader) -> Acl:
-    return Acl(
-        *(reader.int8(), reader.string(), reader.int8()),
-        *(reader.string(), reader.string(), reader.int8(), reader.int8()),
-    )
+    resource, name, pattern = reader.int8(), reader.string(), reader.int8()
+    principal, host = reader.string(), reader.string()
+    return Acl(resource, name, pattern, principal, host, reader.int8(), reader.int8())
 
 
 def _listed(acl: Acl) -> bytes:
