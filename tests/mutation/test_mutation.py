@@ -17,6 +17,7 @@ _SETTLEMENT = tuple(
         "role_texts",
         "views_of_accesses",
         "window_accesses",
+        "unanswered_grants",
     )
 )
 _AUTHORIZER = ("authorizer", "visibility", "clearance_of", "senders", "roles", "authorizer_casbin")
