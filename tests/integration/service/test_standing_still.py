@@ -55,3 +55,6 @@ class _Asleep:
         (principals,) = principals_of.values()
         assert [self.scene.topic(principal) for principal in principals] == [None]
         return self.scene.platform.kafka.allow_read(principals_of)
+
+    def allow_write(self, principals_of: PrincipalsOf) -> bool:
+        raise AssertionError("nobody sends")

@@ -192,7 +192,7 @@ def test_nothing_is_written_where_a_fence_is_not_proven(
     topic = scene.topic(credentials.username)
     assert topic is not None and topic in _written(scene.platform)
 
-    def not_proven(principals_of: PrincipalsOf) -> None:
+    def not_proven(principals_of: PrincipalsOf, banned: PrincipalsOf) -> None:
         raise FenceNotProven(principals_of, "the broker is not what it was")
 
     with monkeypatch.context() as broken:
