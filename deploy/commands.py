@@ -24,7 +24,7 @@ from deploy.files import private_folder
 from deploy.fraud import demo as fraud
 from deploy.hints import down_command, up_command
 from deploy.papers import chinese_wall, shared_queries
-from deploy.runtime import ensure_runtime
+from deploy.runtime import ensure_fast_start, ensure_runtime
 from deploy.scenario.story import BATCH_MS
 from deploy.stack import (
     BROKER_PORT,
@@ -183,6 +183,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
+    ensure_fast_start(ensure_runtime())
     measure = partial(bench.main, arguments=options.arguments)
     return _on_fresh_stack(measure, broker_heap_mb=bench.BROKER_HEAP_MB)
 

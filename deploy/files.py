@@ -50,15 +50,16 @@ def secret_file(path: Path, size: int = 32) -> Path:
 
 
 @contextmanager
-def file_lock(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Iterator[int]:
     """Hold an exclusive lock on `path` while the block runs; others wait.
 
-    The kernel frees the lock when the holder ends, however it ends.
+    The kernel frees the lock when the holder ends, however it ends. Gives the file's descriptor:
+    a child process that gets it holds the lock too.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
+        yield stream.fileno()
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from catalog.engines import all_engines
 
 SUPERVISOR = "supervisor"
+CLASS_ARCHIVE = "class-archive"
 ENGINE_PREFIX = "secfilter-"
 
 

@@ -32,8 +32,11 @@ def ensure_runtime() -> Runtime:
     if not jars.verified(cache):
         what = "fetching the jars of Kafka and of Spark's connector (once, a minute or two)"
         print(what, file=sys.stderr)
-    folders = jars.ensure(java, environment.pyspark_jars(), cache)
-    if not class_archive.is_made(java, folders.connector):
+    return Runtime(java, jars.ensure(java, environment.pyspark_jars(), cache))
+
+
+def ensure_fast_start(runtime: Runtime) -> None:
+    """Make the archive of Spark's classes, for who starts Spark often or measures it."""
+    if not class_archive.is_made(runtime.java, runtime.jars.connector):
         print("making an archive of Spark's classes (once, half a minute)", file=sys.stderr)
-        class_archive.ensure(java, folders.connector)
-    return Runtime(java, folders)
+        class_archive.ensure(runtime.java, runtime.jars.connector)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from deploy.class_archive import ArchiveMaker
 from deploy.errors import DeployError
 from deploy.files import try_file_lock
 from deploy.processes import ManagedProcess
@@ -159,12 +160,16 @@ def main(arguments: list[str]) -> int:
         broker_heap_mb=given.broker_heap,
         detached=True,
     )
-    stack = Stack(options, ensure_runtime())
+    runtime = ensure_runtime()
+    stack = Stack(options, runtime)
     supervisor = Supervisor.of(stack)
+    archive = ArchiveMaker(stack.state, runtime.java, runtime.jars.connector)
     log.info("watching %s", given.state)
     # Where the folder is gone, there is nothing left to run.
     while stack.settings_file.exists() and not over.wait(POLL_S):
         supervisor.tick()
+        archive.tick()
+    archive.stop()
     return 0
 
 

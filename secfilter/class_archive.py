@@ -8,12 +8,21 @@ it out if not. So nothing but time depends on it.
 
 from __future__ import annotations
 
+import hashlib
+from importlib.util import find_spec
 from pathlib import Path
 
 
 def archive_of(jars: Path) -> Path:
-    """Where the archive is for a driver with this folder of jars, if there is one."""
-    return jars.with_suffix(".jsa")
+    """Where the archive is for a driver with this folder of jars, if there is one.
+
+    Java takes an archive only with the very files that it was made of, and the jars of Spark are
+    among them. So each installation of Spark has an archive of its own.
+    """
+    spark = find_spec("pyspark")
+    place = spark.origin if spark is not None else ""
+    installation = hashlib.sha256(str(place).encode()).hexdigest()[:16]
+    return jars.with_name(f"{jars.name}-{installation}.jsa")
 
 
 def reading(jars: Path | None) -> str:

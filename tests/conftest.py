@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-from deploy.runtime import ensure_runtime
+from deploy.runtime import ensure_fast_start, ensure_runtime
 from secfilter.session import build_session
 from tests.lanes import is_long
 from tests.postgresql import postgresql
@@ -77,7 +77,9 @@ class _Parts(LoadScopeScheduling):
 def spark() -> Iterator[SparkSession]:
     """The session as the platform builds it, with the Kafka connector."""
     os.umask(0o077)
-    session = build_session("local[16]", ensure_runtime().jars.connector, _OPTIONS)
+    runtime = ensure_runtime()
+    ensure_fast_start(runtime)
+    session = build_session("local[16]", runtime.jars.connector, _OPTIONS)
     yield session
     session.stop()
     _end_jvm()

@@ -223,7 +223,7 @@ def test_the_image_is_made_of_the_wheel() -> None:
     assert copied == ["constraints.txt dist/secure_streams-*.whl"]
     assert (ROOT / "constraints.txt").is_file()
     assert 'name = "secure-streams"' in (ROOT / "pyproject.toml").read_text()
-    assert str(JARS) in text
+    assert f"python -m deploy.class_archive {JARS}\n" in text
     assert SETTINGS in text
 
 
