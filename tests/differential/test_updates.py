@@ -49,7 +49,7 @@ class _Patient(Market):
         return replace(super().relation(name), lateness_ms=_HOUR_MS)
 
 
-_SAMPLE = [_ONE_SOURCE, "tumbling, by symbol"]
+_SAMPLE = ["tumbling, by symbol"]
 
 
 @pytest.mark.parametrize("name", QUERIES if is_long() else _SAMPLE)

@@ -1,6 +1,5 @@
 """The stack: what cannot start leaves nothing running behind."""
 
-import os
 import shlex
 import signal
 import socket
@@ -66,18 +65,6 @@ def test_an_interrupted_start_leaves_nothing(tmp_path: Path) -> None:
     assert starting.returncode == 128 + signal.SIGTERM
     assert b"Traceback" not in said
     assert _running(tmp_path) == []
-
-
-def test_down_stops_what_another_command_left(runtime: Runtime, tmp_path: Path) -> None:
-    stack = Stack(StackOptions(tmp_path, broker_port=0, detached=True), runtime)
-    assert stack.broker is not None
-    stack.broker.start()
-    pid = stack.broker.pid
-    assert stop_all(tmp_path) == ["broker"]
-    assert stop_all(tmp_path) == []
-    assert pid is not None
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
 
 
 def _command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -164,3 +151,4 @@ def test_up_then_down_with_all_parts(tmp_path: Path) -> None:
     assert down.stdout == f"stopped: supervisor, {engines}, secadmin, broker\n"
     assert "ends with its batch" in down.stderr
     assert _of(tmp_path) == []
+    assert stop_all(tmp_path) == []

@@ -21,7 +21,9 @@ def test_a_number_goes_by_the_lane_unless_it_is_given(
     assert is_long() == (lane == LONG)
 
 
-@pytest.mark.parametrize("options", [[], ["--long"]])
+@pytest.mark.parametrize(
+    "options", [[], pytest.param(["--long"], marks=pytest.mark.long)], ids=["sample", "long"]
+)
 def test_the_long_lane_has_more(options: list[str]) -> None:
     command = [sys.executable, "-m", "deploy", "test", *options]
     of_both = "tests/integration/secfilter/test_line.py"

@@ -80,7 +80,7 @@ def records() -> list[bytes | None]:
     found += [text.encode() for text in xml_files().values()]
     found += list(_broken())
     random.Random(SEED).shuffle(found)
-    return found[:: number_of("BAD_TUPLE_STEP", sample=2, long=1)]
+    return found[:: number_of("BAD_TUPLE_STEP", sample=3, long=1)]
 
 
 def _broken() -> Iterator[bytes]:

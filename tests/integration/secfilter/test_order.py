@@ -35,7 +35,13 @@ def pairs(left: Relation, right: Relation) -> Node:
     return Join(Source(left), other, ((AttributeRef("key"), AttributeRef("r_key")),), -1_000, 1_000)
 
 
-@pytest.mark.parametrize("what", ["results", "updates", "two aggregates", "pairs"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        *("results", "pairs"),
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("updates", "two aggregates")),
+    ],
+)
 def test_results_of_one_batch_come_in_the_order_of_their_time(plane: Plane, what: str) -> None:
     one, two = plane.stream(0), plane.stream(1)
     plan = {

@@ -53,6 +53,18 @@ def world(admin: Api) -> World:
 
 
 @pytest.fixture(scope="module")
+def powerful(world: World, new_user: NewUser) -> tuple[Api, str]:
+    """Who may do everything, and the role by which it may."""
+    return all_powerful(world, new_user)
+
+
+@pytest.fixture(scope="module")
+def nobody(new_user: NewUser) -> Api:
+    """Who may do nothing."""
+    return new_user()
+
+
+@pytest.fixture(scope="module")
 def shares(world: World) -> dict[tuple[str, str], list[str]]:
     """Which strings each place of each operation gets."""
     all_places = [
@@ -140,9 +152,9 @@ def test_as_somebody_who_may_do_everything(
     world: World,
     admin: Api,
     anonymous: Api,
-    new_user: NewUser,
+    powerful: tuple[Api, str],
 ) -> None:
-    user, role = all_powerful(world, new_user)
+    user, role = powerful
     own = own_words(operation)
     for place in places(operation.call(world, full=True, **own)):
         for text in shares[str(operation), str(place)]:
@@ -165,9 +177,8 @@ def test_as_nobody(
     world: World,
     anonymous: Api,
     platform: Platform,
-    new_user: NewUser,
+    nobody: Api,
 ) -> None:
-    nobody = new_user()
     before = changes(platform, nobody.user)
     for place in places(operation.call(world, full=True)):
         for text in shares[str(operation), str(place)][::STEP]:

@@ -42,10 +42,10 @@ from tests.integration.service.takings import (
     revoke_tuples,
 )
 
-pytestmark = decided_by_the_database
 ABSENT = "output-0123456789abcdef01234567"
 
 
+@decided_by_the_database
 @pytest.mark.parametrize("take", TAKING, ids=lambda take: take.__name__)
 def test_nothing_arrives_after_the_call(scene: Scene, take: Taking) -> None:
     credentials = scene.subscribe()
@@ -89,6 +89,7 @@ def test_without_the_fence_the_same_client_does_get_it(scene: Scene) -> None:
         hostile.read_until(lambda: hostile.values, "the leak that the fence is there to stop")
 
 
+@decided_by_the_database
 def test_what_is_granted_again_is_read_on(scene: Scene) -> None:
     credentials = scene.subscribe()
     topic = scene.topic(credentials.username)

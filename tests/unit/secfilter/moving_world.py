@@ -38,6 +38,7 @@ from secfilter.moving_relation import MovingRelation, Result
 from secfilter.moving_rules import rules_of
 from secfilter.moving_values import text_of
 from secfilter.moving_window import Arrival, HeldLimits
+from tests.lanes import number_of
 from tests.oracle.expressions import evaluate
 from tests.oracle.plans import run
 from tests.oracle.values import Row, Tuple, Value, microseconds, timestamp
@@ -62,7 +63,7 @@ MORE = Call("-", (LEFT, RIGHT))
 REACH = {"a": Label.of(*range(6)), "b": Label.of(*range(6, 12)), "c": Label.of(*range(12, 18))}
 # A tuple: time (ms), key, price, the category of its label.
 Given = tuple[int, int | None, int, int]
-EXAMPLES = 100
+EXAMPLES = number_of("MOVING_WINDOW_EXAMPLES", sample=40, long=400)
 GIVENS = st.lists(
     st.tuples(
         st.integers(0, 12), st.none() | st.integers(0, 2), st.integers(0, 3), st.integers(0, 5)

@@ -128,7 +128,6 @@ def claims(query: StreamingQuery, held: int) -> dict[int, int]:
 
 # The others are for the long lane: each takes some seconds.
 _SAMPLE = {
-    "windows of windows",
     "windows over pairs",
     "what leaves a moving window",
     "left join, -2000 to 3000",

@@ -130,7 +130,11 @@ _SELECTS = {
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("conditions", 12), ("columns", 124), ("texts", 82), ("sources", 248)]
+    ("name", "most"),
+    [
+        pytest.param("conditions", 12, marks=pytest.mark.long),
+        *(("columns", 124), ("texts", 82), ("sources", 248)),
+    ],
 )
 def test_a_part_that_is_used_often_is_stored_as_often(name: str, most: int) -> None:
     plan = parse_sql(_copies(_SELECTS[name], most), Wide()).plan
@@ -152,7 +156,13 @@ LARGE_NODES = {
 }
 
 
-@pytest.mark.parametrize("name", LARGE_NODES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("keys", "join") else pytest.param(name, marks=pytest.mark.long)
+        for name in LARGE_NODES
+    ],
+)
 def test_one_box_may_have_too_many_parts(name: str) -> None:
     with pytest.raises(InvalidInput, match="more than 50000 parts"):
         parse_sql(LARGE_NODES[name], Streams())
