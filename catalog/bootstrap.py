@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 from sqlalchemy import select
@@ -15,6 +13,7 @@ from catalog.models import Grant, Membership, Object, Role, User
 from catalog.namespace import SYSTEM_NAME, Namespace
 from catalog.passwords import Passwords, one_time_password
 from catalog.permission import APPLIES, ObjectKind
+from catalog.private_file import write_private
 from catalog.store import Catalog, Change
 
 ADMIN_ROLE = "ADMIN"
@@ -42,7 +41,8 @@ def ensure_initialised(
             change.audit("initialise", SYSTEM_NAME, reason="another service was first")
             return
         _initialise(change, password_hash)
-        _write_private(first_password_file, password + "\n")
+        first_password_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(first_password_file, password + "\n", synced=True)
 
 
 def _is_initialised(session: Session) -> bool:
@@ -75,19 +75,3 @@ def _initialise(change: Change, password_hash: str) -> None:
     )
     detail = {"user": ADMIN_USER, "role": ADMIN_ROLE, "permissions": permissions}
     change.audit("initialise", SYSTEM_NAME, detail=detail)
-
-
-def _write_private(path: Path, content: str) -> None:
-    """Write the file in one step. It has mode 0600 from the start."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "w") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

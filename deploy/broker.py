@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from catalog.private_file import write_private
 from deploy.broker_clients import ClientConfig, can_log_in, client_config
 from deploy.broker_format import argument_file, format_arguments
 from deploy.broker_memory import DEFAULT_HEAP_MB, RequestMemory
@@ -26,7 +27,7 @@ from deploy.broker_snapshot import complete_first_snapshot
 from deploy.certificates import Certificates, ensure_certificates
 from deploy.credentials import ensure_credentials
 from deploy.errors import DeployError
-from deploy.files import private_folder, write_private
+from deploy.files import private_folder
 from deploy.hints import down_command
 from deploy.ports import free_port, is_free, require_free
 from deploy.processes import LogTail, ManagedProcess, last_error

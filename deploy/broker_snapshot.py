@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from catalog.private_file import write_private
 from deploy.errors import DeployError
-from deploy.files import write_private
 
 _SNAPSHOT = Path("__cluster_metadata-0") / "00000000000000000000-0000000000.checkpoint"
 _FIRST_RECORDS = Path("bootstrap.checkpoint")

@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from deploy.files import private_folder, write_private
+from catalog.private_file import write_private
+from deploy.files import private_folder
 
 LIFETIME = timedelta(days=825)
 RENEW_BEFORE = timedelta(days=30)

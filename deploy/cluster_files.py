@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from catalog.engine_rights import QUERY as QUERY_ROLE
 from catalog.engines import INGEST as INGEST_ROLE
+from catalog.private_file import write_private
 from deploy.broker_cluster import MOST_REPLICAS, Node, cluster_properties
 from deploy.broker_format import argument_file, format_arguments, new_cluster_id
 from deploy.broker_memory import DEFAULT_HEAP_MB, RequestMemory
@@ -29,7 +30,7 @@ from deploy.broker_properties import (
 from deploy.certificates import issue_certificates
 from deploy.credentials import Credentials, ensure_credentials
 from deploy.errors import DeployError
-from deploy.files import private_folder, secret_file, write_private
+from deploy.files import private_folder, secret_file
 from deploy.settings import AUDIT_USER, SPARK_MASTER, Table, engine_settings, to_toml
 
 THERE = PurePosixPath("/etc/secure-streams")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import secrets
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PRIVATE_FILE = 0o600
+from catalog.private_file import write_private
+
 PRIVATE_FOLDER = 0o700
 
 
@@ -19,25 +18,6 @@ def private_folder(path: Path) -> Path:
     path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
     # mkdir leaves the mode of a folder that was already there.
     path.chmod(PRIVATE_FOLDER)
-    return path
-
-
-def write_private(path: Path, content: str | bytes) -> Path:
-    """Write `content` to `path` with mode 0600, atomically; returns `path`.
-
-    The file is made with its final mode, so there is no moment in which others can read it.
-    """
-    data = content.encode() if isinstance(content, str) else content
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-        temporary.chmod(PRIVATE_FILE)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
     return path
 
 

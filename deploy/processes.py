@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from catalog.private_file import PRIVATE_FILE, write_private
 from deploy.errors import DeployError
-from deploy.files import PRIVATE_FILE, private_folder, write_private
+from deploy.files import private_folder
 from deploy.hints import down_command
 
 POLL_S = 0.05

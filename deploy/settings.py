@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from catalog.private_file import write_private
 from catalog.settings import FORMER_ACCOUNT, has_former_account
 from deploy.broker_properties import INGEST_USER, QUERY_USER
 from deploy.certificates import Certificates
 from deploy.credentials import Credentials, ensure_credentials
 from deploy.errors import DeployError
-from deploy.files import private_folder, secret_file, write_private
+from deploy.files import private_folder, secret_file
 
 Table: TypeAlias = dict[str, "str | int | float | bool | Table"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from catalog.private_file import write_private
 from catalog.settings import KafkaAccount, KafkaSettings
 
 _LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -94,7 +94,8 @@ def kafka_options(settings: KafkaSettings, account: KafkaAccount, secrets: Path)
     secrets.mkdir(parents=True, exist_ok=True, mode=0o700)
     secrets.chmod(0o700)
     login = f"{_LOGIN} required username={_quoted(account.username)}"
-    _write_private(secrets / _JAAS_FILE, f"{login} password={_quoted(account.password())};")
+    # In one step, because a client may be reading it.
+    write_private(secrets / _JAAS_FILE, f"{login} password={_quoted(account.password())};")
     folder = secrets.resolve()
     return KafkaOptions(
         {
@@ -114,13 +115,3 @@ def kafka_options(settings: KafkaSettings, account: KafkaAccount, secrets: Path)
 
 def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Replace the file in one step, because a client may be reading it."""
-    fresh = path.with_name(path.name + ".new")
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(text)
-    fresh.replace(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog.errors import InvalidInput
+from catalog.private_file import write_private
 from secadmin.cli.access import Access
 from secadmin.cli.access_readme import readme
 from secadmin.cli.kafka_settings import (
@@ -17,7 +18,7 @@ from secadmin.cli.kafka_settings import (
     parse_librdkafka_file,
     properties_file,
 )
-from secadmin.cli.private_files import check_own, write_private
+from secadmin.cli.private_files import check_own
 
 JAVA, LIBRDKAFKA, CA, README = "client.properties", "librdkafka.conf", "ca.pem", "README.txt"
 _READER, _SENDER = "subscription.json", "sender.json"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from catalog.private_file import write_private
 from secadmin.cli.plan_explanation import ExplainedNode
-from secadmin.cli.private_files import write_private
 from secadmin.cli.safe_text import safe_text
 
 MAX_BOXES = 400

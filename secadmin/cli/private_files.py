@@ -1,9 +1,8 @@
-"""Files and folders with secrets. From the first moment only their owner can read them."""
+"""Folders with secrets. From the first moment only their owner can read them."""
 
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 from catalog.errors import InvalidInput
@@ -55,17 +54,3 @@ def new_private_folder(path: Path) -> Path:
         raise InvalidInput(f"the folder {path} is not empty; name a new one")
     path.chmod(_FOLDER)
     return path
-
-
-def write_private(path: Path, content: str) -> None:
-    """Write the file with mode 0600 in one step, so that nobody sees half of it."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    # O_EXCL: a link with this name, which somebody else may have made, is never followed.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(content)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

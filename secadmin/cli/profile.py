@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from catalog.errors import InvalidInput
-from secadmin.cli.private_files import private_folder, write_private
+from catalog.private_file import write_private
+from secadmin.cli.private_files import private_folder
 
 _SESSION, _CA = "session.json", "ca.pem"
 

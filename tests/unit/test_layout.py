@@ -62,6 +62,7 @@ VALUES = {
             "plan_json",
             "plan_memory",
             "plan_size",
+            "private_file",
             "probation",
             "reach",
         ),

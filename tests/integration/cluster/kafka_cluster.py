@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from catalog.private_file import write_private
 from catalog.settings import KafkaAccount, KafkaSettings
 from deploy.broker_cluster import Node, cluster_properties
 from deploy.broker_format import argument_file, format_arguments, new_cluster_id
@@ -24,7 +25,7 @@ from deploy.broker_properties import (
 )
 from deploy.certificates import Certificates, ensure_certificates
 from deploy.credentials import ensure_credentials
-from deploy.files import private_folder, write_private
+from deploy.files import private_folder
 from deploy.ports import LOOPBACK, free_port
 from deploy.processes import ManagedProcess
 from deploy.runtime import Runtime

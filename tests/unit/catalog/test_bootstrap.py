@@ -109,7 +109,7 @@ def test_without_the_password_file_there_is_no_administrator(
 ) -> None:
     catalog = Catalog(empty_url, AUDIT_KEY)
     with (
-        mock.patch.object(bootstrap, "_write_private", side_effect=OSError("disk full")),
+        mock.patch.object(bootstrap, "write_private", side_effect=OSError("disk full")),
         pytest.raises(OSError, match="disk full"),
     ):
         ensure_initialised(catalog, file, passwords)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from catalog.private_file import write_private
 from deploy import ports
 from deploy.errors import DeployError
-from deploy.files import file_lock, private_folder, secret_file, write_private
+from deploy.files import file_lock, private_folder, secret_file
 from deploy.ports import LOOPBACK, free_port, is_free, require_free
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import InvalidInput
-from secadmin.cli.private_files import new_private_folder, private_folder, write_private
+from catalog.private_file import write_private
+from secadmin.cli.private_files import new_private_folder, private_folder
 
 Modes = Callable[[Path], dict[str, str]]
 
