@@ -15,10 +15,10 @@ from tests.differential.make_plan import Plans
 from tests.differential.make_records import AGGREGATED, CATEGORIES, STARTS, Records
 
 # How many cases the sample lane runs: the seeds from 0 on.
-SAMPLE = 30
-SAMPLE_MIXED = 8
-SAMPLE_MOVING = 15
-SAMPLE_MATCHING = 10
+SAMPLE = 52
+SAMPLE_MIXED = 12
+SAMPLE_MOVING = 25
+SAMPLE_MATCHING = 15
 
 
 def make_case(seed: int) -> Case:

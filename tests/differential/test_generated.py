@@ -1,9 +1,9 @@
 """Random plans over random tuples: the compiler and the fan-out agree with the oracle.
 
-DIFFERENTIAL_CASES sets how many (30, and 2,000 in the long lane), DIFFERENTIAL_MIXED_CASES how many
-more with windows and joins over each other (8, and 500), DIFFERENTIAL_MOVING_CASES how many more
-with moving windows (15, and 500), DIFFERENTIAL_MATCHING_CASES how many more with event patterns
-(10, and 500), DIFFERENTIAL_SEED the first one's seed (0). A failure names the seed, or
+DIFFERENTIAL_CASES sets how many (50, and 2,000 in the long lane), DIFFERENTIAL_MIXED_CASES how many
+more with windows and joins over each other (12, and 500), DIFFERENTIAL_MOVING_CASES how many more
+with moving windows (25, and 500), DIFFERENTIAL_MATCHING_CASES how many more with event patterns
+(15, and 500), DIFFERENTIAL_SEED the first one's seed (0). A failure names the seed, or
 prints those of its job; `DIFFERENTIAL_CASES=1 DIFFERENTIAL_SEED=<seed>` runs that case alone.
 """
 
