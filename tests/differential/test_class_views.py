@@ -84,6 +84,7 @@ def test_queries(spark: SparkSession) -> None:
     check_all(spark, [viewed(case_of(name, plan, classes)) for name, plan in plans.items()])
 
 
+@pytest.mark.long
 def test_the_generated_cases_tell_view_from_strong() -> None:
     cases = [make(seed) for make in KINDS.values() for seed in range(8)]
     differing = [

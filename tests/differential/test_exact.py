@@ -62,6 +62,7 @@ def test_queries(spark: SparkSession) -> None:
     check_all(spark, [exactly(case_of(name, plan, classes)) for name, plan in plans.items()])
 
 
+@pytest.mark.long
 def test_the_cases_tell_exact_from_view() -> None:
     """Both together see more than each alone, and some results of two roles are one."""
     cases = [case for kind in KINDS for case in exact_cases(kind, 0, 6)]

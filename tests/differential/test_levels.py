@@ -41,7 +41,7 @@ from tests.oracle import levels as vectors
 from tests.oracle.plans import run
 from tests.oracle.values import Tuple, Value
 
-NUMBER = number_of("LEVEL_CASES", sample=10, long=500)
+NUMBER = number_of("LEVEL_CASES", sample=6, long=500)
 SEED = number_of("LEVEL_SEED", sample=1, long=1)
 PAIRS = number_of("LEVEL_PAIRS", sample=3, long=6)
 # Q1 to Q7, Qi, Qj and Q'j of the paper, at its levels. It gives COUNT no argument, and its last

@@ -1,23 +1,64 @@
 """The README's five minutes by hand, played as they stand on a fresh platform.
 
-The block stops the platform at its end. Then the platform starts again, and still takes records.
+The block stops the platform at its end. Then the platform starts again, and still takes records. It
+brings back what dies, and `down` leaves nothing of it.
 """
 
 import json
 import os
 import re
+import shlex
+import stat
 import subprocess
-import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from deploy.environment import ROOT
 from deploy.ports import free_port
 from deploy.runtime import Runtime
 from deploy.stopping import stop_all
 from tests.integration.killing import kill_everything
+from tests.integration.up_and_down import (
+    comes_back_by_itself,
+    command,
+    is_completed,
+    marks,
+    processes_of,
+)
 
 DEFAULT_PORT = "18443"
 WITHIN_S = 400
+
+
+@dataclass(frozen=True)
+class Place:
+    """A platform that is started by hand, and a folder that looks like the repository.
+
+    Attributes:
+        state: The platform's own folder.
+        folder: Where the commands are played.
+        port: SecAdmin's.
+        ports: The options of the first start.
+    """
+
+    state: Path
+    folder: Path
+    port: int
+    ports: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def place(runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    state, folder = tmp_path_factory.mktemp("by-hand") / "state", tmp_path_factory.mktemp("here")
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    (folder / ".state").symlink_to(state)
+    port = free_port()
+    ports = ("--port", str(free_port(port)), "--secadmin-port", str(port))
+    yield Place(state, folder, port, ports)
+    kill_everything(state)
 
 
 def _block() -> str:
@@ -35,23 +76,17 @@ secadmin produce london trades.csv
 """
 
 
-def _up(state: Path, port: int) -> None:
-    command = [sys.executable, "-m", "deploy", "up", "--state", str(state)]
-    command += ["--port", str(free_port(port)), "--secadmin-port", str(port)]
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-
-
-def _played(text: str, state: Path, port: int, folder: Path) -> subprocess.CompletedProcess[str]:
+def _played(text: str, place: Place) -> subprocess.CompletedProcess[str]:
     """Run the commands in a shell, in a folder from which they look as from the repository."""
     assert DEFAULT_PORT in text
-    text = text.replace(DEFAULT_PORT, str(port))
-    text = text.replace("-m deploy down", f"-m deploy down --state {state}")
+    text = text.replace(DEFAULT_PORT, str(place.port))
+    text = text.replace("-m deploy down", f"-m deploy down --state {place.state}")
     kept = {key: value for key, value in os.environ.items() if not key.startswith("SECADMIN_")}
     return subprocess.run(
         ["bash", "-e"],
         input=text,
-        cwd=folder,
-        env={**kept, "HOME": str(folder), "PYTHONPATH": str(ROOT)},
+        cwd=place.folder,
+        env={**kept, "HOME": str(place.folder), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
@@ -59,21 +94,12 @@ def _played(text: str, state: Path, port: int, folder: Path) -> subprocess.Compl
     )
 
 
-def test_records_show_and_after_the_revocation_none(runtime: Runtime, tmp_path: Path) -> None:
-    state, folder = tmp_path / "state", tmp_path / "here"
-    folder.mkdir()
-    (folder / ".venv").symlink_to(ROOT / ".venv")
-    (folder / ".state").symlink_to(state)
-    port = free_port()
-    try:
-        _up(state, port)
-        played = _played(_block(), state, port, folder)
-        left = stop_all(state)
-        _up(state, port)
-        after = _played(AFTERWARDS, state, port, folder)
-    finally:
-        # The block has stopped a platform in good order, which waits for the ends of batches.
-        kill_everything(state)
+def test_records_show_and_after_the_revocation_none(place: Place) -> None:
+    up = command("up", "--state", str(place.state), *place.ports)
+    assert up.returncode == 0, up.stderr
+    assert "The platform is up." in up.stdout
+    assert all(marks(place.state).values())
+    played = _played(_block(), place)
     said = played.stdout + played.stderr
     assert played.returncode == 0, said
     lines = played.stdout.splitlines()
@@ -85,5 +111,26 @@ def test_records_show_and_after_the_revocation_none(runtime: Runtime, tmp_path: 
     assert max(records) < revoked, said
     assert "intact: " in played.stdout
     assert "it is fed, after " in played.stderr
-    assert left == [], "the block stops the platform"
-    assert after.returncode == 0, after.stdout + after.stderr
+    assert stop_all(place.state) == [], "the block stops the platform"
+
+
+def test_it_goes_on_after_a_stop_and_brings_back_what_dies(place: Place) -> None:
+    options = ("--state", str(place.state))
+    # The ports are those of the last start.
+    up = command("up", *options)
+    assert up.returncode == 0, up.stderr
+    hint = up.stdout.splitlines()[-1].strip()
+    assert hint == f"python3 -m deploy down --state {place.state}"
+    try:
+        after = _played(AFTERWARDS, place)
+        assert after.returncode == 0, after.stdout + after.stderr
+        comes_back_by_itself(place.state, *options)
+        is_completed(place.state, *options)
+        assert stat.S_IMODE((place.state / "logs").stat().st_mode) == 0o700
+    finally:
+        down = command(*shlex.split(hint)[3:])
+    engines = "secfilter-query-1, secfilter-probation, secfilter-ingest"
+    assert down.stdout == f"stopped: supervisor, {engines}, secadmin, broker\n"
+    assert "ends with its batch" in down.stderr
+    assert processes_of(place.state) == []
+    assert stop_all(place.state) == []

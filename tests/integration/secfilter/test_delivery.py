@@ -145,6 +145,7 @@ WINDOW = {
 }
 
 
+@pytest.mark.long
 def test_an_interval_join_pairs_and_combines(plane: Plane, until: Until) -> None:
     one, two = plane.stream(0), plane.stream(1)
     sides = [

@@ -86,6 +86,7 @@ def send(plane: Plane, stream: IngestStream, *prices: int) -> None:
     plane.send(stream, *(tuple_at(now + n / 1_000, price=n) for n in prices))
 
 
+@pytest.mark.long
 def test_the_newest_rows_outlive_a_crash(plane: Plane) -> None:
     stream = plane.stream(0)
     stream = replace(stream, relation=replace(stream.relation, time=TimeSource.BROKER))
@@ -119,6 +120,7 @@ def side(alias: str, stream: IngestStream, window: MovingWindow) -> Node:
     return Project(moving, tuple(Column(f"{alias}.{n}", AttributeRef(n)) for n in names))
 
 
+@pytest.mark.long
 def test_pairs_of_two_streams_outlive_a_crash(plane: Plane) -> None:
     streams = [plane.stream(bit) for bit in (0, 1)]
     orders, quotes = (

@@ -124,6 +124,7 @@ def test_a_later_subscriber_gets_the_rows_that_stand_and_it_covers(plane: Plane)
     assert 1 <= repeated <= 4, "what the broken batch gave may come again, and no more"
 
 
+@pytest.mark.long
 def test_a_query_over_upserts_begins_with_the_rows_that_stand(plane: Plane) -> None:
     stream = by_ticks(plane, 0)
     mine = Clearance(Label.of(0).bits)

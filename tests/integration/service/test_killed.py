@@ -43,7 +43,7 @@ from tests.lanes import number_of
 
 # Of any call: its commit, the lock of the topic, the ACL, what is written down of it.
 _FEWEST_CHANGES, _MOST_CHANGES = 5, 60
-_STEP = number_of("KILLED_STEP", sample=4, long=1)
+_STEP = number_of("KILLED_STEP", sample=6, long=1)
 
 # Minutes long: once is enough, and neither the database nor the broker's home matters here.
 pytestmark = [pytest.mark.slow, embedded_only, sqlite_only]
