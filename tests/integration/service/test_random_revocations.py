@@ -1,6 +1,6 @@
 """Revocations of all kinds at random moments, while data flow, against honest and hostile clients.
 
-`REVOCATION_COUNT` says how many (20, and 200 in the long lane), `REVOCATION_SEED` repeats what an
+`REVOCATION_COUNT` says how many (30, and 200 in the long lane), `REVOCATION_SEED` repeats what an
 earlier run drew.
 """
 
@@ -51,7 +51,7 @@ from tests.integration.service.revocations.team import (
 from tests.lanes import number_of
 
 SEED = os.environ.get("REVOCATION_SEED") or secrets.token_hex(4)
-COUNT = number_of("REVOCATION_COUNT", sample=20, long=200)
+COUNT = number_of("REVOCATION_COUNT", sample=30, long=200)
 TEAMS, MEMBERS = 2, 3
 # So many that a kind of which none was drawn is missing.
 ENOUGH = 200
