@@ -78,6 +78,8 @@ def _check(_: argparse.Namespace) -> int:
 def _test(options: argparse.Namespace) -> int:
     """Become pytest, so that a signal reaches it and its exit code is ours."""
     runtime = ensure_runtime()
+    # Here, because one that a platform of the tests makes in the background takes longer.
+    ensure_fast_start(runtime)
     os.environ["JAVA_HOME"] = str(runtime.java.resolve().parent.parent)
     if options.long:
         os.environ["TEST_LANE"] = "long"  # tests/lanes.py
