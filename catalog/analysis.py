@@ -6,7 +6,6 @@ from catalog.checked_plan import CheckedNode, CheckedPlan, StateKind
 from catalog.errors import InvalidInput
 from catalog.moving_check import RELATION
 from catalog.plan import (
-    Aggregate,
     Emission,
     Node,
     Plan,
@@ -16,7 +15,7 @@ from catalog.plan import (
     Windowed,
     inputs,
 )
-from catalog.plan_check import check_node, distinct_arguments
+from catalog.plan_check import check_node
 from catalog.relation import RelationKind
 from catalog.schema import check_definition
 from catalog.upserts import refusal_of_single_upserts, require_whole
@@ -88,11 +87,6 @@ def _check_updates(root: CheckedNode) -> None:
                 "or add the inner part as a query of its own"
             )
         match each.node:
-            case Aggregate() if distinct_arguments(each.node):
-                raise InvalidInput(
-                    "EMIT UPDATES does not go with COUNT(DISTINCT ...), COLLECT_SET and "
-                    "TOPKDISTINCT; leave one out"
-                )
             case Windowed(_, SessionWindow()):
                 raise InvalidInput("EMIT UPDATES goes with TUMBLE and HOP, and not with SESSION")
             case Source(relation) if relation.kind is not RelationKind.STREAM:

@@ -19,9 +19,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
+from catalog.aggregates import COLLECT_LIST, FIRST, LAST
 from catalog.checked_plan import CheckedPlan
 from catalog.expression import Call, Expression, conjuncts
-from catalog.functions import COLLECT_LIST, FIRST, LAST
 from catalog.label import Label
 from catalog.placement import Placement
 from catalog.plan import (

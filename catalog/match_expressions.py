@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from catalog.aggregates import AGGREGATE_FUNCTIONS
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, attributes_of, type_of
-from catalog.functions import AGGREGATE_FUNCTIONS
 from catalog.pair_expressions import PAIR_FUNCTIONS
 from catalog.pattern import CLASSIFIER, COUNT, FIRST, LAST, PATTERN_AGGREGATES, Reading
 from catalog.plan import Match

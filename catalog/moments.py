@@ -18,6 +18,7 @@ from catalog.plan import (
     JoinKind,
     Project,
     Union,
+    Unnest,
     Window,
     Windowed,
 )
@@ -36,7 +37,7 @@ def moments(checked: CheckedNode) -> Moments:
         return {}
     below = [moments(each) for each in checked.inputs]
     match checked.node:
-        case Filter() | Windowed():
+        case Filter() | Unnest() | Windowed():
             return below[0]
         case Project(_, columns):
             return {
@@ -72,7 +73,7 @@ def closing(checked: CheckedNode) -> Window | None:
     match checked.node:
         case Aggregate(Windowed(_, Window() as window)):
             return window
-        case Filter() | Project():
+        case Filter() | Project() | Unnest():
             return None if checked.event_time is None else closing(checked.inputs[0])
         case Join(kind=kind):
             if checked.event_time is None:

@@ -29,6 +29,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Window,
     Windowed,
     walk,
@@ -42,6 +43,7 @@ class Operator(StrEnum):
     """
 
     UNION = "union"
+    UNNEST = "unnest"
     WINDOW = "window"
     AGGREGATE = "aggregate"
     JOIN = "join"
@@ -58,6 +60,7 @@ class Operator(StrEnum):
 
 _CLAUSES = {
     Operator.UNION: "UNION",
+    Operator.UNNEST: "UNNEST, EXPLODE",
     Operator.WINDOW: "TUMBLE, HOP, SESSION",
     Operator.AGGREGATE: "GROUP BY, DISTINCT",
     Operator.JOIN: "JOIN, IN, EXISTS, EXCEPT, INTERSECT",
@@ -101,6 +104,8 @@ def _use_of(node: Node) -> Use | None:
             return None
         case Union():
             return Use(Operator.UNION)
+        case Unnest():
+            return Use(Operator.UNNEST)
         case Windowed(_, window):
             return _window(window)
         case Aggregate():

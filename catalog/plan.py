@@ -70,6 +70,23 @@ class Union:
 
 
 @dataclass(frozen=True, slots=True)
+class Unnest:
+    """Each tuple once for each element of an array (SQL: UNNEST, EXPLODE).
+
+    The result has the attributes of the input and the element as `name`. If `number` is a name, it
+    has the place of the element there, from 1. Of an array with more than `MAX_ELEMENTS` (in
+    `catalog.plan_check`) elements, the first ones count. With `keeps`, a tuple without elements is
+    there once, and both are NULL.
+    """
+
+    input: Node
+    array: Expression
+    name: str
+    number: str | None = None
+    keeps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """Windows over event time: [offset + n·slide, offset + n·slide + size), in milliseconds.
 
@@ -348,6 +365,7 @@ Node = (
     | Filter
     | Project
     | Union
+    | Unnest
     | Windowed
     | Aggregate
     | Join
@@ -389,7 +407,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
     match node:
         case Source():
             return ()
-        case Filter(below) | Project(below) | Windowed(below) | Aggregate(below):
+        case Filter(below) | Project(below) | Unnest(below) | Windowed(below) | Aggregate(below):
             return (below,)
         case Moving(below) | Ranked(below) | ToStream(below) | Match(below):
             return (below,)

@@ -5,15 +5,10 @@ All checks are made when the query is added, so that no wrong plan fails only wh
 
 from __future__ import annotations
 
+from catalog.aggregates import ALL_AGGREGATE_FUNCTIONS, COUNT_DISTINCT, aggregate_rule, keeps_values
 from catalog.checked_plan import CheckedNode, StateKind
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, type_of
-from catalog.functions import (
-    ALL_AGGREGATE_FUNCTIONS,
-    COUNT_DISTINCT,
-    aggregate_rule,
-    keeps_values,
-)
 from catalog.match_check import match_schema
 from catalog.moving_check import (
     check_forms,
@@ -43,6 +38,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Window,
     Windowed,
 )
@@ -55,13 +51,15 @@ from catalog.plan_rules import (
     require_event_time,
 )
 from catalog.plan_size import sizes_of
-from catalog.schema import Attribute, Schema, Type
+from catalog.schema import ArrayType, Attribute, Schema, Type
 
 MAX_NODES = 1_000
 MAX_DEPTH = 200
 MAX_OVERLAP = 1_000
 # Each join may multiply the tuples of the others.
 MAX_JOINS = 8
+# So many tuples are made of one at most.
+MAX_ELEMENTS = 1_000
 # What the results of a window or a join may be derived from, besides tuples of sources.
 _IN_A_ROW = frozenset({StateKind.NONE, StateKind.GROUPS, StateKind.PAIRS})
 _EDGES = (
@@ -119,6 +117,8 @@ def _schema(node: Node, given: _Inputs) -> Schema:
             return Schema(tuple(_column(column, given[0].schema) for column in columns))
         case Union():
             return _union(tuple(below.schema for below in given))
+        case Unnest():
+            return _unnested(node, given[0])
         case Windowed(_, window):
             require_event_time(given[0], "a window")
             check_window(window)
@@ -127,6 +127,14 @@ def _schema(node: Node, given: _Inputs) -> Schema:
             return _aggregate(node, given[0])
         case Join():
             return _join(node, *given)
+        case Match():
+            return match_schema(node, given[0])
+        case _:
+            return _of_relations(node, given)
+
+
+def _of_relations(node: Moving | MovingJoin | Ranked | ToStream, given: _Inputs) -> Schema:
+    match node:
         case Moving():
             return moving_schema(node.window, given[0])
         case MovingJoin():
@@ -135,8 +143,6 @@ def _schema(node: Node, given: _Inputs) -> Schema:
             return ranked_schema(node, given[0])
         case ToStream():
             return stream_schema(node, given[0])
-        case Match():
-            return match_schema(node, given[0])
 
 
 def _state(node: Node, given: _Inputs) -> StateKind:
@@ -241,6 +247,21 @@ def _union(schemas: tuple[Schema, ...]) -> Schema:
             for a, needed in zip(first.attributes, required, strict=True)
         )
     )
+
+
+def _unnested(node: Unnest, given: CheckedNode) -> Schema:
+    kind = type_of(node.array, given.schema)
+    if not isinstance(kind, ArrayType):
+        raise InvalidInput(f"UNNEST takes an array, and this is {kind}", node.array.position)
+    if any(isinstance(each.node, Unnest) for each in given.walk()):
+        # Each one may make a thousand tuples of one.
+        raise InvalidInput(
+            f"a query unnests one array on the way to a result; {OWN_QUERY}", node.array.position
+        )
+    added = [Attribute(node.name, kind.element)]
+    if node.number is not None:
+        added.append(Attribute(node.number, Type.BIGINT, required=not node.keeps))
+    return Schema((*given.schema.attributes, *added))
 
 
 def _describe(schema: Schema) -> str:

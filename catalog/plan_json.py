@@ -33,6 +33,7 @@ _CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         *(plan.Source, plan.Filter, plan.Project, plan.Union, plan.Aggregate, plan.Join),
+        plan.Unnest,
         *(plan.Moving, plan.MovingWindow, plan.MovingJoin, plan.ToStream),
         *(plan.Match, pattern.Reading, pattern.Definition, pattern.Skip),
         *(pattern.PatternVariable, pattern.PatternSequence),

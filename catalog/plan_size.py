@@ -31,6 +31,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Windowed,
 )
 
@@ -67,6 +68,11 @@ class _Counter:
                 return given[0]
             case Project(_, columns):
                 return {c.name: self._count(c.expression, given[0]) for c in columns}
+            case Unnest(_, array, name, number):
+                self._count(array, given[0])
+                # The engine makes these when it makes the tuples, so they have no expression.
+                made = (name,) if number is None else (name, number)
+                return {**given[0], **dict.fromkeys(made, 1)}
             case Windowed() | Moving():
                 return given[0]
             case Ranked():

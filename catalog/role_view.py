@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from catalog.aggregates import POLICY_FUNCTIONS
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
-from catalog.functions import POLICY_FUNCTIONS
 from catalog.plan_rules import MAX_WINDOW_MS
 from catalog.relation import MAX_INDEPENDENT, Relation
 from catalog.schema import AttributeType, Type

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.plan import Filter, Join, JoinKind, Plan, Project, Source, Union, walk
+from catalog.plan import Filter, Join, JoinKind, Plan, Project, Source, Union, Unnest, walk
 
 
 def of_single_tuples(plan: Plan) -> bool:
@@ -14,6 +14,6 @@ def of_single_tuples(plan: Plan) -> bool:
     return all(
         node.kind in (JoinKind.INNER, JoinKind.SEMI)
         if isinstance(node, Join)
-        else isinstance(node, Source | Filter | Project | Union)
+        else isinstance(node, Source | Filter | Project | Union | Unnest)
         for node in walk(plan.root)
     )

@@ -140,6 +140,11 @@ def groups_of_enough_senders(value: Any) -> Any:
     return _each_object(value, change)
 
 
+def tuples_of_elements(value: Any) -> Any:
+    """11 to 12: in form 11 no plan made several tuples of one. Older programs must not read it."""
+    return value
+
+
 UPGRADES: tuple[Callable[[Any], Any], ...] = (
     windows_and_emission,
     no_reaches,
@@ -151,5 +156,6 @@ UPGRADES: tuple[Callable[[Any], Any], ...] = (
     sessions_and_outer_joins,
     rows_of_matches_and_keys,
     groups_of_enough_senders,
+    tuples_of_elements,
 )
 """The step at index n makes form n + 2 of form n + 1."""

@@ -33,6 +33,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Window,
     Windowed,
 )
@@ -137,6 +138,15 @@ class _Rewriting:
                 return Union(tuple(inner for inner, _ in pairs)), _united([r for _, r in pairs])
             case Join() | MovingJoin():
                 return self._join(node)
+            case Unnest(below):
+                inner, restricted = self.node(below)
+                if restricted.functions or restricted.tuples_hidden:
+                    # How often a tuple counts in an aggregate tells of it alone.
+                    raise InvalidInput(
+                        "your roles' policies show parts of this stream in aggregates only, where "
+                        "each tuple counts once; leave UNNEST out"
+                    )
+                return replace(node, input=inner), restricted
             case Moving(below) | Ranked(below) | ToStream(below):
                 inner, restricted = self.node(below)
                 if restricted.functions or restricted.tuples_hidden:

@@ -13,23 +13,15 @@ from operator import and_, or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from catalog.aggregates import keeps_values
 from catalog.checked_plan import CheckedNode
 from catalog.expression import AttributeRef, Expression, type_of
-from catalog.functions import (
-    FIRST,
-    LAST,
-    MAX_COLLECTED_BYTES,
-    Collecting,
-    collecting,
-    keeps_values,
-)
 from catalog.label import Label
 from catalog.label_layout import LabelLayout
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,
     Aggregate,
-    Aggregation,
     Emission,
     SessionWindow,
     Window,
@@ -39,27 +31,23 @@ from catalog.plan_check import distinct_arguments
 from catalog.reach import lowers
 from catalog.relation import DeclaredAggregate
 from catalog.runs import SenderNumbers
-from catalog.schema import Schema, Type, held_as
+from catalog.schema import Schema, Type
+from secfilter.aggregation import PART, of_values, result_of, state_of
 from secfilter.class_views import ClassViews, lineage_in
 from secfilter.columns import CLASS, ID, label_column
-from secfilter.expressions import finite, to_column
+from secfilter.expressions import to_column
 from secfilter.independent import count_of, mask_of
 from secfilter.lab import encode_attribute, joined
 from secfilter.label_words import words
-from secfilter.nested import array_form
 from secfilter.timeline import CLOCK, from_clock, last_moment, window_on
 
 _WINDOW, _COUNT = "__window", "__count"
 # Where different values are kept: whether a row stands for its tuple itself, or for a value.
 _BRANCH = "__branch"
 _TUPLE = 0
-_PART = "__part_"
+# Which of the rows that are alike may come again: no two of the tuples themselves are alike.
+_ONCE = "__once"
 _SENDERS = "__senders_"
-# Of FIRST and LAST: where the tuple is, and its value.
-_HELD = "value"
-# Of an array: whether a value was too long.
-_LONG = "_long"
-_ENDS = {FIRST: fn.min, LAST: fn.max}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +93,11 @@ class Grouping:
         return list(dict.fromkeys(each for each in arguments if each is not None))
 
     @property
+    def counted_values(self) -> tuple[Expression, ...]:
+        """What the aggregate keeps the different values of."""
+        return distinct_arguments(self.node)
+
+    @property
     def schema(self) -> Schema:
         """The attributes of the tuples that are grouped."""
         return self.windows.schema
@@ -125,25 +118,16 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, layout: LabelLayout)
     (update mode).
     """
     node, schema = grouping.node, grouping.schema
-    counted = distinct_arguments(node)
-    rows = _branches(frame, [to_column(each, schema) for each in counted]) if counted else frame
-    grouped = rows.groupBy(
-        *grouping.by,
-        window_on(fn.col(CLOCK), grouping.window).alias(_WINDOW),
-        *_keys(grouping),
-        *map(fn.col, _branch_columns(len(counted))),
-    ).agg(
-        *(part for i, a in enumerate(node.aggregations) for part in _parts(i, a, schema)),
-        *_united(layout),
-        fn.count(fn.lit(1)).alias(_COUNT),
-        *(_senders(grouping) if grouping.least is not None else ()),
-    )
-    if counted:
-        grouped = _merged(grouping, grouped, layout)
+    if not grouping.counted_values:
+        grouped = _grouped(grouping, frame, layout)
+    elif grouping.emission is Emission.UPDATES:
+        grouped = _updated(grouping, frame, layout)
+    else:
+        grouped = _merged(grouping, _grouped(grouping, frame, layout), layout)
     grouped = grouped.where(_all_read(grouped))
     if node.enough is not None:
         grouped = grouped.where(_has_enough(grouping, node.enough.minimum))
-    results = [_result(i, a, schema).alias(a.name) for i, a in enumerate(node.aggregations)]
+    results = [result_of(i, a, schema).alias(a.name) for i, a in enumerate(node.aggregations)]
     return grouped.select(
         _start().alias(WINDOW_START),
         from_clock(fn.col(f"{_WINDOW}.end")).alias(WINDOW_END),
@@ -154,6 +138,70 @@ def compile_aggregate(grouping: Grouping, frame: DataFrame, layout: LabelLayout)
         *map(fn.col, grouping.by),
         *([last_moment(fn.col(f"{_WINDOW}.end"))] if grouping.clocked else []),
     )
+
+
+def _grouped(grouping: Grouping, frame: DataFrame, layout: LabelLayout) -> DataFrame:
+    """The groups of windows and keys. Each different value that is kept has a group of its own."""
+    node, schema = grouping.node, grouping.schema
+    values = grouping.counted_values
+    rows = _branches(frame, [to_column(each, schema) for each in values]) if values else frame
+    return rows.groupBy(
+        *grouping.by,
+        window_on(fn.col(CLOCK), grouping.window).alias(_WINDOW),
+        *_keys(grouping),
+        *map(fn.col, _branch_columns(len(values))),
+    ).agg(
+        *(part for i, a in enumerate(node.aggregations) for part in state_of(i, a, schema)),
+        *_united(layout),
+        fn.count(fn.lit(1)).alias(_COUNT),
+        *(_senders(grouping) if grouping.least is not None else ()),
+    )
+
+
+def _updated(grouping: Grouping, frame: DataFrame, layout: LabelLayout) -> DataFrame:
+    """The groups of windows and keys with different values, if each update is given.
+
+    Spark has no second grouping above one that gives updates. So the repeats of a value are removed
+    below the groups: each tuple passes once for itself, and once for each value that is new in its
+    window and keys. No policy asks for a number of senders here.
+    """
+    node, schema, values = grouping.node, grouping.schema, grouping.counted_values
+    rows = _branches(
+        frame, [_as_keys_are(to_column(each, schema), each, schema) for each in values]
+    )
+    is_own = fn.col(_BRANCH) == fn.lit(_TUPLE)
+    named = [_key(index) for index in range(len(node.keys))]
+    placed = rows.select(
+        "*",
+        window_on(fn.col(CLOCK), grouping.window).alias(_WINDOW),
+        *(
+            _as_keys_are(to_column(key.expression, schema), key.expression, schema).alias(name)
+            for name, key in zip(named, node.keys, strict=True)
+        ),
+        fn.when(is_own, fn.col(ID)).alias(_ONCE),
+    )
+    once = [*grouping.by, _WINDOW, *named, *_branch_columns(len(values)), _ONCE]
+    return (
+        placed.dropDuplicates(once)
+        .groupBy(*grouping.by, _WINDOW, *named)
+        .agg(
+            *(
+                part
+                for i, a in enumerate(node.aggregations)
+                for part in state_of(i, a, schema, is_own)
+            ),
+            *_of_different(grouping),
+            *_united(layout),
+            fn.count(fn.when(is_own, fn.lit(1))).alias(_COUNT),
+        )
+    )
+
+
+def _as_keys_are(value: Column, expression: Expression, schema: Schema) -> Column:
+    """The value as Spark has it in the keys of groups: minus zero is zero."""
+    if type_of(expression, schema) is not Type.DOUBLE:
+        return value
+    return fn.when(value == fn.lit(0.0), fn.lit(0.0)).otherwise(value)
 
 
 def _keys(grouping: Grouping) -> list[Column]:
@@ -201,22 +249,28 @@ def _merged(grouping: Grouping, grouped: DataFrame, layout: LabelLayout) -> Data
 
     NULL is a group that does not count.
     """
-    own = [name for name in grouped.columns if name.startswith((_PART, _SENDERS, _COUNT))]
+    own = [name for name in grouped.columns if name.startswith((PART, _SENDERS, _COUNT))]
     is_own = fn.col(_BRANCH) == fn.lit(_TUPLE)
-    counted = distinct_arguments(grouping.node)
-    of_values = [
-        part
-        for index, each in enumerate(grouping.node.aggregations)
-        if keeps_values(each.function) and each.argument is not None
-        for part in _of_values(index, each, fn.col(_value(counted.index(each.argument))), grouping)
-    ]
     keys = [_key(index) for index in range(len(grouping.node.keys))]
     return grouped.groupBy(*grouping.by, _WINDOW, *keys).agg(
         # There is one group of tuples.
         *(fn.max(fn.when(is_own, fn.col(name))).alias(name) for name in own),
-        *of_values,
+        *_of_different(grouping),
         *_united(layout),
     )
+
+
+def _of_different(grouping: Grouping) -> list[Column]:
+    """The state of the aggregates of different values, over rows of which each has one."""
+    values = grouping.counted_values
+    return [
+        part
+        for index, each in enumerate(grouping.node.aggregations)
+        if keeps_values(each.function) and each.argument is not None
+        for part in of_values(
+            *(index, each, fn.col(_value(values.index(each.argument))), grouping.schema)
+        )
+    ]
 
 
 def _all_read(grouped: DataFrame) -> Column:
@@ -245,78 +299,6 @@ def _value(index: int) -> str:
     return f"__value_{index}"
 
 
-def _part(index: int, name: str = "") -> str:
-    return f"{_PART}{index}{name}"
-
-
-def _parts(index: int, aggregation: Aggregation, schema: Schema) -> list[Column]:
-    """The state that the engine keeps for one aggregation."""
-    if keeps_values(aggregation.function):
-        return []
-    if aggregation.argument is None:
-        return [fn.count(fn.lit(1)).alias(_part(index))]
-    value = to_column(aggregation.argument, schema)
-    is_text = held_as(type_of(aggregation.argument, schema)) is Type.STRING
-    if _is_whole_sum(aggregation, schema):
-        # Sum in two halves. So the order of the tuples does not decide whether the sum fits.
-        high, low = fn.shiftright(value, 32), value.bitwiseAND(fn.lit(2**32 - 1))
-        return [
-            fn.try_sum(high).alias(_part(index, "_high")),
-            fn.try_sum(low).alias(_part(index, "_low")),
-        ]
-    if aggregation.function in _ENDS:
-        # Tuples of one event time are in the order of their lineages.
-        placed = fn.struct(fn.col(CLOCK), fn.col(ID), value.alias(_HELD))
-        end = _ENDS[aggregation.function]
-        return [end(fn.when(value.isNotNull(), placed)).alias(_part(index))]
-    array = collecting(aggregation.function)
-    if array is not None:
-        placed = fn.when(value.isNotNull(), fn.struct(fn.col(CLOCK), fn.col(ID)))
-        return _collected(index, array, value, value if array.greatest else placed, is_text)
-    functions = {
-        "count": fn.count,
-        "sum": fn.sum,
-        "avg": fn.avg,
-        "stddev": fn.stddev_samp,
-        "min": fn.min,
-        "max": fn.max,
-    }
-    return [functions[aggregation.function](value).alias(_part(index))]
-
-
-def _of_values(
-    index: int, aggregation: Aggregation, value: Column, grouping: Grouping
-) -> list[Column]:
-    """The state of an aggregate of different values, each of which is there once."""
-    array = collecting(aggregation.function)
-    if array is None or aggregation.argument is None:
-        return [fn.count(value).alias(_part(index))]
-    is_text = held_as(type_of(aggregation.argument, grouping.schema)) is Type.STRING
-    return _collected(index, array, value, value, is_text)
-
-
-def _collected(
-    index: int, array: Collecting, value: Column, order: Column, is_text: bool
-) -> list[Column]:
-    """The values of an array, bounded in number and length, and whether a value was too long."""
-    too_long = fn.octet_length(value) > fn.lit(MAX_COLLECTED_BYTES) if is_text else fn.lit(False)
-    kept, place = (fn.when(~too_long, each) for each in (value, order))
-    take = fn.max_by if array.greatest else fn.min_by
-    return [
-        take(kept, place, array.most).alias(_part(index)),
-        fn.max(too_long).alias(_part(index, _LONG)),
-    ]
-
-
-def _array_result(index: int, aggregation: Aggregation, schema: Schema) -> Column:
-    """The array of an aggregate: NULL of no value, and if a value was too long."""
-    if aggregation.argument is None:
-        raise TypeError("an array of no argument")
-    values, too_long = fn.col(_part(index)), fn.col(_part(index, _LONG))
-    there = (fn.array_size(values) > fn.lit(0)) & ~fn.coalesce(too_long, fn.lit(False))
-    return fn.when(there, array_form(values, type_of(aggregation.argument, schema)))
-
-
 def _senders(grouping: Grouping) -> list[Column]:
     """The masks of the independent senders, one for each attribute that is counted.
 
@@ -332,29 +314,6 @@ def _has_enough(grouping: Grouping, minimum: int) -> Column:
     masks = range(len(grouping.counted) or 1)
     counts = (count_of(fn.col(_mask(index)), grouping.independent) for index in masks)
     return reduce(and_, (count >= fn.lit(minimum) for count in counts))
-
-
-def _result(index: int, aggregation: Aggregation, schema: Schema) -> Column:
-    """The value of the aggregation, computed from the engine's state."""
-    if _is_whole_sum(aggregation, schema):
-        high = fn.col(_part(index, "_high")).cast("decimal(20,0)")
-        low = fn.col(_part(index, "_low")).cast("decimal(20,0)")
-        return (high * fn.lit(2**32).cast("decimal(10,0)") + low).try_cast("bigint")
-    if aggregation.function in _ENDS:
-        return fn.col(_part(index)).getField(_HELD)
-    if collecting(aggregation.function) is not None:
-        return _array_result(index, aggregation, schema)
-    value = fn.col(_part(index))
-    return finite(value) if aggregation.function in ("sum", "avg", "stddev") else value
-
-
-def _is_whole_sum(aggregation: Aggregation, schema: Schema) -> bool:
-    argument = aggregation.argument
-    return (
-        aggregation.function == "sum"
-        and argument is not None
-        and type_of(argument, schema) is Type.BIGINT
-    )
 
 
 def _labels(grouping: Grouping, layout: LabelLayout) -> list[Column]:

@@ -31,6 +31,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Windowed,
     walk,
 )
@@ -52,6 +53,7 @@ from secfilter.columns import (
     check_names,
     label_column,
 )
+from secfilter.elements import Elements
 from secfilter.expressions import to_column
 from secfilter.join import Side, compile_join
 from secfilter.label_words import packed_words, with_floor, words
@@ -167,6 +169,8 @@ class _Compiler:
                 return self._project(columns, each.inputs[0])
             case Union():
                 return self._union(each)
+            case Unnest():
+                return self._unnest(each.node, each.inputs[0])
             case Join():
                 left, right = map(self._side, each.inputs)
                 return compile_join(
@@ -308,6 +312,20 @@ class _Compiler:
     def _project(self, columns: Sequence[PlanColumn], given: CheckedNode) -> DataFrame:
         made = [to_column(c.expression, given.schema).alias(c.name) for c in columns]
         return self.compile(given).select(*made, *self._carried(), *self._clock())
+
+    def _unnest(self, node: Unnest, given: CheckedNode) -> DataFrame:
+        elements = Elements.of(node, given.schema)
+        frame = elements.spread(self.compile(given))
+        if not node.keeps:
+            # A tick has no elements.
+            there = elements.is_there()
+            frame = frame.where(there | fn.col(ECHO).isNotNull() if ECHO in self.beside else there)
+        return frame.select(
+            *_attributes(given.schema),
+            *elements.columns(),
+            *self._carried(),
+            *self._clock(),
+        )
 
     def _union(self, each: CheckedNode) -> DataFrame:
         clock = self._clock()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from catalog.functions import COLLECT_LIST, FIRST, LAST, collecting
+from catalog.aggregates import COLLECT_LIST, FIRST, LAST, collecting
 from catalog.schema import AttributeType
 from secfilter.lab import SEPARATOR
 from secfilter.moving_arrays import array_form

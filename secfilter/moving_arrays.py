@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from catalog.functions import MAX_COLLECTED_BYTES, MAX_TEXT_BYTES, Collecting
+from catalog.aggregates import MAX_COLLECTED_BYTES, Collecting
+from catalog.functions import MAX_TEXT_BYTES
 from catalog.schema import AttributeType, Type
 from secfilter.lab import NULL_MARK
 from secfilter.moving_values import Value, text_of

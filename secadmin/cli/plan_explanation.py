@@ -26,6 +26,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Windowed,
 )
 from catalog.reach import lowers
@@ -130,7 +131,7 @@ def _meaning(checked: CheckedNode, emission: Emission) -> tuple[str, str, str]:
     match checked.node:
         case Source():
             return "the one with which the tuple came", NOTHING, AT_ONCE
-        case Filter() | Project() | Union():
+        case Filter() | Project() | Union() | Unnest():
             return _STAYS, NOTHING, follows
         case Windowed():
             return _STAYS, NOTHING, "the aggregate above does"

@@ -8,8 +8,8 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
+from catalog.aggregates import aggregate_words
 from catalog.expression import AttributeRef, Call, Expression
-from catalog.functions import aggregate_words
 from catalog.pattern import CLASSIFIER, Reading, pattern_text
 from catalog.plan import (
     Aggregate,
@@ -31,6 +31,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Window,
     Windowed,
     inputs,
@@ -74,6 +75,8 @@ def node_words(node: Node) -> tuple[str, str]:
             return ("project", _columns(columns))
         case Union():
             return ("union", "")
+        case Unnest():
+            return ("unnest", _unnest(node))
         case Windowed(_, window):
             return ("windows", _window(window))
         case Aggregate():
@@ -81,6 +84,14 @@ def node_words(node: Node) -> tuple[str, str]:
         case Join():
             kind = "" if node.kind is JoinKind.INNER else f"{node.kind} "
             return (f"{kind}join", _join(node))
+        case Match():
+            return ("pattern", _match(node))
+        case _:
+            return _relation_words(node)
+
+
+def _relation_words(node: Moving | MovingJoin | Ranked | ToStream) -> tuple[str, str]:
+    match node:
         case MovingJoin():
             kind = "" if node.kind is JoinKind.INNER else f"{node.kind} "
             nulls = ", NULL equal to NULL" if node.nulls_equal else ""
@@ -92,8 +103,12 @@ def node_words(node: Node) -> tuple[str, str]:
             return ("in an order", _ranked(node))
         case ToStream(_, change):
             return ("to stream", change.value)
-        case Match():
-            return ("pattern", _match(node))
+
+
+def _unnest(node: Unnest) -> str:
+    number = f", numbered as {node.number}" if node.number else ""
+    keeps = ", NULL if there is none" if node.keeps else ""
+    return f"each element of {expression_words(node.array)} as {node.name}{number}{keeps}"
 
 
 def _ranked(node: Ranked) -> str:

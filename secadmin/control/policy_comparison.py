@@ -12,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import select
 
+from catalog.aggregates import POLICY_FUNCTIONS
 from catalog.errors import InvalidInput
-from catalog.functions import POLICY_FUNCTIONS
 from catalog.models import Grant, Object, PolicyRow, Role
 from catalog.permission import Permission
 from catalog.relation import Relation

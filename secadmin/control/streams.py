@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy import String, cast, func, or_, select
 
 from catalog.admission import ingesting_by_group, require_ingest_slots
+from catalog.aggregates import DECLARABLE_FUNCTIONS
 from catalog.categories import next_category
 from catalog.category_kind import KINDS, CategoryKind
 from catalog.errors import Conflict, InvalidInput
-from catalog.functions import DECLARABLE_FUNCTIONS
 from catalog.label_rule import BySender, LabelRule, fixed_texts
 from catalog.label_texts import rule_from_stored
 from catalog.level_rule import LevelRule

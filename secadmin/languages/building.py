@@ -29,6 +29,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Windowed,
 )
 from catalog.plan_check import MAX_NODES, check_node
@@ -143,6 +144,8 @@ def _expressions(node: Node) -> list[Expression]:
             return [*partition, *others]
         case Filter(_, condition):
             return [condition]
+        case Unnest(_, array):
+            return [array]
         case Project(_, columns):
             return [column.expression for column in columns]
         case Aggregate(_, keys, aggregations):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
+from catalog.aggregates import ALL_AGGREGATE_FUNCTIONS
 from catalog.analysis import analyse_node
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression
-from catalog.functions import ALL_AGGREGATE_FUNCTIONS
 from catalog.plan import (
     INSTANT,
     Aggregate,

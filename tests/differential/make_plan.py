@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from catalog.analysis import analyse_node
-from catalog.expression import AttributeRef, Call, Expression, Literal
-from catalog.functions import (
+from catalog.aggregates import (
     ALL_AGGREGATE_FUNCTIONS,
     COUNT_DISTINCT,
     DECLARABLE_FUNCTIONS,
     FIRST,
     LAST,
 )
+from catalog.analysis import analyse_node
+from catalog.expression import AttributeRef, Call, Expression, Literal
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,

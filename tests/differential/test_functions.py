@@ -10,9 +10,10 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
+from catalog.aggregates import AGGREGATE_FUNCTIONS
 from catalog.clearance import Clearance
 from catalog.expression import AttributeRef, Call, Literal
-from catalog.functions import AGGREGATE_FUNCTIONS, MAX_TEXT_BYTES, SCALAR_FUNCTIONS
+from catalog.functions import MAX_TEXT_BYTES, SCALAR_FUNCTIONS
 from catalog.label import Label
 from catalog.plan import Aggregation, Column, Project, Source, Window
 from catalog.relation import Relation, RelationKind

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from catalog.functions import FIRST, LAST
+from catalog.aggregates import FIRST, LAST
 from catalog.pattern import SkipTo
 from catalog.plan import (
     Aggregate,

@@ -8,15 +8,10 @@ from itertools import product
 
 from pyspark.sql import SparkSession
 
+from catalog.aggregates import MAX_COLLECTED, MAX_COLLECTED_BYTES, aggregate_rule
 from catalog.clearance import Clearance
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
-from catalog.functions import (
-    MAX_COLLECTED,
-    MAX_COLLECTED_BYTES,
-    MAX_TEXT_BYTES,
-    SCALAR_FUNCTIONS,
-    aggregate_rule,
-)
+from catalog.functions import MAX_TEXT_BYTES, SCALAR_FUNCTIONS
 from catalog.label import Label
 from catalog.plan import Aggregation, Column, Node, Project, Source, Window
 from catalog.relation import Relation, RelationKind

@@ -21,7 +21,7 @@ from tests.differential.streaming import run_batch
 from tests.lanes import is_long
 
 _BOTH = 'SELECT * FROM trades UNION ALL SELECT * FROM "trades-eu"'
-_ONE_SOURCE = "one source"
+_ONE_SOURCE, _DIFFERENT = "one source", "different values"
 QUERIES = {
     _ONE_SOURCE: """
         SELECT window_end, symbol, count(*) AS n, max(price) AS highest FROM trades
@@ -35,6 +35,12 @@ QUERIES = {
     "filtered": f"""
         SELECT window_end, symbol, count(*) AS n FROM ({_BOTH}) WHERE volume > 4
         GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), symbol HAVING count(*) > 1 EMIT UPDATES""",
+    _DIFFERENT: """
+        SELECT window_end, symbol, count(DISTINCT volume) AS volumes, topkdistinct(price, 2) AS top,
+          collect_set(symbol) AS each, topk(volume, 3) AS most, count(*) AS n, sum(volume) AS total,
+          LAST(price) AS last
+        FROM trades
+        GROUP BY HOP(ts, INTERVAL '30' SECOND, INTERVAL '1' MINUTE), symbol EMIT UPDATES""",
 }
 _BATCHES = 4
 # The topic of the market's class that sees everything.
@@ -49,7 +55,7 @@ class _Patient(Market):
         return replace(super().relation(name), lateness_ms=_HOUR_MS)
 
 
-_SAMPLE = ["tumbling, by symbol"]
+_SAMPLE = ["tumbling, by symbol", _DIFFERENT]
 
 
 @pytest.mark.parametrize("name", QUERIES if is_long() else _SAMPLE)

@@ -26,6 +26,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Window,
     Windowed,
 )
@@ -38,7 +39,7 @@ from tests.oracle.matching import matches, partitions
 from tests.oracle.moving import changes
 from tests.oracle.relations import Rules, movings_of
 from tests.oracle.schemas import schema_of, time_of
-from tests.oracle.values import EPOCH, Row, Tuple, Value
+from tests.oracle.values import EPOCH, Items, Row, Tuple, Value
 
 Tables = Mapping[str, Sequence[Tuple]]
 ReachOf = Callable[[Relation], Label]
@@ -74,6 +75,8 @@ def run(
             return [_evaluated(columns, below, each) for each in given[0]]
         case Union():
             return [each for results in given for each in results]
+        case Unnest(below):
+            return [made for each in given[0] for made in _unnested(node, _row(below, each), each)]
         case Windowed():
             return given[0]
         case Aggregate():
@@ -189,6 +192,18 @@ def _evaluated(columns: Iterable[Column], node: Node, each: Tuple) -> Tuple:
     row = _row(node, each)
     values = tuple(evaluate(column.expression, row) for column in columns)
     return Tuple(values, each.label, each.sender, closes=each.closes)
+
+
+def _unnested(node: Unnest, row: Row, each: Tuple) -> list[Tuple]:
+    """The tuple once for each of the first 1,000 elements, in their order."""
+    array = evaluate(node.array, row)
+    found: list[tuple[Value, ...]] = []
+    if isinstance(array, Items):
+        found = [(element, place) for place, element in enumerate(array.values[:1_000], start=1)]
+    if not found and node.keeps:
+        found = [(None, None)]
+    shown = 1 if node.number is None else 2
+    return [replace(each, values=(*each.values, *added[:shown])) for added in found]
 
 
 def _joined(join: Join, left: list[Tuple], right: list[Tuple], reaches: list[Label]) -> list[Tuple]:

@@ -20,6 +20,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Windowed,
 )
 from catalog.schema import ArrayType, Attribute, AttributeType, Schema, Type
@@ -35,6 +36,12 @@ def schema_of(node: Node) -> Schema:
             return Schema((*relation.schema.attributes, *level))
         case Filter(below) | Windowed(below) | Moving(below):
             return schema_of(below)
+        case Unnest(below, array, name, number):
+            given = schema_of(below)
+            whole = type_of(array, given)
+            assert isinstance(whole, ArrayType)
+            added = [(name, whole.element), *([] if number is None else [(number, Type.BIGINT)])]
+            return Schema((*given.attributes, *_schema(added).attributes))
         case Ranked(below, number=number, neighbours=neighbours):
             given = schema_of(below)
             numbers = [] if number is None else [(number, Type.BIGINT)]
@@ -76,7 +83,7 @@ def time_of(node: Node) -> str | None:
     match node:
         case Source(relation):
             return relation.event_time
-        case Filter(below) | Windowed(below) | Moving(below) | Ranked(below):
+        case Filter(below) | Unnest(below) | Windowed(below) | Moving(below) | Ranked(below):
             return time_of(below)
         case ToStream():
             return "instant"

@@ -34,7 +34,15 @@ INSIDE_SECADMIN = {
 VALUES = {
     f"catalog.{name}"
     for name in (
-        *("analysis", "audit_head", "audit_key", "balance", "canonical", "category_kind"),
+        *(
+            "aggregates",
+            "analysis",
+            "audit_head",
+            "audit_key",
+            "balance",
+            "canonical",
+            "category_kind",
+        ),
         "changing_parts",
         *("checked_plan", "match_check", "match_expressions", "moving_check"),
         *("pair_expressions", "pattern", "plan_rules"),

@@ -16,7 +16,12 @@ _AGGREGATES = frozenset(
         *("earliest_by_offset", "latest_by_offset", "bool_and", "bool_or"),
     }
 )
-_SEVERAL = frozenset({"unnest", "explode", "explode_outer", "posexplode", "flatten", "inline"})
+_SEVERAL = frozenset(
+    {
+        *("unnest", "explode", "explode_outer", "posexplode", "posexplode_outer"),
+        *("flatten", "inline", "inline_outer", "stack"),
+    }
+)
 _EDGES = frozenset({"window_start", "window_end", "windowstart", "windowend"})
 _REGULAR = frozenset(
     {
@@ -46,8 +51,9 @@ def reason(name: str) -> str | None:
         )
     if lower in _SEVERAL:
         return (
-            f"{name.upper()} would make several tuples of one, which no operator does yet; name "
-            "the elements, as in tags[1], or send one tuple for each"
+            f"{name.upper()} makes several tuples of one, and no value: write it in FROM, as in "
+            "FROM orders CROSS JOIN UNNEST(tags) AS t(tag), or EXPLODE(tags) AS tag as a whole "
+            "result of a SELECT without groups"
         )
     if lower in _EDGES:
         return (

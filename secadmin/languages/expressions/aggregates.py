@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from catalog.errors import InvalidInput, Position
-from catalog.expression import Literal
-from catalog.functions import (
+from catalog.aggregates import (
     AGGREGATE_FUNCTIONS,
     COLLECT_LIST,
     COLLECT_SET,
@@ -20,6 +18,8 @@ from catalog.functions import (
     TOPKDISTINCT,
     aggregate_rule,
 )
+from catalog.errors import InvalidInput, Position
+from catalog.expression import Literal
 from catalog.plan import Aggregation, SessionWindow, Window
 from catalog.schema import AttributeType, Type
 from secadmin.languages.expressions.reader import Reader

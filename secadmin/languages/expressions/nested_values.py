@@ -42,6 +42,16 @@ def plain_arrows(tokens: list[Token]) -> None:
             token.token_type = TokenType.DOT
 
 
+def plain_lateral(tokens: list[Token]) -> None:
+    """Leave out LATERAL before UNNEST, which says nothing new."""
+    for index in range(len(tokens) - 1, 0, -1):
+        if (tokens[index - 1].token_type, tokens[index].token_type) == (
+            TokenType.LATERAL,
+            TokenType.UNNEST,
+        ):
+            del tokens[index - 1]
+
+
 def field_of(whole: Typed, name: str, place: Position) -> Typed:
     """The field of a structure. Raises InvalidInput."""
     kind = known(whole)

@@ -26,7 +26,6 @@ PLAIN = {
     TokenType.HINT: "hints are not part of this language",
     TokenType.TABLE_SAMPLE: "TABLESAMPLE is not part of this language",
     TokenType.QUALIFY: "QUALIFY is not part of this language",
-    TokenType.LATERAL: "LATERAL is not part of this language",
     TokenType.NATURAL: f'{_ONLY_INNER} (a name is written "natural")',
     TokenType.ASOF: f'{_ONLY_INNER} (a name is written "asof")',
     TokenType.VALUES: "VALUES is not part of this language; a query reads streams and outputs",
@@ -155,6 +154,15 @@ def _window(tokens: Tokens, index: int) -> str | None:
     return None
 
 
+def _lateral(tokens: Tokens, index: int) -> str | None:
+    if word(tokens, index + 1) == "VIEW":
+        return None
+    return (
+        "LATERAL goes with VIEW EXPLODE(tags) t AS tag, and a query behind it is not part of this "
+        "language; for the elements of an array leave it out: CROSS JOIN UNNEST(tags) AS t(tag)"
+    )
+
+
 def _bracket(tokens: Tokens, index: int) -> str | None:
     inside = word(tokens, index + 1)
     if inside in {"NOW", "UNBOUNDED", "RANGE", "ROWS", "PARTITION BY"}:
@@ -167,4 +175,5 @@ _BY_WORDS_AROUND: dict[TokenType, Callable[[Tokens, int], str | None]] = {
     TokenType.ORDER_BY: _order,
     TokenType.WINDOW: _window,
     TokenType.L_BRACKET: _bracket,
+    TokenType.LATERAL: _lateral,
 }

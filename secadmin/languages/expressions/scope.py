@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -14,11 +14,21 @@ from secadmin.languages.typed import Typed, attribute
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """An attribute: its `name` in the query, its `inner` name in the plan, and its type."""
+    """An attribute: its `name` in the query, its `inner` name in the plan, and its type.
+
+    If it is computed, `made` gives its value at a position, and `inner` is what it is made of.
+    """
 
     name: str
     inner: str
     type: AttributeType
+    made: Callable[[Position | None], Typed] | None = None
+
+    def value(self, position: Position | None) -> Typed:
+        """Its value, where it is named at this position."""
+        if self.made is not None:
+            return self.made(position)
+        return attribute(self.inner, self.type, position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +101,7 @@ class Scope:
         if len(found) > 1:
             choices = " or ".join(f"{table.alias}.{name}" for table, _ in found)
             raise InvalidInput(f"{name!r} is ambiguous; write {choices}", position)
-        return attribute(found[0][1].inner, found[0][1].type, position)
+        return found[0][1].value(position)
 
     def _names(self, name: str, alias: str | None) -> bool:
         """Whether the name is one of this scope itself."""

@@ -21,7 +21,7 @@ from secadmin.languages.expressions.level_words import plain_levels
 from secadmin.languages.expressions.match_clause import MatchClause
 from secadmin.languages.expressions.match_words import MatchWords, Named, take_matches
 from secadmin.languages.expressions.moving_words import MovingWords, take_moving
-from secadmin.languages.expressions.nested_values import plain_arrows
+from secadmin.languages.expressions.nested_values import plain_arrows, plain_lateral
 from secadmin.languages.expressions.places import Place, offset, own_offset
 from secadmin.languages.expressions.statement import Statement, take_statement
 from secadmin.languages.expressions.tokens import (
@@ -192,6 +192,7 @@ def _tokens(text: str, place: Place) -> list[Token]:
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     plain_arrows(tokens)
+    plain_lateral(tokens)
     return tokens
 
 

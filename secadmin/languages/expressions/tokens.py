@@ -75,7 +75,7 @@ def check_tokens(tokens: list[Token], place: Place, *, moving: bool = False) -> 
         fault = (
             (None if moving and _over_relations(tokens, index) else refusal(tokens, index))
             or _unknown(token)
-            or _misplaced(token, before)
+            or _misplaced(token, before, word(tokens, index + 1))
         )
         fault = fault or _fault(token, following, moving=moving)
         if fault is not None:
@@ -153,7 +153,7 @@ def _fault(token: Token, following: Token | None, *, moving: bool) -> str | None
     return _comma_fault(kind, after)
 
 
-def _misplaced(token: Token, before: TokenType | None) -> str | None:
+def _misplaced(token: Token, before: TokenType | None, following: str) -> str | None:
     """The fault of a word in a place where sqlglot skips it or reads another kind of query."""
     starts = before in {None, TokenType.L_PAREN, TokenType.ALL}
     if token.token_type == TokenType.FROM and starts:
@@ -163,7 +163,8 @@ def _misplaced(token: Token, before: TokenType | None) -> str | None:
         return "AS with nothing before it"
     if token.token_type == TokenType.ALL and before in _BEFORE_ITEMS:
         return "ALL belongs after UNION"
-    if token.token_type == TokenType.WITH and before == TokenType.R_PAREN:
+    behind = token.token_type == TokenType.WITH and before == TokenType.R_PAREN
+    if behind and following != "ORDINALITY":
         return "WITH may be written only once; a comma separates its queries"
     return None
 

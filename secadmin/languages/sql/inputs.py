@@ -18,6 +18,7 @@ from secadmin.languages.sql.grouping import Outside
 from secadmin.languages.sql.inner_queries import as_relations
 from secadmin.languages.sql.joins import Joining, join_streams, joining
 from secadmin.languages.sql.moving_joins import moving_from, refuse_other_windows
+from secadmin.languages.sql.unnesting import take_unnesting, unnested
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,18 @@ def read_from(node: exp.Select, environment: Environment, read_query: ReadQuery)
     if clause is None:
         raise InvalidInput("a query reads from a stream or output: add FROM", environment.at(node))
     environment.only(clause, "this")
+    unnesting = take_unnesting(node, environment)
+    read = _read_items(node, clause, environment, read_query)
+    if unnesting is None:
+        return read
+    built, scope = unnested(read.built, read.scope, unnesting, environment)
+    return replace(read, built=built, scope=scope)
+
+
+def _read_items(
+    node: exp.Select, clause: exp.Expr, environment: Environment, read_query: ReadQuery
+) -> Input:
+    """What FROM gives without UNNEST."""
     left = read_item(clause.this, environment, read_query)
     where = node.args.get("where")
     asked = None if where is None else where.this

@@ -45,10 +45,11 @@ from secadmin.languages.sql.relations import relation_of
 from secadmin.languages.sql.semi_joins import interval_semi_join, is_semi
 from secadmin.languages.sql.set_operators import distinct
 from secadmin.languages.sql.stars import is_star, star_columns
+from secadmin.languages.sql.unnesting import unnested_results
 from secadmin.languages.text import placed
 from secadmin.languages.typed import Typed, known
 
-_CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "windows")
+_CLAUSES = ("expressions", "from_", "joins", "laterals", "where", "group", "having", "windows")
 # Clauses over moving windows alone.
 _OF_RELATIONS = ("distinct", "order", "limit")
 
@@ -121,6 +122,7 @@ def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
             environment.at(node),
         )
     else:
+        source, scope = unnested_results(node, source, scope, environment)
         columns = _plain(node, scope, environment)
     return Selection(_project(source, columns, environment, node))
 

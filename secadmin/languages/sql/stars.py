@@ -10,7 +10,6 @@ from catalog.errors import InvalidInput, Position
 from catalog.plan import Column
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.scope import Scope, Table
-from secadmin.languages.typed import attribute
 
 
 def is_star(node: exp.Expr) -> bool:
@@ -30,11 +29,7 @@ def star_columns(node: exp.Expr, scope: Scope, environment: Environment) -> list
         node = node.this
     environment.only(node)
     _refuse_clashes(tables, place)
-    return [
-        Column(f.name, attribute(f.inner, f.type, place).expression)
-        for table in tables
-        for f in table.shown
-    ]
+    return [Column(f.name, f.value(place).expression) for table in tables for f in table.shown]
 
 
 def _refuse_clashes(tables: Sequence[Table], place: Position) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from catalog.aggregates import aggregate_words
 from catalog.analysis import analyse
 from catalog.conflict_class import LEVEL
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, attributes_of, conjuncts
-from catalog.functions import aggregate_words
 from catalog.moments import closing, same
 from catalog.plan import (
     WINDOW_END,
@@ -22,6 +22,8 @@ from catalog.plan import (
     Filter,
     Join,
     Match,
+    Moving,
+    MovingWindow,
     Node,
     Plan,
     Project,
@@ -29,6 +31,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Window,
     Windowed,
     sources,
@@ -137,7 +140,9 @@ class _Writer:
         if columns == "*" and isinstance(under, Source) and under.shows_level:
             # The star leaves it out.
             columns = f"*, {LEVEL}"
-        if isinstance(under, Join) and not under.kind.shows_right and not _has_alias(under):
+        if isinstance(under, Unnest):
+            source = self._unnest(under)
+        elif isinstance(under, Join) and not under.kind.shows_right and not _has_alias(under):
             # WHERE asks for the tuples of the right side, and nothing else.
             source = self._asked(under) if condition is None else self._item(under)
         else:
@@ -171,10 +176,14 @@ class _Writer:
         condition, under = None, node
         if isinstance(under, Filter):
             condition, under = under.condition, under.input
-        if not (isinstance(under, Join) and _has_alias(under)):
+        if isinstance(under, Unnest):
+            source = self._unnest(under)
+        elif isinstance(under, Join) and _has_alias(under):
+            source = self._join(under)
+        else:
             return self._item(node)
         where = "" if condition is None else f"\nWHERE {expression_text(condition)}"
-        return f"{self._join(under)}{where}"
+        return f"{source}{where}"
 
     def _moving(self, node: ToStream, having: Expression | None = None) -> str:
         """The changes of a relation. A Filter over its stream is its HAVING."""
@@ -203,7 +212,10 @@ class _Writer:
         ranked = self._relations.ranked(below, columns)
         if ranked is not None:
             return ranked
-        source = self._relations.source(below)
+        if isinstance(below, Moving) and _is_endless(below):
+            source = self._source(below.input)
+        else:
+            source = self._relations.source(below)
         if having is not None:
             groups += f"\nHAVING {expression_text(having, _over(columns, names))}"
         results = "*" if columns is None else _columns(columns, names)
@@ -212,6 +224,9 @@ class _Writer:
     def _changes(self, node: ToStream, text: str) -> str:
         """What is sent of the changes of a relation with this text."""
         whole = self.plan.root
+        if node is whole and any(map(_is_endless, walk(node))):
+            # Groups without a window are upserts.
+            return text
         # A condition on the stream of groups is their HAVING. One on other rows is around them.
         grouped = any(isinstance(each, Aggregate) for each in walk(node))
         if node is whole or (grouped and isinstance(whole, Filter) and node is whole.input):
@@ -246,12 +261,35 @@ class _Writer:
             "\n  ON " + "\n AND ".join(conditions)
         )
 
+    def _unnest(self, node: Unnest) -> str:
+        names = [node.name] if node.number is None else [node.name, node.number]
+        aliases = {each.partition(".")[0] for each in names}
+        if len(aliases) != 1:
+            raise Unsayable("the elements and their places are attributes of one relation")
+        below = node.input
+        over = self._join(below) if isinstance(below, Join) else self._item(below)
+        own = ", ".join(name_text(each.partition(".")[2]) for each in names)
+        ordinality = "" if node.number is None else " WITH ORDINALITY"
+        array = f"UNNEST({expression_text(node.array)}){ordinality}"
+        named = f"{array} AS {name_text(aliases.pop())} ({own})"
+        if node.keeps:
+            return f"{over}\nLEFT JOIN {named} ON TRUE"
+        return f"{over}\nCROSS JOIN {named}"
+
     def _side(self, node: Node) -> str:
         """A side of a join: a join before it, or what has an alias."""
         if isinstance(node, Join) and _has_alias(node):
             return self._join(node)
         alias, below = _side(node)
         return f"{self._item(below)} AS {name_text(alias)}"
+
+
+def _is_endless(node: Node) -> bool:
+    """Whether a node makes a relation of all elements so far, which GROUP BY alone does."""
+    if not isinstance(node, Moving) or node.window != MovingWindow():
+        return False
+    below = node.input.input if isinstance(node.input, Filter) else node.input
+    return isinstance(below, Unnest)
 
 
 def _window(window: Window | SessionWindow) -> tuple[str, list[int]]:

@@ -24,6 +24,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Windowed,
     sources,
 )
@@ -135,6 +136,8 @@ class _Writer:
             case Aggregate(Windowed() as windows):
                 inputs = (self._stream(windows.input),)
                 return _Box("aggregate", inputs, self._windows(node, windows))
+            case Unnest():
+                raise Unsayable("Borealis makes one tuple of one; ask for SQL")
             case ToStream():
                 raise Unsayable("Borealis has no moving windows of CQL; ask for SQL")
             case Match():

@@ -14,11 +14,11 @@ from confluent_kafka import Message
 
 from catalog.checked_plan import CheckedPlan
 from catalog.clearance import Clearance
-from catalog.errors import InvalidInput, NotFound
+from catalog.errors import NotFound
 from catalog.label import Label
 from catalog.plan import DELETED, INSTANT, WINDOW_END, WINDOW_START
 from catalog.record_format import RecordFormat, TimeFormat, UnknownFields
-from catalog.relation import Relation, RelationKind
+from catalog.relation import Relation
 from catalog.runs import IngestRun, IngestStream, QueryRun
 from catalog.schema import AttributeType, Schema, Type
 from catalog.time_source import TimeSource
@@ -30,13 +30,6 @@ from tests.lanes import is_long
 from tests.oracle.nested_values import from_json
 
 CASES = cases()
-# Why a case cannot be said: the error says it in these words.
-NOT_SAID = {
-    # Its results are updates, and each different value of a window is kept by itself. Spark has no
-    # second grouping behind one that gives updates. Without EMIT CHANGES the query runs.
-    "topkdistinct tumbling": "EMIT UPDATES does not go with .* TOPKDISTINCT; leave one out",
-}
-_SAID = sorted(CASES.keys() - NOT_SAID)
 _SAMPLE = ["count group by value"] if CASES else []
 # The longest wait for results, however long the machine takes.
 _WAIT_S = 60.0
@@ -47,18 +40,9 @@ def test_all_cases_are_here() -> None:
     if not CASES:
         pytest.skip("the cases of ksqlDB are not beside the repository")
     assert len(CASES) == 20
-    assert NOT_SAID.keys() <= CASES.keys()
 
 
-@pytest.mark.parametrize("name", NOT_SAID if CASES else [])
-def test_what_cannot_be_said_is_refused(name: str) -> None:
-    case = CASES[name]
-    relation = Relation(2, case.stream, RelationKind.STREAM, case.schema, TIME, 0)
-    with pytest.raises(InvalidInput, match=NOT_SAID[name]):
-        parsed(case, relation)
-
-
-@pytest.mark.parametrize("name", _SAID if is_long() else _SAMPLE)
+@pytest.mark.parametrize("name", sorted(CASES) if is_long() else _SAMPLE)
 def test_a_case(plane: Plane, name: str) -> None:
     case = CASES[name]
     stream = stream_of(plane, case)

@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka import Message
 from pyspark.sql.streaming.query import StreamingQuery
 
+from catalog.aggregates import COUNT_DISTINCT, FIRST, LAST
 from catalog.clearance import Clearance
 from catalog.expression import AttributeRef, Call, Literal
-from catalog.functions import COUNT_DISTINCT, FIRST, LAST
 from catalog.label import Label
 from catalog.pattern import (
     Definition,

@@ -2,6 +2,14 @@
 
 import pytest
 
+from catalog.aggregates import (
+    AGGREGATE_FUNCTIONS,
+    DECLARABLE_FUNCTIONS,
+    MAX_TOP,
+    aggregate_rule,
+    collecting,
+    keeps_values,
+)
 from catalog.errors import InvalidInput, Position
 from catalog.expression import (
     AttributeRef,
@@ -12,18 +20,7 @@ from catalog.expression import (
     conjuncts,
     type_of,
 )
-from catalog.functions import (
-    AGGREGATE_FUNCTIONS,
-    DECLARABLE_FUNCTIONS,
-    MAX_DIGITS,
-    MAX_TOP,
-    REGEXP_GROUPS,
-    SCALAR_FUNCTIONS,
-    TRUNCATIONS,
-    aggregate_rule,
-    collecting,
-    keeps_values,
-)
+from catalog.functions import MAX_DIGITS, REGEXP_GROUPS, SCALAR_FUNCTIONS, TRUNCATIONS
 from catalog.schema import ArrayType, Attribute, AttributeType, Schema, Type, parse_type
 
 LETTERS: dict[str, AttributeType] = {

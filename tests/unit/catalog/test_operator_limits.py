@@ -20,6 +20,7 @@ from catalog.plan import (
     SessionWindow,
     ToStream,
     Union,
+    Unnest,
 )
 from tests.plans import grouped, whole
 from tests.unit.catalog.plans import COUNT, JOINED, SOURCE, UPDATING, call, column, ref, windowed
@@ -41,6 +42,7 @@ RANKED = ToStream(Ranked(Moving(SOURCE, MovingWindow(rows=5)), (), (), 3), Chang
     [
         (Project(Filter(SOURCE, call("is_null", ref("price"))), (column("price"),)), []),
         (Union((SOURCE, SOURCE)), ["union"]),
+        (Unnest(SOURCE, call("array", ref("price")), "each"), ["unnest"]),
         (windowed(HOUR, 1_000), ["window", "aggregate"]),
         (JOINED, ["join"]),
         (RANKED, ["moving-window", "order"]),

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalog.aggregates import AGGREGATE_FUNCTIONS
 from catalog.clearance import Clearance
 from catalog.errors import Position
 from catalog.expression import AttributeRef, Call, Expression, Literal
-from catalog.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
+from catalog.functions import SCALAR_FUNCTIONS
 from catalog.label import Label
 from catalog.pattern import (
     Definition,

@@ -8,9 +8,9 @@ from typing import get_args
 
 import pytest
 
+from catalog.aggregates import COUNT_DISTINCT
 from catalog.analysis import analyse
 from catalog.errors import InvalidInput
-from catalog.functions import COUNT_DISTINCT
 from catalog.plan import (
     Aggregate,
     Change,

@@ -82,7 +82,9 @@ def pattern(measures: str, skip: str = "PAST LAST ROW", define: str = "") -> str
     PATTERN (A B+) WITHIN INTERVAL '5' MINUTE {define})"""
 
 
+EACH = "CROSS JOIN UNNEST(ARRAY[symbol, 'x']) AS t(part)"
 ALLOWED = [
+    (view(None, "symbol", "ts"), f"SELECT part FROM trades {EACH}"),
     (view(None, "symbol", "price: last"), pattern("LAST(B.price)")),
     (view(None, "symbol", "ts"), pattern("1").replace("AFTER", "ALL ROWS PER MATCH AFTER")),
     (AGGREGATES, pattern("avg(B.price)")),
@@ -141,6 +143,12 @@ REFUSED = [
     (WINDOWS, grouped("count(*) AS n", 120), "no count of tuples"),
     (WINDOWS, "SELECT 1 AS one FROM trades", "allow only aggregates over windows"),
     (WINDOWS, "SELECT 1 AS one FROM trades [ROWS 5]", "no moving window"),
+    (AGGREGATES, f"SELECT symbol FROM trades {EACH}", "each tuple counts once; leave UNNEST out"),
+    (
+        WINDOWS,
+        grouped("avg(price) AS p", 120).replace("trades", f"trades {EACH}"),
+        "each tuple counts once; leave UNNEST out",
+    ),
     (WINDOWS, grouped("sum(price) AS p", 120), "'price' only as avg(price), max(price)"),
     (
         WINDOWS,

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from catalog.aggregates import COUNT_DISTINCT, FIRST, LAST
 from catalog.expression import Literal
-from catalog.functions import COUNT_DISTINCT, FIRST, LAST
 from catalog.plan import (
     WINDOW_START,
     Aggregate,

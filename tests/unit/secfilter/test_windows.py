@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from catalog.aggregates import COUNT_DISTINCT, FIRST, LAST
 from catalog.expression import AttributeRef
-from catalog.functions import COUNT_DISTINCT, FIRST, LAST
 from catalog.plan import (
     INSTANT,
     WINDOW_END,

@@ -27,6 +27,7 @@ from catalog.plan import (
     Source,
     ToStream,
     Union,
+    Unnest,
     Window,
     Windowed,
 )
@@ -49,31 +50,14 @@ def _node(node: Node, name: str) -> str:
             return f"project({_node(below, name)}, {_columns(columns)})"
         case Union(several):
             return f"union({', '.join(_node(below, name) for below in several)})"
+        case Unnest(below, array, element, number, keeps):
+            named = f"{element}@{number}" if number else element
+            kept = ", kept" if keeps else ""
+            return f"unnest({_node(below, name)}, {named}={value(array)}{kept})"
         case Windowed(below, window):
             return f"{_node(below, name)}, {_window(window)}"
-        case Moving(below, window):
-            length = f"{window.rows} rows" if window.rows else f"{window.range_ms} ms"
-            length = "unbounded" if window.rows is window.range_ms else length
-            length += f"/{window.slide_ms}" if window.slide_ms else ""
-            parts = "".join(f" {each.name}" for each in window.partition)
-            return f"moving({_node(below, name)}, {length}{parts})"
-        case MovingJoin(left, right, equal, condition, kind, nulls_equal):
-            pairs = " ".join(f"{mine.name}={other.name}" for mine, other in equal)
-            rest = "" if condition is None else f", {value(condition)}"
-            rest += ", nulls equal" if nulls_equal else ""
-            what = "pairs" if kind is JoinKind.INNER else f"{kind} join"
-            return f"{what}({_node(left, name)}, {_node(right, name)}, {pairs}{rest})"
-        case Ranked(below, partition, order, limit, number, neighbours):
-            keys = " ".join(
-                f"{key.attribute.name}{' desc' if key.descending else ''}" for key in order
-            )
-            each = "".join(f" {key.name}" for key in partition)
-            others = "".join(f", {n.name}={n.attribute.name}@{n.offset}" for n in neighbours)
-            named = f", {number}" if number else ""
-            first = "all" if limit is None else f"first {limit}"
-            return f"ranked({_node(below, name)},{each} by {keys}, {first}{named}{others})"
-        case ToStream(below, change):
-            return f"{change.value}({_node(below, name)})"
+        case Moving() | MovingJoin() | Ranked() | ToStream():
+            return _relation(node, name)
         case Match(below, partition, measures):
             parts = "".join(f" {each.name}" for each in partition)
             skip = f"{node.skip.to} {node.skip.variable}" if node.skip.variable else node.skip.to
@@ -102,6 +86,33 @@ def _node(node: Node, name: str) -> str:
                 f"{'' if kind is JoinKind.INNER else f'{kind} '}join({_node(left, name)}, "
                 f"{_node(right, name)}, {pairs}, {lower}..{upper}{rest})"
             )
+
+
+def _relation(node: Moving | MovingJoin | Ranked | ToStream, name: str) -> str:
+    match node:
+        case Moving(below, window):
+            length = f"{window.rows} rows" if window.rows else f"{window.range_ms} ms"
+            length = "unbounded" if window.rows is window.range_ms else length
+            length += f"/{window.slide_ms}" if window.slide_ms else ""
+            parts = "".join(f" {each.name}" for each in window.partition)
+            return f"moving({_node(below, name)}, {length}{parts})"
+        case MovingJoin(left, right, equal, condition, kind, nulls_equal):
+            pairs = " ".join(f"{mine.name}={other.name}" for mine, other in equal)
+            rest = "" if condition is None else f", {value(condition)}"
+            rest += ", nulls equal" if nulls_equal else ""
+            what = "pairs" if kind is JoinKind.INNER else f"{kind} join"
+            return f"{what}({_node(left, name)}, {_node(right, name)}, {pairs}{rest})"
+        case Ranked(below, partition, order, limit, number, neighbours):
+            keys = " ".join(
+                f"{key.attribute.name}{' desc' if key.descending else ''}" for key in order
+            )
+            each = "".join(f" {key.name}" for key in partition)
+            others = "".join(f", {n.name}={n.attribute.name}@{n.offset}" for n in neighbours)
+            named = f", {number}" if number else ""
+            first = "all" if limit is None else f"first {limit}"
+            return f"ranked({_node(below, name)},{each} by {keys}, {first}{named}{others})"
+        case ToStream(below, change):
+            return f"{change.value}({_node(below, name)})"
 
 
 def _window(window: Window | SessionWindow) -> str:

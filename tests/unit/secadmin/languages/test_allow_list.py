@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlglot.parser import Parser
 
+from catalog.aggregates import AGGREGATE_FUNCTIONS
 from catalog.errors import InvalidInput
-from catalog.functions import AGGREGATE_FUNCTIONS
 from secadmin.languages import parse_sql
 from secadmin.languages.expressions.functions import SCALAR
 from secadmin.languages.expressions.windows import WINDOW_FUNCTIONS
