@@ -82,7 +82,7 @@ def pattern(measures: str, skip: str = "PAST LAST ROW", define: str = "") -> str
     PATTERN (A B+) WITHIN INTERVAL '5' MINUTE {define})"""
 
 
-EACH = "CROSS JOIN UNNEST(ARRAY[symbol, 'x']) AS t(part)"
+EACH = "CROSS JOIN UNNEST(ARRAY['x', 'y']) AS t(part)"
 ALLOWED = [
     (view(None, "symbol", "ts"), f"SELECT part FROM trades {EACH}"),
     (view(None, "symbol", "price: last"), pattern("LAST(B.price)")),
