@@ -68,11 +68,11 @@ class _Counter:
                 return given[0]
             case Project(_, columns):
                 return {c.name: self._count(c.expression, given[0]) for c in columns}
-            case Unnest(_, array, name, number):
-                self._count(array, given[0])
+            case Unnest():
+                self._count(node.array, given[0])
                 # The engine makes these when it makes the tuples, so they have no expression.
-                made = (name,) if number is None else (name, number)
-                return {**given[0], **dict.fromkeys(made, 1)}
+                place = () if node.number is None else (node.number,)
+                return {**given[0], **dict.fromkeys((node.name, *place), 1)}
             case Windowed() | Moving():
                 return given[0]
             case Ranked():

@@ -44,9 +44,11 @@ from catalog.plan import (
     ToStream,
     Window,
 )
+from catalog.relation import Relation
 from catalog.runs import IngestRun, IngestStream, QueryRun
 from catalog.schema import Type
 from catalog.time_source import TimeSource
+from secadmin.languages import parse_sql
 from tests.integration.secfilter.plane import Plane, headers, tuple_at, values
 from tests.plans import grouped
 
@@ -330,3 +332,59 @@ def test_upserts_and_deletions_have_keys_and_versions_and_outlive_a_crash(plane:
     last = await_newest(plane, passing, lambda newest: newest.value() is None)
     assert json.loads(last.key() or b"") == {"key": "x"}
     assert set(dict(headers(last))) == {"label", "id", "row-version"}
+
+
+_NESTED = """
+    SELECT a.n AS sent, count(*) AS keys, sum(b.n) AS quoted
+    FROM (SELECT key, count(*) AS n FROM orders GROUP BY key) AS a
+    JOIN (SELECT key, count(*) AS n FROM quotes GROUP BY key) AS b ON a.key = b.key
+    GROUP BY a.n"""
+
+
+@pytest.mark.long
+def test_a_group_over_a_join_of_groups_outlives_a_crash(plane: Plane) -> None:
+    """A key that is sent once more goes to another group, and its old one has none any more."""
+    orders, quotes = (
+        replace(each, relation=replace(each.relation, time=TimeSource.BROKER))
+        for each in (plane.stream(0), plane.stream(1))
+    )
+    relations = {"orders": orders.relation, "quotes": quotes.relation}
+
+    class Both:
+        def relation(self, name: str) -> Relation:
+            return relations[name]
+
+    query = plane.query(
+        parse_sql(_NESTED, Both()), Clearance(Label.of(0, 1).bits), Clearance(Label.of(0).bits)
+    )
+    topic = query.classes[0].topic
+    plane.start(IngestRun("ingest-1", (orders, quotes)))
+    running = plane.start(query)
+    send_now(plane, orders, ("x", 1), ("y", 2))
+    send_now(plane, quotes, ("x", 3), ("y", 4), ("y", 5))
+    plane.read_until(topic, lambda found: standing(found) == {1: (2, 3)}, timeout_s=_WAIT_S)
+    plane.break_off(running)
+    send_now(plane, orders, ("x", 6))
+    running = plane.start(query)
+    plane.read_until(
+        topic, lambda found: standing(found) == {1: (1, 2), 2: (1, 1)}, timeout_s=_WAIT_S
+    )
+    plane.break_off(running)
+    send_now(plane, orders, ("y", 7))
+    plane.start(query)
+    last = plane.read_until(
+        topic, lambda found: standing(found) == {1: None, 2: (2, 3)}, timeout_s=_WAIT_S
+    )
+    assert {dict(headers(each))["label"] for each in last} == {Label.of(0, 1).to_wire()}
+    # All of it tells of both streams.
+    assert plane.read(query.classes[1].topic, 0, timeout_s=1.0) == []
+
+
+def standing(upserts: list[Message]) -> dict[int, tuple[object, object] | None]:
+    """The newest row of each key: keys and quotes. None: it was taken back."""
+    rows = {}
+    for each in sorted(upserts, key=lambda each: int(dict(headers(each))["row-version"])):
+        (value,) = values([each])
+        shown = (value["keys"], value["quoted"]) if each.value() is not None else None
+        rows[json.loads(each.key() or b"")["sent"]] = shown
+    return rows
