@@ -34,7 +34,7 @@ from catalog.runs import SenderNumbers
 from catalog.schema import Schema, Type
 from secfilter.aggregation import PART, of_values, result_of, state_of
 from secfilter.class_views import ClassViews, lineage_in
-from secfilter.columns import CLASS, ID, label_column
+from secfilter.columns import CLASS, ID, label_column, quoted
 from secfilter.expressions import to_column
 from secfilter.independent import count_of, mask_of
 from secfilter.lab import encode_attribute, joined
@@ -172,7 +172,9 @@ def _updated(grouping: Grouping, frame: DataFrame, layout: LabelLayout) -> DataF
     is_own = fn.col(_BRANCH) == fn.lit(_TUPLE)
     named = [_key(index) for index in range(len(node.keys))]
     placed = rows.select(
-        "*",
+        *(fn.col(quoted(name)) for name in rows.columns if name != CLOCK),
+        # From here on the window has the time. Spark allows one such column.
+        fn.col(CLOCK).alias(CLOCK, metadata={"place": "of a tuple"}),
         window_on(fn.col(CLOCK), grouping.window).alias(_WINDOW),
         *(
             _as_keys_are(to_column(key.expression, schema), key.expression, schema).alias(name)

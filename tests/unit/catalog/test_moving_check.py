@@ -220,13 +220,12 @@ def test_a_relation_is_no_result() -> None:
         analyse(Plan(PAIRS))
 
 
-def test_different_values_of_a_window_are_counted_at_its_end_alone() -> None:
+def test_a_tuple_is_in_a_group_for_each_different_value_too() -> None:
     counted = grouped(SOURCE, MINUTE, (), (COUNT, different("size")))
     assert analyse(Plan(counted)).copies == 2
     several = (COUNT, different("size"), different("price"))
     assert analyse(Plan(grouped(SOURCE, MINUTE, (), several))).copies == 3
-    with pytest.raises(InvalidInput, match="does not go with"):
-        analyse(updating(counted))
+    assert analyse(updating(counted)).copies == 2
 
 
 def test_the_stream_of_pairs_has_the_instant_and_the_attributes_of_both() -> None:
