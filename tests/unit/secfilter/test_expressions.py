@@ -121,13 +121,17 @@ def calls(name: str, types: tuple[AttributeType, ...]) -> list[Expression]:
     return [Call(name, refs(types))]
 
 
-@pytest.mark.parametrize(("name", "types"), SIGNATURES)
-def test_a_call_holds_its_arguments_as_often_as_it_says(
-    spark: SparkSession, name: str, types: tuple[AttributeType, ...]
-) -> None:
-    made = [str(to_column(call, SCHEMA)) for call in calls(name, types)]
-    held = [each.count(f"{t}.{n}") for each in made for t, n in zip(types, "abc", strict=False)]
-    assert max(held) <= SCALAR_FUNCTIONS[name].copies
+@pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
+def test_a_call_holds_its_arguments_as_often_as_it_says(spark: SparkSession, name: str) -> None:
+    """The catalog has the number, because it has no Spark to count with."""
+    held = [
+        str(to_column(call, SCHEMA)).count(f"{kind}.{place}")
+        for of, types in SIGNATURES
+        if of == name
+        for call in calls(name, types)
+        for kind, place in zip(types, "abc", strict=False)
+    ]
+    assert max(held) == SCALAR_FUNCTIONS[name].copies
 
 
 def test_a_chain_of_doubles_stays_as_long_as_it_is_written(spark: SparkSession) -> None:
