@@ -131,7 +131,9 @@ def test_a_call_holds_its_arguments_as_often_as_it_says(spark: SparkSession, nam
         for call in calls(name, types)
         for kind, place in zip(types, "abc", strict=False)
     ]
-    assert max(held) == SCALAR_FUNCTIONS[name].copies
+    # Spark writes NULLIF out later, and its first argument stands there twice.
+    hidden = 1 if name == ELEMENT else 0
+    assert max(held) + hidden == SCALAR_FUNCTIONS[name].copies
 
 
 def test_a_chain_of_doubles_stays_as_long_as_it_is_written(spark: SparkSession) -> None:
