@@ -202,13 +202,14 @@ def _end(leader: subprocess.Popen[bytes]) -> None:
 
 
 def _group(leader: int) -> set[int]:
-    """The processes of a group."""
+    """The processes of a group that have not ended."""
     found = set()
     for file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             # The name may have spaces. Behind it: the state, the parent, the group.
             _, _, behind = file.read_text().rpartition(")")
-            if int(behind.split()[2]) == leader:
+            state, _, group, *_ = behind.split()
+            if int(group) == leader and state != "Z":
                 found.add(int(file.parent.name))
     return found
 

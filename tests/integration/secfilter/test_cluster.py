@@ -231,6 +231,8 @@ def test_a_worker_that_is_cut_off_for_a_while_repeats_nothing_in_a_window(world:
 @embedded_only
 def test_without_its_master_a_cluster_goes_on_and_replaces_nothing(world: World) -> None:
     cluster = world.cluster
+    # One that the master has asked for comes although the master is away.
+    wait_until(lambda: len(cluster.executors(0)) == ENGINES, "all executors are there", BACK_S)
     cluster.kill_master()
     cluster.kill_executors(0)
     print(f"without the master, with one worker, all went on after {world.await_more():.1f} s")
