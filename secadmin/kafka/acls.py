@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 
 from confluent_kafka.admin import (
@@ -45,6 +46,9 @@ APPLIED_TIMEOUT_S = 5.0
 """Longest wait for the brokers to apply a change that the cluster has committed, in seconds."""
 
 _POLL_S = 0.002
+# Kafka refuses a request that changes more than 10,000 ACLs. A filter here matches two at most,
+# but for those of a whole topic or principal.
+_AT_ONCE = 2_000
 
 
 class Acls:
@@ -193,12 +197,19 @@ class Acls:
     ) -> list[bool | Exception]:
         """For each its failure, or whether Kafka has no other copy of the request."""
         once = list(dict.fromkeys(filters))
-        answer = self._connections.answer(purpose, lambda connection: send(connection, once))
         results: dict[AclFilter, bool | Exception] = {}
-        for each, code in zip(once, answer.value, strict=True):
-            failure = failure_of_code(code, purpose)
-            # A broker that waited in vain for the controllers gives a code, too.
-            results[each] = Unanswered(str(failure)) if failure else answer.settled
+        for start in range(0, len(once), _AT_ONCE):
+            some = once[start : start + _AT_ONCE]
+            try:
+                answer = self._connections.answer(purpose, partial(_send, send, some))
+            except Unavailable as failure:
+                if all(result is True for result in results.values()):
+                    raise
+                raise Unanswered(str(failure)) from None
+            for each, code in zip(some, answer.value, strict=True):
+                refusal = failure_of_code(code, purpose)
+                # A broker that waited in vain for the controllers gives a code, too.
+                results[each] = Unanswered(str(refusal)) if refusal else answer.settled
         return [results[each] for each in filters]
 
     def _ask(self, brokers: Mapping[int, BrokerAddress], *wanted: _Wanted) -> _Answers:
@@ -256,6 +267,14 @@ class _Answers:
     proven: dict[int, BrokerAddress] = field(default_factory=dict)
     behind: dict[int, Unavailable] = field(default_factory=dict)
     silent: dict[int, Unavailable] = field(default_factory=dict)
+
+
+def _send(
+    send: Callable[[BrokerConnection, Sequence[AclFilter]], list[int]],
+    filters: Sequence[AclFilter],
+    connection: BrokerConnection,
+) -> list[int]:
+    return send(connection, filters)
 
 
 def _exactly(acl: Acl) -> AclFilter:

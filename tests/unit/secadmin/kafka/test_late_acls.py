@@ -47,6 +47,7 @@ class Kafka:
     acls: dict[Acl, None] = field(default_factory=dict)
     hanging: set[BrokerAddress] = field(default_factory=set)
     held: list[tuple[int, bytes]] = field(default_factory=list)
+    largest: int = 0
 
     def request(self, at: BrokerAddress, api: int, body: bytes) -> Reader:
         if at in self.hanging:
@@ -93,6 +94,7 @@ class Kafka:
             found = [acl for acl in self.acls if matching.accepts(acl)]
             return int16(0) + string(None) + int32(len(found)) + b"".join(map(_listed, found))
         wanted = [_acl(reader) for _ in range(reader.int32())]
+        self.largest = max(self.largest, len(wanted))
         for each in wanted:
             if api == CREATE:
                 self.acls[each] = None
@@ -202,6 +204,13 @@ def test_nothing_of_ours_deletes_a_ban(kafka: Kafka, acls: Acls) -> None:
     ):
         delete()
         assert [acl.permission for acl in kafka.acls if acl.name == OUT] == [DENY]
+
+
+def test_no_request_changes_more_than_kafka_takes(kafka: Kafka, acls: Acls) -> None:
+    names = [f"output-{number}" for number in range(1_500)]
+    assert acls.grant([acl for name in names for acl in read_acls(name, OUT)])
+    assert len(kafka.acls) == 3_000
+    assert kafka.largest == 2_000
 
 
 def test_a_ban_that_is_not_made_fails_the_call(kafka: Kafka, acls: Acls) -> None:
