@@ -58,12 +58,14 @@ def run_names_of(session: Session, output_id: int) -> tuple[str, ...]:
     """The names of the runs that compute the output.
 
     It is one, or one for each open class whose topic exists (`Placement.APART`): none without any.
+    Those of backfills are left out.
     """
     row = session.get_one(OutputRow, output_id)
     if row.placement != Placement.APART:
         return (query_run_name(row.execution_id),)
     opened = (DeliveryClass.opened_at.is_not(None), DeliveryClass.closed_at.is_(None))
     own = select(DeliveryClass).where(DeliveryClass.output_id == output_id, *opened)
+    own = own.where(DeliveryClass.since.is_(None))
     classes = session.scalars(own.order_by(DeliveryClass.id))
     return tuple(query_run_name(each.execution_id or row.execution_id, each.id) for each in classes)
 

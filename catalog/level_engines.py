@@ -22,6 +22,7 @@ from catalog.engines import LEVELS
 from catalog.limits import Limits
 from catalog.models import (
     Assignment,
+    Backfill,
     DeliveryClass,
     ExecutionRow,
     Object,
@@ -35,6 +36,10 @@ from catalog.store import bump_generation
 from catalog.stored_form import from_stored
 
 
+# Their runs have ended, and their topics stay.
+_ENDED = select(Backfill.class_id).where(Backfill.ended_at.is_not(None))
+
+
 def waiting_classes(session: Session, spaces: Spaces) -> Sequence[tuple[DeliveryClass, OutputRow]]:
     """The open classes that wait for an engine of their level, each with its output."""
     session.flush()
@@ -43,7 +48,7 @@ def waiting_classes(session: Session, spaces: Spaces) -> Sequence[tuple[Delivery
         .join(OutputRow, OutputRow.object_id == DeliveryClass.output_id)
         .join(Object, Object.id == DeliveryClass.output_id)
         .where(OutputRow.placement == Placement.APART, DeliveryClass.closed_at.is_(None))
-        .where(Object.removed_at.is_(None))
+        .where(Object.removed_at.is_(None), DeliveryClass.id.not_in(_ENDED))
         .order_by(DeliveryClass.id)
     )
     found = [(row, output) for row, output in session.execute(rows)]

@@ -467,6 +467,9 @@ class DeliveryClass(Base):
     `removed_at`. One that runs apart (`Placement.APART`) begins at `starting_offsets`, {topic:
     {partition: offset}} of the lab topics when its topic was made. If it runs in an engine of its
     level, it has an execution of its own there (`catalog.level_engines`).
+
+    The class of a backfill (`catalog.backfills`) has results of what came `since` then, for one
+    access alone. It has an execution of its own until the backfill ends.
     """
 
     __tablename__ = "delivery_classes"
@@ -481,6 +484,7 @@ class DeliveryClass(Base):
     ways: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     starting_offsets: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     execution_id: Mapped[int | None] = mapped_column(index=True)
+    since: Mapped[datetime | None]
     opened_at: Mapped[datetime | None]
     closed_at: Mapped[datetime | None]
     removed_at: Mapped[datetime | None]
@@ -591,6 +595,23 @@ class Refill(Base):
     decided_at: Mapped[datetime]
 
 
+class Backfill(Base):
+    """How far the backfill of a delivery class has come (`catalog.backfills`).
+
+    Its run is to deliver all that came before the `ends`, {topic: {partition: offset}} of the lab
+    topics, which are looked up at `ends_at`. It has `ended_at` some time, and is `complete` if the
+    run has delivered all.
+    """
+
+    __tablename__ = "backfills"
+    class_id: Mapped[int] = mapped_column(ForeignKey("delivery_classes.id"), primary_key=True)
+    access_id: Mapped[int] = mapped_column(ForeignKey("accesses.id"), index=True)
+    ends_at: Mapped[datetime]
+    ends: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    ended_at: Mapped[datetime | None]
+    complete: Mapped[bool] = mapped_column(default=False)
+
+
 class Lease(Base):
     """A lock across processes that ends by itself when its holder is dead.
 
@@ -607,8 +628,8 @@ class RunStatus(Base):
     """An engine's report on a run: its state, and a message that never holds data.
 
     `since` is the time when this state began. None of its `topics` may be deleted. `counts` has the
-    numbers of tuples and records that it withheld so far, by kind. `delivered_ms` is that of
-    `catalog.runs.RunReport`.
+    numbers of tuples and records that it withheld so far, by kind. `delivered_ms` and `through` are
+    those of `catalog.runs.RunReport`.
     """
 
     __tablename__ = "run_statuses"
@@ -621,6 +642,7 @@ class RunStatus(Base):
     topics: Mapped[list[str]] = mapped_column(JSON, default=list)
     counts: Mapped[dict[str, int]] = mapped_column(JSON, default=dict)
     delivered_ms: Mapped[int | None]
+    through: Mapped[bool] = mapped_column(default=False)
 
 
 class Heartbeat(Base):

@@ -135,6 +135,13 @@ class RoleViews:
                 found.setdefault(each.stream, set()).add(each.reader)
         return {stream: frozenset(readers) for stream, readers in found.items()}
 
+    def shows_aggregates(self, output_id: int) -> bool:
+        """Whether what the output shows of a stream is shown to it inside aggregates alone.
+
+        It does not matter whether the output reads the stream itself.
+        """
+        return any(each.view.only_aggregates for each in self._read_by(output_id))
+
     def only_in_windows(self, roles: Collection[int], stream_id: int) -> bool:
         """Whether policies show the stream to these roles, and by none of them a single tuple."""
         views = self._views(roles, stream_id, None).values()

@@ -179,6 +179,10 @@ class QueryRun:
     It begins with a copy of the state of the run `copied_from`, if that is not None. The runs
     `copies` begin with a copy of its own state, as it is at its next start. Neither is a reason to
     restart it.
+
+    If it is a `backfill`, it begins in the past, for one class alone (`catalog.backfills`). Once it
+    has `ends`, {topic: {partition: offset}} of the lab topics, its work is done when all is
+    delivered that came before them. They are no reason to restart it either.
     """
 
     name: str
@@ -194,6 +198,8 @@ class QueryRun:
     placement: Placement = Placement.SINK
     copied_from: str | None = None
     copies: tuple[str, ...] = ()
+    backfill: bool = False
+    ends: Mapping[str, Mapping[str, int]] | None = None
 
     @property
     def viewers(self) -> tuple[FanOutClass, ...] | None:
@@ -315,7 +321,8 @@ class RunReport:
     by a side run beside it.
     `topics` are those that the run uses or is about to use. `counted` is what it withheld since the
     last report, by kind. `delivered_ms` is the latest of the times up to which an output is to get
-    results (`FedOutput.until_ms`) that is passed: all results up to there are delivered.
+    results (`FedOutput.until_ms`) that is passed: all results up to there are delivered. A backfill
+    is `through` if all is delivered that came before its `ends`.
     """
 
     name: str
@@ -325,6 +332,7 @@ class RunReport:
     topics: frozenset[str] = frozenset()
     counted: Mapping[str, int] = field(default_factory=dict)
     delivered_ms: int | None = None
+    through: bool = False
 
 
 def stream_topics(stream: str, *, ruled: bool) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from catalog.assignments import assigned_to, engine_of, note_change, parked
+from catalog.backfills import WantedBackfill, wanted_backfills
 from catalog.categories import next_category, source_categories
 from catalog.delivery import Delivery
 from catalog.delivery_classes import delivery_of
@@ -24,10 +25,12 @@ from catalog.label_rule import fixed_texts
 from catalog.label_texts import fixed_texts_of, rule_from_stored
 from catalog.models import (
     DeliveryClass,
+    ExecutionRow,
     Generation,
     Heartbeat,
     Object,
     OutputInput,
+    OutputRow,
     RunStatus,
     SenderPolicy,
     SenderRow,
@@ -177,6 +180,7 @@ def report_status(session: Session, report: RunReport, now: datetime) -> None:
         topics=sorted(report.topics),
         counts=dict(counts),
         delivered_ms=report.delivered_ms,
+        through=report.through,
     )
     session.merge(status)
     session.flush()
@@ -187,7 +191,7 @@ def forget_runs(session: Session, engine: str) -> None:
     names = list(session.scalars(select(RunStatus.name)))
     own = [name for name in names if engine_of(session, name) == engine]
     said = update(RunStatus).where(RunStatus.name.in_(own))
-    session.execute(said.values(state="stopped", message="", topics=[]))
+    session.execute(said.values(state="stopped", message="", topics=[], through=False))
     report_applied(session, engine, NOTHING_APPLIED)
 
 
@@ -337,19 +341,11 @@ def _query_runs(
     def runs_here(execution_id: int) -> bool:
         return execution_id not in stopped and (here is None or execution_id in here)
 
-    for execution, found in groupby(wanted_parts(session), key=lambda part: part.execution):
-        parts = list(found)
-        rows = [part.output for part in parts]
-        # The classes of what runs apart may have engines of their own.
-        if rows[0].placement != Placement.APART and not runs_here(execution.id):
-            continue
-        # Equal queries have the same reach and the same level.
-        first = rows[0].object_id
-        own_plan = execution.plan == rows[0].plan
-        plan = reaches.plan_of(first) if own_plan else from_stored(Plan, execution.plan)
-        outputs = tuple(map(fed, parts))
-        reached = reaches.of(outputs[0].relation)
-        run = QueryRun(
+    def made(
+        execution: ExecutionRow, plan: Plan, outputs: tuple[FedOutput, ...], row: OutputRow
+    ) -> QueryRun:
+        first, reached = row.object_id, reaches.of(outputs[0].relation)
+        return QueryRun(
             name=query_run_name(execution.id),
             plan=plan,
             outputs=outputs,
@@ -364,20 +360,47 @@ def _query_runs(
             registered=registered,
             floor=reaches.floor_of(first),
             conflict_classes=shown_classes(session, plan),
-            placement=Placement(rows[0].placement),
+            placement=Placement(row.placement),
             copied_from=None if execution.copy_of is None else query_run_name(execution.copy_of),
             copies=tuple(copied.get(execution.id, ())),
         )
+
+    def backfilling(each: WantedBackfill) -> Iterable[QueryRun]:
+        output = from_stored(Relation, each.output.relation)
+        own = _fan_out(each.row, output, reaches.of(output), reaches.clauses)
+        if own is None:
+            return
+        plan, begins = from_stored(Plan, each.execution.plan), each.execution.starting_offsets
+        run = made(each.execution, plan, (FedOutput(output, (own,), begins=begins),), each.output)
+        name = query_run_name(each.execution.id, own.id)
+        run = replace(run, name=name, backfill=True, ends=each.ends)
+        yield apart(run, own, name, begins) if run.placement is Placement.APART else run
+
+    for each in wanted_backfills(session):
+        if runs_here(each.execution.id):
+            yield from backfilling(each)
+    for execution, found in groupby(wanted_parts(session), key=lambda part: part.execution):
+        parts = list(found)
+        rows = [part.output for part in parts]
+        # The classes of what runs apart may have engines of their own.
+        if rows[0].placement != Placement.APART and not runs_here(execution.id):
+            continue
+        # Equal queries have the same reach and the same level.
+        first = rows[0].object_id
+        own_plan = execution.plan == rows[0].plan
+        plan = reaches.plan_of(first) if own_plan else from_stored(Plan, execution.plan)
+        outputs = tuple(map(fed, parts))
+        run = made(execution, plan, outputs, rows[0])
         if run.placement is not Placement.APART:
             yield run
             continue
         of_class = {row.id: row for row in classes.get(first, ())}
-        for each in outputs[0].classes:
-            row = of_class[each.id]
+        for fed_class in outputs[0].classes:
+            row = of_class[fed_class.id]
             own = row.execution_id or execution.id
             if runs_here(own):
                 begins = row.starting_offsets or execution.starting_offsets
-                yield apart(run, each, query_run_name(own, each.id), begins)
+                yield apart(run, fed_class, query_run_name(own, fed_class.id), begins)
 
 
 def delivery_topics(session: Session, output_id: int) -> frozenset[str]:
@@ -386,9 +409,11 @@ def delivery_topics(session: Session, output_id: int) -> frozenset[str]:
 
 
 def _open_classes(session: Session) -> Mapping[int, list[DeliveryClass]]:
-    """output id -> its classes that are not closed and whose topic exists."""
+    """output id -> its classes that are not closed and whose topic exists, without backfills."""
     query = select(DeliveryClass).where(
-        DeliveryClass.opened_at.is_not(None), DeliveryClass.closed_at.is_(None)
+        DeliveryClass.opened_at.is_not(None),
+        DeliveryClass.closed_at.is_(None),
+        DeliveryClass.since.is_(None),
     )
     found: dict[int, list[DeliveryClass]] = {}
     for row in session.scalars(query.order_by(DeliveryClass.id)):

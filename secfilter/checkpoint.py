@@ -68,6 +68,28 @@ class Checkpoint:
         read = _read_offsets(self.spark / "offsets" / str(max(batches)))
         return {**(self.start or {}), **read}
 
+    def delivered(self) -> Offsets:
+        """As `committed`, but all results are delivered that come by time from what was read.
+
+        Spark gives those in the batch behind the one that moved the time. Until that one is
+        committed, it is where the batch before it ended.
+        """
+        last = self.last_commit()
+        if last < 0 or self._due_ms(last) <= self._watermark_ms(last):
+            return self.committed()
+        if last == 0:
+            return self.start or {}
+        before = _read_offsets(self.spark / "offsets" / str(last - 1))
+        return {**(self.start or {}), **before}
+
+    def _watermark_ms(self, batch: int) -> int:
+        _, metadata, *_ = (self.spark / "offsets" / str(batch)).read_text().splitlines()
+        return int(json.loads(metadata).get(_WATERMARK, 0))
+
+    def _due_ms(self, batch: int) -> int:
+        _, committed = (self.spark / "commits" / str(batch)).read_text().splitlines()
+        return int(json.loads(committed).get(_NEXT_WATERMARK, 0))
+
     def last_commit(self) -> int:
         """The number of the last committed batch, -1 before the first."""
         return max(_numbers(self.spark / "commits"), default=-1)

@@ -57,11 +57,12 @@ Groups = Mapping[str, Group]
 def able(run: QueryRun) -> Able | None:
     """The execution, as far as its plan decides; None if it always runs alone.
 
-    What is isolated reads nothing but what its class may see. So it shares no scan with others.
+    What is isolated reads nothing but what its class may see. So it shares no scan with others. A
+    backfill begins in the past, and ends.
     """
     if run.placement is Placement.APART or run.viewers is not None or run.independent:
         return None
-    plan = fused_plan(run.plan)
+    plan = None if run.backfill else fused_plan(run.plan)
     if plan is None or plan.parts > MOST_GROUP_PARTS:
         return None
     text = json.dumps([encode(plan.source), encode(run.floor)], sort_keys=True)

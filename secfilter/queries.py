@@ -108,6 +108,7 @@ class Engine:
             query, leftovers, hurried=hurried, began=began, counted=counted, lock=lock
         )
         running.proof = proof_of(run, query) if isinstance(run, QueryRun) else None
+        running.delivered = checkpoint.delivered
         # What comes twice may come late.
         running.expects_late = self.repeats or not _by_ticks(run)
         return running
@@ -389,8 +390,8 @@ def _started(writer: Any) -> StreamingQuery:
 
 
 def _in_microbatches(run: Run) -> bool:
-    """Spark's real-time mode keeps no state."""
-    return isinstance(run, QueryRun) and is_stateful(run.plan)
+    """Spark's real-time mode keeps no state. A backfill ends between two of its short batches."""
+    return isinstance(run, QueryRun) and (run.backfill or is_stateful(run.plan))
 
 
 def _by_ticks(run: Run) -> bool:

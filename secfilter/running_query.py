@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.run_counts import LARGE, LATE, NO_ROOM, PATTERN_FULL, UNLABELLED
 from secfilter import match, moving
+from secfilter.beside import has_caught_up
 from secfilter.fanout import TOO_LARGE
 from secfilter.fused_fanout import FUSED_LARGE
 from secfilter.kafka_options import Offsets
@@ -93,6 +94,8 @@ class RunningQuery:
         self.proof: BatchProof | None = None
         # Whether Spark may leave out tuples as late.
         self.expects_late = True
+        # Says up to where all results are delivered (`Checkpoint.delivered`).
+        self.delivered: Callable[[], Offsets] | None = None
         self._counts = Counter(counted or {})
         self._counted = -1
         # The newest progress that was read: its batch, and when the batch began.
@@ -155,6 +158,14 @@ class RunningQuery:
     def proven_ms(self) -> int | None:
         """The event time before which all results are written, None if it is not known."""
         return None if self.proof is None else self.proof.now_ms()
+
+    def is_through(self, ends: Offsets) -> bool:
+        """Whether all is delivered that came before these offsets."""
+        try:
+            return self.delivered is not None and has_caught_up(self.delivered(), ends)
+        except (OSError, ValueError) as error:
+            _log.warning("%s: how far it has come is not known: %s", self._query.name, error)
+            return False
 
     def _add(self, metrics: Mapping[str, Any]) -> None:
         for name, row in metrics.items():

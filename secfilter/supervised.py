@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from catalog.errors import PlatformError
-from catalog.runs import NOT_ENDED, Run, RunReport, ends_of, fingerprint, topics_of
+from catalog.runs import NOT_ENDED, QueryRun, Run, RunReport, ends_of, fingerprint, topics_of
 from secfilter.background import Begin, Task
 from secfilter.failures import describe
 from secfilter.kafka_options import Offsets
@@ -64,6 +64,9 @@ class Query(Protocol):
 
     def proven_ms(self) -> int | None:
         """The event time before which all results are written, None if it is not known."""
+
+    def is_through(self, ends: Offsets) -> bool:
+        """Whether all is delivered that came before these offsets."""
 
 
 def nothing(_run: Run) -> None:
@@ -126,6 +129,7 @@ class Supervised:
         self._next_count = 0.0
         self._counted: Counter[str] = Counter()
         self._delivered_ms: int | None = None
+        self._through = False
         self._state = ("starting", "")
         self._said: RunReport | None = None
 
@@ -228,7 +232,7 @@ class Supervised:
             return
         self._started = self._clock()
         self._stopping_since, self._asking, self._pressed = None, None, False
-        self._delivered_ms = None
+        self._delivered_ms, self._through = None, False
         self._next_look = self._started + _LOOK_S
         self._say("running", "")
 
@@ -258,12 +262,22 @@ class Supervised:
             self._note_delivered(query)
 
     def _note_delivered(self, query: Query) -> None:
-        """Note which outputs that move have got all that this run delivers to them."""
+        """Note which outputs that move have got all that this run delivers to them.
+
+        And whether a backfill has.
+        """
         ends = ends_of(self._run)
         proven_ms = query.proven_ms() if ends else None
         if proven_ms is not None:
             passed = (each for each in ends if each < proven_ms)
             self._delivered_ms = max(passed, default=self._delivered_ms)
+        wanted = self._wanted
+        if (
+            isinstance(wanted, QueryRun)
+            and wanted.ends is not None
+            and self._run_mark == self._mark
+        ):
+            self._through = query.is_through(wanted.ends)
 
     def _press(self, query: Query, since: float) -> None:
         """Break off a query whose batch does not end; one that does not is tried again."""
@@ -330,7 +344,8 @@ class Supervised:
         """What is to be reported, but for the counts."""
         mark = self._run_mark if self._query is not None else self._mark
         used = self._topics | self._run_topics
-        return RunReport(self.name, *self._state, mark, used, delivered_ms=self._delivered_ms)
+        said = RunReport(self.name, *self._state, mark, used, delivered_ms=self._delivered_ms)
+        return replace(said, through=self._through)
 
     def _tell(self) -> None:
         """Report what has changed; what could not be reported is tried again."""

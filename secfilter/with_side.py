@@ -207,7 +207,8 @@ class WithSide(ABC):
         if both and self._main.began is not None and self._do_all():
             mark = self._main.mark
         used = main.topics | side.topics
-        return RunReport(self.name, state, message, mark, used, delivered_ms=main.delivered_ms)
+        said = RunReport(self.name, state, message, mark, used, delivered_ms=main.delivered_ms)
+        return replace(said, through=main.through)
 
     def _tell(self, counted: Mapping[str, int]) -> bool:
         """Report what has changed; whether nothing is left to be reported."""

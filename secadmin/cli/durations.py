@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 from catalog.errors import InvalidInput
 
@@ -25,6 +26,29 @@ def milliseconds(text: str) -> int:
     if not parts or "".join(number + unit for number, unit in parts) != written:
         raise InvalidInput(f"{text[:40]!r} is not a duration; write 500ms, 5s, 10m, 1h30m or 2d")
     return round(sum(float(number) * _MS[unit] for number, unit in parts))
+
+
+def past_time(text: str, now: datetime) -> datetime:
+    """The time that was so long ago, or at that date. Raises InvalidInput.
+
+    >>> past_time("2h", datetime(2026, 1, 31, 12, tzinfo=UTC)).isoformat()
+    '2026-01-31T10:00:00+00:00'
+    >>> past_time("2026-01-31T10:00:00Z", datetime(2026, 1, 31, 12, tzinfo=UTC)).isoformat()
+    '2026-01-31T10:00:00+00:00'
+    """
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        found = None
+    if found is not None and found.tzinfo is not None:
+        return found
+    try:
+        return now - timedelta(milliseconds=milliseconds(text))
+    except (InvalidInput, OverflowError):
+        raise InvalidInput(
+            f"{text[:40]!r} is not a time; write how long ago it was, such as 2h, or "
+            "2026-01-31T10:00:00Z"
+        ) from None
 
 
 def byte_count(text: str) -> int:

@@ -56,6 +56,7 @@ _PANELS = {
         produce.produce,
         consume.consume,
         accesses.subscribe,
+        accesses.backfill,
         accesses.quarantine,
         accesses.sender,
         accesses.accesses,

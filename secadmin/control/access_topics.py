@@ -21,6 +21,7 @@ from secadmin.control.unanswered_grants import Pair, bans_of, is_banned
 _OPEN_CLASSES = select(DeliveryClass).where(
     DeliveryClass.output_id == bindparam("output"),
     DeliveryClass.closed_at.is_(None),
+    DeliveryClass.since.is_(None),
 )
 
 
@@ -66,8 +67,9 @@ class AccessTopics:
 
         Unless it `opens` classes, the subscription keeps what it has of that, and gets nothing.
         """
-        rows = {row.topic: row for row in access.topics}
-        step = next_step([_held(row) for row in access.topics], rights, grows_by_difference)
+        self._cut_backfills(access, rights)
+        rows = {row.topic: row for row in access.topics if not _is_backfill(row)}
+        step = next_step([_held(row) for row in rows.values()], rights, grows_by_difference)
         for topic, row in rows.items():
             row.leaving = topic in step.leave
             if topic in step.cut:
@@ -76,6 +78,30 @@ class AccessTopics:
             found = self._class(access, output, step.add)
             self._refill(found, [rows[topic] for topic in step.cut])
             self._add(access, found.topic, found)
+
+    def backfill(
+        self, access: Access, output: Object, rights: Delivery, since: datetime
+    ) -> DeliveryClass:
+        """Give a subscription one more topic, for results of what came since then.
+
+        No other subscription shares it. That it is fed is nothing to wait for.
+        """
+        made = self._new_class(output, rights, since)
+        access.topics.append(
+            AccessTopic(topic=made.topic, delivery_class=made, leaving=False, fed_at=self.now)
+        )
+        self.told.add(made.topic)
+        return made
+
+    def _cut_backfills(self, access: Access, rights: Delivery) -> None:
+        """Cut the topics of backfills that hold what the rights do not cover.
+
+        They are no part of the chain: they hold older results, and nothing takes their place.
+        """
+        for row in [row for row in access.topics if _is_backfill(row)]:
+            held = _held(row)
+            if held.closed or not held.delivery.within(rights):
+                self._cut(access, row)
 
     def cut_leaving(self, access: Access) -> None:
         """Take from the access what others of its topics have taken the place of."""
@@ -86,6 +112,9 @@ class AccessTopics:
         lost = Withdrawal(principal=access.principal, topic=row.topic, decided_at=self.now)
         self.session.add(lost)
         self.told.add(row.topic)
+        if row.delivery_class is not None and _is_backfill(row):
+            # Nobody else has it.
+            row.delivery_class.closed_at = row.delivery_class.closed_at or self.now
         access.topics.remove(row)
 
     def _add(self, access: Access, topic: str, of: DeliveryClass | None) -> None:
@@ -145,7 +174,9 @@ class AccessTopics:
         self._classes[key].append(made)
         return made
 
-    def _new_class(self, output: Object, delivery: Delivery) -> DeliveryClass:
+    def _new_class(
+        self, output: Object, delivery: Delivery, since: datetime | None = None
+    ) -> DeliveryClass:
         name = secrets.token_hex(8)
         beyond = delivery.beyond
         made = DeliveryClass(
@@ -156,11 +187,16 @@ class AccessTopics:
             beyond=None if beyond is None else Label(beyond.bits).to_wire(),
             weak=delivery.weak,
             ways=[Label(way.bits).to_wire() for way in delivery.ways] or None,
+            since=since,
         )
         self.session.add(made)
         self.session.flush()
         self.opened.add(output.id)
         return made
+
+
+def _is_backfill(row: AccessTopic) -> bool:
+    return row.delivery_class is not None and row.delivery_class.since is not None
 
 
 def _held(row: AccessTopic) -> Held:

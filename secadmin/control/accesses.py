@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,9 +10,18 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import selectinload
 
+from catalog.backfills import BackfillState, backfills_of, state_of
 from catalog.errors import Denied, NotFound
 from catalog.label import Label
-from catalog.models import Access, Object, OutputRow, QueryRow, Role
+from catalog.models import (
+    Access,
+    Backfill,
+    DeliveryClass,
+    Object,
+    OutputRow,
+    QueryRow,
+    Role,
+)
 from catalog.permission import ObjectKind, Permission
 from catalog.query_roles import counting_roles
 from catalog.reaches import Reaches
@@ -54,12 +64,27 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
+class BackfillView:
+    """A backfill of an access: its topic has results of what came `since` then."""
+
+    topic: str
+    since: datetime
+    state: BackfillState
+
+    @classmethod
+    def of(cls, row: Backfill, of_class: DeliveryClass) -> BackfillView:
+        """The view of a backfill and its class."""
+        return cls(of_class.topic, of_class.since or datetime.min, state_of(row))
+
+
+@dataclass(frozen=True, slots=True)
 class AccessView:
     """An access as its user sees it.
 
     `topics` are the topics that it reaches now, and `active` says whether there are any. `fed` says
     whether results are delivered to all of them; for a new class this takes a moment. `fed_since`
-    is the time since when this is so, or None if it is not known.
+    is the time since when this is so, or None if it is not known. The topics of `backfills` are
+    among its topics, and do not count for that.
     """
 
     principal: str
@@ -71,6 +96,7 @@ class AccessView:
     fed_since: datetime | None
     topics: tuple[str, ...]
     created_at: datetime
+    backfills: tuple[BackfillView, ...] = ()
 
 
 def give(  # one parameter for each part of the call
@@ -193,19 +219,27 @@ def _own(platform: Platform, view: Reading, *wanted: ColumnElement[bool]) -> lis
         .order_by(Access.id)
     )
     rows = view.session.execute(own.options(selectinload(Access.topics))).all()
-    classes = (t.class_id for access, _ in rows for t in access.topics)
+    backfills: defaultdict[int, list[BackfillView]] = defaultdict(list)
+    of_backfills: set[int] = set()
+    for row, of_class in backfills_of(view.session, [access.id for access, _ in rows]):
+        backfills[row.access_id].append(BackfillView.of(row, of_class))
+        of_backfills.add(row.class_id)
+    classes = {t.class_id for access, _ in rows for t in access.topics} - of_backfills
     known = (found for found in classes if found is not None)
     fed = fed_classes(view.session, known, platform.pulse.living(view.session))
-    return [_view(access, name, fed) for access, name in rows]
+    return [_view(access, name, fed, tuple(backfills[access.id])) for access, name in rows]
 
 
 def _no_access(principal: str) -> NotFound:
     return NotFound(f"no access {principal!r}")
 
 
-def _view(access: Access, name: str, fed: Collection[int]) -> AccessView:
+def _view(
+    access: Access, name: str, fed: Collection[int], backfills: tuple[BackfillView, ...]
+) -> AccessView:
     """Make the view. `fed` has the classes to which results are delivered."""
-    staying = [row for row in access.topics if not row.leaving]
+    filled = {each.topic for each in backfills}
+    staying = [row for row in access.topics if not row.leaving and row.topic not in filled]
     is_fed = all(row.class_id is None or row.class_id in fed for row in staying)
     since = [row.fed_at for row in staying if row.fed_at is not None]
     return AccessView(
@@ -218,6 +252,7 @@ def _view(access: Access, name: str, fed: Collection[int]) -> AccessView:
         fed_since=max(since) if is_fed and since and len(since) == len(staying) else None,
         topics=tuple(sorted(row.topic for row in access.topics)),
         created_at=access.created_at,
+        backfills=backfills,
     )
 
 

@@ -218,7 +218,7 @@ class Alignment:
             found = session.execute(
                 select(
                     *(DeliveryClass.id, DeliveryClass.topic, DeliveryClass.output_id),
-                    *(OutputRow.retention_ms, OutputRow.placement),
+                    *(OutputRow.retention_ms, OutputRow.placement, DeliveryClass.since),
                 )
                 .join(OutputRow, OutputRow.object_id == DeliveryClass.output_id)
                 .where(
@@ -230,7 +230,9 @@ class Alignment:
         if not found:
             return
         self.kafka.open_classes({row.topic: row.retention_ms for row in found})
-        apart = {row.id: row.output_id for row in found if row.placement == Placement.APART}
+        # The execution of a backfill says itself where it begins.
+        new = [row for row in found if row.since is None]
+        apart = {row.id: row.output_id for row in new if row.placement == Placement.APART}
         begins = self._ends_below(apart.values())
         with self.catalog.bookkeeping() as session:
             for class_id, output_id in apart.items():

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import func, orm, select
+from sqlalchemy import bindparam, func, orm, select
 
 from catalog.errors import Conflict
-from catalog.models import Access, Object, OutputRow, QueryRow
+from catalog.models import (
+    Access,
+    Backfill,
+    DeliveryClass,
+    ExecutionRow,
+    Object,
+    OutputRow,
+    QueryRow,
+)
 from catalog.plan import Plan, source_nodes
 from catalog.stored_form import from_stored
 from catalog.user_limits import UserLimits
+
+
+_PLANS_OF_BACKFILLS = (
+    select(ExecutionRow.plan)
+    .join(DeliveryClass, DeliveryClass.execution_id == ExecutionRow.id)
+    .join(Backfill, Backfill.class_id == DeliveryClass.id)
+    .join(Access, Access.id == Backfill.access_id)
+    .where(Access.user_id == bindparam("user"), Backfill.ended_at.is_(None))
+)
 
 
 def require_room_to_run(
@@ -18,7 +35,8 @@ def require_room_to_run(
 ) -> None:
     """Raise Conflict if one more running query with these plans exceeds its owner's limits.
 
-    Call it before the query counts as running.
+    A backfill counts as a running query of its subscriber. Call it before the query counts as
+    running.
     """
     running = (
         select(QueryRow.object_id)
@@ -26,9 +44,12 @@ def require_room_to_run(
         .where(Object.owner_id == owner_id, Object.removed_at.is_(None), QueryRow.running)
     )
     ids = list(session.scalars(running))
-    _require("running queries", len(ids), 1, limits.running_queries, "stop one first")
+    backfills = list(session.scalars(_PLANS_OF_BACKFILLS, {"user": owner_id}))
+    held = len(ids) + len(backfills)
+    _require("running queries", held, 1, limits.running_queries, "stop one first")
     theirs = select(OutputRow.plan).where(OutputRow.query_id.in_(ids))
-    reads = sum(reads_of(from_stored(Plan, data)) for data in session.scalars(theirs))
+    plans_now = [*session.scalars(theirs), *backfills]
+    reads = sum(reads_of(from_stored(Plan, data)) for data in plans_now)
     wanted = sum(map(reads_of, plans))
     _require("reads of running queries", reads, wanted, limits.reads, "stop a query first")
 

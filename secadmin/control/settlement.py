@@ -19,12 +19,14 @@ from catalog.authorizer import Authorizer
 from catalog.clearance import Clearance
 from catalog.delivery import Delivery
 from catalog.delivery_classes import is_divisible
+from catalog.errors import Denied
 from catalog.floors import withheld_from
 from catalog.label import PUBLIC, Label
 from catalog.models import (
     Access,
     AccessRole,
     AccessTopic,
+    DeliveryClass,
     Membership,
     Object,
     OutputRow,
@@ -160,6 +162,22 @@ class Settlement:
             self._withheld.pop(user, None)
         self._withheld |= withheld_from(self.change.session, users)
 
+    def backfill(self, access: Access, since: datetime) -> DeliveryClass:
+        """Give a live subscription a class for results of what came since then, as it sees them.
+
+        Raises Denied if it shows nothing now.
+        """
+        (subject,) = subjects_of_accesses(self.change.session, [access], self.now)
+        self._look_up_floors([access.user_id])
+        output = self._reach(access)
+        needed = (Permission.VIEW_OBJECT, Permission.SUBSCRIBE)
+        allowed = all(self._is_allowed(subject, right, output.object) for right in needed)
+        ended = self._has_ended(access, subject) or output.waits or not access.topics
+        rights = self._rights_to(access, subject, output) if allowed and not ended else None
+        if rights is None:
+            raise Denied(f"{access.principal} shows nothing of {output.object.name} now")
+        return self._topics_of.backfill(access, output.object, rights, since)
+
     def cut_leaving(self, accesses: Sequence[Access]) -> None:
         """Take from these what other topics of theirs have taken the place of."""
         for access in accesses:
@@ -278,6 +296,15 @@ class Settlement:
         return self._reaches.clauses.cleared(self._clearance(subject, reached.deciding))
 
     def _deliver(self, access: Access, subject: Subject, output: _Reached) -> None:
+        rights = self._rights_to(access, subject, output)
+        if rights is None:
+            self._topics_of.reach(access, None)
+            return
+        divisible = partial(self._is_divisible, output.object.id)
+        self._topics_of.deliver(access, output.object, rights, divisible, opens=not output.waits)
+
+    def _rights_to(self, access: Access, subject: Subject, output: _Reached) -> Delivery | None:
+        """The results that the subject may get by the access; None if there are none."""
         roles = subject.role_ids
         if output.by_roles is not None:
             subject = replace(subject, role_ids=subject.role_ids & output.by_roles)
@@ -288,16 +315,13 @@ class Settlement:
         seen = not empty and self._sees_all_of(subject, output.object)
         ways = self._ways(subject, output) if output.exact and seen else ()
         if not seen or (output.exact and not ways) or not self._has_one_window(access, roles):
-            self._topics_of.reach(access, None)
-            return
+            return None
         # Weak delivery shows parts of what no floor has.
         weak = output.weak and subject.user_id not in self._withheld
-        rights = Delivery(clearance, weak)
         if output.exact:
             together = Clearance(reduce(or_bits, (way.bits for way in ways)))
-            rights = Delivery(together, ways=ways if len(ways) > 1 else ())
-        divisible = partial(self._is_divisible, output.object.id)
-        self._topics_of.deliver(access, output.object, rights, divisible, opens=not output.waits)
+            return Delivery(together, ways=ways if len(ways) > 1 else ())
+        return Delivery(clearance, weak)
 
     def _ways(self, subject: Subject, output: _Reached) -> tuple[Clearance, ...]:
         """What each active role of the subject sees of the output, with its juniors and no other.

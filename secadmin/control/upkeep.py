@@ -25,7 +25,7 @@ from catalog.models import Access, DeliveryClass, Object, SenderRow, Withdrawal
 from catalog.sender_state import SenderState
 from catalog.trials import give_up, has_superfluous
 from catalog.wanted import is_in_step, used_topics
-from secadmin.control import logins
+from secadmin.control import backfills, logins
 from secadmin.control.alignment import TOPIC_PATIENCE
 from secadmin.control.fed_topics import cut_replaced, note_fed
 from secadmin.control.floors import raise_floors
@@ -171,6 +171,7 @@ class Upkeep:
             self._try("remove topics", lambda: delete_removed(self.platform))
             self._try("remove topics of classes", lambda: delete_closed(self.platform))
             self._try("find new engines", lambda: find_new_engines(self.platform))
+            self._try("look after backfills", lambda: backfills.look_after(self.platform))
             self._try("give engines to levels", lambda: give_level_engines(self.platform))
             self._try("remove drained topics", lambda: delete_drained(self.platform))
         if ticks % SELDOM_TICKS == 0:

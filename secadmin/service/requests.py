@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr
 
 from catalog.conflict_class import MAX_COMPANIES
 from catalog.names import MOST_ROLES
@@ -24,6 +25,10 @@ Secret = Annotated[SecretStr, Field(max_length=1024)]
 HOUR_MS = 3_600_000
 YEAR_MS = 366 * 24 * HOUR_MS
 Duration = Annotated[int, Field(ge=0, le=YEAR_MS)]
+PastTime = Annotated[
+    AwareDatetime,
+    Field(strict=False, ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(9999, 1, 1, tzinfo=UTC)),
+]
 
 
 class Body(BaseModel):
@@ -281,6 +286,12 @@ class SubscriptionBody(Body):
 
     keep: bool = False
     choices: dict[Name, Name] = Field(default_factory=dict, max_length=20)
+
+
+class BackfillBody(Body):
+    """A backfill of a subscription: results of what came `since` then. null: of all there is."""
+
+    since: PastTime | None = None
 
 
 class AccessBody(Body):

@@ -1,8 +1,9 @@
-"""subscribe, quarantine, sender, accesses, unsubscribe."""
+"""subscribe, backfill, quarantine, sender, accesses, unsubscribe."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,13 +18,23 @@ from secadmin.cli.access_folder import (
     write_access_folder,
 )
 from secadmin.cli.context import Cli, cli_of
-from secadmin.cli.durations import milliseconds
+from secadmin.cli.durations import milliseconds, past_time
 from secadmin.cli.ending import end_own
 from secadmin.cli.feeding import Feeding
 from secadmin.cli.options import Keep, NewFolder, OutputName, StreamName
 from secadmin.cli.private_files import new_private_folder
 from secadmin.cli.trust import server_url
 from secadmin.cli.words import pair_of
+
+
+Since = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="How long ago, such as 2h, or 2026-01-31T10:00:00Z; `all` for all that is kept.",
+    ),
+]
+_ALL = "all"
 
 
 def subscribe(  # noqa: PLR0913, PLR0917  # one parameter for each option
@@ -44,12 +55,24 @@ def subscribe(  # noqa: PLR0913, PLR0917  # one parameter for each option
             help="Choose the company that you read. It closes the others of its class, for good.",
         ),
     ] = None,
+    backfill_since: Annotated[
+        str | None,
+        typer.Option(
+            "--backfill",
+            metavar="TIME",
+            help="Also get results of what came since then, once it is fed: 2h, a date, or all.",
+        ),
+    ] = None,
 ) -> None:
     """Subscribe to an output: write the files with which any Kafka client can read it.
 
-    The command waits until the subscription is fed. Earlier results may not be delivered.
+    The command waits until the subscription is fed. Earlier results may not be delivered, unless
+    you ask for a backfill.
     """
     cli = cli_of(ctx)
+    since = _since(backfill_since or _ALL)
+    if backfill_since is not None and no_wait:
+        raise InvalidInput("a backfill begins when the subscription is fed: leave out --no-wait")
     at_most_s = 0.0 if no_wait else milliseconds(wait) / 1000
     body: dict[str, Any] = {"keep": keep}
     if company:
@@ -57,6 +80,32 @@ def subscribe(  # noqa: PLR0913, PLR0917  # one parameter for each option
     access = _give(cli, ("outputs", output, "subscriptions"), folder, body)
     fed = None if no_wait else Feeding(cli, access.principal).wait(at_most_s)
     _tell(cli, access, folder, fed)
+    if backfill_since is not None:
+        _begin_backfill(cli, access.principal, since)
+
+
+def backfill(
+    ctx: typer.Context,
+    access: Annotated[str, typer.Argument(metavar="HANDLE|PRINCIPAL|DIR")],
+    since: Since = _ALL,
+) -> None:
+    """Get results of what came before your subscription, in one more topic of it.
+
+    They are what you may see of them now. `secadmin accesses` shows when all of them are there.
+    """
+    cli = cli_of(ctx)
+    _begin_backfill(cli, _principal(cli, access), _since(since))
+
+
+def _since(text: str) -> str | None:
+    return None if text == _ALL else past_time(text, datetime.now(UTC)).isoformat()
+
+
+def _begin_backfill(cli: Cli, principal: str, since: str | None) -> None:
+    with cli.api() as api:
+        answer = api.post("accesses", principal, "backfills", body={"since": since})
+    if not cli.screen.answered(answer):
+        cli.screen.line(f"a backfill runs; its results come into {answer['topic']}")
 
 
 def quarantine(

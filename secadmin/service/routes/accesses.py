@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import UTC
 from typing import Any
 
 from fastapi import APIRouter, Request
 
-from secadmin.control import accesses
+from secadmin.control import accesses, backfills
 from secadmin.service.answers import handle_of, utc
 from secadmin.service.authentication import Authenticated, OnPlatform
+from secadmin.service.requests import BackfillBody
 
 router = APIRouter(prefix="/accesses", tags=["accesses"])
 
@@ -37,12 +39,26 @@ def end_access(platform: OnPlatform, caller: Authenticated, principal: str) -> N
     accesses.end(platform, caller, principal)
 
 
+@router.post("/{principal}/backfills", status_code=201)
+def begin_backfill(
+    platform: OnPlatform, caller: Authenticated, principal: str, body: BackfillBody
+) -> dict[str, Any]:
+    """Give one of the caller's subscriptions results of what came before it."""
+    since = None if body.since is None else body.since.astimezone(UTC).replace(tzinfo=None)
+    return _backfill(backfills.begin(platform, caller, principal, since))
+
+
 def _answer(view: accesses.AccessView, request: Request) -> dict[str, Any]:
     since = utc(view.fed_since) if view.fed_since is not None else None
     handle = handle_of(view.principal, request)
     return {
         **asdict(view),
+        "backfills": [_backfill(each) for each in view.backfills],
         "fed_since": since,
         "created_at": utc(view.created_at),
         "handle": handle,
     }
+
+
+def _backfill(view: accesses.BackfillView) -> dict[str, Any]:
+    return {"topic": view.topic, "since": utc(view.since), "state": view.state.value}

@@ -28,6 +28,7 @@ OWN_AFFAIRS = {
     "GET /accesses/{principal}",
     "GET /wall",
     "DELETE /accesses/{principal}",
+    "POST /accesses/{principal}/backfills",
 }
 
 

@@ -104,6 +104,7 @@ class World:
             "after": 0,
             "head": f"0:{GENESIS}",
             "limit": 10,
+            "since": "2026-01-31T12:00:00Z",
         }
 
     def in_path(self, method: str, path: str, parameter: str) -> str:
