@@ -21,6 +21,8 @@ from sqlalchemy.orm import Session, aliased
 
 from catalog.models import Backfill, DeliveryClass, ExecutionRow, Object, OutputRow, QueryRow
 
+ALL_KEPT = datetime(1970, 1, 1)  # noqa: DTZ001 - the catalog's times have no zone
+"""Since when a backfill has results that begins as far back as Kafka keeps it."""
 Offsets = Mapping[str, Mapping[str, int]]
 
 

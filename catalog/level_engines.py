@@ -35,7 +35,6 @@ from catalog.spaces import Spaces
 from catalog.store import bump_generation
 from catalog.stored_form import from_stored
 
-
 # Their runs have ended, and their topics stay.
 _ENDED = select(Backfill.class_id).where(Backfill.ended_at.is_not(None))
 

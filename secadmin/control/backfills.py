@@ -17,6 +17,7 @@ from catalog.analysis import analyse
 from catalog.assignments import assign
 from catalog.audit import PLATFORM
 from catalog.backfills import (
+    ALL_KEPT,
     BackfillState,
     Offsets,
     backfills_of,
@@ -61,7 +62,6 @@ LONGEST = timedelta(hours=1)
 """A backfill that has not delivered all so long after its end was due is given up."""
 _TICKS = timedelta(seconds=30)
 """After this time the ticks that prove an instant stand in the log, also of a quiet stream."""
-_ALL_KEPT = datetime(1970, 1, 1)  # noqa: DTZ001 - the catalog's times have no zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def begin(
         topics, first = wanted.topics, _first_of_outputs(wanted)
     if since is not None and since > platform.clock():
         raise InvalidInput("a backfill begins in the past; give an earlier time")
-    found = platform.kafka.offsets_at(topics, since or _ALL_KEPT)
+    found = platform.kafka.offsets_at(topics, since or ALL_KEPT)
     begins = {topic: _later(of, first.get(topic, {})) for topic, of in found.items()}
     ends = platform.kafka.end_offsets(topics)
     records = _records(begins, ends)
@@ -116,7 +116,7 @@ def begin(
         _require_possible(platform, work, wanted)
         if wanted.topics != topics or _first_of_outputs(wanted) != first:
             raise Conflict("the query has changed meanwhile; try again")
-        made = _store(platform, work, wanted, begins, since or _ALL_KEPT)
+        made = _store(platform, work, wanted, begins, since or ALL_KEPT)
         row = Backfill(
             class_id=made.id,
             access_id=wanted.access.id,

@@ -20,7 +20,6 @@ from catalog.plan import Plan, source_nodes
 from catalog.stored_form import from_stored
 from catalog.user_limits import UserLimits
 
-
 _PLANS_OF_BACKFILLS = (
     select(ExecutionRow.plan)
     .join(DeliveryClass, DeliveryClass.execution_id == ExecutionRow.id)

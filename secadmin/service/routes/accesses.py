@@ -61,4 +61,5 @@ def _answer(view: accesses.AccessView, request: Request) -> dict[str, Any]:
 
 
 def _backfill(view: accesses.BackfillView) -> dict[str, Any]:
-    return {"topic": view.topic, "since": utc(view.since), "state": view.state.value}
+    since = None if view.since is None else utc(view.since)
+    return {"topic": view.topic, "since": since, "state": view.state.value}

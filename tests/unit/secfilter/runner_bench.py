@@ -11,6 +11,7 @@ from catalog.relation import Relation, RelationKind
 from catalog.runs import IngestRun, IngestStream, Run, RunReport
 from catalog.schema import Attribute, Schema, Type
 from secfilter.background import Task
+from secfilter.beside import has_caught_up
 from secfilter.kafka_options import Offsets
 from secfilter.newcomers import topics_read
 from secfilter.pace import Pace
@@ -40,6 +41,7 @@ class FakeQuery:
     over: bool = False
     error: BaseException | None = None
     proven: int | None = None
+    delivered: Offsets = field(default_factory=dict)
     boundary: bool = True
     hurried: bool = False
     began: Offsets = field(default_factory=dict)
@@ -66,6 +68,9 @@ class FakeQuery:
 
     def proven_ms(self) -> int | None:
         return self.proven
+
+    def is_through(self, ends: Offsets) -> bool:
+        return has_caught_up(self.delivered, ends)
 
 
 @dataclass

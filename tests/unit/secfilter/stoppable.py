@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from secfilter.kafka_options import Offsets
+
 
 @dataclass(kw_only=True)
 class Stoppable:
@@ -39,3 +41,6 @@ class Stoppable:
 
     def proven_ms(self) -> int | None:
         return self.proven
+
+    def is_through(self, ends: Offsets) -> bool:
+        return False
