@@ -21,8 +21,6 @@ from sqlalchemy.orm import Session, aliased
 
 from catalog.models import Backfill, DeliveryClass, ExecutionRow, Object, OutputRow, QueryRow
 
-ALL_KEPT = datetime(1970, 1, 1)  # noqa: DTZ001 - the catalog's times have no zone
-"""Since when a backfill has results that begins as far back as Kafka keeps it."""
 Offsets = Mapping[str, Mapping[str, int]]
 
 
@@ -51,6 +49,7 @@ class WantedBackfill:
     row: DeliveryClass
     output: OutputRow
     execution: ExecutionRow
+    after_ms: int | None
     ends: Offsets | None
 
 
@@ -61,7 +60,7 @@ def wanted_backfills(session: Session) -> Sequence[WantedBackfill]:
     """
     owner = aliased(Object)
     query = (
-        select(DeliveryClass, OutputRow, ExecutionRow, Backfill.ends)
+        select(DeliveryClass, OutputRow, ExecutionRow, Backfill.after_ms, Backfill.ends)
         .join(Backfill, Backfill.class_id == DeliveryClass.id)
         .join(OutputRow, OutputRow.object_id == DeliveryClass.output_id)
         .join(ExecutionRow, ExecutionRow.id == DeliveryClass.execution_id)

@@ -61,7 +61,7 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
             "independent_senders": _READ,
             "senders": {"SELECT": ("id", "stream_id", "user_id")},
             "delivery_classes": _READ,
-            "backfills": {"SELECT": ("class_id", "ends", "ended_at")},
+            "backfills": {"SELECT": ("class_id", "after_ms", "ends", "ended_at")},
             "assignments": {"SELECT": ALL, "UPDATE": _TRIALS},
         },
     }

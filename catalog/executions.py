@@ -65,7 +65,7 @@ def run_names_of(session: Session, output_id: int) -> tuple[str, ...]:
         return (query_run_name(row.execution_id),)
     opened = (DeliveryClass.opened_at.is_not(None), DeliveryClass.closed_at.is_(None))
     own = select(DeliveryClass).where(DeliveryClass.output_id == output_id, *opened)
-    own = own.where(DeliveryClass.since.is_(None))
+    own = own.where(DeliveryClass.backfills.is_(False))
     classes = session.scalars(own.order_by(DeliveryClass.id))
     return tuple(query_run_name(each.execution_id or row.execution_id, each.id) for each in classes)
 

@@ -26,8 +26,8 @@ class Limits:
     its own subscriptions (`classes_a_user`). With semantics `view`, each class has state of its own
     for each tuple. So `view_copies` limits classes times windows of a tuple (`catalog.admission`).
     With semantics `isolated`, each class has a run of its own. So many `isolated_classes` may an
-    output have, and its query takes the tasks of all of them when it is added. One backfill may
-    read so many records of the log (`backfill_records`).
+    output have, and its query takes the tasks of all of them when it is added. A backfill
+    reads what came in so many hours (`backfill_hours`), less than the day for which Kafka keeps it.
     """
 
     sources: int = 64
@@ -38,7 +38,7 @@ class Limits:
     classes_a_user: int = 16
     view_copies: int = 240
     isolated_classes: int = 4
-    backfill_records: int = 1_000_000
+    backfill_hours: int = 23
 
 
 _Table = TypeVar("_Table")

@@ -468,8 +468,8 @@ class DeliveryClass(Base):
     {partition: offset}} of the lab topics when its topic was made. If it runs in an engine of its
     level, it has an execution of its own there (`catalog.level_engines`).
 
-    The class of a backfill (`catalog.backfills`) has results of what came `since` then, for one
-    access alone. It has an execution of its own until the backfill ends.
+    One that `backfills` has older results for one access alone (`catalog.backfills`). It has an
+    execution of its own until that has ended.
     """
 
     __tablename__ = "delivery_classes"
@@ -484,7 +484,7 @@ class DeliveryClass(Base):
     ways: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     starting_offsets: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     execution_id: Mapped[int | None] = mapped_column(index=True)
-    since: Mapped[datetime | None]
+    backfills: Mapped[bool] = mapped_column(default=False)
     opened_at: Mapped[datetime | None]
     closed_at: Mapped[datetime | None]
     removed_at: Mapped[datetime | None]
@@ -596,16 +596,18 @@ class Refill(Base):
 
 
 class Backfill(Base):
-    """How far the backfill of a delivery class has come (`catalog.backfills`).
+    """The backfill of a delivery class, which began at what came `since` then.
 
-    Its run is to deliver all that came before the `ends`, {topic: {partition: offset}} of the lab
-    topics, which are looked up at `ends_at`. It has `ended_at` some time, and is `complete` if the
-    run has delivered all.
+    If `after_ms` is set, it gives results with later event times alone. Its run is to deliver all
+    that came before the `ends`, {topic: {partition: offset}} of the lab topics, which are looked up
+    at `ends_at`. It has `ended_at` some time, and is `complete` if the run has delivered all.
     """
 
     __tablename__ = "backfills"
     class_id: Mapped[int] = mapped_column(ForeignKey("delivery_classes.id"), primary_key=True)
     access_id: Mapped[int] = mapped_column(ForeignKey("accesses.id"), index=True)
+    since: Mapped[datetime]
+    after_ms: Mapped[int | None]
     ends_at: Mapped[datetime]
     ends: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     ended_at: Mapped[datetime | None]

@@ -371,7 +371,8 @@ def _query_runs(
         if own is None:
             return
         plan, begins = from_stored(Plan, each.execution.plan), each.execution.starting_offsets
-        run = made(each.execution, plan, (FedOutput(output, (own,), begins=begins),), each.output)
+        fed_output = FedOutput(output, (own,), begins=begins, after_ms=each.after_ms)
+        run = made(each.execution, plan, (fed_output,), each.output)
         name = query_run_name(each.execution.id, own.id)
         run = replace(run, name=name, backfill=True, ends=each.ends)
         yield apart(run, own, name, begins) if run.placement is Placement.APART else run
@@ -413,7 +414,7 @@ def _open_classes(session: Session) -> Mapping[int, list[DeliveryClass]]:
     query = select(DeliveryClass).where(
         DeliveryClass.opened_at.is_not(None),
         DeliveryClass.closed_at.is_(None),
-        DeliveryClass.since.is_(None),
+        DeliveryClass.backfills.is_(False),
     )
     found: dict[int, list[DeliveryClass]] = {}
     for row in session.scalars(query.order_by(DeliveryClass.id)):

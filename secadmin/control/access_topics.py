@@ -21,7 +21,7 @@ from secadmin.control.unanswered_grants import Pair, bans_of, is_banned
 _OPEN_CLASSES = select(DeliveryClass).where(
     DeliveryClass.output_id == bindparam("output"),
     DeliveryClass.closed_at.is_(None),
-    DeliveryClass.since.is_(None),
+    DeliveryClass.backfills.is_(False),
 )
 
 
@@ -79,14 +79,12 @@ class AccessTopics:
             self._refill(found, [rows[topic] for topic in step.cut])
             self._add(access, found.topic, found)
 
-    def backfill(
-        self, access: Access, output: Object, rights: Delivery, since: datetime
-    ) -> DeliveryClass:
-        """Give a subscription one more topic, for results of what came since then.
+    def backfill(self, access: Access, output: Object, rights: Delivery) -> DeliveryClass:
+        """Give a subscription one more topic, for older results.
 
         No other subscription shares it. That it is fed is nothing to wait for.
         """
-        made = self._new_class(output, rights, since)
+        made = self._new_class(output, rights, backfills=True)
         access.topics.append(
             AccessTopic(topic=made.topic, delivery_class=made, leaving=False, fed_at=self.now)
         )
@@ -175,7 +173,7 @@ class AccessTopics:
         return made
 
     def _new_class(
-        self, output: Object, delivery: Delivery, since: datetime | None = None
+        self, output: Object, delivery: Delivery, *, backfills: bool = False
     ) -> DeliveryClass:
         name = secrets.token_hex(8)
         beyond = delivery.beyond
@@ -187,7 +185,7 @@ class AccessTopics:
             beyond=None if beyond is None else Label(beyond.bits).to_wire(),
             weak=delivery.weak,
             ways=[Label(way.bits).to_wire() for way in delivery.ways] or None,
-            since=since,
+            backfills=backfills,
         )
         self.session.add(made)
         self.session.flush()
@@ -196,7 +194,7 @@ class AccessTopics:
 
 
 def _is_backfill(row: AccessTopic) -> bool:
-    return row.delivery_class is not None and row.delivery_class.since is not None
+    return row.delivery_class is not None and row.delivery_class.backfills
 
 
 def _held(row: AccessTopic) -> Held:

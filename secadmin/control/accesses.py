@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, select
 from sqlalchemy.orm import selectinload
 
-from catalog.backfills import ALL_KEPT, BackfillState, backfills_of, state_of
+from catalog.backfills import BackfillState, backfills_of, state_of
 from catalog.errors import Denied, NotFound
 from catalog.label import Label
 from catalog.models import (
@@ -65,20 +65,16 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class BackfillView:
-    """A backfill of an access: its topic has results of what came `since` then.
-
-    None is as far back as Kafka keeps it.
-    """
+    """A backfill of an access: its topic has results of what came `since` then."""
 
     topic: str
-    since: datetime | None
+    since: datetime
     state: BackfillState
 
     @classmethod
     def of(cls, row: Backfill, of_class: DeliveryClass) -> BackfillView:
         """The view of a backfill and its class."""
-        since = None if of_class.since == ALL_KEPT else of_class.since
-        return cls(of_class.topic, since, state_of(row))
+        return cls(of_class.topic, row.since, state_of(row))
 
 
 @dataclass(frozen=True, slots=True)

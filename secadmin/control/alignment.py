@@ -218,7 +218,7 @@ class Alignment:
             found = session.execute(
                 select(
                     *(DeliveryClass.id, DeliveryClass.topic, DeliveryClass.output_id),
-                    *(OutputRow.retention_ms, OutputRow.placement, DeliveryClass.since),
+                    *(OutputRow.retention_ms, OutputRow.placement, DeliveryClass.backfills),
                 )
                 .join(OutputRow, OutputRow.object_id == DeliveryClass.output_id)
                 .where(
@@ -231,7 +231,7 @@ class Alignment:
             return
         self.kafka.open_classes({row.topic: row.retention_ms for row in found})
         # The execution of a backfill says itself where it begins.
-        new = [row for row in found if row.since is None]
+        new = [row for row in found if not row.backfills]
         apart = {row.id: row.output_id for row in new if row.placement == Placement.APART}
         begins = self._ends_below(apart.values())
         with self.catalog.bookkeeping() as session:

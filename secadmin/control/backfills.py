@@ -17,7 +17,6 @@ from catalog.analysis import analyse
 from catalog.assignments import assign
 from catalog.audit import PLATFORM
 from catalog.backfills import (
-    ALL_KEPT,
     BackfillState,
     Offsets,
     backfills_of,
@@ -26,8 +25,9 @@ from catalog.backfills import (
     state_of,
     unended_backfills,
 )
-from catalog.delivery_classes import only_appends
+from catalog.delivery_classes import only_appends, shares_results
 from catalog.errors import Conflict, Denied, InvalidInput, NotFound
+from catalog.limits import Limits
 from catalog.models import (
     Access,
     Backfill,
@@ -37,8 +37,9 @@ from catalog.models import (
     OutputRow,
     QueryRow,
     RunStatus,
+    StreamRow,
 )
-from catalog.moves import whole_from_ms
+from catalog.moves import CLOCKS_MS, whole_from_ms
 from catalog.placement import Placement
 from catalog.plan import Plan, sources
 from catalog.plan_memory import shared_memory_ms
@@ -89,52 +90,89 @@ def begin(
 ) -> BackfillView:
     """Begin to give a subscription of the caller results of what came `since` then.
 
-    None is as far back as Kafka keeps it. Raises NotFound for what is no subscription of the
+    None is as far back as a backfill may begin. Raises NotFound for what is no subscription of the
     caller, Denied where the subscription shows nothing or shows a stream in aggregates alone,
-    InvalidInput for a time that is to come, and Conflict while it is not fed, while another
-    backfill of it runs, for an output whose results replace others, and where the user, the output
-    or the engines have no room.
+    InvalidInput for a time that is to come or too long ago, and Conflict while it is not fed, while
+    another backfill of it runs, for an output that can have none, and where the user, the output or
+    the engines have no room.
     """
     target = f"access {principal}"
     with reading(platform, caller, "prepare backfill", target) as view:
         wanted = _found(view, principal)
         _require_possible(platform, view, wanted)
         topics, first = wanted.topics, _first_of_outputs(wanted)
-    if since is not None and since > platform.clock():
-        raise InvalidInput("a backfill begins in the past; give an earlier time")
-    found = platform.kafka.offsets_at(topics, since or ALL_KEPT)
+        before = _read_before(view.session, wanted)
+    since = _allowed(since, platform.clock(), before or timedelta(0), platform.limits)
+    found = platform.kafka.offsets_at(topics, since - (before or timedelta(0)))
     begins = {topic: _later(of, first.get(topic, {})) for topic, of in found.items()}
     ends = platform.kafka.end_offsets(topics)
-    records = _records(begins, ends)
-    if records > platform.limits.backfill_records:
-        raise Conflict(
-            f"the backfill would read {records} records, and may read "
-            f"{platform.limits.backfill_records}; begin later"
-        )
     with working(platform, caller, "backfill", target) as work:
         wanted = _found(work, principal)
         _require_possible(platform, work, wanted)
         if wanted.topics != topics or _first_of_outputs(wanted) != first:
             raise Conflict("the query has changed meanwhile; try again")
-        made = _store(platform, work, wanted, begins, since or ALL_KEPT)
+        made = _store(platform, work, wanted, begins)
         row = Backfill(
             class_id=made.id,
             access_id=wanted.access.id,
+            since=since,
+            after_ms=None if before is None else _ms(since),
             ends_at=_ends_at(work.session, wanted, work.change.now),
         )
         if row.ends_at <= work.change.now:
             row.ends = {topic: dict(of) for topic, of in ends.items()}
         work.session.add(row)
         require_room_for_classes(work, platform.limits, platform.spaces)
-        work.detail.update(output=wanted.object.name, topic=made.topic, records=records)
-        work.detail["since"] = None if since is None else since.isoformat()
+        work.detail.update(output=wanted.object.name, topic=made.topic, since=since.isoformat())
         work.change.bump_generation()
         return BackfillView.of(row, made)
 
 
-def _store(
-    platform: Platform, work: Work, wanted: _Wanted, begins: Offsets, since: datetime
-) -> DeliveryClass:
+def _allowed(since: datetime | None, now: datetime, before: timedelta, limits: Limits) -> datetime:
+    """The time at which a backfill begins that is asked for then, and reads so much before it.
+
+    The limit is a time: a number of records would tell of those that the subscriber may not see.
+    """
+    first = now - timedelta(hours=limits.backfill_hours) + before
+    if first >= now:
+        raise Conflict(
+            f"results depend on what came {before} before them, and a backfill reads what came "
+            f"in the last {limits.backfill_hours} hours"
+        )
+    if since is None:
+        return first
+    if since > now:
+        raise InvalidInput("a backfill begins in the past; give an earlier time")
+    if since < first:
+        raise InvalidInput(
+            f"a backfill of it begins at {first:%Y-%m-%dT%H:%M:%SZ} at the earliest: it reads what "
+            f"came in the last {limits.backfill_hours} hours"
+        )
+    return since
+
+
+def _read_before(session: orm.Session, wanted: _Wanted) -> timedelta | None:
+    """How long before its first results the tuples came on which these may depend.
+
+    So each result is whole, wherever a backfill begins. Otherwise a window would be there or not,
+    depending on whether something hidden came behind the beginning. None if it is of no account:
+    without state, or if nothing is hidden from the views of the subscriber.
+    """
+    checked = analyse(wanted.plan)
+    memory_ms = shared_memory_ms(checked)
+    if memory_ms is None:
+        return None
+    ahead_ms = max(
+        session.get_one(StreamRow, each.object_id).max_ahead_ms for each in sources(wanted.plan)
+    )
+    return timedelta(milliseconds=memory_ms + ahead_ms + CLOCKS_MS)
+
+
+def _ms(at: datetime) -> int:
+    return round(at.replace(tzinfo=UTC).timestamp() * 1_000)
+
+
+def _store(platform: Platform, work: Work, wanted: _Wanted, begins: Offsets) -> DeliveryClass:
     """Open the class, with an execution that begins there. Raises as `begin`."""
     session, plan = work.session, wanted.plan
     require_room_to_run(platform.user_limits, session, work.subject.user_id, [plan])
@@ -149,7 +187,7 @@ def _store(
     role = role_of_space(session, chosen_roles(session.get_one(QueryRow, wanted.output.query_id)))
     homes = platform.spaces.homes(role, Placement(wanted.output.placement))
     assign(session, {execution.id: execution.slots}, homes, platform.limits)
-    made = work.settlement.backfill(wanted.access, since)
+    made = work.settlement.backfill(wanted.access)
     made.execution_id = execution.id
     session.flush()
     return made
@@ -180,6 +218,14 @@ def _require_possible(platform: Platform, view: Reading, wanted: _Wanted) -> Non
             f"{name} shows a stream in aggregates alone, and by the choice of where a backfill "
             "begins single tuples could be computed; it has results from the subscription on"
         )
+    checked = analyse(wanted.plan)
+    endless = checked.keeps_state and shared_memory_ms(checked) is None
+    if endless and shares_results(session, wanted.output.object_id):
+        raise Conflict(
+            f"results of {name} have no event time, or may depend on what came long before them, "
+            "also on what you may not see; such a query has backfills only with SEMANTICS VIEW, "
+            "ISOLATED or EXACT"
+        )
     new = {row.class_id or 0 for row in wanted.access.topics if row.fed_at is None}
     if new and new != fed_classes(session, new, platform.pulse.living(session)):
         raise Conflict("the subscription is not fed yet; ask again when `fed` is true")
@@ -197,14 +243,6 @@ def _first_of_outputs(wanted: _Wanted) -> Mapping[str, Mapping[str, int]]:
 
 def _later(offsets: Mapping[str, int], first: Mapping[str, int]) -> dict[str, int]:
     return {p: max(offset, first.get(p, 0)) for p, offset in offsets.items()}
-
-
-def _records(begins: Offsets, ends: Offsets) -> int:
-    return sum(
-        max(0, ends[topic].get(partition, 0) - offset)
-        for topic, of in begins.items()
-        for partition, offset in of.items()
-    )
 
 
 def _ends_at(session: orm.Session, wanted: _Wanted, now: datetime) -> datetime:

@@ -162,8 +162,8 @@ class Settlement:
             self._withheld.pop(user, None)
         self._withheld |= withheld_from(self.change.session, users)
 
-    def backfill(self, access: Access, since: datetime) -> DeliveryClass:
-        """Give a live subscription a class for results of what came since then, as it sees them.
+    def backfill(self, access: Access) -> DeliveryClass:
+        """Give a live subscription a class for older results, as far as it may see them now.
 
         Raises Denied if it shows nothing now.
         """
@@ -176,7 +176,7 @@ class Settlement:
         rights = self._rights_to(access, subject, output) if allowed and not ended else None
         if rights is None:
             raise Denied(f"{access.principal} shows nothing of {output.object.name} now")
-        return self._topics_of.backfill(access, output.object, rights, since)
+        return self._topics_of.backfill(access, output.object, rights)
 
     def cut_leaving(self, accesses: Sequence[Access]) -> None:
         """Take from these what other topics of theirs have taken the place of."""

@@ -289,7 +289,7 @@ class SubscriptionBody(Body):
 
 
 class BackfillBody(Body):
-    """A backfill of a subscription: results of what came `since` then. null: of all there is."""
+    """A backfill of a subscription: results of what came `since` then. null: as early as may be."""
 
     since: PastTime | None = None
 

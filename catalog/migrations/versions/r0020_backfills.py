@@ -12,12 +12,17 @@ KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 def upgrade() -> None:
     """Add the table and the columns. No class that is there is a backfill's."""
+    # SQLite cannot make this table anew, because others refer to it. So the default stays.
     with op.batch_alter_table("delivery_classes") as classes:
-        classes.add_column(sa.Column("since", sa.DateTime, nullable=True))
+        classes.add_column(
+            sa.Column("backfills", sa.Boolean, nullable=False, server_default="0")
+        )
     op.create_table(
         "backfills",
         sa.Column("class_id", KEY, sa.ForeignKey("delivery_classes.id"), primary_key=True),
         sa.Column("access_id", KEY, sa.ForeignKey("accesses.id"), nullable=False),
+        sa.Column("since", sa.DateTime, nullable=False),
+        sa.Column("after_ms", sa.BigInteger, nullable=True),
         sa.Column("ends_at", sa.DateTime, nullable=False),
         sa.Column("ends", sa.JSON, nullable=True),
         sa.Column("ended_at", sa.DateTime, nullable=True),

@@ -26,12 +26,11 @@ from secadmin.cli.private_files import new_private_folder
 from secadmin.cli.trust import server_url
 from secadmin.cli.words import pair_of
 
-
 Since = Annotated[
     str,
     typer.Option(
         metavar="TIME",
-        help="How long ago, such as 2h, or 2026-01-31T10:00:00Z; `all` for all that is kept.",
+        help="How long ago, such as 2h, or 2026-01-31T10:00:00Z; `all` is as early as may be.",
     ),
 ]
 _ALL = "all"

@@ -61,5 +61,4 @@ def _answer(view: accesses.AccessView, request: Request) -> dict[str, Any]:
 
 
 def _backfill(view: accesses.BackfillView) -> dict[str, Any]:
-    since = None if view.since is None else utc(view.since)
-    return {"topic": view.topic, "since": since, "state": view.state.value}
+    return {"topic": view.topic, "since": utc(view.since), "state": view.state.value}

@@ -68,6 +68,7 @@ MAY = {
         "independent_senders": {"SELECT": ALL},
         "senders": {"SELECT": "id stream_id user_id"},
         "delivery_classes": {"SELECT": ALL},
+        "backfills": {"SELECT": "class_id after_ms ends ended_at"},
         "assignments": {"SELECT": ALL, "UPDATE": TRIALS},
     },
 }
