@@ -14,9 +14,7 @@ def upgrade() -> None:
     """Add the table and the columns. No class that is there is a backfill's."""
     # SQLite cannot make this table anew, because others refer to it. So the default stays.
     with op.batch_alter_table("delivery_classes") as classes:
-        classes.add_column(
-            sa.Column("backfills", sa.Boolean, nullable=False, server_default="0")
-        )
+        classes.add_column(sa.Column("backfills", sa.Boolean, nullable=False, server_default="0"))
     op.create_table(
         "backfills",
         sa.Column("class_id", KEY, sa.ForeignKey("delivery_classes.id"), primary_key=True),
