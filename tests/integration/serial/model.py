@@ -6,12 +6,13 @@ It knows no categories: a role expression is a set of alternatives (000 §4), a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from tests.integration.service.racing.history import NotSerial, pair_in, rights_in
+from tests.integration.service.racing.role_rights import RoleRights
 from tests.oracle.levels import BOTTOM, T, dominated
 from tests.oracle.role_sets import Allowed, satisfies
 
@@ -80,16 +81,13 @@ class OpenSession:
 
 
 @dataclass
-class Model:
+class Model(RoleRights):
     """Who holds what. An entry that does not follow from those before it is NotSerial.
 
     `chosen` has the company of who may choose, or None before the choice. `sessions` and `tokens`
     go by the number of a session; who calls with which token is no part of the log.
     """
 
-    grants: set[tuple[str, str, str]] = field(default_factory=set)
-    juniors: set[tuple[str, str]] = field(default_factory=set)
-    members: set[tuple[str, str]] = field(default_factory=set)
     levels: dict[str, str] = field(default_factory=dict)
     chosen: dict[str, str | None] = field(default_factory=dict)
     sessions: dict[int, OpenSession] = field(default_factory=dict)
@@ -135,9 +133,9 @@ class Model:
         access = self.accesses.get(principal)
         if access is None:
             return frozenset()
-        roles, level = set(self._closure(access.roles)), self._level(access)
-        may = self._holds(roles, OUTPUT, "VIEW OBJECT", "SUBSCRIBE")
-        if not may or not self._holds(roles, STREAM, "READ TUPLE"):
+        roles, level = self.closure(access.roles), self._level(access)
+        may = self.holds(roles, OUTPUT, "VIEW OBJECT", "SUBSCRIBE")
+        if not may or not self.holds(roles, STREAM, "READ TUPLE"):
             return frozenset()
         return frozenset(
             mark
@@ -211,29 +209,14 @@ class Model:
         _require(number in self.sessions, entry)
         session = self.sessions[number]
         roles = frozenset(session.roles)
-        held = set(self._closure(roles))
-        _require(self._holds(held, OUTPUT, "VIEW OBJECT", "SUBSCRIBE"), entry)
+        held = self.closure(roles)
+        _require(self.holds(held, OUTPUT, "VIEW OBJECT", "SUBSCRIBE"), entry)
         _require(self.chosen.get(entry.actor, "") is not None, entry)
         kept = None if entry.detail["keep"] else number
         self.accesses[entry.detail["principal"]] = Held(entry.actor, roles, kept, session.part)
 
     def _drop(self, ended: Callable[[Held], bool]) -> None:
         self.accesses = {name: row for name, row in self.accesses.items() if not ended(row)}
-
-    def _holds(self, roles: set[str], name: str, *permissions: str) -> bool:
-        return all(
-            any((role, permission, name) in self.grants for role in roles)
-            for permission in permissions
-        )
-
-    def _closure(self, roles: frozenset[str]) -> Iterator[str]:
-        waiting, seen = list(roles), set(roles)
-        while waiting:
-            role = waiting.pop()
-            yield role
-            below = {junior for senior, junior in self.juniors if senior == role} - seen
-            seen |= below
-            waiting += below
 
 
 def _require(holds: bool, entry: Entry) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from catalog.models import AuditEntry
+from tests.integration.service.racing.role_rights import RoleRights
 
 
 class NotSerial(AssertionError):
@@ -22,12 +23,9 @@ class HeldAccess:
 
 
 @dataclass
-class History:
+class History(RoleRights):
     """Who holds what, after the entries that were played; an entry that cannot be is NotSerial."""
 
-    grants: set[tuple[str, str, str]] = field(default_factory=set)
-    juniors: set[tuple[str, str]] = field(default_factory=set)
-    members: set[tuple[str, str]] = field(default_factory=set)
     sessions: dict[int, tuple[str, set[str]]] = field(default_factory=dict)
     accesses: dict[str, HeldAccess] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
@@ -66,37 +64,22 @@ class History:
         `streams` has the bits of those that the output reads, by name and kind.
         """
         access = self.accesses[principal]
-        roles = set(self._closure(access.roles))
-        if not self._holds(roles, output, "VIEW OBJECT", "SUBSCRIBE"):
+        roles = self.closure(access.roles)
+        if not self.holds(roles, output, "VIEW OBJECT", "SUBSCRIBE"):
             return None
         seen = [
             bit
             for name, own in streams.items()
             for kind, bit in own.items()
-            if self._holds(roles, name, "READ TUPLE")
+            if self.holds(roles, name, "READ TUPLE")
             or (kind == "aggregated" and self._reads_aggregate(access.user, roles, name))
         ]
         return sum(1 << bit for bit in seen) or None
 
-    def _reads_aggregate(self, user: str, roles: set[str], stream: str) -> bool:
-        every = set(self._closure(frozenset(role for name, role in self.members if name == user)))
-        may_send = self._holds(every, stream, "SEND")
-        return self._holds(roles, stream, "READ AGGREGATE") and not may_send
-
-    def _holds(self, roles: set[str], name: str, *permissions: str) -> bool:
-        return all(
-            any((role, permission, name) in self.grants for role in roles)
-            for permission in permissions
-        )
-
-    def _closure(self, roles: frozenset[str]) -> Iterator[str]:
-        waiting, seen = list(roles), set(roles)
-        while waiting:
-            role = waiting.pop()
-            yield role
-            below = {junior for senior, junior in self.juniors if senior == role} - seen
-            seen |= below
-            waiting += below
+    def _reads_aggregate(self, user: str, roles: frozenset[str], stream: str) -> bool:
+        every = self.closure(frozenset(role for name, role in self.members if name == user))
+        may_send = self.holds(every, stream, "SEND")
+        return self.holds(roles, stream, "READ AGGREGATE") and not may_send
 
     def _unassign(self, user: str, role: str) -> None:
         self.members.remove((user, role))
@@ -127,8 +110,8 @@ class History:
         own = [number for number, (user, _) in self.sessions.items() if user == entry.actor]
         _require(len(own) == 1, entry)
         roles = frozenset(self.sessions[own[0]][1])
-        held = set(self._closure(roles))
-        _require(self._holds(held, output, "VIEW OBJECT", "SUBSCRIBE"), entry)
+        held = self.closure(roles)
+        _require(self.holds(held, output, "VIEW OBJECT", "SUBSCRIBE"), entry)
         session = None if entry.detail["keep"] else own[0]
         self.accesses[entry.detail["principal"]] = HeldAccess(entry.actor, roles, session)
 
