@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import select
@@ -104,7 +105,7 @@ class World:
             "after": 0,
             "head": f"0:{GENESIS}",
             "limit": 10,
-            "since": "2026-01-31T12:00:00Z",
+            "since": (datetime.now(UTC) - timedelta(hours=1)).isoformat(),
         }
 
     def in_path(self, method: str, path: str, parameter: str) -> str:

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "v0_2_20"
-down_revision = "v0_2_19"
+revision = "v0_2_21"
+down_revision = "v0_2_20"
 
 # SQLite numbers rows by itself only for INTEGER keys.
 KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
