@@ -138,7 +138,7 @@ def test_as_nobody(
 
 
 def own_affairs(platform: Platform, world: World, user: Api, role: str) -> World:
-    """The world as it is for requests about the caller's own user, role and access, which is fed."""
+    """The world for requests about the caller's own user, role and access, which is fed."""
     access = user.post(f"/outputs/{world.names['output']}/subscriptions")
     with platform.catalog.bookkeeping() as session:
         unfed = update(AccessTopic).where(AccessTopic.fed_at.is_(None))
