@@ -25,6 +25,7 @@ from catalog.plan import (
     inputs,
 )
 from catalog.plan_rules import (
+    MAX_ROWS,
     MAX_WINDOW_MS,
     OWN_QUERY,
     joined_schema,
@@ -35,8 +36,6 @@ from catalog.plan_rules import (
 from catalog.schema import Attribute, Schema, Type
 from catalog.upserts import require_read_by_key, upsert_schema
 
-# Each new tuple costs as many steps as the window has rows.
-MAX_ROWS = 10_000
 # A row that comes changes so many others.
 MAX_OFFSET = 100
 # Each window of a join may multiply the rows of the others.
@@ -134,6 +133,12 @@ def _check_lengths(window: MovingWindow) -> None:
         window.range_ms and 1 <= window.slide_ms <= MAX_WINDOW_MS
     ):
         raise InvalidInput("SLIDE goes with a RANGE, and is 1 ms to 400 days")
+    if window.slide_rows is not None and not (
+        window.rows is not None and 1 <= window.slide_rows <= window.rows and window.rows > 1
+    ):
+        raise InvalidInput(
+            "SLIDE with a number goes with ROWS of at least 2, and is 1 to that number of rows"
+        )
     if window.rows is None and window.partition:
         raise InvalidInput("PARTITION BY goes with ROWS; other windows need no partitions")
 

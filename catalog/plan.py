@@ -131,12 +131,15 @@ class MovingWindow:
     With `slide_ms` the window moves only at the multiples of it, counted from 1970 UTC.
     With `rows` these are the newest `rows` tuples, of each partition if `partition` names
     attributes. If both are None, the window is [UNBOUNDED]: no tuple ever leaves it.
+    With `slide_rows` the window is a *window of tuples* (002 §2.2): it is empty until a partition
+    has had `rows` tuples, and moves with each `slide_rows`-th tuple after that.
     """
 
     range_ms: int | None = None
     rows: int | None = None
     partition: tuple[AttributeRef, ...] = ()
     slide_ms: int | None = None
+    slide_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from catalog.label_rule import ByExpression, ByHeader, BySender
 from catalog.level_rule import CompanyRule, LevelRule
 from catalog.record_format import RecordFormat
 from catalog.relation import DeclaredAggregate, Relation
-from catalog.role_view import AttributeRight, RoleView, SmallestWindow
+from catalog.role_view import AttributeRight, RoleView, SmallestWindow, TupleWindow
 from catalog.schema import (
     ArrayType,
     Attribute,
@@ -44,7 +44,7 @@ _CLASSES: dict[str, type] = {
         *(expression.AttributeRef, expression.Literal, expression.Call, Position),
         *(Relation, DeclaredAggregate, Schema, Attribute, RecordFormat, LabelLayout),
         *(BySender, ByHeader, ByExpression, LevelRule, CompanyRule),
-        *(RoleView, AttributeRight, SmallestWindow),
+        *(RoleView, AttributeRight, SmallestWindow, TupleWindow),
     )
 }
 # This is computed once, because evaluating annotations is the slowest part of decoding.

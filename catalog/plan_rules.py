@@ -11,6 +11,8 @@ from catalog.plan import JoinKind
 from catalog.schema import AttributeType, Schema, Type, is_comparable
 
 MAX_WINDOW_MS = 400 * 24 * 3_600_000
+# Each new tuple costs as many steps as a moving window has rows.
+MAX_ROWS = 10_000
 OWN_QUERY = "add this part as a query of its own over the other one's output"
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from catalog.aggregates import POLICY_FUNCTIONS
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, type_of
-from catalog.plan_rules import MAX_WINDOW_MS
+from catalog.plan_rules import MAX_ROWS, MAX_WINDOW_MS
 from catalog.relation import MAX_INDEPENDENT, Relation
 from catalog.schema import AttributeType, Type
 
@@ -46,6 +46,33 @@ class SmallestWindow:
     slide_ms: int
     tumbling: bool = False
 
+    def is_as_coarse_as(self, other: SmallestWindow | TupleWindow) -> bool:
+        """Whether it is of the other one's type, and not smaller in size or slide."""
+        return (
+            isinstance(other, SmallestWindow)
+            and self.size_ms >= other.size_ms
+            and self.slide_ms >= other.slide_ms
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TupleWindow:
+    """The smallest window of tuples of a query: so many tuples, and so many from one to the next.
+
+    Each window of such a query holds as many tuples as the others. If it is `tumbling`, no tuple is
+    in two windows.
+    """
+
+    size: int
+    slide: int
+    tumbling: bool = False
+
+    def is_as_coarse_as(self, other: SmallestWindow | TupleWindow) -> bool:
+        """Whether it is of the other one's type, and not smaller in size or slide."""
+        return (
+            isinstance(other, TupleWindow) and self.size >= other.size and self.slide >= other.slide
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RoleView:
@@ -60,7 +87,7 @@ class RoleView:
 
     rows: Expression | None = None
     attributes: tuple[AttributeRight, ...] | None = None
-    window: SmallestWindow | None = None
+    window: SmallestWindow | TupleWindow | None = None
     minimum: int = 1
 
     def right(self, name: str) -> AttributeRight | None:
@@ -121,6 +148,11 @@ def checked_view(view: RoleView, stream: Relation) -> RoleView:
         _check_right(right, stream)
     if view.window is not None:
         _check_window(view, view.window, stream)
+    if view.minimum > 1 and isinstance(view.window, TupleWindow):
+        raise InvalidInput(
+            "a window of tuples is shown when it is full, whoever sent them; for a minimum of "
+            "senders, use a window of time"
+        )
     if view.minimum > 1 and not view.only_aggregates:
         raise InvalidInput("a minimum goes with a window, or with attributes for aggregates only")
     return replace(view, attributes=_in_order(view, stream))
@@ -170,14 +202,36 @@ def _check_right(right: AttributeRight, stream: Relation) -> None:
             raise InvalidInput(f"{function} does not take {right.name}, a {attribute.type}")
 
 
-def _check_window(view: RoleView, window: SmallestWindow, stream: Relation) -> None:
+def shows_last_time(view: RoleView, stream: Relation) -> bool:
+    """Whether the view lets a result tell the time of the last tuple in it."""
+    right = view.right(stream.event_time or "")
+    functions = None if right is None else right.functions
+    return right is not None and (functions is None or bool({"max", "last"} & {*functions}))
+
+
+def _check_window(view: RoleView, window: SmallestWindow | TupleWindow, stream: Relation) -> None:
     if stream.event_time is None:
         raise InvalidInput(f"{stream.name} has no event time, so it has no windows")
-    if not 0 < window.slide_ms <= window.size_ms <= MAX_WINDOW_MS:
+    if isinstance(window, TupleWindow):
+        _check_tuple_window(view, window, stream)
+    elif not 0 < window.slide_ms <= window.size_ms <= MAX_WINDOW_MS:
         raise InvalidInput("a window's size is 1 ms to 400 days, its slide at most its size")
     if not any(right.functions for right in view.attributes or ()):
         raise InvalidInput(
             "a window shows aggregates only: name at least one attribute with its functions"
+        )
+
+
+def _check_tuple_window(view: RoleView, window: TupleWindow, stream: Relation) -> None:
+    if not 2 <= window.size <= MAX_ROWS or not 1 <= window.slide <= window.size:
+        raise InvalidInput(
+            f"a window of tuples has 2 to {MAX_ROWS} tuples, and a slide of 1 to its size; a "
+            "window of one tuple would show it"
+        )
+    if not shows_last_time(view, stream):
+        raise InvalidInput(
+            f"a result of a window of tuples comes at the time of its last tuple, so the policy "
+            f"must show that time: let the role use {stream.event_time} with max"
         )
 
 

@@ -140,9 +140,16 @@ def groups_of_enough_senders(value: Any) -> Any:
     return _each_object(value, change)
 
 
-def tuples_of_elements(value: Any) -> Any:
-    """11 to 12: in form 11 no plan made several tuples of one. Older programs must not read it."""
-    return value
+def elements_and_windows_of_tuples(value: Any) -> Any:
+    """11 to 12: in form 11 no plan made several tuples of one, and there were no windows of tuples.
+
+    A window of rows moved with each tuple. Older programs must not read what is new.
+    """
+
+    def change(item: dict[str, Any]) -> dict[str, Any]:
+        return {"slide_rows": None, **item} if item.get("node") == "MovingWindow" else item
+
+    return _each_object(value, change)
 
 
 UPGRADES: tuple[Callable[[Any], Any], ...] = (
@@ -156,6 +163,6 @@ UPGRADES: tuple[Callable[[Any], Any], ...] = (
     sessions_and_outer_joins,
     rows_of_matches_and_keys,
     groups_of_enough_senders,
-    tuples_of_elements,
+    elements_and_windows_of_tuples,
 )
 """The step at index n makes form n + 2 of form n + 1."""

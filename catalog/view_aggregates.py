@@ -17,6 +17,7 @@ from catalog.plan import (
     MATCH_TIME,
     Aggregate,
     Aggregation,
+    Change,
     Column,
     Emission,
     Enough,
@@ -25,6 +26,7 @@ from catalog.plan import (
     Match,
     Moving,
     MovingJoin,
+    MovingWindow,
     Node,
     Plan,
     Project,
@@ -36,8 +38,9 @@ from catalog.plan import (
     Unnest,
     Window,
     Windowed,
+    walk,
 )
-from catalog.role_view import RoleView
+from catalog.role_view import RoleView, SmallestWindow, TupleWindow, shows_last_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,15 @@ class _Restricted:
 
     `functions` has the restricted attributes with the functions that may take them. `views` are the
     views that restrict something. With `paired`, a tuple may be there several times, because it is
-    in several pairs.
+    in several pairs. `united` says that there are tuples of several inputs. With `partition`, these
+    are the tuples of full windows of tuples, one for each value of these attributes.
     """
 
     functions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     views: tuple[RoleView, ...] = ()
     paired: bool = False
+    united: bool = False
+    partition: frozenset[str] | None = None
 
     @property
     def tuples_hidden(self) -> bool:
@@ -98,8 +104,14 @@ def _only_windows(view: RoleView) -> str:
     window = view.window
     if window is None:
         return "your roles' policies allow aggregates over tumbling windows only"
-    size, slide = _seconds(window.size_ms), _seconds(window.slide_ms)
     kind = "tumbling windows" if view.only_tumbling else "windows"
+    if isinstance(window, TupleWindow):
+        return (
+            f"your roles' policies allow only aggregates over {kind} of tuples, of {window.size} "
+            f"tuples or more with a slide of {window.slide} or more, such as "
+            f"[ROWS {window.size} SLIDE {window.size if view.only_tumbling else window.slide}]"
+        )
+    size, slide = _seconds(window.size_ms), _seconds(window.slide_ms)
     return (
         f"your roles' policies allow only aggregates over {kind} of event time, "
         f"of {size} seconds or more with a slide of {slide} seconds or more"
@@ -119,9 +131,10 @@ class _Rewriting:
         """The node with its groups cut to the minimum, and what is restricted above it."""
         match node:
             case Source(relation):
-                return node, _of_source(self.views.get(relation.object_id), node.schema.names)
+                return node, _of_source(self.views.get(relation.object_id), node)
             case Filter(below, condition):
                 inner, restricted = self.node(below)
+                _refuse_few_tuples(restricted)
                 _refuse(condition, restricted)
                 return replace(node, input=inner), restricted
             case Project(below, columns):
@@ -129,6 +142,7 @@ class _Rewriting:
                 return replace(node, input=inner), _projected(columns, restricted)
             case Windowed(below):
                 inner, restricted = self.node(below)
+                _refuse_few_tuples(restricted)
                 return replace(node, input=inner), restricted
             case Aggregate(below):
                 inner, restricted = self.node(below)
@@ -147,19 +161,31 @@ class _Rewriting:
                         "each tuple counts once; leave UNNEST out"
                     )
                 return replace(node, input=inner), restricted
-            case Moving(below) | Ranked(below) | ToStream(below):
-                inner, restricted = self.node(below)
-                if restricted.functions or restricted.tuples_hidden:
-                    raise InvalidInput(
-                        "your roles' policies allow no moving window over this stream; "
-                        "use TUMBLE or HOP"
-                    )
-                return replace(node, input=inner), restricted
-
+            case Moving() | Ranked() | ToStream():
+                return self._of_relation(node)
             case Match(below):
                 inner, restricted = self.node(below)
                 time = analyse_node(below).event_time
                 return _matches(replace(node, input=inner), restricted, time or "")
+
+    def _of_relation(self, node: Moving | Ranked | ToStream) -> tuple[Node, _Restricted]:
+        inner, restricted = self.node(node.input)
+        if isinstance(node, Moving):
+            return replace(node, input=inner), _in_moving_window(node.window, restricted)
+        _require_free(restricted)
+        upserts = isinstance(node, ToStream) and node.change is Change.UPSERT
+        if upserts and self._has_tuple_windows(node.input):
+            raise InvalidInput(
+                "your roles' policies allow each window's result once, and a row that stands is "
+                "given again; write ISTREAM or RSTREAM"
+            )
+        return replace(node, input=inner), restricted
+
+    def _has_tuple_windows(self, root: Node) -> bool:
+        """Whether something below is a stream that a view shows in windows of tuples."""
+        streams = (n.relation.object_id for n in walk(root) if isinstance(n, Source))
+        found = (self.views.get(stream) for stream in streams)
+        return any(view is not None and isinstance(view.window, TupleWindow) for view in found)
 
     def _join(self, node: Join | MovingJoin) -> tuple[Node, _Restricted]:
         left, mine = self.node(node.left)
@@ -180,6 +206,7 @@ class _Rewriting:
     def _aggregate(self, node: Aggregate, below: _Restricted) -> tuple[Node, _Restricted]:
         for key in node.keys:
             _refuse(key.expression, below)
+            _require_partition(key, below)
         counted = [name for each in node.aggregations for name in _restricted_argument(each, below)]
         if below.tuples_hidden:
             _refuse_count_of_tuples(node, below)
@@ -189,6 +216,9 @@ class _Rewriting:
             raise InvalidInput(
                 "your roles' policies allow each window's result once; leave EMIT UPDATES out"
             )
+        if below.partition is not None:
+            # The windows of tuples were looked at where they begin.
+            return node, _FREE
         if not isinstance(node.input, Windowed):
             raise InvalidInput(_only_windows(below.views[0]))
         for view in below.views:
@@ -256,10 +286,15 @@ def _takes_restricted(reading: Reading, below: _Restricted) -> bool:
     return bool(_restricted_argument(as_aggregation, below))
 
 
-def _of_source(view: RoleView | None, names: tuple[str, ...]) -> _Restricted:
+def _of_source(view: RoleView | None, source: Source) -> _Restricted:
     if view is None or not view.only_aggregates:
         return _FREE
-    rights = {name: view.right(name) for name in names}
+    if isinstance(view.window, TupleWindow) and not shows_last_time(view, source.relation):
+        raise InvalidInput(
+            "your roles' policies together hide the time of tuples, and a result of a window of "
+            "tuples comes at the time of its last one; ask the owner of the stream to show it"
+        )
+    rights = {name: view.right(name) for name in source.schema.names}
     functions = {
         name: frozenset(right.functions)
         for name, right in rights.items()
@@ -276,14 +311,17 @@ def _refuse(expression: Expression, restricted: _Restricted) -> None:
 
 def _projected(columns: tuple[Column, ...], below: _Restricted) -> _Restricted:
     """Plain columns keep their restriction under their new names. Nothing else may use them."""
-    functions = {}
+    functions, partition = {}, set()
     for column in columns:
         inner = column.expression
         if isinstance(inner, AttributeRef) and inner.name in below.functions:
             functions[column.name] = below.functions[inner.name]
         else:
             _refuse(inner, below)
-    return replace(below, functions=functions)
+        if isinstance(inner, AttributeRef) and inner.name in (below.partition or ()):
+            partition.add(column.name)
+    parts = None if below.partition is None else frozenset(partition)
+    return replace(below, functions=functions, partition=parts)
 
 
 def _united(inputs: list[_Restricted]) -> _Restricted:
@@ -300,7 +338,9 @@ def _united(inputs: list[_Restricted]) -> _Restricted:
     for each in inputs:
         for name, allowed in each.functions.items():
             functions[name] = functions[name] & allowed if name in functions else allowed
-    return _Restricted(functions, views, paired=any(each.paired for each in inputs))
+    for each in inputs:
+        _refuse_few_tuples(each)
+    return _Restricted(functions, views, any(each.paired for each in inputs), united=True)
 
 
 def _restricted_argument(aggregation: Aggregation, below: _Restricted) -> list[str]:
@@ -331,8 +371,69 @@ def _require_coarse(view: RoleView, window: Window | SessionWindow) -> None:
         # A session is of no size: it may be as short as one tuple.
         raise InvalidInput(_only_windows(view))
     overlaps = window.slide_ms < window.size_ms
-    fine = smallest is not None and (
-        window.size_ms < smallest.size_ms or window.slide_ms < smallest.slide_ms
-    )
+    asked = SmallestWindow(window.size_ms, window.slide_ms)
+    fine = smallest is not None and not asked.is_as_coarse_as(smallest)
     if fine or (overlaps and view.only_tumbling):
         raise InvalidInput(_only_windows(view))
+
+
+def _in_moving_window(window: MovingWindow, below: _Restricted) -> _Restricted:
+    """What of a moving window's tuples may only be aggregated.
+
+    A window of tuples has as many hidden ones as the policy says only if all of them are of the
+    stream. The author of the query knows the tuples of another input, or may.
+    """
+    if not below.functions and not below.tuples_hidden:
+        return below
+    for view in below.views:
+        _require_full(view, window)
+    if below.united:
+        raise InvalidInput(
+            "your roles' policies allow windows of tuples of this stream alone, because tuples of "
+            "another one would take the places of hidden ones; leave the UNION out"
+        )
+    for key in window.partition:
+        _refuse(key, below)
+    if below.minimum > 1:
+        raise InvalidInput(
+            "your roles' policies want a minimum of senders in each group, which windows of tuples "
+            "do not count; ask the owner of the stream for a window of time"
+        )
+    return replace(below, partition=frozenset(key.name for key in window.partition))
+
+
+def _require_full(view: RoleView, window: MovingWindow) -> None:
+    """Raise InvalidInput unless the window always holds as many tuples as the view asks for."""
+    smallest = view.window
+    if not isinstance(smallest, TupleWindow):
+        raise InvalidInput(
+            "your roles' policies allow no moving window over this stream; use TUMBLE or HOP"
+        )
+    if window.rows is None or window.slide_rows is None:
+        raise InvalidInput(_only_windows(view))
+    asked = TupleWindow(window.rows, window.slide_rows)
+    overlaps = window.slide_rows < window.rows
+    if not asked.is_as_coarse_as(smallest) or (overlaps and view.only_tumbling):
+        raise InvalidInput(_only_windows(view))
+
+
+def _refuse_few_tuples(below: _Restricted) -> None:
+    """Refuse what would leave fewer tuples of a window of tuples than it holds."""
+    if below.partition is not None:
+        raise InvalidInput(
+            "your roles' policies allow aggregates over all tuples of a window of tuples; put "
+            "conditions below the window, in a query of WITH"
+        )
+
+
+def _require_partition(key: Column, below: _Restricted) -> None:
+    """Refuse a group that has only a part of a window of tuples."""
+    if below.partition is None:
+        return
+    inner = key.expression
+    if not (isinstance(inner, AttributeRef) and inner.name in below.partition):
+        raise InvalidInput(
+            "your roles' policies allow aggregates over all tuples of a window of tuples; for "
+            f"groups by {key.name!r} write [PARTITION BY ... ROWS ... SLIDE ...]",
+            inner.position if isinstance(inner, AttributeRef) else None,
+        )

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from catalog.expression import AttributeRef, Call, Expression, Literal, conjuncts
-from catalog.role_view import AttributeRight, RoleView, SmallestWindow
+from catalog.role_view import AttributeRight, RoleView, SmallestWindow, TupleWindow
+from catalog.schema import Type
 
 _EXACT = 2**53
+_NEVER = Literal(False, Type.BOOLEAN)
 
 
 def all_of(views: Iterable[RoleView]) -> RoleView:
@@ -147,20 +149,26 @@ def _covers_window(wide: RoleView, narrow: RoleView) -> bool:
         return False
     if wide.window is None:
         return True
-    return (
-        narrow.window is not None
-        and narrow.window.size_ms >= wide.window.size_ms
-        and narrow.window.slide_ms >= wide.window.slide_ms
-    )
+    return narrow.window is not None and narrow.window.is_as_coarse_as(wide.window)
 
 
 def _both(first: RoleView, second: RoleView) -> RoleView:
+    rows = _and(first.rows, second.rows)
+    if not _of_one_type(first, second):
+        # No window is of two types (002 §3.5, NR), so nothing is shown.
+        rows = _NEVER
     return RoleView(
-        _and(first.rows, second.rows),
+        rows,
         _common_attributes(first, second),
         _coarser(first, second),
         max(first.minimum, second.minimum),
     )
+
+
+def _of_one_type(first: RoleView, second: RoleView) -> bool:
+    """Whether a window may be as coarse as those of both views."""
+    types = {type(view.window) for view in (first, second) if view.window is not None}
+    return len(types) < 2
 
 
 def _and(first: Expression | None, second: Expression | None) -> Expression | None:
@@ -192,12 +200,13 @@ def _common_right(first: AttributeRight, second: AttributeRight) -> AttributeRig
     return AttributeRight(first.name, _and(first.when, second.when), functions)
 
 
-def _coarser(first: RoleView, second: RoleView) -> SmallestWindow | None:
-    windows = [view.window for view in (first, second) if view.window is not None]
-    if not windows:
-        return None
-    return SmallestWindow(
-        max(window.size_ms for window in windows),
-        max(window.slide_ms for window in windows),
-        first.only_tumbling or second.only_tumbling,
-    )
+def _coarser(first: RoleView, second: RoleView) -> SmallestWindow | TupleWindow | None:
+    tumbling = first.only_tumbling or second.only_tumbling
+    match first.window or second.window, second.window or first.window:
+        case SmallestWindow() as one, SmallestWindow() as other:
+            size, slide = max(one.size_ms, other.size_ms), max(one.slide_ms, other.slide_ms)
+            return SmallestWindow(size, slide, tumbling)
+        case TupleWindow() as one, TupleWindow() as other:
+            size, slide = max(one.size, other.size), max(one.slide, other.slide)
+            return TupleWindow(size, slide, tumbling)
+    return first.window

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
@@ -73,13 +73,16 @@ class Window:
     for ever if both are None.
 
     With `slide_us`, tuples come and leave only at the multiples of it. With `after_standing`, the
-    window begins with the rows that stand of an output, and takes nothing before them.
+    window begins with the rows that stand of an output, and takes nothing before them. With
+    `slide_rows`, the tuples of a partition come `rows` together at first, and then `slide_rows`
+    together.
     """
 
     range_us: int | None
     rows: int | None
     slide_us: int | None = None
     after_standing: bool = False
+    slide_rows: int | None = None
 
     @property
     def is_endless(self) -> bool:
@@ -129,6 +132,60 @@ def united(labels: Iterable[Words]) -> Words:
 
 
 @dataclass
+class CountedTuples:
+    """The tuples of a window of tuples that are counted, and do not fill a window yet.
+
+    Where a window of a partition begins depends on all tuples that were counted before. So a tuple
+    that comes into the window carries the labels of all of them.
+    """
+
+    rows: int
+    slide: int
+    _waiting: dict[str, list[Arrival]] = field(default_factory=dict)
+    # Of each partition whose first window is full: the labels of all that came into it.
+    _labels: dict[str, Words] = field(default_factory=dict)
+
+    def take(self, came: Iterable[Arrival]) -> list[Arrival]:
+        """Count the tuples of an instant. Gives those over which the window moves now."""
+        parts: dict[str, list[Arrival]] = {}
+        for each in came:
+            parts.setdefault(each.partition, []).append(each)
+        return [each for name in parts for each in self._filling(name, parts[name])]
+
+    def _filling(self, name: str, came: list[Arrival]) -> list[Arrival]:
+        counted = [*self._waiting.pop(name, ()), *came]
+        moves = len(counted) - len(counted) % self.slide
+        if name not in self._labels:
+            # The first window is full with `rows` tuples.
+            beyond = len(counted) - self.rows
+            moves = 0 if beyond < 0 else len(counted) - beyond % self.slide
+        filling, rest = counted[:moves], counted[moves:]
+        if rest:
+            self._waiting[name] = rest
+        if not filling:
+            return []
+        known = [self._labels[name]] if name in self._labels else []
+        label = united([*known, *(each.label for each in filling)])
+        self._labels[name] = label
+        return [replace(each, label=label) for each in filling]
+
+    def state(self) -> dict[str, Any]:
+        """The counted tuples in JSON's types."""
+        return {
+            "waiting": [each.as_list() for part in self._waiting.values() for each in part],
+            "labels": {name: list(label) for name, label in self._labels.items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> list[Arrival]:
+        """Go on with a state. Gives the tuples in it."""
+        counted = [Arrival.from_list(values) for values in state["waiting"]]
+        for each in counted:
+            self._waiting.setdefault(each.partition, []).append(each)
+        self._labels = {name: tuple(label) for name, label in state["labels"].items()}
+        return counted
+
+
+@dataclass
 class WindowContent:
     """The tuples of a window, and those that wait for their instant.
 
@@ -147,9 +204,13 @@ class WindowContent:
     # Of a window of rows: what each partition holds, the oldest first, and its labels.
     _parts: dict[str, deque[Arrival]] = field(default_factory=dict)
     _labels: dict[str, Labels] = field(default_factory=lambda: defaultdict(Labels))
+    # Of a window of tuples: those that are counted, and do not fill a window yet.
+    _counted: CountedTuples | None = None
 
     def __post_init__(self) -> None:
         self.begun = not self.window.after_standing
+        if self.window.rows is not None and self.window.slide_rows is not None:
+            self._counted = CountedTuples(self.window.rows, self.window.slide_rows)
 
     def wait(self, each: Arrival) -> None:
         """Take a tuple that comes at a later instant."""
@@ -175,7 +236,18 @@ class WindowContent:
             came.append(heappop(self._waiting)[3])
             self._count(came[-1], -1)
         self.begun = self.begun or any(each.stands for each in came)
+        if self._counted is not None:
+            return self._filling(self._counted, came)
         return [each for each in came if self._takes(each)]
+
+    def _filling(self, counted: CountedTuples, came: Iterable[Arrival]) -> list[Arrival]:
+        """Count tuples. Gives those over which the window moves now."""
+        for each in came:
+            self._count(each, 1)
+        filling = counted.take(came)
+        for each in filling:
+            self._count(each, -1)
+        return filling
 
     def _takes(self, each: Arrival) -> bool:
         """Whether a tuple changes anything. A row that stands does not if its key is known."""
@@ -250,7 +322,8 @@ class WindowContent:
             "waiting": [each.as_list() for each in waiting],
             "held": [each.as_list() for each in self.held()],
         }
-        return state | ({"begun": self.begun} if self.window.after_standing else {})
+        state |= {"begun": self.begun} if self.window.after_standing else {}
+        return state | ({} if self._counted is None else {"counted": self._counted.state()})
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on with a content that `state` gave."""
@@ -259,3 +332,6 @@ class WindowContent:
         for values in state["held"]:
             self.hold(Arrival.from_list(values))
         self.begun = state.get("begun", self.begun)
+        if self._counted is not None:
+            for each in self._counted.restore(state["counted"]):
+                self._count(each, 1)

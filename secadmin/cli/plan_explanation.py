@@ -37,6 +37,7 @@ from secadmin.cli.plan_tree import label_text, node_words
 NOTHING = "none"
 AT_ONCE = "at once"
 _STAYS = "stays"
+_COUNTED = "of all tuples of its partition that were counted so far"
 _FAN_OUT = {
     Placement.SINK: "fan-out here: each delivery class gets the results whose labels it covers",
     Placement.SOURCES: "fan-out above the sources: each delivery class gets what the plan gives "
@@ -141,8 +142,9 @@ def _meaning(checked: CheckedNode, emission: Emission) -> tuple[str, str, str]:
             late = duration_words(max(checked.node.upper_ms, -checked.node.lower_ms, 0))
             kept = f"the tuples of each side, for {late} and the lateness"
             return _of_join(checked.node, "of both tuples"), kept, _when_joined(checked.node)
-        case Moving():
-            return _STAYS, f"the tuples of the window, {_LIMITED}", "the stream above does"
+        case Moving(_, window):
+            label = _STAYS if window.slide_rows is None else _COUNTED
+            return label, f"the tuples of the window, {_LIMITED}", "the stream above does"
         case MovingJoin():
             label = _of_join(checked.node, "of all tuples of the pair")
             return label, f"the pairs of rows, {_LIMITED}", follows

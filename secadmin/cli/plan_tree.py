@@ -155,7 +155,8 @@ def _moving(window: MovingWindow) -> str:
         every = f" every {duration_words(window.slide_ms)}" if window.slide_ms else ""
         return f"of the last {duration_words(window.range_ms or 0)}{every}"
     parts = ", ".join(each.name for each in window.partition)
-    return f"of {window.rows} rows" + (f" for each {parts}" if parts else "")
+    every = f" every {window.slide_rows}" if window.slide_rows else ""
+    return f"of {window.rows} rows{every}" + (f" for each {parts}" if parts else "")
 
 
 def _aggregate(node: Aggregate) -> str:

@@ -14,6 +14,8 @@ _SHOWN = re.compile(r"\s*(\w+)(?:\s+(?i:when)\s+(.+))?\s*", re.DOTALL)
 _AGGREGATED = re.compile(r"\s*(\w+)\s*:\s*([\w\s,]+)")
 _WINDOW = re.compile(r"\s*(\w+(?:\.\w+)?)(?:\s*/\s*(\w+(?:\.\w+)?))?\s*")
 
+_TUPLES = re.compile(r"\s*([0-9]{1,9})(?:\s*/\s*([0-9]{1,9}))?\s*")
+
 
 def shown_attribute(text: str) -> dict[str, Any]:
     """Read `NAME`, or `NAME when CONDITION`. Raises InvalidInput.
@@ -56,6 +58,18 @@ def smallest_window(text: str) -> dict[str, Any]:
     return {"size_ms": size, "slide_ms": milliseconds(found[2]) if found[2] else size}
 
 
+def tuple_window(text: str) -> dict[str, Any]:
+    """Read `SIZE` or `SIZE/SLIDE` in tuples, as in 10/2. Raises InvalidInput.
+
+    >>> tuple_window("10/2")
+    {'size': 10, 'slide': 2}
+    """
+    found = _TUPLES.fullmatch(text)
+    if found is None:
+        raise InvalidInput(f"{text[:80]!r} is no window of tuples; write SIZE or SIZE/SLIDE: 10/2")
+    return {"size": int(found[1]), "slide": int(found[2] or found[1])}
+
+
 def rights_in_words(policy: Mapping[str, Any]) -> dict[str, str]:
     """What a policy shows, by part."""
     window = policy["window"]
@@ -66,12 +80,17 @@ def rights_in_words(policy: Mapping[str, Any]) -> dict[str, str]:
         else "; ".join(map(_right, policy["rights"])),
     }
     if window is not None:
-        size, slide = duration_words(window["size_ms"]), duration_words(window["slide_ms"])
-        words["windows"] = f"{size} or more, slide {slide} or more"
-        words["windows"] += ", tumbling" if window["tumbling"] else ""
+        words["windows"] = _lengths(window) + (", tumbling" if window["tumbling"] else "")
     if policy["minimum"] > 1:
         words["groups"] = f"of {policy['minimum']} independent senders or more"
     return words
+
+
+def _lengths(window: Mapping[str, Any]) -> str:
+    if "size_ms" not in window:
+        return f"{window['size']} tuples or more, slide {window['slide']} or more"
+    size, slide = duration_words(window["size_ms"]), duration_words(window["slide_ms"])
+    return f"{size} or more, slide {slide} or more"
 
 
 def _right(right: Mapping[str, Any]) -> str:
@@ -117,6 +136,8 @@ def sight_in_words(sight: Mapping[str, Any]) -> str:
     for name, functions in sight["aggregated"].items():
         parts += [f"{each}({name})" for each in functions]
     words = ", ".join(parts) or "that it is there"
+    if sight["window_tuples"] is not None:
+        return f"in windows of {sight['window_tuples']} tuples or more: {words}"
     if sight["window_ms"] is None:
         return words
     return f"in windows of {duration_words(sight['window_ms'])} or more: {words}"

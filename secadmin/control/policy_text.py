@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from catalog.errors import InvalidInput
 from catalog.expression import Expression
 from catalog.relation import Relation
-from catalog.role_view import AttributeRight, RoleView, SmallestWindow, checked_view
+from catalog.role_view import (
+    AttributeRight,
+    RoleView,
+    SmallestWindow,
+    TupleWindow,
+    checked_view,
+)
 from secadmin.languages import expression_text, parse_condition
 
 
@@ -26,7 +32,7 @@ class WrittenView:
 
     rows: str | None = None
     rights: tuple[WrittenRight, ...] | None = None
-    window: SmallestWindow | None = None
+    window: SmallestWindow | TupleWindow | None = None
     minimum: int = 1
 
 
@@ -74,8 +80,11 @@ def window_text(view: RoleView) -> str | None:
     tumbling = "tumbling" if view.only_tumbling else ""
     if window is None:
         return tumbling or None
-    size, slide = window.size_ms / 1000, window.slide_ms / 1000
-    text = f"of {size:g} s or more, slide {slide:g} s or more"
+    if isinstance(window, TupleWindow):
+        text = f"of {window.size} tuples or more, slide {window.slide} or more"
+    else:
+        size, slide = window.size_ms / 1000, window.slide_ms / 1000
+        text = f"of {size:g} s or more, slide {slide:g} s or more"
     return f"{text}, {tumbling}" if tumbling else text
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import select
 from catalog.errors import InvalidInput
 from catalog.models import Grant, Role
 from catalog.permission import Permission
+from catalog.role_view import SmallestWindow, TupleWindow
 from catalog.role_views import RoleViews
 from catalog.schema import ArrayType, Attribute, Schema, Type
 from catalog.view_trial import Sight, Value, Values, sight_of
@@ -33,11 +34,15 @@ _KINDS: Mapping[Type, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class RoleSight:
-    """What a role would see of the record. `window_ms` is the size of its smallest window."""
+    """What a role would see of the record.
+
+    `window_ms` is the size of its smallest window, or `window_tuples` if that is one of tuples.
+    """
 
     role: str
     sight: Sight
     window_ms: int | None
+    window_tuples: int | None
 
 
 def try_record(
@@ -61,9 +66,11 @@ def try_record(
         found = []
         for role in view.session.scalars(readers):
             seen = views.of({role.id}, obj)
-            window = None if seen.window is None else seen.window.size_ms
+            window = seen.window
+            length = window.size_ms if isinstance(window, SmallestWindow) else None
+            tuples = window.size if isinstance(window, TupleWindow) else None
             sight = as_written(sight_of(seen, relation.schema, values), record)
-            found.append(RoleSight(role.name, sight, window))
+            found.append(RoleSight(role.name, sight, length, tuples))
         return found
 
 

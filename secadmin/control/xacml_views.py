@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog.errors import InvalidInput
 from catalog.relation import Relation
-from catalog.role_view import RoleView, SmallestWindow
+from catalog.role_view import RoleView, SmallestWindow, TupleWindow
 from secadmin.control.policy_text import WrittenRight, WrittenView, read_view
 from secadmin.languages.writing.expression_text import name_text
 from secadmin.xacml.condition import Comparison, Condition, Junction, Negation
@@ -29,12 +29,11 @@ def xacml_view(view: StreamView, stream: Relation) -> RoleView:
         rights = None if shown is None else tuple(WrittenRight(own_name(n, stream)) for n in shown)
         return read_view(WrittenView(rows, rights), stream)
     window = view.window
-    if window.type != "time":
-        raise InvalidInput(
-            "a window of tuples cannot be enforced, because at first it holds fewer tuples; use "
-            "the window type time, whose sizes are in seconds"
-        )
-    smallest = SmallestWindow(window.size * _UNIT_MS, window.step * _UNIT_MS)
+    smallest = (
+        TupleWindow(window.size, window.step)
+        if window.type == "tuple"
+        else SmallestWindow(window.size * _UNIT_MS, window.step * _UNIT_MS)
+    )
     return read_view(WrittenView(rows, aggregated(view, window, stream), smallest), stream)
 
 

@@ -222,6 +222,14 @@ class SmallestWindowBody(Body):
     tumbling: bool = False
 
 
+class TupleWindowBody(Body):
+    """The smallest window of tuples that a query may have: its size and its slide in tuples."""
+
+    size: int = Field(ge=2, le=10_000)
+    slide: int = Field(ge=1, le=10_000)
+    tumbling: bool = False
+
+
 class PolicyBody(Body):
     """A new policy of a role on the stream, with the name `policy`.
 
@@ -234,7 +242,7 @@ class PolicyBody(Body):
     role: Name
     rows: ConditionText | None
     rights: list[AttributeRightBody] | None = Field(default=None, min_length=1, max_length=200)
-    window: SmallestWindowBody | None = None
+    window: SmallestWindowBody | TupleWindowBody | None = None
     minimum: int = Field(default=1, ge=1, le=MAX_INDEPENDENT)
     replace: bool = False
 

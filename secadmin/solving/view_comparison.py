@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from catalog.expression import Call, Expression
-from catalog.role_view import AttributeRight, RoleView
+from catalog.role_view import AttributeRight, RoleView, SmallestWindow, TupleWindow
 from catalog.schema import Schema
 from catalog.view_merging import implies
 from secadmin.solving.conflicts import Loss, conflict
@@ -129,15 +129,22 @@ def _both(first: Expression | None, second: Expression | None) -> Expression | N
 
 
 def compared_windows(old: RoleView, new: RoleView) -> Change:
-    """Whether windows may be finer, or must be coarser."""
-    first, second = (
-        (0, 0) if each.window is None else (each.window.size_ms, each.window.slide_ms)
-        for each in (old, new)
-    )
+    """Whether windows may be finer, or must be coarser. One type shows what the other does not."""
+    if old.window and new.window and type(old.window) is not type(new.window):
+        return Change.OTHER
+    first, second = map(_lengths, (old, new))
     changes = [_finer(mine, other) for mine, other in zip(first, second, strict=True)]
     if old.only_aggregates and new.only_aggregates:
         changes.append(_finer(int(old.only_tumbling), int(new.only_tumbling)))
     return _joined(*changes)
+
+
+def _lengths(view: RoleView) -> tuple[int, int]:
+    match view.window:
+        case SmallestWindow(size, slide) | TupleWindow(size, slide):
+            return size, slide
+        case None:
+            return 0, 0
 
 
 def _finer(old: int, new: int) -> Change:

@@ -60,11 +60,16 @@ def moving(random: Random, node: Node) -> Moving:
             MovingWindow(range_ms=range_ms),
             MovingWindow(range_ms=range_ms or 5, slide_ms=random.choice([500, 7000, 30_000])),
             MovingWindow(rows=random.randint(1, 4), partition=parts),
-            MovingWindow(rows=random.randint(1, 4), partition=parts),
+            _of_tuples(random.randint(1, 4), parts),
             MovingWindow(),
         ]
     )
     return Moving(node, window)
+
+
+def _of_tuples(number: int, parts: tuple[AttributeRef, ...]) -> MovingWindow:
+    """A window of two to four tuples, which moves by one or two."""
+    return MovingWindow(rows=max(number, 2), partition=parts, slide_rows=min(number, 2))
 
 
 def united(random: Random, window: Moving) -> Node:

@@ -14,6 +14,7 @@ from catalog.plan import (
     Join,
     JoinKind,
     Match,
+    Moving,
     MovingJoin,
     Node,
     Plan,
@@ -103,6 +104,7 @@ _LEAST_MOVING: dict[str, int] = {
     "left join of moving windows": 2,
     "anti join of moving windows": 2,
     "Ranked": 2,
+    "window of tuples": 4,
     "groups": 6,
     "groups or an order below others": 4,
     "distinct": 4,
@@ -203,6 +205,8 @@ def _of_plan(plan: Plan) -> Iterator[str]:
             yield from ["partitions"] * bool(node.partition)
             yield from ["results for each row"] * node.per_row
             yield from ["values of later rows"] * bool(node.rows_ahead)
+        if isinstance(node, Moving) and node.window.slide_rows is not None:
+            yield "window of tuples"
         if isinstance(node, ToStream):
             yield node.change.value
             tops = sum(isinstance(each, Aggregate | Ranked) for each in walk(node.input))

@@ -15,7 +15,7 @@ from pyspark.sql import Row, SparkSession
 
 from catalog.plan import Plan
 from catalog.relation import Relation
-from catalog.role_view import AttributeRight, RoleView, SmallestWindow, checked_view
+from catalog.role_view import AttributeRight, RoleView, SmallestWindow, TupleWindow, checked_view
 from catalog.view_plan import ViewedStream, through_views
 from secadmin.languages import parse_condition, parse_sql
 from tests.differential.case import Case, Outcome
@@ -91,6 +91,16 @@ VIEWS = {
         ),
         _only("ts", "symbol", "price"),
     ),
+    "windows of tuples": Seen(
+        _view(
+            None,
+            AttributeRight("ts", None, ("max",)),
+            AttributeRight("price", None, ("avg", "count")),
+            AttributeRight("symbol"),
+            window=TupleWindow(2, 1),
+        ),
+        _only("ts", "symbol", "price"),
+    ),
 }
 PLAIN = "SELECT * FROM trades"
 COUNTED = """SELECT symbol, count(*) AS n FROM trades
@@ -102,6 +112,10 @@ MEAN = """SELECT symbol, avg(price) AS mean, count(price) AS n FROM trades
 GROUP BY TUMBLE(ts, INTERVAL '2' MINUTE), symbol"""
 HOPPING = """SELECT avg(price) AS mean FROM trades
 GROUP BY HOP(ts, INTERVAL '1' MINUTE, INTERVAL '2' MINUTE)"""
+FULL = """SELECT ISTREAM symbol, avg(price) AS mean, count(price) AS n
+FROM trades [PARTITION BY symbol ROWS 3 SLIDE 2] GROUP BY symbol"""
+FULL_OF_ACME = """WITH t AS (SELECT * FROM trades WHERE symbol = 'ACME')
+SELECT RSTREAM avg(price) AS mean, max(ts) AS last FROM t [ROWS 2 SLIDE 1]"""
 PRICES = "SELECT symbol, price FROM trades WHERE price > 11 OR price IS NULL"
 TEXTS = {
     "rows": (PLAIN, COUNTED, JOINED, MOVING, MEAN, PRICES),
@@ -111,6 +125,7 @@ TEXTS = {
     "both": (PLAIN, COUNTED, JOINED),
     "aggregates": (COUNTED, MEAN),
     "windows": (MEAN, HOPPING),
+    "windows of tuples": (FULL, FULL_OF_ACME),
 }
 # Views of which something is hidden, and what may stand in its place.
 HIDING = ("rows", "rows that are null", "attributes", "a conditional attribute", "both")

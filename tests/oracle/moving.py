@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 
@@ -52,7 +53,7 @@ def changes(
     """
     movings = movings_of(node)
     members = [
-        _members(side, moving, tuples, rules)
+        _counted(moving.window, _members(side, moving, tuples, rules))
         for side, (moving, tuples) in enumerate(zip(movings, given, strict=True))
     ]
     windows = [moving.window for moving in movings]
@@ -75,6 +76,31 @@ def _members(side: int, moving: Moving, given: Sequence[Tuple], rules: Rules) ->
         Member(side, number, time, rules.partition(moving, each), each)
         for number, (time, each) in enumerate(sorted(timed, key=lambda pair: pair[0]))
     ]
+
+
+def _counted(window: MovingWindow, members: Sequence[Member]) -> list[Member]:
+    """The tuples of a window of tuples, as they come into it.
+
+    A tuple comes at the move that takes it in, which is the time of another tuple. Where the window
+    moves depends on all tuples of the partition before, so it has the labels of all of them.
+    """
+    if window.slide_rows is None:
+        return [*members]
+    assert window.rows is not None
+    found = []
+    for name in {each.partition for each in members}:
+        part = [each for each in members if each.partition == name]
+        moves = range(window.rows, len(part) + 1, window.slide_rows)
+        for place, each in enumerate(part):
+            later = [n for n in moves if n > place]
+            if later:
+                comes = part[later[0] - 1].time
+                # Of several moves at one instant the last one counts.
+                last = max(n for n in moves if part[n - 1].time == comes)
+                label = united(e.tuple.label for e in part[:last])
+                own = replace(each.tuple, label=label)
+                found.append(replace(each, time=comes, tuple=own))
+    return sorted(found, key=lambda each: each.number)
 
 
 def _instants(window: MovingWindow, members: Sequence[Member]) -> list[datetime]:

@@ -21,6 +21,7 @@ from secadmin.cli.policy_words import (
     shown_attribute,
     sight_in_words,
     smallest_window,
+    tuple_window,
     written_policy,
 )
 
@@ -53,6 +54,10 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         str | None,
         typer.Option(metavar="SIZE[/SLIDE]", help="The smallest window, such as 5m/1m."),
     ] = None,
+    tuples: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE[/SLIDE]", help="The smallest window of tuples, such as 10/2."),
+    ] = None,
     tumbling: Annotated[bool, typer.Option("--tumbling", help="Windows must not overlap.")] = False,
     minimum: Annotated[
         int | None, typer.Option(min=1, help="The independent senders that a group needs.")
@@ -72,11 +77,9 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         *map(shown_attribute, show or ()),
         *map(aggregated_attribute, aggregate or ()),
     ]
-    if tumbling and window is None:
-        raise InvalidInput("--tumbling goes with --window")
     optional: dict[str, Any] = {
         "rights": rights or None,
-        "window": {**smallest_window(window), "tumbling": tumbling} if window else None,
+        "window": _window(window, tuples, tumbling=tumbling),
         "minimum": minimum,
     }
     body = {"policy": name, "role": role, "rows": rows, "replace": replace}
@@ -87,6 +90,17 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
     if not cli.screen.answered(answer):
         cli.screen.line(f"added the policy {name} of {role} on {stream}")
         _tell_begun_anew(cli, answer)
+
+
+def _window(time: str | None, tuples: str | None, *, tumbling: bool) -> dict[str, Any] | None:
+    if time is not None and tuples is not None:
+        raise InvalidInput("a policy has --window or --tuples; no window is of both types")
+    if time is None and tuples is None:
+        if tumbling:
+            raise InvalidInput("--tumbling goes with --window, or with --tuples")
+        return None
+    smallest = smallest_window(time) if time is not None else tuple_window(tuples or "")
+    return {**smallest, "tumbling": tumbling}
 
 
 @app.command()

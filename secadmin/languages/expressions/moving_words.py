@@ -19,8 +19,8 @@ from secadmin.languages.expressions.places import Place
 from secadmin.languages.expressions.refusals import word
 
 _FORMS = (
-    "write [NOW], [RANGE 5 MINUTES], [ROWS 100] or [PARTITION BY symbol ROWS 1] behind the "
-    "relation's name"
+    "write [NOW], [RANGE 5 MINUTES], [ROWS 100], [ROWS 100 SLIDE 10] or "
+    "[PARTITION BY symbol ROWS 1] behind the relation's name"
 )
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _CLAUSES = {"SELECT", "FROM", "ON", "WHERE", "GROUP BY", "HAVING", "UNION", "WINDOW", "EMIT"}
@@ -153,6 +153,8 @@ def _window(inner: list[Token], place: Place, bracket: Token) -> MovingWindow:
             return MovingWindow(range_ms=0)
         case ["ROWS", rows]:
             return MovingWindow(rows=_rows(rows, at))
+        case ["ROWS", rows, "SLIDE", slide]:
+            return MovingWindow(rows=_rows(rows, at), slide_rows=_rows(slide, at))
         case ["RANGE", "UNBOUNDED"] | ["UNBOUNDED"] | ["ROWS", "UNBOUNDED"]:
             return MovingWindow()
         case ["RANGE", amount, unit] | ["RANGE", "INTERVAL", amount, unit]:
@@ -173,15 +175,20 @@ def _window(inner: list[Token], place: Place, bracket: Token) -> MovingWindow:
 
 
 def _partitioned(words: list[str], at: Position) -> MovingWindow:
+    slide = None
+    if len(words) > 4 and words[-2].upper() == "SLIDE":
+        slide = _rows(words[-1], at)
+        words = words[:-2]
     if len(words) < 3 or words[-2].upper() != "ROWS":
         raise InvalidInput(f"this is no window: {_FORMS}", at)
     names, commas = words[:-2:2], words[1:-2:2]
     if any(comma != "," for comma in commas) or len(names) != len(commas) + 1:
         raise InvalidInput(f"this is no window: {_FORMS}", at)
-    return MovingWindow(rows=_rows(words[-1], at), partition=tuple(map(AttributeRef, names)))
+    partition = tuple(map(AttributeRef, names))
+    return MovingWindow(rows=_rows(words[-1], at), partition=partition, slide_rows=slide)
 
 
 def _rows(text: str, at: Position) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise InvalidInput(f"ROWS takes a whole number: {_FORMS}", at)
+        raise InvalidInput(f"ROWS, and SLIDE behind it, take a whole number: {_FORMS}", at)
     return int(text)

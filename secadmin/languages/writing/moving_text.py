@@ -234,7 +234,8 @@ def moving_window_text(window: MovingWindow) -> str:
         slide = f" SLIDE {_length(window.slide_ms)}" if window.slide_ms else ""
         return f"[RANGE {_length(window.range_ms)}{slide}]" if window.range_ms else "[NOW]"
     keys = ", ".join(name_text(key.name) for key in window.partition)
-    return f"[PARTITION BY {keys} ROWS {window.rows}]" if keys else f"[ROWS {window.rows}]"
+    rows = f"ROWS {window.rows}" + (f" SLIDE {window.slide_rows}" if window.slide_rows else "")
+    return f"[PARTITION BY {keys} {rows}]" if keys else f"[{rows}]"
 
 
 def _length(length_ms: int) -> str:

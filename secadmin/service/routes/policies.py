@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from catalog.errors import InvalidInput
-from catalog.role_view import SmallestWindow
+from catalog.role_view import SmallestWindow, TupleWindow
 from secadmin.control import policies, policy_comparison, policy_trial, xacml_policies
 from secadmin.control.policy_text import WrittenRight, WrittenView, read_view
 from secadmin.service.authentication import Authenticated, OnPlatform
@@ -19,6 +19,8 @@ from secadmin.service.requests import (
     PolicyVersionBody,
     PolicyVersionsBody,
     RecordBody,
+    SmallestWindowBody,
+    TupleWindowBody,
     XacmlPolicyBody,
 )
 
@@ -70,6 +72,7 @@ def try_record(
             "values": each.sight.values,
             "aggregated": each.sight.aggregated,
             "window_ms": each.window_ms,
+            "window_tuples": each.window_tuples,
         }
         for each in sights
     ]
@@ -120,8 +123,15 @@ def _version(stream: str, body: PolicyVersionBody | None) -> policy_comparison.V
 
 def _view(body: PolicyBody) -> WrittenView:
     rights = None if body.rights is None else tuple(map(_right, body.rights))
-    window = None if body.window is None else SmallestWindow(**body.window.model_dump())
-    return WrittenView(body.rows, rights, window, body.minimum)
+    return WrittenView(body.rows, rights, _window(body.window), body.minimum)
+
+
+def _window(
+    body: SmallestWindowBody | TupleWindowBody | None,
+) -> SmallestWindow | TupleWindow | None:
+    if isinstance(body, TupleWindowBody):
+        return TupleWindow(**body.model_dump())
+    return None if body is None else SmallestWindow(**body.model_dump())
 
 
 def _right(body: AttributeRightBody) -> WrittenRight:

@@ -12,8 +12,9 @@ from sqlalchemy import select
 from catalog.audit import Outcome
 from catalog.models import AuditEntry, Object, OutputRow, Withdrawal
 from catalog.permission import ObjectKind
-from catalog.plan import Aggregate, Enough, Filter, Plan, Project, Source, walk
+from catalog.plan import Aggregate, Enough, Filter, Moving, Plan, Project, Source, walk
 from catalog.stored_form import from_stored
+from catalog.topics import lab_topic
 from secadmin.control.platform import Platform
 from tests.integration.brokers import embedded_only
 from tests.integration.service.conftest import Api, NewUser, Scene, add_stream, topics_of
@@ -237,6 +238,28 @@ def test_windows_are_as_coarse_as_the_policy_says(
     assert topics_of(scene.platform, subscribe(scene.bob, name))
 
 
+def test_windows_of_tuples_are_as_coarse_as_the_policy_says(
+    scene: Scene, role: str, fresh: Callable[[str], str]
+) -> None:
+    """One at a time, and a query that comes later counts from when it was added."""
+    time, price = ({"name": n, "functions": [f]} for n, f in (("ts", "max"), ("price", "avg")))
+    policy(scene, role, rights=[time, price], window={"size": 5, "slide": 2})
+    text = f"SELECT RSTREAM avg(price) AS mean FROM {scene.stream} [ROWS {{}} SLIDE 2]"
+    first, second = fresh("q"), fresh("q")
+    body = {"name": first, "language": "sql"}
+    told = refused(scene.bob, "/queries", 422, **body, text=text.format(4))
+    assert "windows of tuples, of 5 tuples or more with a slide of 2 or more" in told
+    query(scene.bob, first, text.format(5))
+    scene.write(lab_topic(scene.stream), "an earlier tuple")
+    query(scene.bob, second, text.format(5))
+    for name, begins in ((first, False), (second, True)):
+        (moving,) = (n for n in walk(plan_of(scene.platform, name).root) if isinstance(n, Moving))
+        assert isinstance(moving.input, Filter) is begins
+    assert topics_of(scene.platform, subscribe(scene.bob, first))
+    told = refused(scene.bob, f"/outputs/{second}/subscriptions", 409)
+    assert "in one window at a time" in told
+
+
 @pytest.mark.parametrize(
     ("parts", "told"),
     [
@@ -251,6 +274,9 @@ def test_windows_are_as_coarse_as_the_policy_says(
         ({"rights": [{"name": "symbol", "functions": ["avg"]}]}, "avg does not take symbol"),
         ({"rights": [{"name": "price", "functions": ["mode"]}]}, "unknown aggregate 'mode'"),
         ({"window": {"size_ms": 10, "slide_ms": 10}}, "name at least one attribute"),
+        ({"window": {"size": 10, "slide": 2}}, "name at least one attribute"),
+        ({"window": {"size": 10, "slide": 11}}, "a slide of 1 to its size"),
+        ({"window": {"size": 1, "slide": 1}}, "greater than or equal to 2"),
         ({"minimum": 3}, "a minimum goes with"),
         ({"minimum": 65}, "less than or equal to 64"),
         ({"policy": "no name"}, "is not a usable object name"),

@@ -9,7 +9,18 @@ from typing import Any
 
 import pytest
 
-from catalog.plan import Column, Filter, Match, Node, Plan, Project, Union, walk
+from catalog.plan import (
+    Column,
+    Filter,
+    Match,
+    Moving,
+    MovingWindow,
+    Node,
+    Plan,
+    Project,
+    Union,
+    walk,
+)
 from catalog.record_format import RecordFormat, TimeFormat, UnknownFields
 from catalog.relation import Relation
 from catalog.schema import Schema
@@ -75,6 +86,12 @@ def test_a_pattern_of_form_9_is_read() -> None:
         ("sum", 0),
         ("first", 0),
     ]
+
+
+def test_a_window_of_rows_of_form_11_is_read() -> None:
+    """It moves with each tuple."""
+    found = walk(from_stored(Plan, kept(11)["moving"]).root)
+    assert [n.window for n in found if isinstance(n, Moving)] == [MovingWindow(rows=5)]
 
 
 def test_there_is_a_kept_file_for_each_older_form() -> None:

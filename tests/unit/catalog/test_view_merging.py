@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from catalog.role_view import RoleView, SmallestWindow
+from catalog.role_view import RoleView, SmallestWindow, TupleWindow
 from catalog.view_merging import all_of, covers, implies, one_of
 from tests.oracle.expressions import evaluate
 from tests.oracle.values import Row, timestamp
@@ -36,6 +36,11 @@ WHOLE = RoleView()
             view(None, "price: avg", window=(30, 20), minimum=2),
             view(None, "price: avg", window=(60, 20), minimum=3),
         ),
+        (
+            view(None, "price: avg", window=TupleWindow(6, 1)),
+            view(None, "price: avg", window=TupleWindow(3, 2)),
+            view(None, "price: avg", window=TupleWindow(6, 2)),
+        ),
     ],
 )
 def test_policies_of_one_role_hold_together(
@@ -45,6 +50,18 @@ def test_policies_of_one_role_hold_together(
     reverse = all_of([second, first])
     assert covers(reverse, both) and covers(both, reverse)
     assert covers(first, both) and covers(second, both)
+
+
+def test_windows_of_two_types_show_nothing_together() -> None:
+    """002 §3.5: no window is of both types."""
+    by_time = view(None, "price: avg", window=(60, 10))
+    by_tuples = view(None, "price: avg", window=TupleWindow(5, 2))
+    for both in (all_of([by_time, by_tuples]), all_of([by_tuples, by_time])):
+        assert both.rows == condition("FALSE")
+        assert all_of([both, view("price > 5")]).rows == condition("FALSE")
+        assert covers(by_time, both) and covers(by_tuples, both)
+    assert not covers(by_time, by_tuples) and not covers(by_tuples, by_time)
+    assert one_of([by_time, by_tuples]) is None
 
 
 def test_who_must_tumble_by_one_policy_must_tumble() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog.expression import Expression
 from catalog.relation import Relation, RelationKind
-from catalog.role_view import AttributeRight, RoleView, SmallestWindow
+from catalog.role_view import AttributeRight, RoleView, SmallestWindow, TupleWindow
 from catalog.schema import Attribute, Schema, Type
 from secadmin.languages import parse_condition
 
@@ -42,7 +42,7 @@ def right(text: str) -> AttributeRight:
 def view(
     rows: str | None = None,
     *rights: str,
-    window: tuple[int, int] | SmallestWindow | None = None,
+    window: tuple[int, int] | SmallestWindow | TupleWindow | None = None,
     minimum: int = 1,
 ) -> RoleView:
     """A view. Without rights, it shows all attributes. A window is in seconds."""

@@ -70,10 +70,19 @@ GIVENS = st.lists(
     ),
     max_size=14,
 )
+WINDOWS_OF_TUPLES = st.integers(2, 4).flatmap(
+    lambda rows: st.builds(
+        MovingWindow,
+        rows=st.just(rows),
+        partition=st.sampled_from([(), (KEY,), (PRICE,)]),
+        slide_rows=st.integers(1, rows),
+    )
+)
 WINDOWS = st.one_of(
     st.builds(MovingWindow),
     st.builds(MovingWindow, range_ms=st.integers(0, 5)),
     st.builds(MovingWindow, range_ms=st.integers(1, 5), slide_ms=st.integers(1, 7)),
+    WINDOWS_OF_TUPLES,
     st.builds(MovingWindow, rows=st.integers(1, 4)),
     st.builds(MovingWindow, rows=st.integers(1, 3), partition=st.just((KEY,))),
     st.builds(MovingWindow, rows=st.integers(1, 3), partition=st.just((PRICE,))),

@@ -55,6 +55,25 @@ def test_windows_and_aggregates(admin: Terminal, stream: str) -> None:
     assert "ts as the time of windows" in shown
 
 
+def test_windows_of_tuples(admin: Terminal, stream: str, tmp_path: Path) -> None:
+    grant(admin, "DESK") if admin.ok("role", "add", "DESK") else None
+    options = ("--aggregate", "price:avg", "--aggregate", "ts:max", "--tuples", "5/2")
+    policy = ("policy", "add", stream, "desk", "--role", "DESK")
+    admin.ok(*policy, *options, "--tumbling")
+    shown = admin.ok("policy", "show", stream, "desk")
+    assert "5 tuples or more, slide 2 or more, tumbling" in shown
+    record = '{"ts": "2026-01-31T12:00:00Z", "symbol": "BETA", "price": 7}'
+    assert "in windows of 5 tuples or more: " in admin.ok("policy", "try", stream, record)
+    file = tmp_path / "now.json"
+    file.write_text(admin.ok("policy", "show", stream, "desk", "--json"))
+    compare = ("policy", "compare", stream, "desk", str(file))
+    assert "both versions show the same" in admin.run(*compare).output
+    admin.ok(*policy, "--aggregate", "price:avg", "--window", "5m", "--replace")
+    changes = {each["part"]: each for each in admin.json(*compare)}
+    assert changes["windows"]["new"] == "of 5 tuples or more, slide 2 or more, tumbling"
+    assert changes["windows"]["change"] == "other"
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -63,6 +82,10 @@ def test_windows_and_aggregates(admin: Terminal, stream: str) -> None:
         ("--aggregate", "price:avg,,max"),
         ("--window", "wide", "--aggregate", "price:avg"),
         ("--tumbling", "--aggregate", "price:avg"),
+        ("--tuples", "5m", "--aggregate", "ts:max"),
+        ("--tuples", "", "--aggregate", "ts:max"),
+        ("--tuples", "5/6", "--aggregate", "ts:max"),
+        ("--tuples", "5", "--window", "5m", "--aggregate", "ts:max"),
         (),
     ],
 )

@@ -64,7 +64,8 @@ class Asked:
     over: tuple[str, int] | None
     attributes: tuple[str, ...] | None
     window: tuple[int, int] | None
-    function: str = "avg"
+    # What the numbers of the window are: seconds, or tuples.
+    unit: str = "time"
 
     @classmethod
     def random(cls, chance: random.Random, *, windows: bool) -> Asked:
@@ -74,7 +75,8 @@ class Asked:
         window = (step * chance.choice((1, 2, 3)), step) if windows else None
         if over is None and window is None:
             return cls(None, shown, None)
-        return cls(over, shown if chance.random() < 0.7 else None, window)
+        unit = chance.choice(("time", "tuple")) if windows else "time"
+        return cls(over, shown if chance.random() < 0.7 else None, window, unit)
 
     def policy(self, name: str) -> str:
         """As XACML, for the role of that name."""
@@ -86,7 +88,8 @@ class Asked:
             shown = (("map-attribute", each, "string") for each in ("ts", *self.attributes))
             parts.append(x.obligation("mapping", *shown))
         if self.window is not None:
-            parts.append(x.window(*self.window, *(f"{each}:avg" for each in NAMES)))
+            functions = ["ts:lastval", *(f"{each}:avg" for each in NAMES)]
+            parts.append(x.window(*self.window, *functions, kind=self.unit))
         inside = f"<ObligationExpressions>{''.join(parts)}</ObligationExpressions>"
         return x.policy(x.rule() + inside, aim=x.role_target(name, "in1"), name=name)
 
@@ -103,7 +106,7 @@ class Asked:
             size, step = self.window
             listed = "".join(f"<Attribute>avg({each})</Attribute>" for each in self.aggregated)
             text += (
-                f"<Aggregation><WindowType>time</WindowType><WindowSize>{size}</WindowSize>"
+                f"<Aggregation><WindowType>{self.unit}</WindowType><WindowSize>{size}</WindowSize>"
                 f"<WindowStep>{step}</WindowStep>{listed}</Aggregation>"
             )
         return f"{text}</UserQuery>"
@@ -147,6 +150,8 @@ def _fits(policy: Asked, query: Asked) -> bool:
     """A coarser window, and no condition on what may only be aggregated."""
     if query.window is None or query.over is not None or policy.window is None:
         return False
+    if query.unit != policy.unit:
+        return False
     return query.window[0] >= policy.window[0] and query.window[1] >= policy.window[1]
 
 
@@ -158,6 +163,12 @@ def _windows(rows: list[Row], query: Asked) -> Rows:
     assert query.window is not None
     size, step = query.window
     found: Rows = []
+    if query.unit == "tuple":
+        for last in range(size, len(rows) + 1, step):
+            inside = rows[last - size : last]
+            values = ([_value(row, name) for row in inside] for name in _ordered(query.aggregated))
+            found.append((inside[-1][0], *(sum(each) / size for each in values)))
+        return found
     for start in range(-size + step, 120, step):
         inside = [row for row in rows if start <= _second(row) < start + size]
         if inside:

@@ -6,9 +6,21 @@ from collections.abc import Mapping
 
 import pytest
 
+from catalog.analysis import analyse
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Literal
-from catalog.plan import Aggregate, Filter, Plan, Project, Window, Windowed, walk
+from catalog.plan import (
+    Aggregate,
+    Filter,
+    Moving,
+    MovingWindow,
+    Plan,
+    Project,
+    Source,
+    Window,
+    Windowed,
+    walk,
+)
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from catalog.view_plan import ViewedStream, through_views
@@ -98,6 +110,20 @@ def test_the_window_of_figure_4a() -> None:
     assert set(names(made)) == {"window_start", "avg_rainRate", "max_samplingTime"}
 
 
+TUPLES = WINDOW.replace(">time<", ">tuple<")
+
+
+def test_the_window_of_tuples_of_figure_4a() -> None:
+    """Its filter is below the window, so each window holds ten tuples that fulfil it."""
+    made = plan(FILTER, MAP, TUPLES)
+    (moving,) = (node for node in walk(made.root) if isinstance(node, Moving))
+    assert moving.window == MovingWindow(rows=10, slide_rows=2)
+    assert [type(node) for node in walk(moving.input)][:2] == [Source, Filter]
+    assert analyse(made).schema.names == ("instant", "max_samplingTime", "avg_rainRate")
+    assert sql(TUPLES).startswith("SELECT RSTREAM ")
+    assert sql(TUPLES).endswith("FROM weather [ROWS 10 SLIDE 2]")
+
+
 def test_first_and_last_values() -> None:
     made = plan(WINDOW.replace("avg(rainRate)", "lastval(rainRate)"))
     assert set(names(made)) == {"window_start", "last_rainRate", "max_samplingTime"}
@@ -112,7 +138,6 @@ def test_the_map_leaves_what_the_window_aggregates() -> None:
 
 REFUSED: Mapping[str, str] = {
     "<Map><Attribute>windSped</Attribute></Map>": "no attribute 'windsped'; there are: sampling",
-    WINDOW.replace(">time<", ">tuple<"): "use the window type time",
     "<Map><Attribute>windSpeed</Attribute></Map>" + WINDOW: "the map leaves none of the attributes",
     "<Sort/>": "not expected here",
     FILTER + FILTER: "not expected here, or not twice",
@@ -124,6 +149,34 @@ def test_what_is_refused(parts: str) -> None:
     with pytest.raises(InvalidInput) as told:
         sql(parts)
     assert REFUSED[parts] in told.value.detail
+
+
+def test_example_1_in_tuples() -> None:
+    """As the paper has it: NEA's windows are of 5 tuples, LTA's of 10, both 2 tuples apart."""
+    functions = {("samplingtime", "lastvalue"), ("rainrate", "avg"), ("windspeed", "max")}
+    window = StreamWindow("tuple", 5, 2, frozenset(functions))
+    shown = frozenset(name for name, _ in functions)
+    viewed = ViewedStream(
+        WEATHER, xacml_view(StreamView(parse_condition("rainrate > 5"), shown, window), WEATHER)
+    )
+
+    class Seen:
+        def relation(self, name: str) -> Relation:
+            return viewed.relation
+
+    def merged(window: str) -> Plan:
+        text = f'<UserQuery><Stream name="weather"/>{window}</UserQuery>'
+        asked = parse_sql(user_query_sql(text, Seen().relation), Seen()).plan
+        return through_views(asked, {WEATHER.object_id: viewed})
+
+    nodes = list(walk(merged(TUPLES).root))
+    (moving,) = (node for node in nodes if isinstance(node, Moving))
+    assert moving.window == MovingWindow(rows=10, slide_rows=2)
+    (own,) = (node for node in walk(moving.input) if isinstance(node, Filter))
+    assert own.condition == Call(">", (AttributeRef("rainRate"), Literal(5, Type.BIGINT)))
+    for other in (WINDOW, TUPLES.replace(">10<", ">4<"), TUPLES.replace(">2<", ">1<")):
+        with pytest.raises(InvalidInput, match="windows of tuples, of 5 tuples or more"):
+            merged(other)
 
 
 def test_example_1() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.role_view import RoleView, SmallestWindow
+from catalog.role_view import RoleView, SmallestWindow, TupleWindow
 from catalog.view_trial import Sight, sight_of
 from secadmin.solving.view_comparison import Change, compared
 from tests.lanes import number_of
@@ -45,6 +45,16 @@ CASES: dict[str, tuple[RoleView, RoleView, dict[str, Change]]] = {
         view(None, "price: avg", window=(60, 60)),
         view(None, "price: avg", window=(120, 60)),
         {"windows": LESS, "price": SAME},
+    ),
+    "coarser windows of tuples": (
+        view(None, "price: avg", window=TupleWindow(3, 2)),
+        view(None, "price: avg", window=TupleWindow(4, 2)),
+        {"windows": LESS, "price": SAME},
+    ),
+    "windows of another type": (
+        view(None, "price: avg", window=TupleWindow(3, 2)),
+        view(None, "price: avg", window=(60, 60)),
+        {"windows": OTHER, "price": SAME},
     ),
     "windows that may overlap": (
         view(None, "price: avg", window=SmallestWindow(60_000, 60_000, tumbling=True)),

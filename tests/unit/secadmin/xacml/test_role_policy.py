@@ -7,7 +7,7 @@ import pytest
 from catalog.errors import InvalidInput
 from catalog.expression import Literal
 from catalog.relation import Relation, RelationKind
-from catalog.role_view import AttributeRight, RoleView, SmallestWindow
+from catalog.role_view import AttributeRight, RoleView, SmallestWindow, TupleWindow
 from catalog.schema import Attribute, Schema, Type
 from catalog.view_merging import all_of, covers, one_of
 from secadmin.control.xacml_views import xacml_view
@@ -120,6 +120,19 @@ def test_a_policy_that_denies_shows_nothing_whatever_else_holds() -> None:
         assert one_of([denied, permitted]) == permitted, "another role's policy"
 
 
+def test_a_window_of_tuples_is_a_view() -> None:
+    functions = ("samplingtime:lastval", "rainrate:avg", "windspeed:max")
+    assert view(x.window(5, 2, *functions, kind="tuple")) == RoleView(
+        None,
+        (
+            AttributeRight("samplingtime", None, ("max",)),
+            AttributeRight("RainRate", None, ("avg",)),
+            AttributeRight("windspeed", None, ("max",)),
+        ),
+        TupleWindow(5, 2),
+    )
+
+
 def test_first_and_last_values() -> None:
     found = view(x.window(5, 2, "rainrate:lastval", "windspeed:firstval", "rainrate:avg"))
     assert found.attributes == (
@@ -132,7 +145,9 @@ def test_first_and_last_values() -> None:
 @pytest.mark.parametrize(
     ("obligation", "told"),
     [
-        (x.window(5, 2, "rainrate:avg", kind="tuple"), "a window of tuples cannot be enforced"),
+        (x.window(5, 2, "rainrate:avg", kind="tuple"), "let the role use samplingtime with max"),
+        (x.window(1, 1, "samplingtime:max", kind="tuple"), "a window of tuples has 2 to 10000"),
+        (x.window(5, 6, "samplingtime:max", kind="tuple"), "a slide of 1 to its size"),
         (x.window(5, 9, "rainrate:avg"), "its slide at most its size"),
         (x.window(5, 2, "pressure:avg"), "weather has no attribute 'pressure'"),
         (x.obligation("mapping", ("map-attribute", "snow", "string")), "no attribute 'snow'"),
