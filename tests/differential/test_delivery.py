@@ -29,6 +29,7 @@ from tests.differential.market import (
     case_of,
 )
 from tests.differential.test_declared import LOWERED
+from tests.lanes import sampled
 from tests.plans import AnyPlan
 
 _JOIN = """
@@ -50,7 +51,7 @@ PLANS: dict[str, AnyPlan] = {
 }
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", sampled(PLANS, 2))
 def test_fan_out(spark: SparkSession, name: str) -> None:
     check_all(spark, [case_of(name, PLANS[name])])
 
@@ -62,7 +63,7 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", sampled(PLANS, 2, first=1))
 def test_topics_of_one_subscription_share_nothing_and_lack_nothing(
     spark: SparkSession, name: str
 ) -> None:

@@ -144,6 +144,7 @@ def test_time_goes_on_when_nobody_may_send(plane: Plane, until: Until, may_send:
     until(lambda: len(ticks(plane, stream)) > before)
 
 
+@pytest.mark.long
 def test_time_goes_on_through_outputs(plane: Plane) -> None:
     """Windows over what a filter passes, and over other windows, close without further results."""
     stream = by_broker(plane.stream(0, partitions=2))

@@ -186,7 +186,7 @@ def _reading(around: Surroundings, own: Subscription) -> Party:
 def killed_everywhere(stage: Stage, request: Callable[[], Request | None]) -> Iterator[int]:
     """Make the request, killed before its first change, its second and so on until it succeeds.
 
-    The sample lane leaves out two of three. Each time SecAdmin is started again, and what must
+    The sample lane has every sixth change. Each time SecAdmin is started again, and what must
     hold then is checked. The block that iterates brings the state back in which the request was
     made.
     """
