@@ -100,10 +100,11 @@ def _has_begun(number: int) -> Column:
 def with_parts(results: DataFrame, run: QueryRun, event_time: str | None) -> Parts:
     """The results, with a column that says of each whether it is in the part of an output.
 
-    A result without a time is in each part: to come twice is better than to be lost.
+    A result without a time is in each part: to come twice is better than to be lost. It is in no
+    backfill, because nothing says that all it depends on was read.
     """
     columns = {
-        each.relation.name: _is_within(each, event_time)
+        each.relation.name: fn.coalesce(_is_within(each, event_time), fn.lit(not run.backfill))
         for each in run.outputs
         if (each.after_ms, each.until_ms) != (None, None)
     }
@@ -122,4 +123,4 @@ def _is_within(output: FedOutput, event_time: str | None) -> Column:
         within = within & (time > fn.lit(output.after_ms * 1_000))
     if output.until_ms is not None:
         within = within & (time <= fn.lit(output.until_ms * 1_000))
-    return fn.coalesce(within, fn.lit(True))
+    return within

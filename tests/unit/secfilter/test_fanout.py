@@ -320,6 +320,14 @@ def test_an_output_that_moves_gets_its_part_of_the_results(spark: SparkSession) 
     assert inside == {"all": 5, "new": 3, "old": 3}
 
 
+def test_a_backfill_has_no_result_without_a_time(spark: SparkSession) -> None:
+    """What such a result depends on may have come before the backfill begins."""
+    run = run_of(FanOutClass("out.o", Clearance.of(0)))
+    later = replace(run, backfill=True, outputs=(replace(run.outputs[0], after_ms=2),))
+    rows = [("a", at, 1.5, True, at, Label.of(0), str(at)) for at in (2_000, 2_001, None)]
+    assert [json.loads(each["value"])["n"] for each in delivered(spark, later, rows)] == [2_001]
+
+
 def test_no_output_without_an_event_time_moves(spark: SparkSession) -> None:
     run = run_of(FanOutClass("out.o", Clearance.of(0)))
     moving = replace(run, outputs=(replace(run.outputs[0], until_ms=1),))
