@@ -370,6 +370,7 @@ def test_a_policy_is_tried_on_a_record(scene: Scene) -> None:
         "values": {"symbol": "ACME"},
         "aggregated": {"ts": [], "price": ["avg"]},
         "window_ms": None,
+        "window_tuples": None,
     }
     (hidden,) = scene.admin.post(path, record={**record, "price": 5})
     assert (hidden["seen"], hidden["values"]) == (False, {})
