@@ -275,6 +275,8 @@ def test_of_which_streams_senders_are_counted() -> None:
     counting = Aggregate(Windowed(SOURCE, MINUTE), (), (COUNT,), Enough(3))
     assert counted_streams(whole(Project(counting, (column("n"),)))) == {SOURCE.relation.object_id}
     assert counted_streams(whole(WINDOWED)) == frozenset()
+    both = Union((FITS, replace(FITS, keys=(), enough=Enough(3))))
+    assert counted_streams(whole(both)) == {DECLARING.relation.object_id}
 
 
 def test_the_event_time_that_is_kept_is_found_by_its_name() -> None:
