@@ -238,7 +238,8 @@ def _stream(admin: Person) -> Flow:
     admin.run("stream", "add", STREAM, "--schema", "s", "--event-time", "ts", *rules)
     admin.run("grant", "ADMIN", "SEND", "stream", STREAM)
     admin.run("grant", READER, "READ TUPLE", "stream", STREAM)
-    admin.run("grant", READER, "VIEW OBJECT", "conflict-class", CONFLICT_CLASS)
+    for role in ("ADMIN", READER):
+        admin.run("grant", role, "VIEW OBJECT", "conflict-class", CONFLICT_CLASS)
     folder = admin.folder / "sender"
     admin.run("sender", STREAM, "--dir", str(folder))
     text = f"SELECT note FROM {STREAM}"
