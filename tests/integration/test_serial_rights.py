@@ -245,6 +245,9 @@ def _stream(admin: Person) -> Flow:
     text = f"SELECT note FROM {STREAM}"
     admin.run("query", "add", OUTPUT, "-", "--language", "sql", text=text)
     admin.run("grant", VIEWER, "VIEW OBJECT", "SUBSCRIBE", "output", OUTPUT)
+    for kind, name in (("stream", STREAM), ("output", OUTPUT)):
+        # The administrators did not add it, and change its rights.
+        admin.run("grant", "ADMIN", "VIEW OBJECT", "CHANGE PERM", kind, name)
     settings = {**read_settings(folder / "librdkafka.conf"), "log_level": 0}
     topic = json.loads((folder / "sender.json").read_text())["topic"]
     return Flow(Producer(settings), topic)

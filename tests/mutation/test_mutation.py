@@ -39,7 +39,11 @@ TESTS = {
     "catalog/reach.py": ("--noconftest", f"{_UNIT}plan_flow.py"),
     "catalog/delivery_classes.py": _SETTLEMENT[:2],
     "secadmin/control/settlement.py": _SETTLEMENT,
-    "secadmin/control/access_topics.py": _SETTLEMENT,
+    "secadmin/control/access_topics.py": (
+        *_SETTLEMENT,
+        f"{_CONTROL}refills.py",
+        "tests/unit/secadmin/cli/test_backfill.py",
+    ),
     "secadmin/control/held_topics.py": ("--noconftest", f"{_CONTROL}held_topics.py"),
     "catalog/role_clauses.py": ("--noconftest", f"{_UNIT}role_clauses.py"),
     "secfilter/lab.py": ("tests/unit/secfilter/test_lab.py",),

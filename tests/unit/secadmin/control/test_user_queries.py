@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import pytest
 
@@ -113,6 +114,18 @@ def test_the_window_of_figure_4a() -> None:
 TUPLES = WINDOW.replace(">time<", ">tuple<")
 
 
+def merge(viewed: ViewedStream, window: str) -> Plan:
+    """The plan of the customised query with this window, over the stream as it is shown."""
+
+    class Seen:
+        def relation(self, name: str) -> Relation:
+            return viewed.relation
+
+    text = f'<UserQuery><Stream name="weather"/>{window}</UserQuery>'
+    asked = parse_sql(user_query_sql(text, Seen().relation), Seen()).plan
+    return through_views(asked, {WEATHER.object_id: viewed})
+
+
 def test_the_window_of_tuples_of_figure_4a() -> None:
     """Its filter is below the window, so each window holds ten tuples that fulfil it."""
     made = plan(FILTER, MAP, TUPLES)
@@ -160,15 +173,7 @@ def test_example_1_in_tuples() -> None:
         WEATHER, xacml_view(StreamView(parse_condition("rainrate > 5"), shown, window), WEATHER)
     )
 
-    class Seen:
-        def relation(self, name: str) -> Relation:
-            return viewed.relation
-
-    def merged(window: str) -> Plan:
-        text = f'<UserQuery><Stream name="weather"/>{window}</UserQuery>'
-        asked = parse_sql(user_query_sql(text, Seen().relation), Seen()).plan
-        return through_views(asked, {WEATHER.object_id: viewed})
-
+    merged = partial(merge, viewed)
     nodes = list(walk(merged(TUPLES).root))
     (moving,) = (node for node in nodes if isinstance(node, Moving))
     assert moving.window == MovingWindow(rows=10, slide_rows=2)
@@ -193,15 +198,7 @@ def test_example_1() -> None:
     )
     viewed = ViewedStream(WEATHER, xacml_view(obligations, WEATHER))
 
-    class Seen:
-        def relation(self, name: str) -> Relation:
-            return viewed.relation
-
-    def merged(window: str) -> Plan:
-        text = f'<UserQuery><Stream name="weather"/>{window}</UserQuery>'
-        asked = parse_sql(user_query_sql(text, Seen().relation), Seen()).plan
-        return through_views(asked, {WEATHER.object_id: viewed})
-
+    merged = partial(merge, viewed)
     nodes = list(walk(merged(WINDOW).root))
     assert [n.window for n in nodes if isinstance(n, Windowed)] == [Window(10_000, 2_000)]
     (own,) = (node for node in nodes if isinstance(node, Filter))
