@@ -128,7 +128,8 @@ class User:
 
     def _choose(self, caller: Caller, chance: Random) -> None:
         path = f"/conflict-classes/{CONFLICT_CLASS}/choice"
-        caller.do("choose company", "POST", path, 403, choice=chance.choice(COMPANIES))
+        # Without its role a session does not see the class.
+        caller.do("choose company", "POST", path, 403, 404, choice=chance.choice(COMPANIES))
 
     def _subscribe(self, caller: Caller, chance: Random, *, keep: bool) -> None:
         own = [row["principal"] for row in self.home.ask("/accesses")]
