@@ -297,7 +297,7 @@ class SubscriptionBody(Body):
 
 
 class BackfillBody(Body):
-    """A backfill of a subscription: results of what came `since` then. null: as early as may be."""
+    """A backfill of a subscription: results of what came `since` then. null: the earliest possible."""
 
     since: PastTime | None = None
 

@@ -30,7 +30,7 @@ Since = Annotated[
     str,
     typer.Option(
         metavar="TIME",
-        help="How long ago, such as 2h, or 2026-01-31T10:00:00Z; `all` is as early as may be.",
+        help="How long ago, such as 2h, or 2026-01-31T10:00:00Z; `all` is the earliest possible.",
     ),
 ]
 _ALL = "all"
@@ -173,11 +173,20 @@ def accesses(
     cli = cli_of(ctx)
     with cli.api() as api:
         if handle is None:
-            cli.screen.rows(api.get("accesses"), "you have no accesses")
+            rows = api.get("accesses")
+            if not cli.screen.json:
+                rows = [_with_states(row) for row in rows]
+            cli.screen.rows(rows, "you have no accesses")
             return
         shown = api.get("accesses", _principal(cli, handle))
     if not cli.screen.answered(shown):
-        cli.screen.fields(shown)
+        cli.screen.fields(_with_states(shown))
+
+
+def _with_states(access: Mapping[str, Any]) -> dict[str, Any]:
+    """An access as people read it: each of its backfills is a state and a time."""
+    states = [f"{each['state']} since {each['since']}" for each in access.get("backfills", ())]
+    return {**access, "backfills": states}
 
 
 def unsubscribe(
