@@ -297,7 +297,7 @@ class SubscriptionBody(Body):
 
 
 class BackfillBody(Body):
-    """A backfill of a subscription: results of what came `since` then. null: the earliest possible."""
+    """A backfill of a subscription: results of what came `since` then. null: the earliest."""
 
     since: PastTime | None = None
 
