@@ -123,8 +123,10 @@ class Yard:
         return [topic for topic, (home, _) in self._places().items() if home == name]
 
     def are_home(self, topics: list[str]) -> bool:
-        """Whether the queries of these topics run in their homes."""
-        places = self._places()
+        """Whether the queries of these topics run in their home, and it has a Spark."""
+        places, mark = self._places(), self.stack.engines[FIRST].mark
+        if mark is None or _java_of(mark.pid) is None:
+            return False
         return all(places[topic] == (FIRST, FIRST) for topic in topics)
 
     def _places(self) -> dict[str, tuple[str, str]]:
@@ -180,7 +182,9 @@ def kill(engine: ManagedProcess) -> None:
 def end_spark(engine: ManagedProcess) -> None:
     """End the engine's Java, as Java itself does if it has no memory (`-XX:+ExitOnOutOf…`)."""
     assert engine.mark is not None
-    os.kill(_java_of(engine.mark.pid), signal.SIGKILL)
+    java = _java_of(engine.mark.pid)
+    assert java is not None
+    os.kill(java, signal.SIGKILL)
 
 
 def stop(engine: ManagedProcess) -> None:
@@ -189,7 +193,8 @@ def stop(engine: ManagedProcess) -> None:
     os.killpg(engine.mark.pid, signal.SIGSTOP)
 
 
-def _java_of(engine: int) -> int:
+def _java_of(engine: int) -> int | None:
+    """The process id of the engine's Java; None if it has none."""
     for folder in Path("/proc").iterdir():
         try:
             same = folder.name.isdecimal() and os.getsid(int(folder.name)) == engine
@@ -197,7 +202,7 @@ def _java_of(engine: int) -> int:
                 return int(folder.name)
         except (OSError, ValueError):
             continue
-    raise AssertionError("the engine has no Java")
+    return None
 
 
 @pytest.mark.slow
@@ -205,6 +210,8 @@ def _java_of(engine: int) -> int:
 def test_what_an_engine_ran_is_back_soon_and_others_do_not_wait(yard: Yard) -> None:
     gauge = yard.gauge
     await_that(lambda: all(gauge.newest(t) > 40 for t in gauge.topics), "all flow")
+    # Nobody waited until the subscriptions were fed: each topic begins with its own record.
+    oldest = {topic: min(gauge.came[topic]) for topic in gauge.topics}
     lost = yard.of_engine(FIRST)
     others = [topic for topic in gauge.topics if topic not in lost]
     assert len(lost) == len(others) == QUERIES // 2
@@ -219,7 +226,7 @@ def test_what_an_engine_ran_is_back_soon_and_others_do_not_wait(yard: Yard) -> N
     for topic in gauge.topics:
         await_that(lambda topic=topic: gauge.newest(topic) == sent - 1, "all came")  # type: ignore[misc]
     for topic, ids in gauge.ids.items():
-        assert ids.keys() == set(range(sent)), f"nothing is lost: {topic}"
+        assert ids.keys() >= set(range(oldest[topic], sent)), f"nothing is lost: {topic}"
         assert {len(each) for each in ids.values()} == {1}, "what comes again has its id"
 
 
@@ -229,8 +236,14 @@ def _fail(
     """Let the first engine fail, and wait until its queries are back."""
     gauge = yard.gauge
     before = time.monotonic() - BEFORE_S + 1
-    fail(yard.stack.engines[FIRST])
-    failed, first = time.monotonic(), len(gauge.sent)
+    engine = yard.stack.engines[FIRST]
+    assert engine.mark is not None
+    lost_pid = engine.mark.pid
+    fail(engine)
+    failed = time.monotonic()
+    # The Java of an engine that was killed still delivers for a moment: that is not "back".
+    await_that(lambda: fail is stop or _java_of(lost_pid) is None, "its Java has ended")
+    first = len(gauge.sent)
     patience = BACK_S + (HUNG_S if fail is stop else 0.0)
 
     def are_back() -> bool:
