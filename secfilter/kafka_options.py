@@ -37,6 +37,7 @@ class KafkaOptions:
         *,
         sent: bool = False,
         headers: bool = True,
+        most: int | None = None,
     ) -> dict[str, str]:
         """Options of a streaming source over `topics`: lab topics, or in topics if `sent`.
 
@@ -45,6 +46,8 @@ class KafkaOptions:
 
         `starting` is {topic: {partition: offset}} for all partitions. It is used if there is no
         checkpoint yet. Without it, the topics are read from their beginning.
+
+        A micro-batch reads `most` records, or all that there are.
         """
         start = json.dumps(starting, sort_keys=True) if starting else "earliest"
         return {
@@ -53,6 +56,7 @@ class KafkaOptions:
             "startingOffsets": start,
             "includeHeaders": str(headers).lower(),
             **({"kafka.isolation.level": "read_committed"} if sent else {}),
+            **({} if most is None else {"maxOffsetsPerTrigger": str(most)}),
             "groupIdPrefix": GROUP_PREFIX,
             # A gap in a lab topic is never skipped silently: the query fails.
             "failOnDataLoss": "true",

@@ -1,4 +1,4 @@
-"""The length of the batches of runs."""
+"""The length and the size of the batches of runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LATE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The shortest lengths of batches, in milliseconds.
+    """The shortest lengths of batches, in milliseconds, and the largest size of a micro-batch.
 
     The end of a real-time batch is where a query can be restarted without loss or repetition, and
     what costs latency: everything of the query stands still while the next batch is planned. What
@@ -28,6 +28,9 @@ class Pace:
     `ingest_ms`. A side run (`secfilter.with_side`) is to end soon: its batches last `side_ms`.
 
     `tick_ms` is the shortest time between two ticks of a stream (`secfilter.ticker`).
+
+    A micro-batch reads `microbatch_records` records of all its sources together, and the others
+    later (`secfilter.backlog`).
     """
 
     query_ms: int = 60_000
@@ -35,6 +38,7 @@ class Pace:
     new_ms: int = 10_000
     settle_ms: int = 120_000
     microbatch_ms: int = 100
+    microbatch_records: int = 100_000
     side_ms: int = 500
     tick_ms: int = 1_000
 
@@ -90,6 +94,6 @@ def pace_of(options: Mapping[str, str], usual: Pace | None = None) -> Pace:
         if name not in known:
             raise InvalidInput(f"there is no option {key!r}; there are {OWN}{{{','.join(known)}}}")
         if not (str(value).isascii() and str(value).isdecimal()):
-            raise InvalidInput(f"the option {key} is {value!r}, and not a number of milliseconds")
+            raise InvalidInput(f"the option {key} is {value!r}, and not a whole number")
         own[name] = int(value)
     return replace(usual or Pace(), **own)

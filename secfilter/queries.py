@@ -15,12 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.errors import Unavailable
-from catalog.plan import is_stateful, source_nodes, sources
+from catalog.plan import source_nodes, sources
 from catalog.relation import RelationKind
 from catalog.run_counts import ANEW, LOST
 from catalog.runs import FusedRun, IngestRun, QueryRun, Run, topics_of, written_by
 from secfilter.after_commit import AfterCommit, Drains
 from secfilter.background import Task, in_thread
+from secfilter.backlog import in_microbatches, of_one_partition
 from secfilter.beside import fed_by, side_name
 from secfilter.checkpoint import Checkpoint, Checkpoints
 from secfilter.going_on import GoingOn, layout_of, owners_of, shape_of
@@ -95,7 +96,7 @@ class Engine:
         """
         # Its members have settled.
         settled = settled or isinstance(run, FusedRun)
-        hurried = not settled and not _in_microbatches(run) and self.pace.lengthens(run)
+        hurried = not settled and not in_microbatches(run) and self.pace.lengthens(run)
         with self._locked(run) as (lock, seated):
             self._copy_states(seated)
             checkpoint, lost = self._checkpoint(seated)
@@ -228,7 +229,7 @@ class Engine:
         writer: Any = frame.writeStream.format("kafka").options(**sink)
         writer = writer.queryName(run.name).option("checkpointLocation", str(checkpoint.spark))
         writer = writer.outputMode("update" if isinstance(run, IngestRun) else output_mode(run))
-        if _in_microbatches(run):
+        if in_microbatches(run):
             trigger = writer.trigger(processingTime=f"{self.pace.microbatch_ms} milliseconds")
         else:
             trigger = writer.trigger(realTime=f"{batch_ms} milliseconds")
@@ -311,10 +312,16 @@ class Engine:
     @property
     def frames(self) -> QueryFrames:
         """The DataFrames of queries."""
-        return QueryFrames(self._lab_records, self.id_key, self.built, repeats=self.repeats)
+        return QueryFrames(
+            *(self._lab_records, self.id_key, self.built),
+            repeats=self.repeats,
+            most=self.pace.microbatch_records,
+        )
 
-    def _lab_records(self, topic: str, start: Offsets) -> DataFrame:
-        return self._records([topic], start)
+    def _lab_records(self, topic: str, start: Offsets, most: int | None) -> DataFrame:
+        if most is None or len(self.positions.ends([topic])[topic]) > 1:
+            return self._records([topic], start)
+        return of_one_partition(self._records([topic], start, most=most))
 
     def _ingested(self, run: IngestRun, checkpoint: Checkpoint, ticks: TickMark) -> DataFrame:
         committed = checkpoint.committed()
@@ -350,10 +357,11 @@ class Engine:
         *,
         sent: bool = False,
         headers: bool = True,
+        most: int | None = None,
     ) -> DataFrame:
         # Spark wants offsets of exactly the topics that this source reads.
         start = {t: p for t, p in begins.items() if t in topics}
-        options = self.kafka.source(topics, start, sent=sent, headers=headers)
+        options = self.kafka.source(topics, start, sent=sent, headers=headers, most=most)
         return self.spark.readStream.format("kafka").options(**options).load()
 
 
@@ -387,11 +395,6 @@ def _started(writer: Any) -> StreamingQuery:
     if not isinstance(query, StreamingQuery):
         raise TypeError("a sink that is no query")
     return query
-
-
-def _in_microbatches(run: Run) -> bool:
-    """Spark's real-time mode keeps no state. A backfill ends between two of its short batches."""
-    return isinstance(run, QueryRun) and (run.backfill or is_stateful(run.plan))
 
 
 def _by_ticks(run: Run) -> bool:

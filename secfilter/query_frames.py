@@ -19,6 +19,7 @@ from catalog.plan import Emission, is_stateful
 from catalog.reach import counted_streams
 from catalog.relation import Relation
 from catalog.runs import FedOutput, FusedRun, QueryRun
+from secfilter.backlog import share_of
 from secfilter.beginnings import begun, late_outputs
 from secfilter.checkpoint import Checkpoint
 from secfilter.columns import BEGUN, ECHO
@@ -30,11 +31,13 @@ from secfilter.lab import read_lab
 from secfilter.merged_views import merged
 from secfilter.order import check_supported, in_order
 from secfilter.output_ticker import echo_column, echoes
+from secfilter.pace import Pace
 from secfilter.standing import receivers_of
 from secfilter.tick_mark import TickMark, new_mark
 
-# The records of a lab topic, for a query that may begin at these offsets.
-Records = Callable[[str, Offsets], DataFrame]
+# The records of a lab topic, for a query that may begin at these offsets, and how many of them a
+# batch may read.
+Records = Callable[[str, Offsets, int | None], DataFrame]
 
 _MOST = 64
 
@@ -71,12 +74,14 @@ class QueryFrames:
     """The DataFrames of one engine's queries.
 
     `id_key` is the key of ids and of marks. `repeats` says whether a tuple may be in lab twice.
+    A micro-batch reads `most` records at most (`secfilter.backlog`).
     """
 
     records: Records
     id_key: str = field(repr=False)
     _prepared: dict[str, Built] = field(default_factory=dict)
     repeats: bool = False
+    most: int = Pace().microbatch_records
 
     def prepare(self, run: QueryRun, place: Place) -> None:
         """Build what `take` gives when the query starts at this place."""
@@ -104,6 +109,7 @@ class QueryFrames:
         checked = analyse(run.plan)
         late, echoing = place.late, echoes(run)
         counted = counted_streams(run.plan)
+        most = share_of(run, self.most)
 
         def source(relation: Relation) -> DataFrame:
             nonlocal count
@@ -113,7 +119,8 @@ class QueryFrames:
             count += 1
             reached, metric = run.reach_of(relation), f"source_{count}"
             return read_lab(
-                *(self.records(relation.topic, place.start), relation, reached, metric),
+                self.records(relation.topic, place.start, most),
+                *(relation, reached, metric),
                 run.registered,
                 ticks=checked.keeps_state and relation.by_ticks,
                 senders=relation.object_id in counted,
