@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import orm, select
+from sqlalchemy import bindparam, orm, select
 
 from catalog.categories import next_category
 from catalog.category_kind import CategoryKind
@@ -19,6 +19,9 @@ from catalog.models import (
     Object,
     UserLevel,
 )
+
+# Built once, because building it takes longer than running it.
+_LEVELS = select(UserLevel).where(UserLevel.user_id.in_(bindparam("users")))
 
 
 def add_class(session: orm.Session, obj: Object) -> ConflictClass:
@@ -91,8 +94,7 @@ def levels_of(session: orm.Session, users: Iterable[int]) -> Mapping[int, Label]
 
     Where a user has not chosen its company yet, it has none.
     """
-    query = select(UserLevel).where(UserLevel.user_id.in_(sorted(set(users))))
-    rows = session.scalars(query).all()
+    rows = session.scalars(_LEVELS, {"users": sorted(set(users))}).all()
     classes = conflict_classes(session, (row.class_id for row in rows)) if rows else {}
     found: dict[int, Label] = {}
     for row in rows:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, update
+from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
 from catalog import audit
@@ -22,6 +22,8 @@ from catalog.models import AuditHead, Generation
 from catalog.outage import outages_translated
 
 GENERATION_ID = 1
+# Every change runs it. It is built once, because that takes longer.
+_LOCKED_HEAD = select(AuditHead).where(AuditHead.id == audit.HEAD_ID).with_for_update()
 
 
 def bump_generation(session: Session) -> None:
@@ -128,7 +130,7 @@ class Catalog:
         if self._audit_key is None:
             raise RuntimeError("only who has the audit key changes the catalog")
         with self.bookkeeping() as session:
-            head = session.get(AuditHead, audit.HEAD_ID, with_for_update=True)
+            head = session.scalar(_LOCKED_HEAD)
             if head is None:
                 raise Unavailable("the catalog is not initialised; start secadmin first")
             change = Change(session, head, actor, self.clock(), self._audit_key)

@@ -35,7 +35,7 @@ def note_changed(
     class holds results of one view alone. Gives the ids of all outputs concerned. Settle the
     accesses to them afterwards.
     """
-    found = _with_those_over(session, output_ids)
+    found = _with_those_over(session, output_ids) if output_ids else frozenset[int]()
     if not found:
         return found
     queries = select(OutputRow.query_id).where(OutputRow.object_id.in_(found))

@@ -7,22 +7,13 @@ returned. Queries whose roles see another part of the stream now are merged anew
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import bindparam, func, or_, select
 
 from catalog.errors import Conflict, InvalidInput, NotFound
-from catalog.models import (
-    Object,
-    OutputInput,
-    OutputRow,
-    PolicyRow,
-    QueryRole,
-    QueryRow,
-    Role,
-    StreamRow,
-)
+from catalog.models import Object, PolicyRow, Role, StreamRow
 from catalog.names import check_object_name
 from catalog.permission import ObjectKind, Permission
 from catalog.relation import Relation
@@ -32,13 +23,19 @@ from catalog.stored_form import from_stored, to_stored
 from secadmin.control.changed_views import note_changed
 from secadmin.control.platform import Platform
 from secadmin.control.policy_text import WrittenView, written_view
-from secadmin.control.query_rights import ViewChange, change_of_views, computed_from
+from secadmin.control.query_rights import ViewChange, change_of_views, queries_over, running_of
 from secadmin.control.query_views import outputs_of
-from secadmin.control.settlement import of_objects, of_role
+from secadmin.control.settlement import of_holders, of_objects
 from secadmin.control.work import Caller, Reading, Work, reading, working
 
 MAX_POLICIES_OF_A_ROLE = 20
 MAX_POLICIES_OF_A_STREAM = 1_000
+# Statements are built once, because building one takes longer than running it.
+_OF_STREAM = PolicyRow.stream_id == bindparam("stream")
+_NAMED = select(PolicyRow).where(_OF_STREAM, PolicyRow.name == bindparam("name"))
+_COUNTED = select(func.count(), func.count().filter(PolicyRow.role_id == bindparam("role"))).where(
+    _OF_STREAM
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +155,7 @@ def relation_of(view: Reading, stream: Object) -> Relation:
 
 def find_policy(view: Reading, stream: Object, name: str) -> PolicyRow | None:
     """The policy of that name on the stream, or None."""
-    own = select(PolicyRow).where(PolicyRow.stream_id == stream.id, PolicyRow.name == name)
-    return view.session.scalar(own)
+    return view.session.scalar(_NAMED, {"stream": stream.id, "name": name})
 
 
 def require_policy(view: Reading, stream: Object, name: str) -> PolicyRow:
@@ -171,12 +167,11 @@ def require_policy(view: Reading, stream: Object, name: str) -> PolicyRow:
 
 
 def _require_room(work: Work, stream: Object, role: Role) -> None:
-    own = select(func.count()).where(PolicyRow.stream_id == stream.id)
-    if (work.session.scalar(own) or 0) >= MAX_POLICIES_OF_A_STREAM:
+    asked = {"stream": stream.id, "role": role.id}
+    of_stream, of_role = work.session.execute(_COUNTED, asked).one()
+    if of_stream >= MAX_POLICIES_OF_A_STREAM:
         raise Conflict(f"a stream has at most {MAX_POLICIES_OF_A_STREAM} policies; remove one")
-    if (work.session.scalar(own.where(PolicyRow.role_id == role.id)) or 0) >= (
-        MAX_POLICIES_OF_A_ROLE
-    ):
+    if of_role >= MAX_POLICIES_OF_A_ROLE:
         raise Conflict(
             f"a role has at most {MAX_POLICIES_OF_A_ROLE} policies on a stream; replace one"
         )
@@ -194,43 +189,17 @@ def _enforce(work: Work, stream: Object, roles: set[int]) -> list[int]:
     """
     session = work.session
     session.flush()
+    holders = frozenset[int]().union(*seniors_of(session, roles).values())
     changed: list[int] = []
     wider = True
-    for query in _queries(work, stream, roles):
-        outputs = [output.id for output in outputs_of(work, _object(work, query))]
+    for query in queries_over(session, stream.id, holders):
+        obj = session.get_one(Object, query.object_id)
+        outputs = [output.id for output in outputs_of(work, obj)]
         change = change_of_views(session, query, outputs)
         changed += outputs if change is not ViewChange.NONE else []
         wider = wider and change is not ViewChange.OTHER
     noted = note_changed(session, changed, work.change.now, wider=wider)
-    running = select(OutputRow.object_id).join(QueryRow, QueryRow.object_id == OutputRow.query_id)
-    anew = sorted(session.scalars(running.where(OutputRow.object_id.in_(noted), QueryRow.running)))
+    anew = running_of(session, noted) if noted else []
     work.detail["begun anew"] = anew
-    touched = (of_role(work.change, role) for role in sorted(roles))
-    work.settlement.settle(or_(of_objects(*noted), *touched))
+    work.settlement.settle(or_(of_objects(*noted), of_holders(holders)))
     return anew
-
-
-def _object(work: Work, query: QueryRow) -> Object:
-    return work.session.get_one(Object, query.object_id)
-
-
-def _queries(work: Work, stream: Object, roles: set[int]) -> Sequence[QueryRow]:
-    """The live queries over the stream that were added with one of the roles, or a senior.
-
-    Those over outputs that are computed from the stream belong to them.
-    """
-    relations = computed_from(work.session, stream.id)
-    holders = frozenset().union(*seniors_of(work.session, roles).values())
-    own = (
-        select(QueryRow)
-        .join(Object, Object.id == QueryRow.object_id)
-        .join(OutputRow, OutputRow.query_id == QueryRow.object_id)
-        .join(OutputInput, OutputInput.output_id == OutputRow.object_id)
-        .join(QueryRole, QueryRole.query_id == QueryRow.object_id)
-        .where(
-            OutputInput.relation_id.in_(relations),
-            QueryRole.role_id.in_(holders),
-            Object.removed_at.is_(None),
-        )
-    )
-    return work.session.scalars(own.order_by(QueryRow.object_id).distinct()).all()

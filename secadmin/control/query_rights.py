@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 
-from sqlalchemy import orm, select
+from sqlalchemy import Select, bindparam, orm, select
 
 from catalog.categories import role_clauses
 from catalog.clearance import Clearance
@@ -13,7 +13,7 @@ from catalog.conflict_class import level_of, read_level
 from catalog.conflict_classes import conflict_classes
 from catalog.errors import Denied
 from catalog.label import Label, combine
-from catalog.models import Object, OutputInput, OutputView, QueryRow
+from catalog.models import Object, OutputInput, OutputRow, OutputView, QueryRole, QueryRow
 from catalog.permission import ObjectKind
 from catalog.plan import Plan, source_nodes
 from catalog.query_roles import chosen_roles, kept_roles
@@ -22,6 +22,38 @@ from catalog.role_views import WHOLE, RoleViews
 from catalog.stored_form import from_stored
 from catalog.view_merging import covers
 from secadmin.control.work import Reading
+
+
+def _computed() -> Select[int]:
+    """The ids of an object `relation` and of all outputs that are computed from it."""
+    start = select(Object.id).where(Object.id == bindparam("relation"))
+    found = start.cte("computed", recursive=True)
+    above = select(OutputInput.output_id).join(found, OutputInput.relation_id == found.c.id)
+    return select(found.union(above).c.id)
+
+
+# Statements are built once, because building one takes longer than running it.
+_COMPUTED = _computed()
+_QUERIES = (
+    select(QueryRow)
+    .join(Object, Object.id == QueryRow.object_id)
+    .join(OutputRow, OutputRow.query_id == QueryRow.object_id)
+    .join(OutputInput, OutputInput.output_id == OutputRow.object_id)
+    .join(QueryRole, QueryRole.query_id == QueryRow.object_id)
+    .where(
+        OutputInput.relation_id.in_(_COMPUTED),
+        QueryRole.role_id.in_(bindparam("roles")),
+        Object.removed_at.is_(None),
+    )
+    .order_by(QueryRow.object_id)
+    .distinct()
+)
+_RUNNING = (
+    select(OutputRow.object_id)
+    .join(QueryRow, QueryRow.object_id == OutputRow.query_id)
+    .where(OutputRow.object_id.in_(bindparam("outputs")), QueryRow.running)
+    .order_by(OutputRow.object_id)
+)
 
 
 def roles_to_see_as(view: Reading, names: Collection[str]) -> frozenset[int] | None:
@@ -109,9 +141,20 @@ def change_of_views(session: orm.Session, query: QueryRow, output_ids: Iterable[
 
 def computed_from(session: orm.Session, relation_id: int) -> frozenset[int]:
     """The ids of the relation and of all outputs that are computed from it."""
-    found = new = frozenset({relation_id})
-    while new:
-        above = select(OutputInput.output_id).where(OutputInput.relation_id.in_(new))
-        new = frozenset(session.scalars(above)) - found
-        found |= new
-    return found
+    return frozenset(session.scalars(_COMPUTED, {"relation": relation_id}))
+
+
+def queries_over(
+    session: orm.Session, relation_id: int, roles: Collection[int]
+) -> Sequence[QueryRow]:
+    """The live queries over the relation that were added with one of the roles.
+
+    Those over outputs that are computed from the relation belong to them.
+    """
+    asked = {"relation": relation_id, "roles": list(roles)}
+    return session.scalars(_QUERIES, asked).all()
+
+
+def running_of(session: orm.Session, outputs: Collection[int]) -> list[int]:
+    """Those of the outputs whose queries are to run, by id."""
+    return list(session.scalars(_RUNNING, {"outputs": list(outputs)}))

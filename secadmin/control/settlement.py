@@ -53,6 +53,22 @@ from secadmin.control.one_window import Windows
 from secadmin.control.slices import slices
 from secadmin.kafka.principals import is_new_principal_name
 
+# What a statement has in common each time is built once: that takes longer than running it.
+_LIVE = (
+    select(Access)
+    .where(Access.ended_at.is_(None))
+    .order_by(Access.id)
+    .options(
+        selectinload(Access.roles),
+        joinedload(Access.user),
+        selectinload(Access.topics).joinedload(AccessTopic.delivery_class),
+    )
+)
+_UNDONE = (
+    select(Withdrawal.topic)
+    .join(Access, Access.principal == Withdrawal.principal)
+    .where(Withdrawal.done_at.is_(None))
+)
 _SENDER_TOPIC = select(SenderRow.topic).where(
     SenderRow.stream_id == bindparam("stream"),
     or_(SenderRow.user_id == bindparam("user"), SenderRow.user_id.is_(None)),
@@ -135,17 +151,7 @@ class Settlement:
     def settle(self, which: ColumnElement[bool]) -> None:
         """Settle the live accesses that `which` selects."""
         self._take_up(which)
-        live = (
-            select(Access)
-            .where(Access.ended_at.is_(None), which)
-            .order_by(Access.id)
-            .options(
-                selectinload(Access.roles),
-                joinedload(Access.user),
-                selectinload(Access.topics).joinedload(AccessTopic.delivery_class),
-            )
-        )
-        for some in slices(list(self.change.session.scalars(live))):
+        for some in slices(list(self.change.session.scalars(_LIVE.where(which)))):
             self._settle(some)
 
     def settle_new(self, access: Access, subject: Subject) -> None:
@@ -379,14 +385,17 @@ def undone_topics(session: orm.Session, which: ColumnElement[bool]) -> set[str]:
 
     Ended accesses count, too: theirs are the ones that nobody would ask for again.
     """
-    taken = select(Withdrawal.topic).join(Access, Access.principal == Withdrawal.principal)
-    return set(session.scalars(taken.where(Withdrawal.done_at.is_(None), which)))
+    return set(session.scalars(_UNDONE.where(which)))
 
 
 def of_role(change: Change, role_id: int) -> ColumnElement[bool]:
     """The accesses that hold the role, directly or through a senior one."""
-    holders = seniors_of(change.session, [role_id]).get(role_id, frozenset())
-    return Access.id.in_(select(AccessRole.access_id).where(AccessRole.role_id.in_(holders)))
+    return of_holders(seniors_of(change.session, [role_id]).get(role_id, frozenset()))
+
+
+def of_holders(roles: Collection[int]) -> ColumnElement[bool]:
+    """The accesses with one of these roles."""
+    return Access.id.in_(select(AccessRole.access_id).where(AccessRole.role_id.in_(roles)))
 
 
 def of_senders(change: Change, role_id: int) -> ColumnElement[bool]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import orm, select
+from sqlalchemy import bindparam, orm, select
 
 from catalog.audit import Outcome
 from catalog.authorizer import Authorizer
@@ -22,6 +22,9 @@ from catalog.wanted import is_in_step, used_topics
 from secadmin.control.platform import Platform
 from secadmin.control.settlement import Settlement
 from secadmin.control.wanted_access import topics_of
+
+# Built once, because building it takes longer than running it.
+_ROLE = select(Role).where(Role.name == bindparam("name"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Reading:
 
     def role(self, name: str) -> Role:
         """The role of that name."""
-        found = self.session.scalar(select(Role).where(Role.name == name))
+        found = self.session.scalar(_ROLE, {"name": name})
         if found is None:
             raise NotFound(f"there is no role {name!r}")
         return found

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
 from secadmin.control.health import Health
 from secadmin.control.platform import Platform
+from secadmin.service.answer_headers import AnswerHeaders
 from secadmin.service.authentication import Authenticated
 from secadmin.service.body_limit import BodyLimit
 from secadmin.service.description import RESPONSES, describe
 from secadmin.service.hashing import HashingThreads
 from secadmin.service.open_requests import OpenRequests
 from secadmin.service.problems import add_problem_handlers
-from secadmin.service.request_log import log_request
+from secadmin.service.request_log import RequestLog
 from secadmin.service.routes import ROUTERS
 
 
@@ -30,8 +29,8 @@ def create_app(platform: Platform) -> FastAPI:
     add_problem_handlers(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(OpenRequests)
-    app.middleware("http")(_add_headers)
-    app.middleware("http")(log_request)
+    app.add_middleware(AnswerHeaders)
+    app.add_middleware(RequestLog)
     for router in ROUTERS:
         app.include_router(router)
 
@@ -40,14 +39,3 @@ def create_app(platform: Platform) -> FastAPI:
         return JSONResponse(describe(app))
 
     return app
-
-
-async def _add_headers(
-    request: Request, call_next: Callable[[Request], Awaitable[Response]]
-) -> Response:
-    response = await call_next(request)
-    # Answers differ by user and hold secrets, so no cache may keep them.
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Strict-Transport-Security"] = "max-age=31536000"
-    return response

@@ -27,7 +27,11 @@ def read_policy(text: str, others: Mapping[str, Policy] | None = None) -> Policy
 
     Others are read before, so references have no circles. Raises InvalidInput, with the position.
     """
-    root = parse_tree(text)
+    return policy_of(parse_tree(text), others)
+
+
+def policy_of(root: Element, others: Mapping[str, Policy] | None = None) -> Policy:
+    """As `read_policy`, for the root element of the text."""
     try:
         return _Reader(dict(others or {})).policy_or_set(root)
     except RecursionError:

@@ -1,8 +1,9 @@
 """A policy for one role and one stream: what its obligations show (paper 002, section 2.2).
 
-The target names the role and the stream. The policy must decide by these two alone: what it permits
-is written down once, and is not decided anew for each tuple or at another time of day. One that
-denies shows nothing, whatever the role's other policies show: they hold together.
+The target names the role and the stream, and it may name the action, which is to read. The policy
+must decide by these alone: what it permits is written down once, and is not decided anew for each
+tuple or at another time of day. One that denies shows nothing, whatever the role's other policies
+show: they hold together. A policy set is a policy whose parts are combined.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from catalog.errors import Denied
 from secadmin.xacml.combining import Decision
 from secadmin.xacml.policies import decide
-from secadmin.xacml.reader import read_policy
+from secadmin.xacml.reader import policy_of
 from secadmin.xacml.request import Name, Request
 from secadmin.xacml.stream_obligations import view_of
 from secadmin.xacml.stream_view import StreamView
@@ -24,11 +25,15 @@ _SUBJECT = "urn:oasis:names:tc:xacml:1.0:subject-category:access-subject"
 _RESOURCE = "urn:oasis:names:tc:xacml:3.0:attribute-category:resource"
 _ROLE_IDS = ("urn:oasis:names:tc:xacml:2.0:subject:role", "role")
 _STREAM_IDS = ("urn:oasis:names:tc:xacml:1.0:resource:resource-id", "stream")
+_ACTION = "urn:oasis:names:tc:xacml:3.0:attribute-category:action"
+_ACTION_IDS = ("urn:oasis:names:tc:xacml:1.0:action:action-id", "action")
+_READ = "read"
+"""The only action that a policy is about."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolePolicy:
-    """What a policy shows a role of a stream. `name` is its PolicyId."""
+    """What a policy shows a role of a stream. `name` is its PolicyId or PolicySetId."""
 
     name: str
     role: str
@@ -52,9 +57,8 @@ class _Watched(Request):
 
 def read_role_policy(text: str) -> RolePolicy:
     """The policy of an XML text. Raises InvalidInput, with the position, for what has no view."""
-    policy, root = read_policy(text), parse_tree(text)
-    if root.tag != "Policy":
-        raise root.refused("a Policy is expected, whose Target names one role and one stream")
+    root = parse_tree(text)
+    policy = policy_of(root)
     target = next(part for part in root.children if part.tag == "Target")
     named = _named(target)
     for ids, what in ((_ROLE_IDS, "a role"), (_STREAM_IDS, "a stream")):
@@ -78,7 +82,7 @@ def read_role_policy(text: str) -> RolePolicy:
 
 
 def _named(target: Element) -> dict[str, str]:
-    """The role and the stream that the target names, by their attributes."""
+    """The role, the stream and the action that the target names, by their attributes."""
     found: dict[str, str] = {}
     for any_of in target.children:
         if len(any_of.children) != 1:
@@ -97,16 +101,21 @@ def _match(match: Element) -> tuple[str, str]:
     value = next(part for part in match.children if part.tag == "AttributeValue")
     designator = next(part for part in match.children if part is not value)
     category, name = designator.attribute("Category"), designator.attribute("AttributeId")
-    known = {_SUBJECT: _ROLE_IDS, _RESOURCE: _STREAM_IDS}
+    known = {_SUBJECT: _ROLE_IDS, _RESOURCE: _STREAM_IDS, _ACTION: _ACTION_IDS}
     if name not in known.get(category, ()):
-        raise designator.refused("the Target of a role's policy names a role and a stream only")
+        raise designator.refused(
+            "the Target of a role's policy names a role, a stream and the action, no more"
+        )
+    if category == _ACTION and value.text != _READ:
+        raise value.refused(f"a policy says what a role reads: the action is {_READ}")
     return name, value.text
 
 
 def _request(named: dict[str, str]) -> _Watched:
-    """A request of the role for the stream, under all names that these have."""
+    """A request of the role to read the stream, under all names that these have."""
     values: dict[Name, tuple[tuple[str | None, Any], ...]] = {}
-    for category, ids in ((_SUBJECT, _ROLE_IDS), (_RESOURCE, _STREAM_IDS)):
-        value = next(value for name, value in named.items() if name in ids)
+    parts = ((_SUBJECT, _ROLE_IDS), (_RESOURCE, _STREAM_IDS), (_ACTION, _ACTION_IDS))
+    for category, ids in parts:
+        value = next((value for name, value in named.items() if name in ids), _READ)
         values |= {Name(category, name, "string"): ((None, value),) for name in ids}
     return _Watched(values)

@@ -8,13 +8,13 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 
-from secadmin.service.request_log import log_request
+from secadmin.service.request_log import RequestLog
 
 
 @pytest.fixture
 def client() -> TestClient:
     app = FastAPI()
-    app.middleware("http")(log_request)
+    app.add_middleware(RequestLog)
 
     @app.get("/things/{name}")
     def show(request: Request, name: str) -> str:

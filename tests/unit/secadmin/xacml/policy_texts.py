@@ -6,6 +6,7 @@ from secadmin.xacml.data_types import BY_NAME, XSD
 from secadmin.xacml.tree import XACML
 
 ROLE, SUBJECT = "role", "urn:oasis:names:tc:xacml:1.0:subject-category:access-subject"
+ACTION = "urn:oasis:names:tc:xacml:3.0:attribute-category:action"
 RESOURCE = "urn:oasis:names:tc:xacml:3.0:attribute-category:resource"
 ENVIRONMENT = "urn:oasis:names:tc:xacml:3.0:attribute-category:environment"
 CURRENT_TIME = "urn:oasis:names:tc:xacml:1.0:environment:current-time"
@@ -40,11 +41,11 @@ def call(function: str, *arguments: str) -> str:
     return f'<Apply FunctionId="{name}">{"".join(arguments)}</Apply>'
 
 
-def target(role: str | None = None, *, needed: bool = False) -> str:
-    """A target for a role, or for all."""
-    if role is None:
+def target(value: str | None = None, *, needed: bool = False, name: str = ROLE) -> str:
+    """A target for a role, or another value of the subject, or for all."""
+    if value is None:
         return "<Target/>"
-    match = literal(role) + attribute(needed=needed)
+    match = literal(value) + attribute(name, needed=needed)
     return (
         f'<Target><AnyOf><AllOf><Match MatchId="{ONE}string-equal">{match}</Match></AllOf>'
         "</AnyOf></Target>"
@@ -68,12 +69,12 @@ def policy(
     )
 
 
-def policy_set(inside: str, algorithm: str = "deny-overrides") -> str:
+def policy_set(inside: str, algorithm: str = "deny-overrides", *, aim: str = "") -> str:
     """A policy set."""
     which = algorithm if ":" in algorithm else POLICIES + algorithm
     return (
         f'<PolicySet xmlns="{XACML}" PolicySetId="s" Version="1" PolicyCombiningAlgId="{which}">'
-        f"{target()}{inside}</PolicySet>"
+        f"{aim or target()}{inside}</PolicySet>"
     )
 
 
@@ -101,6 +102,13 @@ def role_target(role: str, stream: str, more: str = "") -> str:
         f'<Match MatchId="{ONE}string-equal">{literal(value)}{of}</Match>' for value, of in pairs
     )
     return f"<Target><AnyOf><AllOf>{matches}{more}</AllOf></AnyOf></Target>"
+
+
+def action(name: str = "read") -> str:
+    """What a target says of the action."""
+    action_id = "urn:oasis:names:tc:xacml:1.0:action:action-id"
+    given = attribute(action_id, category=ACTION)
+    return f'<Match MatchId="{ONE}string-equal">{literal(name)}{given}</Match>'
 
 
 def obligation(name: str, *values: tuple[str, str, str]) -> str:

@@ -88,13 +88,23 @@ NO_POLICY = [
     (text(ROWS, aim=x.target()), "<Target>: the Target does not name a role"),
     (
         text(ROWS, aim=x.role_target("LTA", "weather", AND_USER)),
-        "<AttributeDesignator>: the Target of a role's policy names a role and a stream only",
+        "<AttributeDesignator>: the Target of a role's policy names a role, a stream and",
     ),
     (text(ROWS, rule=x.rule(condition=ON_TIME)), "more than its role and stream: day"),
     (text(ROWS, rule=x.rule(condition=BY_DAY)), f"more than its role and stream: {x.CURRENT_TIME}"),
     (text(ROWS, rule=x.rule("Permit", x.literal("false", "boolean"))), "do not permit this"),
     (text(x.obligation("counting")), "the obligation exacml:obligation:stream-counting is unknown"),
-    (x.policy_set(""), "a Policy is expected"),
+    (x.policy_set(""), "<Target>: the Target does not name a role"),
+    (x.request(), "a Policy or a PolicySet is expected"),
+    (
+        text(ROWS, aim=x.role_target("LTA", "weather", x.action("send"))),
+        "<AttributeValue>: a policy says what a role reads: the action is read",
+    ),
+    (text(ROWS, aim=x.role_target("LTA", "weather", x.action() * 2)), "action-id is named twice"),
+    (
+        x.policy_set(x.policy(x.rule(), aim=x.target("a", name="team")), aim=AIM),
+        "more than its role and stream: team",
+    ),
     (text(x.obligation("filtering")), "needs exactly one"),
 ]
 
@@ -118,6 +128,34 @@ def test_a_policy_that_denies_shows_nothing_whatever_else_holds() -> None:
             assert together.rows == denied.rows
             assert covers(denied, together) and not covers(denied, permitted)
         assert one_of([denied, permitted]) == permitted, "another role's policy"
+
+
+def test_a_policy_may_say_that_it_is_about_reading() -> None:
+    aim = x.role_target("LTA", "weather", x.action())
+    assert read_role_policy(text(ROWS, SHOWN, aim=aim)) == read_role_policy(text(ROWS, SHOWN))
+    # A rule for another action says nothing about reading.
+    send = x.rule(
+        "Deny", inside=f"<Target><AnyOf><AllOf>{x.action('send')}</AllOf></AnyOf></Target>"
+    )
+    assert read_role_policy(text(ROWS, rule=x.rule() + send)) == read_role_policy(text(ROWS))
+    read = send.replace(">send<", ">read<")
+    assert read_role_policy(text(ROWS, rule=x.rule() + read)).view.denied
+    with pytest.raises(InvalidInput, match="do not permit this"):
+        read_role_policy(text(ROWS, rule=send.replace("Deny", "Permit")))
+
+
+def test_a_policy_set_is_combined_into_one_view() -> None:
+    rows, shown = (text(each, aim=x.target()) for each in (ROWS, SHOWN))
+    found = read_role_policy(x.policy_set(rows + shown, aim=AIM))
+    assert (found.name, found.role, found.stream) == ("s", "LTA", "weather")
+    assert xacml_view(found.view, WEATHER) == view(ROWS, SHOWN)
+    denies = text(SHOWN, aim=x.target(), rule=x.rule("Deny"))
+    assert read_role_policy(x.policy_set(rows + denies, aim=AIM)).view.denied
+    # A part that is about another role says nothing.
+    other = text(SHOWN, aim=x.target("NEA"))
+    assert xacml_view(read_role_policy(x.policy_set(rows + other, aim=AIM)).view, WEATHER) == view(
+        ROWS
+    )
 
 
 def test_a_window_of_tuples_is_a_view() -> None:
