@@ -102,7 +102,7 @@ class _Bench:
 
     def beside_plain(self, name: str) -> Iterator[Figure]:
         """The figures of a query. Raises RuntimeError if both sides do not give equally much."""
-        run = _run_of(name)
+        run = run_of(name)
         topics = [_topic(name, side) for side in _SIDES]
         self._make(topics)
         pairs = [self._pair(name, run) for _ in range(1 + PAIRS)][1:]
@@ -167,7 +167,7 @@ class _Bench:
             future.result()
 
 
-def _run_of(name: str) -> QueryRun:
+def run_of(name: str) -> QueryRun:
     """The query as a run for one class, which may see all."""
     plan = parse_sql(QUERIES[name], NamedStreams(STREAMS)).plan
     output = output_relation(9, name, analyse(plan))
