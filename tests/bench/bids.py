@@ -7,10 +7,12 @@ bidder. 10,000 events come in a second of event time, in order.
 
 from __future__ import annotations
 
+import json
 import random
 import string
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from catalog.label import Label
 from catalog.topics import TUPLE_HEADER
@@ -54,6 +56,16 @@ def labelled_bids(count: int) -> Iterator[LabelledRecord]:
         values = (auction, bidder, price, channel, url, time, extra)
         value = "\x1f".join(map(str, values)).encode()
         yield LabelledRecord(f"{SENDER}:0:{number}".encode(), value, chance.choice(marks))
+
+
+def json_bid(value: bytes) -> bytes:
+    """The bid of a labelled record, as a producer writes it without the platform."""
+    auction, bidder, price, channel, url, time, extra = value.decode().split("\x1f")
+    seconds, micros = divmod(int(time), 1_000_000)
+    at = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{micros:06}Z"
+    numbers = {"auction": int(auction), "bidder": int(bidder), "price": int(price)}
+    bid = {**numbers, "channel": channel, "url": url, "date_time": at, "extra": extra}
+    return json.dumps(bid, separators=(",", ":")).encode()
 
 
 def _auction(chance: random.Random, event: int) -> int:

@@ -53,6 +53,11 @@ PLAIN: Mapping[str, str] = {
 _BIGINTS = ("auction", "bidder", "price")
 _NAMES = (*_BIGINTS, "channel", "url", "date_time", "extra")
 
+_SPARK_SCHEMA = (
+    "auction bigint, bidder bigint, price bigint, channel string, url string, date_time timestamp,"
+    " extra string"
+)
+
 
 def read_bids(records: DataFrame) -> DataFrame:
     """The bids in the values of records, which separate attributes by U+001F."""
@@ -64,6 +69,12 @@ def _read(name: str, text: Column) -> Column:
     if name == "date_time":
         return fn.timestamp_micros(text.cast("bigint"))
     return text.cast("bigint") if name in _BIGINTS else text
+
+
+def read_json_bids(records: DataFrame) -> DataFrame:
+    """The bids in the values of records, which are JSON."""
+    bid = fn.from_json(fn.col("value").cast("string"), _SPARK_SCHEMA)
+    return records.select(bid.alias("bid")).select("bid.*")
 
 
 def plain_results(name: str, bids: DataFrame) -> DataFrame:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
+
 import pytest
 
 from catalog.plan import Source, is_stateful, walk
@@ -9,7 +12,7 @@ from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
 from secadmin.languages import parse_borealis, parse_sql
 from tests.bench import nexmark, planning
-from tests.bench.bids import labelled_bids
+from tests.bench.bids import json_bid, labelled_bids
 from tests.bench.plain_nexmark import PLAIN
 from tests.bench.query_setup import ADDING, SUBSCRIBING
 from tests.differential.named_streams import NamedStreams
@@ -54,3 +57,12 @@ def test_bids_are_as_the_stream_has_them_in_the_order_of_time() -> None:
     assert times == sorted(times, key=str)
     assert {schema.names[5]} == {STREAMS["bid"].event_time}
     assert len({each.key for each in made}) == len(made)
+
+
+def test_a_bid_in_json_is_the_labelled_one() -> None:
+    schema = STREAMS["bid"].schema
+    for each in labelled_bids(20):
+        values = json.loads(json_bid(each.value))
+        values["date_time"] = datetime.fromisoformat(values["date_time"]).replace(tzinfo=None)
+        assert tuple(values) == schema.names
+        assert tuple(values.values()) == decode(each.value.decode(), schema)
