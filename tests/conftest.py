@@ -7,12 +7,12 @@ from typing import Any
 
 import hypothesis
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from deploy.runtime import ensure_fast_start, ensure_runtime
 from secfilter.session import build_session
+from tests.jvm import end_jvm
 from tests.lanes import is_long
 from tests.postgresql import postgresql
 
@@ -82,13 +82,4 @@ def spark() -> Iterator[SparkSession]:
     session = build_session("local[16]", runtime.jars.connector, _OPTIONS)
     yield session
     session.stop()
-    _end_jvm()
-
-
-def _end_jvm() -> None:
-    """End Spark's process: its producers would go on looking for a broker that is gone."""
-    gateway: Any = SparkContext._gateway
-    SparkContext._gateway = SparkContext._jvm = None
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait(30)
+    end_jvm()

@@ -6,55 +6,43 @@ measured as the platform runs it, on two cores: as a stateful streaming query, b
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from catalog.analysis import analyse
 from catalog.clearance import Clearance
 from catalog.label import Label
-from catalog.relation import Relation, RelationKind
+from catalog.relation import Relation
 from catalog.role_view import AttributeRight, RoleView, checked_view
 from catalog.runs import FanOutClass
-from catalog.schema import Attribute, Schema, Type
-from catalog.time_source import TimeSource
 from catalog.view_plan import ViewedStream, through_views
 from secadmin.languages import parse_condition, parse_sql
 from secfilter.columns import ID, label_column
 from secfilter.compiler import compile_plan
 from secfilter.session import build_session
 from secfilter.visibility import visible_to
+from tests.bench.events import (
+    LABEL,
+    PARTITIONS,
+    RATE,
+    SCHEMA,
+    STREAM,
+    TYPES,
+    OneStream,
+    event_attributes,
+    event_rates,
+)
 from tests.bench.figure import Figure, middle
 from tests.bench.world import World
 
-TYPES, RATE = 30, 10_000
 EVENTS, RUNS = 20_000_000, 5
 MOST_US = 1.0
-# The first batches compile.
-BATCHES, WARM, BATCH = 12, 4, 100_000
-PARTITIONS = 1_000
 LEAST = 50_000.0
 
-SCHEMA = Schema(
-    (
-        Attribute("ts", Type.TIMESTAMP, required=True),
-        Attribute("type", Type.STRING, required=True),
-        Attribute("account", Type.BIGINT),
-        Attribute("amount", Type.DOUBLE),
-        Attribute("balance", Type.DOUBLE),
-        Attribute("place", Type.STRING),
-    )
-)
-STREAM = Relation(
-    1, "events", RelationKind.STREAM, SCHEMA, "ts", lateness_ms=1_000, time=TimeSource.DATA
-)
-LABEL = Label.of(0, 1)
 MATCHES = """SELECT match_time, account, low, high FROM events MATCH_RECOGNIZE (
     PARTITION BY account ORDER BY ts MEASURES FIRST(amount) AS low, LAST(up.amount) AS high
     AFTER MATCH SKIP PAST LAST ROW PATTERN (start up{2} down) WITHIN INTERVAL '1' HOUR
@@ -72,7 +60,7 @@ def patterns(_world: World) -> Iterator[Figure]:
         yield middle(f"the same at {RATE:,} events/s, of one core", shares, "%")
     with closing(_Spark("local[2]")) as two:
         for tasks in (1, 2):
-            rates = two.pattern_rates(tasks)
+            rates = event_rates(two.session, MATCHES, tasks)
             beside = "one task" if tasks == 1 else f"{tasks} tasks"
             name = f"events/s of a pattern over {PARTITIONS:,} partitions, {beside}"
             yield middle(name, rates, "events/s")
@@ -104,7 +92,7 @@ class _Spark:
 
     def _events(self) -> DataFrame:
         number = fn.col("id")
-        return self.session.range(0, EVENTS, 1, 1).select(*_attributes(number))
+        return self.session.range(0, EVENTS, 1, 1).select(*event_attributes(number))
 
     def _plain(self) -> DataFrame:
         """The same query without security."""
@@ -122,7 +110,7 @@ class _Spark:
         rows = parse_condition(f"type IN ({seen})", SCHEMA)
         viewed = ViewedStream(STREAM, checked_view(RoleView(rows, tuple(shown)), STREAM))
         text = "SELECT ts, type, account, amount FROM events WHERE amount > 1"
-        plan = through_views(parse_sql(text, _One(viewed.relation)).plan, {1: viewed})
+        plan = through_views(parse_sql(text, OneStream(viewed.relation)).plan, {1: viewed})
         words = fn.lit(LABEL.word(0)).alias(label_column(0))
 
         def source(_relation: Relation) -> DataFrame:
@@ -131,68 +119,6 @@ class _Spark:
         made = compile_plan(analyse(plan), source, lambda _relation: LABEL)
         mine = FanOutClass("out.bench.x", Clearance.of(0, 1))
         return made.frame.where(visible_to(mine, (0,), Label(0)))
-
-    def pattern_rates(self, tasks: int) -> list[float]:
-        """Events a second of a pattern, of each batch that comes when Java is warm.
-
-        One task is the default. `[secfilter.options]` of the settings may give a query more.
-        """
-        self.session.conf.set("spark.sql.shuffle.partitions", tasks)
-        plan = parse_sql(MATCHES, _One(STREAM)).plan
-        with tempfile.TemporaryDirectory() as folder:
-            given = Path(folder) / "events"
-            self._write(given)
-
-            def source(_relation: Relation) -> DataFrame:
-                known = self.session.read.parquet(str(given)).schema
-                reader = self.session.readStream.schema(known).option("maxFilesPerTrigger", 1)
-                return reader.parquet(str(given))
-
-            frame = compile_plan(analyse(plan), source, lambda _relation: LABEL).frame
-            writer: Any = frame.writeStream.format("noop").outputMode("append")
-            writer = writer.option("checkpointLocation", str(Path(folder) / "checkpoint"))
-            query = writer.trigger(availableNow=True).start()
-            query.awaitTermination()
-            batches = [each for each in query.recentProgress if each.numInputRows][WARM:]
-            return [
-                each.numInputRows / each.durationMs["triggerExecution"] * 1e3 for each in batches
-            ]
-
-    def _write(self, folder: Path) -> None:
-        """A file for each batch, in the order of their times."""
-        for batch in range(BATCHES):
-            first = batch * BATCH
-            numbers = self.session.range(first, first + BATCH, 1, 1)
-            lineage = fn.lpad(fn.col("id").cast("string"), 12, "0").alias(ID)
-            words = fn.lit(LABEL.word(0)).alias(label_column(0))
-            events = numbers.select(*_attributes(fn.col("id")), words, lineage)
-            events.coalesce(1).write.mode("append").parquet(str(folder))
-
-
-class _One:
-    """A resolver for one relation."""
-
-    def __init__(self, relation: Relation) -> None:
-        self._relation = relation
-
-    def relation(self, _name: str) -> Relation:
-        """The relation."""
-        return self._relation
-
-
-def _attributes(number: Column) -> list[Column]:
-    """An event by its number: 10,000 come in a second."""
-    mixed = fn.hash(number)
-    return [
-        fn.timestamp_micros(fn.lit(1_700_000_000_000_000) + number * (1_000_000 // RATE)).alias(
-            "ts"
-        ),
-        fn.concat(fn.lit("t"), fn.pmod(mixed, fn.lit(TYPES)).cast("string")).alias("type"),
-        fn.pmod(mixed, fn.lit(PARTITIONS)).cast("bigint").alias("account"),
-        fn.pmod(fn.hash(mixed), fn.lit(1_000)).cast("double").alias("amount"),
-        fn.pmod(fn.hash(mixed, number), fn.lit(1_000)).cast("double").alias("balance"),
-        fn.concat(fn.lit("p"), fn.pmod(number, fn.lit(100)).cast("string")).alias("place"),
-    ]
 
 
 def _seconds(frame: DataFrame) -> float:

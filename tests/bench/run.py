@@ -15,7 +15,10 @@ from tests.bench.label_mask import label_mask
 from tests.bench.latency import end_to_end, kafka_alone
 from tests.bench.many_streams import scale
 from tests.bench.many_subscribers import revocation_from_many
+from tests.bench.moving import moving
+from tests.bench.nexmark import nexmark
 from tests.bench.patterns import patterns
+from tests.bench.planning import planning
 from tests.bench.policies import policies
 from tests.bench.query_setup import query_setup
 from tests.bench.rights import recovery, revocation, subscription
@@ -34,9 +37,12 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "subscription": subscription,
     "expressions": role_expressions,
     "policies": policies,
+    "planning": planning,
     "setup": query_setup,
     "label": label_mask,
     "patterns": patterns,
+    "moving": moving,
+    "nexmark": nexmark,
     "cost": cost,
     "sharing": sharing,
     "roles": roles,

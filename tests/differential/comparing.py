@@ -19,18 +19,26 @@ def check(case: Case, found: Outcome, newest: Records | None = None) -> None:
     """Raise AssertionError, naming the case, where the outcome differs from the oracle's."""
     wanted = expected(case, newest)
     near = any(isinstance(node, Aggregate) for node in walk(case.plan.root))
+    differing = differences(wanted, found, near=near)
+    assert not differing, "\n".join([case.name, *differing, f"{case!r}"])
+    for each, delivered in zip(case.classes, found.delivered, strict=True):
+        assert each.weak or _all_covered(delivered, each.clearance), case.name
+
+
+def differences(wanted: Outcome, found: Outcome, *, near: bool) -> list[str]:
+    """What is missing, and what is wrong: of all results, and of each class.
+
+    If they are `near`, doubles are compared to some digits.
+    """
     pairs = [("results", wanted.results, found.results)]
     for index, both in enumerate(zip(wanted.delivered, found.delivered, strict=True)):
         pairs.append((f"class {index}", *both))
-    differing = [
+    return [
         f"{what}: missing {missing}, wrong {wrong}"
         for what, right, got in pairs
         for missing, wrong in [_difference(right, got, near)]
         if missing or wrong
     ]
-    assert not differing, "\n".join([case.name, *differing, f"{case!r}"])
-    for each, delivered in zip(case.classes, found.delivered, strict=True):
-        assert each.weak or _all_covered(delivered, each.clearance), case.name
 
 
 def _all_covered(delivered: Sequence[Tuple], clearance: Clearance) -> bool:

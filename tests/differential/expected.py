@@ -31,7 +31,7 @@ def expected(case: Case, newest: Records | None = None) -> Outcome:
     if case.exact and not of_single_tuples(case.plan):
         return Outcome([], tuple(_exactly(case, each, tables) for each in case.classes))
     results = run(case.plan.root, tables, case.reach_of, newest=news)
-    return Outcome(results, tuple(_delivered(case, each, results) for each in case.classes))
+    return Outcome(results, tuple(delivered_to(case, each, results) for each in case.classes))
 
 
 def _viewed(case: Case, to: Class, tables: Tables, news: Tables | None) -> list[Tuple]:
@@ -116,7 +116,8 @@ def _by_origin(stored: Sequence[Record]) -> list[Record]:
     return [each for _, each in sorted(enumerate(stored), key=lambda pair: str(pair[0]))]
 
 
-def _delivered(case: Case, to: Class, results: list[Tuple]) -> list[Tuple]:
+def delivered_to(case: Case, to: Class, results: list[Tuple]) -> list[Tuple]:
+    """What of these results a class gets."""
     delivered = _to(case, to.clearance, to.weak, results)
     if to.ways:
         return deliver_exactly(delivered, to.ways)

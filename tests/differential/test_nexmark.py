@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import re
+import json
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -13,43 +13,22 @@ from pyspark.sql import SparkSession
 
 from catalog.label import Label
 from catalog.plan import sources
-from catalog.relation import Relation, RelationKind
-from catalog.schema import Attribute, Schema, Type, held_as
+from catalog.schema import Type, held_as
 from secadmin.languages import parse_sql
+from tests.bench.plain_nexmark import PLAIN, as_json, plain_results, read_bids
 from tests.differential.case import Case, Outcome, Record
 from tests.differential.comparing import check
 from tests.differential.conftest import interpreting
 from tests.differential.engine import run_cases
 from tests.differential.named_streams import NamedStreams
 from tests.differential.nexmark_answers import ANSWERS, Data
+from tests.differential.wire import encode
+from tests.nexmark import QUERIES, STREAMS
 from tests.oracle.values import Value
 
 VECTORS = Path(__file__).parents[3] / "shared" / "vectors" / "nexmark"
-PAGE = Path(__file__).parents[2] / "docs" / "nexmark.md"
-QUERIES = dict(re.findall(r"## (q\d+)\n.*?```sql\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL))
 SOURCE = Label.of(3)
-_S, _N, _T = Type.STRING, Type.BIGINT, Type.TIMESTAMP
 pytestmark = pytest.mark.long
-
-
-def stream(number: int, called: str, /, **types: Type) -> Relation:
-    schema = Schema(tuple(Attribute(each, kind) for each, kind in types.items()))
-    return Relation(number, called, RelationKind.STREAM, schema, "date_time", 0)
-
-
-_PERSON = {"id": _N, "name": _S, "email_address": _S, "credit_card": _S, "city": _S, "state": _S}
-_AUCTION = {"id": _N, "item_name": _S, "description": _S, "initial_bid": _N, "reserve": _N}
-_BID = {"auction": _N, "bidder": _N, "price": _N, "channel": _S, "url": _S}
-STREAMS = {
-    each.name: each
-    for each in (
-        stream(31, "person", **_PERSON, date_time=_T, extra=_S),
-        stream(
-            32, "auction", **_AUCTION, date_time=_T, expires=_T, seller=_N, category=_N, extra=_S
-        ),
-        stream(33, "bid", **_BID, date_time=_T, extra=_S),
-    )
-}
 
 
 def value(text: str, kind: Type) -> Value:
@@ -111,6 +90,25 @@ def test_a_query_gives_what_plain_python_finds(
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_oracle_says_the_same(outcomes: dict[str, tuple[Case, Outcome]], name: str) -> None:
     check(*outcomes[name])
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_the_plain_query_beside_which_it_is_measured_gives_the_same(
+    interpreted: SparkSession, data: Data, name: str
+) -> None:
+    names = STREAMS["bid"].schema.names
+    rows = [(encode(tuple(bid[key] for key in names)).encode(),) for bid in data["bid"]]
+    bids = read_bids(interpreted.createDataFrame(rows, "value binary"))
+    found = [json.loads(row.value) for row in as_json(plain_results(name, bids)).collect()]
+    wanted = Counter(tuple(map(_json_value, row)) for row in ANSWERS[name](data))
+    assert Counter(tuple(map(_json_value, row.values())) for row in found) == wanted
+
+
+def _json_value(value: Value) -> Value:
+    """The value as Spark writes it into JSON, a double with some digits."""
+    if isinstance(value, datetime):
+        return f"{value.isoformat(timespec='milliseconds')}Z"
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def _rounded(values: tuple[Value, ...]) -> tuple[Value, ...]:

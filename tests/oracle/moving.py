@@ -73,7 +73,7 @@ def changes(
 def _members(side: int, moving: Moving, given: Sequence[Tuple], rules: Rules) -> list[Member]:
     timed = [(time, each) for each in given if (time := rules.time(moving.input, each)) is not None]
     return [
-        Member(side, number, time, rules.partition(moving, each), each)
+        Member(side, number, time, time, rules.partition(moving, each), each)
         for number, (time, each) in enumerate(sorted(timed, key=lambda pair: pair[0]))
     ]
 
@@ -99,13 +99,13 @@ def _counted(window: MovingWindow, members: Sequence[Member]) -> list[Member]:
                 last = max(n for n in moves if part[n - 1].time == comes)
                 label = united(e.tuple.label for e in part[:last])
                 own = replace(each.tuple, label=label)
-                found.append(replace(each, time=comes, tuple=own))
+                found.append(replace(each, comes=comes, tuple=own))
     return sorted(found, key=lambda each: each.number)
 
 
 def _instants(window: MovingWindow, members: Sequence[Member]) -> list[datetime]:
     if window.range_ms is None:
-        return sorted({each.time for each in members})
+        return sorted({each.comes for each in members})
     length = timedelta(milliseconds=window.range_ms)
     times = {each.time for each in members} | {each.time + length + _TICK for each in members}
     if window.slide_ms is None:
@@ -123,7 +123,7 @@ def _content(window: MovingWindow, members: Sequence[Member], at: datetime) -> l
     if window.slide_ms is not None:
         slide = timedelta(milliseconds=window.slide_ms)
         at = EPOCH + (at - EPOCH) // slide * slide
-    past = [each for each in members if each.time <= at]
+    past = [each for each in members if each.comes <= at]
     if window.range_ms is not None:
         return [e for e in past if e.time >= at - timedelta(milliseconds=window.range_ms)]
     if window.rows is None:
@@ -150,7 +150,7 @@ def _step(
     came = [
         each
         for each in chain(*members)
-        if (each.time == instant and windows[each.side].slide_ms is None)
+        if (each.comes == instant and windows[each.side].slide_ms is None)
         or (each in now and each not in before)
     ]
     left = [each for each in before if each not in now]
@@ -183,7 +183,7 @@ def _step(
 
     def added(row: RelationRow) -> Label:
         # It is there because one of its tuples came, and the other one had stayed.
-        stayed = [each for each in row.direct if each.time < instant]
+        stayed = [each for each in row.direct if each.comes < instant]
         return united([label_of(row), *deciding(row, stayed), everywhere[1]])
 
     def taken(row: RelationRow) -> Label:

@@ -38,11 +38,16 @@ Id = tuple[int, int, Key]
 
 @dataclass(frozen=True)
 class Member:
-    """A tuple below a window: the window's number, the tuple's number in the order of time."""
+    """A tuple below a window: the window's number, the tuple's number in the order of time.
+
+    `time` is its event time. A window of tuples takes it in at the instant `comes`. Of all other
+    windows this is its event time.
+    """
 
     side: int
     number: int
     time: datetime
+    comes: datetime
     partition: tuple[Value, ...]
     tuple: Tuple
 
