@@ -12,7 +12,7 @@ from tests.lanes import is_long
 
 # Who gets what, as Kafka itself decides it. In the sample lane only these run in the container too.
 _OF_KAFKA = (
-    *("kafka/test_fence", "kafka/test_rights.py", "test_broker.py", "test_container_broker.py"),
+    *("kafka/test_fence.py", "kafka/test_rights.py", "test_broker.py", "test_container_broker.py"),
 )
 
 

@@ -41,8 +41,7 @@ TESTS = {
     "secadmin/control/settlement.py": _SETTLEMENT,
     "secadmin/control/access_topics.py": (
         *_SETTLEMENT,
-        f"{_CONTROL}refills.py",
-        "tests/unit/secadmin/cli/test_backfill.py",
+        *(f"{_CONTROL}{name}.py" for name in ("backfill_topics", "owed_results", "refills")),
     ),
     "secadmin/control/held_topics.py": ("--noconftest", f"{_CONTROL}held_topics.py"),
     "catalog/role_clauses.py": ("--noconftest", f"{_UNIT}role_clauses.py"),

@@ -128,6 +128,8 @@ def _is_past(number: Callable[[], int], before: int) -> bool:
     return number() > before
 
 
+# test_new_senders.py has this under load.
+@pytest.mark.long
 def test_a_new_sender_is_read_and_the_others_go_on(plane: Plane) -> None:
     both = plane.with_senders(plane.stream(0), 2)
     alone = replace(both, senders=both.senders[:1])

@@ -1,7 +1,7 @@
 """Naughty strings in every place of every route: refused with a problem document, or taken whole.
 
 Each place gets its share of the strings, so that each string stands in several places. The order is
-that of BAD_INPUTS_SEED (1). The sample lane has every second string (BAD_INPUT_STEP), and all
+that of BAD_INPUTS_SEED (1). The sample lane has every third string (BAD_INPUT_STEP), and all
 places.
 """
 
@@ -42,7 +42,7 @@ pytestmark = [embedded_only, decided_by_postgresql]
 
 # In how many places each string stands, at least.
 USES = number_of("BAD_INPUT_USES", sample=1, long=2)
-STRINGS = naughty_strings()[:: number_of("BAD_INPUT_STEP", sample=2, long=1)]
+STRINGS = naughty_strings()[:: number_of("BAD_INPUT_STEP", sample=3, long=1)]
 # Nobody tries every so many of them.
 STEP = 4
 

@@ -45,8 +45,15 @@ from tests.integration.service.takings import (
 ABSENT = "output-0123456789abcdef01234567"
 
 
-@decided_by_the_database
-@pytest.mark.parametrize("take", TAKING, ids=lambda take: take.__name__)
+# The sample lane has every way on SQLite, and a third of them on PostgreSQL too.
+@pytest.mark.parametrize(
+    "take",
+    [
+        pytest.param(take, marks=[decided_by_the_database] if number % 3 == 0 else [])
+        for number, take in enumerate(TAKING)
+    ],
+    ids=lambda take: take.__name__,
+)
 def test_nothing_arrives_after_the_call(scene: Scene, take: Taking) -> None:
     credentials = scene.subscribe()
     topic = scene.topic(credentials.username)

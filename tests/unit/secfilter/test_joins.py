@@ -81,9 +81,10 @@ def rows(found: Sequence[Row], *names: str) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize(
     ("kind", "wanted"),
     [
-        (JoinKind.INNER, PAIRS),
-        (JoinKind.LEFT, PAIRS + LEFT),
-        (JoinKind.RIGHT, PAIRS + RIGHT),
+        pytest.param(JoinKind.INNER, PAIRS, marks=pytest.mark.long),
+        pytest.param(JoinKind.LEFT, PAIRS + LEFT, marks=pytest.mark.long),
+        pytest.param(JoinKind.RIGHT, PAIRS + RIGHT, marks=pytest.mark.long),
+        # It has what the others have.
         (JoinKind.FULL, PAIRS + LEFT + RIGHT),
     ],
 )

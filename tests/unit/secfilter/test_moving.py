@@ -1,4 +1,7 @@
-"""Moving windows on Spark, batch by batch: from records of a stream to the rows of a relation."""
+"""Moving windows on Spark, batch by batch: from records of a stream to the rows of a relation.
+
+What a window gives is shown without Spark, too (test_moving_window.py): the sample lane has half.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,7 @@ from catalog.relation import Relation, RelationKind
 from catalog.schema import Type
 from catalog.time_source import TimeSource
 from secfilter.columns import label_column
+from tests.lanes import sampled
 from tests.plans import grouped
 from tests.unit.secfilter.batches import SCHEMA, Given, Gives, giving
 
@@ -105,6 +109,7 @@ def test_a_range_has_both_its_ends_and_time_alone_lets_a_row_go(gives: Gives) ->
     ]
 
 
+@pytest.mark.long
 def test_now_as_a_stream_of_the_whole_relation(gives: Gives) -> None:
     plan = ToStream(
         Project(Moving(Source(STREAM), MovingWindow(range_ms=0)), (Column("key", SYMBOL),)),
@@ -127,6 +132,7 @@ def test_values_arrive_as_they_were(gives: Gives) -> None:
     ]
 
 
+@pytest.mark.long
 def test_two_moving_windows_and_a_tumbling_one_in_one_query(gives: Gives) -> None:
     relations = [Moving(Source(STREAM), MovingWindow(rows=rows)) for rows in (1, 2)]
     counts = [
@@ -155,6 +161,7 @@ def pairs(left: MovingWindow, right: MovingWindow) -> MovingJoin:
     return MovingJoin(side("l", left), side("r", right), keys, later)
 
 
+@pytest.mark.long
 def test_pairs_of_two_windows_of_one_stream(gives: Gives) -> None:
     both = pairs(MovingWindow(range_ms=0), MovingWindow(rows=1, partition=(SYMBOL,)))
     # The tuple of now is the newest of its key, so nothing is before it.
@@ -170,6 +177,7 @@ def project_pair(both: Node) -> Node:
     )
 
 
+@pytest.mark.long
 def test_pairs_carry_who_has_stayed_in_a_window_of_rows(gives: Gives) -> None:
     both = pairs(MovingWindow(rows=2), MovingWindow(range_ms=10_000))
     found = gives(
@@ -185,6 +193,7 @@ def test_pairs_carry_who_has_stayed_in_a_window_of_rows(gives: Gives) -> None:
     ]
 
 
+@pytest.mark.long
 def test_groups_of_pairs(gives: Gives) -> None:
     both = pairs(MovingWindow(rows=2), MovingWindow(range_ms=2_000))
     counted = Aggregate(
@@ -283,6 +292,7 @@ def test_places_in_an_order(gives: Gives) -> None:
     ]
 
 
+@pytest.mark.long
 def test_groups_of_groups_without_an_end(gives: Gives) -> None:
     counts = Aggregate(
         Moving(Source(STREAM), MovingWindow()),
@@ -306,7 +316,7 @@ def test_groups_of_groups_without_an_end(gives: Gives) -> None:
     ]
 
 
-@pytest.mark.parametrize("price", [1e10, 0.1 + 0.2, 1e-7, -0.0])
+@pytest.mark.parametrize("price", sampled((1e10, 0.1 + 0.2, 1e-7, -0.0), 4, first=1))
 def test_a_number_of_spark_is_equal_to_the_same_number_of_python(
     gives: Gives, price: float
 ) -> None:

@@ -130,7 +130,6 @@ def claims(query: StreamingQuery, held: int) -> dict[int, int]:
 _SAMPLE = {
     "windows over pairs",
     "what leaves a moving window",
-    "left join, -2000 to 3000",
 }
 
 

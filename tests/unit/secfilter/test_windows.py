@@ -94,6 +94,7 @@ def test_a_window_of_windows(gives: Gives) -> None:
     ]
 
 
+@pytest.mark.long
 def test_sessions_of_windows_of_windows(gives: Gives) -> None:
     seconds = grouped(Source(STREAM), Window(1_000, 1_000), BY_KEY, (COUNT,))
     pairs = grouped(

@@ -218,7 +218,7 @@ def test_a_class_that_is_cut_while_it_is_refilled_leaves_its_sources_to_the_next
     ward: Ward,
 ) -> None:
     world = ward.place.world
-    wide = [_relation(ward.place, name) for name in ("in1", "in2")]
+    wide = [relation(ward.place, name) for name in ("in1", "in2")]
     wide.append(add_stream(world, "in3", IN3))
     add_output(world, "wide", Plan(Union(tuple(map(Source, wide)))))
     for right, what in (
@@ -244,7 +244,7 @@ def test_a_class_that_is_cut_while_it_is_refilled_leaves_its_sources_to_the_next
     assert readers == {first: {access.principal}, second: {access.principal}}
 
 
-def _relation(place: Place, stream: str) -> Relation:
+def relation(place: Place, stream: str) -> Relation:
     number = place.world.get_object(f"stream {stream}").id
     with place.catalog.read() as session:
         return from_stored(Relation, session.get_one(StreamRow, number).relation)
