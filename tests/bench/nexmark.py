@@ -135,7 +135,7 @@ class _Bench:
     def _secured(self, run: QueryRun) -> DataFrame:
         """What an engine runs."""
 
-        def records(_topic: str, _start: Offsets) -> DataFrame:
+        def records(_topic: str, _start: Offsets, _most: int | None) -> DataFrame:
             return self._records(_LABELLED, headers=True)
 
         layout = LabelLayout.of(REACH)
