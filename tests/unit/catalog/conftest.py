@@ -11,10 +11,33 @@ from catalog.migrations import upgrade
 from catalog.passwords import Passwords
 from catalog.store import Catalog
 from tests.audit_key import AUDIT_KEY
+from tests.lanes import is_long
 from tests.postgresql import PostgresqlServer
 from tests.unit.catalog.world import SettableClock, World
 
 DATABASES = ("sqlite", "postgresql")
+# What they ask of the database is plain, and the service's tests send every request on PostgreSQL.
+# So in the sample lane these run on SQLite alone.
+_PLAIN = (
+    *("category_kind", "independent_senders", "isolated", "label_texts", "level_engines", "moves"),
+    *("run_state", "session_levels", "subject", "trials", "wanted"),
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the second database to the long lane where it decides nothing."""
+    if is_long():
+        return
+    plain = tuple(f"tests/unit/catalog/test_{name}.py" for name in _PLAIN)
+    left_out = [
+        item
+        for item in items
+        if item.nodeid.startswith(plain)
+        and hasattr(item, "callspec")
+        and "postgresql" in item.callspec.params.values()
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

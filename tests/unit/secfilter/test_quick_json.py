@@ -177,14 +177,13 @@ def test_both_readings_of_times_that_are_numbers_say_the_same(spark: SparkSessio
     assert taken > 100
 
 
-@pytest.mark.parametrize("text", USUAL)
-def test_usual_records_are_tuples(spark: SparkSession, text: str) -> None:
-    (row,) = readings(spark, [text])
-    assert row["topic"] == "lab.one"
-    fields = bytes(row["value"]).decode().replace("\x1e", "-").split("\x1f")
-    sent = json.loads(text)
-    assert fields[3] == ("-" if sent.get("s") is None else sent["s"])
-    assert fields[5] == sent["last"]
+def test_usual_records_are_tuples(spark: SparkSession) -> None:
+    for text, row in zip(USUAL, readings(spark, USUAL), strict=True):
+        assert row["topic"] == "lab.one", text
+        fields = bytes(row["value"]).decode().replace("\x1e", "-").split("\x1f")
+        sent = json.loads(text)
+        assert fields[3] == ("-" if sent.get("s") is None else sent["s"]), text
+        assert fields[5] == sent["last"], text
 
 
 @pytest.mark.parametrize("required", [(), (0,), (1,), (2,), (0, 2)])

@@ -32,7 +32,7 @@ from catalog.plan import (
 from catalog.relation import RelationKind
 from catalog.schema import Type
 from catalog.time_source import TimeSource
-from tests.lanes import is_long
+from tests.lanes import is_long, sampled
 from tests.plans import checked, grouped, updating
 from tests.unit.catalog.plans import call, ref
 from tests.unit.secfilter.test_lateness import YEARS, counted, late, paired, relation
@@ -78,6 +78,10 @@ def test_a_tuple_of_the_ticks_time_is_in_time(gives: Gives) -> None:
     assert late(query) == 0
 
 
+# The smaller the pieces, the more batches there are, of a third of a second each.
+SIZES = (1, 2, 4, 11) if is_long() else (2, 11)
+
+
 def test_the_results_do_not_depend_on_how_the_input_is_cut(gives: Gives) -> None:
     entries: list[Entry] = [
         (3, 1),
@@ -93,12 +97,12 @@ def test_the_results_do_not_depend_on_how_the_input_is_cut(gives: Gives) -> None
         31,
     ]
     results = []
-    for size in (1, 2, 4, len(entries)):
+    for size in SIZES:
         cut = [entries[n : n + size] for n in range(0, len(entries), size)]
         found, query = gives(counted(A), {"a": cut})
         results.append(windows(found))
         assert late(query) == 0
-    assert results == [{0: 3, 10: 2, 20: 2}] * 4
+    assert results == [{0: 3, 10: 2, 20: 2}] * len(SIZES)
 
 
 def test_the_slower_stream_holds_the_time_of_a_join(gives: Gives) -> None:
@@ -109,7 +113,7 @@ def test_the_slower_stream_holds_the_time_of_a_join(gives: Gives) -> None:
     assert late(query) == 0
 
 
-@pytest.mark.parametrize("year", YEARS)
+@pytest.mark.parametrize("year", sampled(YEARS, 3))
 def test_ticks_of_any_year_close_windows(gives: Gives, year: int) -> None:
     start = YEARS[year] // 10 * 10
     found, query = gives(counted(A), {"a": [[(start, 1), (start + 1, 2)], [start + 11], []]})
@@ -176,11 +180,10 @@ CUT: dict[str, tuple[Node, Rows]] = {
 }
 
 
-# The smaller the pieces, the more batches there are, of a third of a second each.
 PIECES = (1, 3) if is_long() else (3,)
 
 
-@pytest.mark.parametrize("name", CUT)
+@pytest.mark.parametrize("name", sampled(CUT, 2, first=1))
 def test_windows_do_not_depend_on_how_the_input_is_cut(gives: Gives, name: str) -> None:
     plan, wanted = CUT[name]
     for size in (*PIECES, len(ENTRIES)):
@@ -200,7 +203,7 @@ KINDS: dict[JoinKind, list[tuple[int, int | None]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sampled(KINDS, 2, first=1))
 def test_joins_do_not_depend_on_how_the_input_is_cut(gives: Gives, kind: JoinKind) -> None:
     joined = replace(paired(TimeSource.BROKER), upper_ms=2_000, kind=kind)
     mine: list[Entry] = [(4, 1), 2, (5, 2), 5, 10, 20]

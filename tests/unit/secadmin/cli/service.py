@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from catalog.bootstrap import ensure_initialised
 from catalog.passwords import Passwords
 from catalog.runs import RunReport, fingerprint
 from catalog.store import Catalog
@@ -22,6 +21,7 @@ from secadmin.kafka.access import Granting, PrincipalsOf
 from secadmin.service.app import create_app
 from tests.audit_key import AUDIT_KEY
 from tests.heartbeat import let_beat
+from tests.new_catalog import new_catalog
 from tests.unit.secadmin.cli.running import AsgiServer
 
 CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
@@ -116,9 +116,7 @@ class Service:
 @contextmanager
 def running_service(folder: Path) -> Iterator[Service]:
     """A service in that folder until the block ends."""
-    catalog = Catalog(f"sqlite:///{folder}/catalog.db", AUDIT_KEY)
-    passwords = Passwords(cost=4)
-    ensure_initialised(catalog, folder / "first", passwords)
+    catalog = new_catalog(folder)
     kafka = RememberedKafka()
 
     @contextmanager
@@ -133,7 +131,7 @@ def running_service(folder: Path) -> Iterator[Service]:
         catalog=catalog,
         kafka=kafka,  # type: ignore[arg-type]  # as much of it as the commands reach
         alignment=Alignment(catalog, kafka, unlocked, catalog.clock),
-        passwords=passwords,
+        passwords=Passwords(cost=4),
         bootstrap="localhost:9093",
         ca_pem=CA,
         clock=catalog.clock,

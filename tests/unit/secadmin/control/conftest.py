@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from catalog.bootstrap import ensure_initialised
 from catalog.migrations import upgrade
-from catalog.passwords import Passwords
 from catalog.store import Catalog
 from tests.audit_key import AUDIT_KEY
+from tests.new_catalog import new_catalog
 from tests.unit.catalog.world import SettableClock, World
 from tests.unit.secadmin.control.place import Place, PreparedWorld, fill
 
@@ -20,8 +19,7 @@ from tests.unit.secadmin.control.place import Place, PreparedWorld, fill
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[Catalog]:
     """A catalog that is ready to serve."""
-    made = Catalog(f"sqlite:///{tmp_path}/catalog.db", AUDIT_KEY)
-    ensure_initialised(made, tmp_path / "first", Passwords(cost=4))
+    made = new_catalog(tmp_path)
     yield made
     made.close()
 

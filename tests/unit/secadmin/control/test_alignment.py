@@ -12,15 +12,13 @@ from threading import Event
 import pytest
 from sqlalchemy import select, update
 
-from catalog.bootstrap import ensure_initialised
 from catalog.errors import Unavailable
 from catalog.models import AccessTopic, DeliveryClass, Withdrawal
-from catalog.passwords import Passwords
 from catalog.store import Catalog
 from secadmin.control.alignment import Alignment
 from secadmin.kafka.access import PrincipalsOf
 from secadmin.kafka.fence import FenceNotProven
-from tests.audit_key import AUDIT_KEY
+from tests.new_catalog import new_catalog
 from tests.unit.secadmin.control.place import Place
 
 TOPICS = [f"out.many.{number}" for number in range(40)]
@@ -77,8 +75,7 @@ class Locks:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    catalog = Catalog(f"sqlite:///{tmp_path}/catalog.db", AUDIT_KEY)
-    ensure_initialised(catalog, tmp_path / "first", Passwords(cost=4))
+    catalog = new_catalog(tmp_path)
     with catalog.bookkeeping() as session:
         session.add_all(
             Withdrawal(principal=f"output-{name}", topic=topic, decided_at=catalog.clock())
