@@ -6,10 +6,11 @@ A query is measured as the platform runs it: as a stateful streaming query, batc
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 
 from catalog.analysis import analyse
@@ -72,7 +73,8 @@ def event_rates(
 ) -> list[float]:
     """Events a second of a query with state, of each batch that comes when Java is warm.
 
-    One task is the default. `[secfilter.options]` of the settings may give a query more.
+    One task is the default. `[secfilter.options]` of the settings may give a query more. Raises
+    RuntimeError if the query did not take all events.
     """
     spark.conf.set("spark.sql.shuffle.partitions", tasks)
     plan = parse_sql(text, OneStream()).plan
@@ -90,8 +92,17 @@ def event_rates(
         writer = writer.option("checkpointLocation", str(Path(folder) / "checkpoint"))
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
-        counted = [each for each in query.recentProgress if each.numInputRows][warm:]
+        progress = query.recentProgress
+        lost = sum(_lost(each.observedMetrics) for each in progress)
+        if lost:
+            raise RuntimeError(f"{lost} tuples were beyond a limit, so nothing is measured")
+        counted = [each for each in progress if each.numInputRows][warm:]
         return [each.numInputRows / each.durationMs["triggerExecution"] * 1e3 for each in counted]
+
+
+def _lost(observed: Mapping[str, Row] | None) -> int:
+    """How many tuples the operators of a batch did not take."""
+    return sum(row["withheld"] for row in (observed or {}).values())
 
 
 def _write(spark: SparkSession, folder: Path, batches: int) -> None:
