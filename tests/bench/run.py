@@ -15,6 +15,7 @@ from tests.bench.label_mask import label_mask
 from tests.bench.latency import end_to_end, kafka_alone
 from tests.bench.many_streams import scale
 from tests.bench.many_subscribers import revocation_from_many
+from tests.bench.operators import operators
 from tests.bench.patterns import patterns
 from tests.bench.policies import policies
 from tests.bench.query_setup import query_setup
@@ -37,6 +38,7 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "setup": query_setup,
     "label": label_mask,
     "patterns": patterns,
+    "operators": operators,
     "cost": cost,
     "sharing": sharing,
     "roles": roles,
