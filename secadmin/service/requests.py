@@ -248,9 +248,9 @@ class PolicyBody(Body):
 
 
 class XacmlPolicyBody(Body):
-    """An XACML 3.0 policy whose target names a role and a stream.
+    """An XACML 3.0 policy, or policy set, whose target names a role and a stream.
 
-    Without a name, the policy has that of its PolicyId.
+    Without a name, the policy has that of its PolicyId or PolicySetId.
     """
 
     xacml: str = Field(min_length=1, max_length=65_536)

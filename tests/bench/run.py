@@ -17,6 +17,7 @@ from tests.bench.many_streams import scale
 from tests.bench.many_subscribers import revocation_from_many
 from tests.bench.moving import moving
 from tests.bench.nexmark import nexmark
+from tests.bench.operators import operators
 from tests.bench.patterns import patterns
 from tests.bench.planning import planning
 from tests.bench.policies import policies
@@ -43,6 +44,7 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
     "patterns": patterns,
     "moving": moving,
     "nexmark": nexmark,
+    "operators": operators,
     "cost": cost,
     "sharing": sharing,
     "roles": roles,

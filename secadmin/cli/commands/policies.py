@@ -107,7 +107,9 @@ def _window(time: str | None, tuples: str | None, *, tumbling: bool) -> dict[str
 def load(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE")],
-    name: Annotated[str | None, typer.Option(help="Its name. [default: its PolicyId]")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Its name. [default: the id in the file]")
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Take the place of the policy of that name.")
     ] = False,

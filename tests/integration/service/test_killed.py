@@ -229,6 +229,36 @@ def test_within_a_revocation_and_a_grant(
             made.subscribe_anew()
 
 
+@pytest.mark.long
+def test_within_a_policy_that_is_added_and_one_that_is_removed(
+    stage: NewStage, admin: Api, objects: Objects
+) -> None:
+    """It hides rows of the stream. The output shows them, so all is lost, or given."""
+    made = stage(objects, objects.one)
+    path, token = f"/streams/{objects.first}/policies", str(admin.token)
+    body = {"policy": "p", "role": made.team.role, "rows": "price > 5", "replace": True}
+    add = partial(Request, "POST", path, token, body)
+    remove = partial(Request, "DELETE", f"{path}/p", token)
+
+    def is_there() -> bool:
+        return [each["policy"] for each in admin.get(path)] == ["p"]
+
+    def add_again() -> None:
+        admin.post(path, **body)
+
+    def remove_again() -> None:
+        if is_there():
+            admin.delete(f"{path}/p")
+
+    for request, undo in ((add, remove_again), (remove, add_again)):
+        for _ in killed_everywhere(made, request):
+            topic, began = made.party.subscription.topic, time.monotonic()
+            assert made.is_allowed(topic) is not is_there()
+            undo()
+            made.expect_what_is_allowed(topic, began, time.monotonic())
+        assert made.is_allowed(made.party.subscription.topic) is not is_there()
+
+
 def test_within_a_change_of_the_password(stage: NewStage, objects: Objects, admin: Api) -> None:
     """Two transactions: the other sessions end in one, their accesses in the next."""
     made = stage(objects, objects.one)

@@ -42,6 +42,7 @@ from tests.integration.service.revocations.surroundings import Surroundings, flo
 from tests.integration.service.revocations.team import (
     LEVEL,
     NO_LEVEL,
+    POLICY,
     SENDING,
     Objects,
     Team,
@@ -137,7 +138,7 @@ def expect_all_kinds(all_rounds: Sequence[Rounds]) -> None:
     """Every kind of revocation was carried out, and every kind of client has read something."""
     team = all_rounds[0].team
     kinds = {one.name for one in personal(team.members[0])}
-    kinds |= {SENDING, LEVEL, NO_LEVEL, *(" ".join(right) for right in team.objects.rights)}
+    kinds |= {SENDING, LEVEL, NO_LEVEL, POLICY, *(" ".join(right) for right in team.objects.rights)}
     assert {name for rounds in all_rounds for name in rounds.done} == kinds
     clients = [client for rounds in all_rounds for client in rounds.clients()]
     assert {type(client) for client in clients if client.received} == KINDS_OF_CLIENTS

@@ -20,6 +20,7 @@ from tests.integration.service.conftest import (
 DECLARED = {"window_ms": 60_000, "keys": [], "functions": ["avg"], "minimum": 5}
 SENDING = "a role that sends"
 LEVEL, NO_LEVEL, WALL = "a level", "a level that is taken", "a wall"
+POLICY = "a policy"
 COMPANIES = ("Company1", "Company2")
 _numbers = count()
 
@@ -241,6 +242,8 @@ class Team:
         for right in self.objects.rights:
             if hit := self._hit_by(*right):
                 yield self._of_permission(right, hit)
+        if hit := self._hit_by("READ TUPLE", "stream", self.objects.first):
+            yield self._by_policy(hit)
         for member in self.members:
             if member.output == self.objects.mean:
                 yield self._by_sending(member)
@@ -251,6 +254,17 @@ class Team:
     def _hit_by(self, permission: str, kind: str, name: str) -> tuple[Member, ...]:
         opened = self.objects.opened_by(permission, name)
         return tuple(member for member in self.members if member.output in opened)
+
+    def _by_policy(self, hit: tuple[Member, ...]) -> Revocation:
+        """It hides rows of the first stream. The outputs over it show them, so all is lost."""
+        path = f"/streams/{self.objects.first}/policies"
+        body = {"policy": self.role, "role": self.role, "rows": "price > 5"}
+        return Revocation(
+            POLICY,
+            hit,
+            lambda: self.admin.post(path, **body),
+            lambda: self.admin.delete(f"{path}/{self.role}"),
+        )
 
     def _by_sending(self, one: Member) -> Revocation:
         """A call that gives, and takes the aggregate, of a role that is not active."""
