@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,19 +32,33 @@ _STANDBY = "standby"
 
 
 @dataclass
+class Server:
+    """One of the servers: where it is reached, its folder, and its process while it runs."""
+
+    url: URL
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+
+
+@dataclass
 class Pair:
     """Both servers. `url` names both of them, and the database of the catalog."""
 
-    primary: URL
-    standby: URL
-    _process: subprocess.Popen[bytes]
-    _promote: list[str | Path]
+    _programs: Path
     _user: dict[str, Any]
+    _primary: Server
+    _standby: Server
+    _stack: ExitStack
+
+    @property
+    def primary(self) -> URL:
+        """Where the server is that accepts changes."""
+        return self._primary.url
 
     @property
     def url(self) -> str:
         """The URL by which the platform finds whichever is the primary."""
-        hosts = [f"{LOOPBACK}:{each.port}" for each in (self.primary, self.standby)]
+        hosts = [f"{LOOPBACK}:{each.url.port}" for each in (self._primary, self._standby)]
         both = URL.create("postgresql", "postgres", self.primary.password, database="postgres")
         return both.update_query_dict({"host": hosts}).render_as_string(hide_password=False)
 
@@ -64,15 +78,33 @@ class Pair:
 
     def kill_primary(self) -> None:
         """End the primary at once, without any order."""
-        self._process.send_signal(signal.SIGQUIT)
-        self._process.wait(WAIT_S)
+        process = self._primary.process
+        assert process is not None
+        process.send_signal(signal.SIGQUIT)
+        process.wait(WAIT_S)
 
     def promote(self) -> None:
-        """Let the standby take over."""
-        done = subprocess.run(
-            self._promote, capture_output=True, text=True, check=False, **self._user
-        )
+        """Let the standby take over. It has no standby then."""
+        data = self._standby.folder / "data"
+        command: list[str | Path] = [self._programs / "pg_ctl", "promote", "-w", "-D", data]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, **self._user)
         assert done.returncode == 0, done.stdout + done.stderr
+        self._primary, self._standby = self._standby, self._primary
+
+    def start_primary(self) -> None:
+        """Start the first primary."""
+        self._start(self._primary)
+
+    def make_standby(self) -> None:
+        """Make the other server anew, as a standby of the primary."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self._standby.folder / "data")
+        _copy(self._programs, self.primary, self._standby.folder, self._user)
+        self._start(self._standby)
+
+    def _start(self, server: Server) -> None:
+        served = _served(self._programs, server.folder, server.url, self._user)
+        server.process = self._stack.enter_context(served)
 
 
 @contextmanager
@@ -89,17 +121,16 @@ def pair() -> Iterator[Pair]:
             if user:
                 shutil.chown(file, user["user"], user["group"])
         initialise(programs, one, user)
-        urls = [
-            URL.create(
-                "postgresql+psycopg", "postgres", password, LOOPBACK, free_port(), "postgres"
-            )
-            for _ in range(2)
-        ]
-        process = stack.enter_context(_served(programs, one, urls[0], user))
-        _copy(programs, urls[0], other, user)
-        stack.enter_context(_served(programs, other, urls[1], user))
-        promote: list[str | Path] = [programs / "pg_ctl", "promote", "-w", "-D", other / "data"]
-        yield Pair(urls[0], urls[1], process, promote, user)
+        first, second = (Server(_url(password), folder) for folder in (one, other))
+        made = Pair(programs, user, first, second, stack)
+        made.start_primary()
+        made.make_standby()
+        yield made
+
+
+def _url(password: str) -> URL:
+    """Where a new server is to be reached."""
+    return URL.create("postgresql+psycopg", "postgres", password, LOOPBACK, free_port(), "postgres")
 
 
 @contextmanager
