@@ -16,35 +16,33 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
+from catalog.store import Catalog
 from deploy.runtime import Runtime
 from deploy.scenario.story import BATCH_MS, Story
 from deploy.settings import local_kafka, write_settings
 from deploy.stack import Stack, StackOptions
 from tests.integration.brokers import CONTAINER, EMBEDDED
 from tests.integration.cluster.kafka_cluster import running
+from tests.integration.cluster.whole_platform import table_of
 from tests.integration.container_broker import ContainerBroker, require_image
 from tests.integration.on_a_cluster import on_a_cluster
 from tests.integration.results import Result, expected, last_day_sent, only, received
 from tests.integration.trail import Commands, assert_all_stand_in, assert_tampering_shows
+from tests.postgresql_pair import pair
 from tests.requirements import missing
 from tests.spark_cluster import spark_cluster
 
 __all__ = ["spark_cluster"]
 
 
-CLUSTER, BROKERS = "Spark cluster", "three brokers"
+CLUSTER, BROKERS, ALL = "Spark cluster", "three brokers", "all of it on clusters"
 
 
-@pytest.fixture(
-    params=[
-        EMBEDDED,
-        *(pytest.param(each, marks=pytest.mark.long) for each in (CONTAINER, CLUSTER, BROKERS)),
-    ]
-)
+@pytest.fixture(params=[EMBEDDED, CONTAINER, CLUSTER, BROKERS, ALL])
 def elsewhere(
     request: pytest.FixtureRequest, runtime: Runtime, tmp_path: Path
 ) -> Iterator[Path | None]:
-    """Settings as an operator writes them: of a Kafka elsewhere, or of a Spark cluster.
+    """Settings as an operator writes them: of a Kafka elsewhere, of a Spark cluster, of all parts.
 
     Without them, all of the platform is on this machine and its own.
     """
@@ -58,6 +56,12 @@ def elsewhere(
     if request.param == BROKERS:
         with running(tmp_path / "kafka", runtime) as brokers:
             yield write_settings({"kafka": brokers.table}, tmp_path / "operator.toml")
+        return
+    if request.param == ALL:
+        workers = request.getfixturevalue("spark_cluster")
+        with running(tmp_path / "kafka", runtime) as brokers, pair() as database:
+            database.confirm_on_both()
+            yield write_settings(table_of(brokers, workers, database), tmp_path / "operator.toml")
         return
     # Its own: two platforms on one Kafka would take each other's ACLs for left-overs.
     with ContainerBroker(require_image(), tmp_path / "container") as broker:
@@ -83,7 +87,8 @@ def story(runtime: Runtime, elsewhere: Path | None, tmp_path: Path) -> Iterator[
 
 @pytest.mark.long
 def test_the_scenario(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    commands = Commands(story.stack.state / "catalog.db")
+    catalog = Catalog(story.stack.settings.catalog_url)
+    commands = Commands(catalog)
     commands.watch(monkeypatch)
     story.admit()
     story.define()
@@ -124,11 +129,11 @@ def test_the_scenario(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     verified = story.people["joe"].ask("audit", "verify")
     assert verified["intact"] is True
     assert all(anchor["newest"] and not anchor["behind"] for anchor in verified["anchors"])
-    log = story.stack.state / "catalog.db"
-    assert_all_stand_in(log)
+    assert_all_stand_in(catalog)
     silent = [(who, what) for who, what, entries in commands.added if not entries]
     assert len(commands.added) > 30 and silent == [], "decided and not written down"
-    assert_tampering_shows(log, tmp_path, story.stack.settings.secadmin)
+    assert_tampering_shows(catalog, tmp_path, story.stack.settings.secadmin)
+    catalog.close()
 
 
 def by_kcat(folder: Path, scratch: Path) -> Counter[Result]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import delete, func, insert, select, text
 
 from catalog.audit import AuditReport, verify
 from catalog.audit_head import KeptHeads, unseal
 from catalog.audit_key import AuditKey
+from catalog.migrations import upgrade
+from catalog.models import AuditEntry, AuditHead
 from catalog.settings import SecAdminSettings
 from catalog.store import Catalog
 from deploy.scenario.person import Person
@@ -62,7 +63,7 @@ DECISIONS: tuple[Decision, ...] = (
 class Commands:
     """Every command that somebody runs, with what it adds to the log under that user's name."""
 
-    database: Path
+    catalog: Catalog
     added: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
 
     def watch(self, patch: pytest.MonkeyPatch) -> None:
@@ -80,48 +81,57 @@ class Commands:
         patch.setattr(Person, "attempt", watched)
 
     def _entries_of(self, actor: str) -> int:
-        with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True) as connection:
-            query = "SELECT count(*) FROM audit WHERE actor = ?"
-            found: int = connection.execute(query, (actor,)).fetchone()[0]
-        return found
+        own = select(func.count()).select_from(AuditEntry).where(AuditEntry.actor == actor)
+        with self.catalog.read() as session:
+            return session.scalars(own).one()
 
 
-def assert_all_stand_in(database: Path) -> None:
+def assert_all_stand_in(catalog: Catalog) -> None:
     """Each decision of the scenario is in the log, in its order."""
-    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
-        query = "SELECT actor, action, object, outcome FROM audit ORDER BY seq"
-        logged = iter(connection.execute(query).fetchall())
+    columns = (AuditEntry.actor, AuditEntry.action, AuditEntry.object, AuditEntry.outcome)
+    with catalog.read() as session:
+        logged = iter(session.execute(select(*columns).order_by(AuditEntry.seq)).tuples().all())
     for decision in DECISIONS:
         assert decision in logged, f"missing, or not in its place: {decision}"
 
 
-def assert_tampering_shows(database: Path, scratch: Path, settings: SecAdminSettings) -> None:
+def assert_tampering_shows(catalog: Catalog, scratch: Path, settings: SecAdminSettings) -> None:
     """Whatever is done to a copy of the log is found by verification.
 
     What is changed, removed or moved shows by itself; what is cut off, by the heads in the file.
     """
     key = AuditKey.load(settings.audit_key_file)
-    copy = scratch / "copy.db"
-    with sqlite3.connect(database) as source, sqlite3.connect(copy) as target:
-        source.backup(target)
-    catalog = Catalog(f"sqlite:///{copy}", key)
+    copy = Catalog(f"sqlite:///{scratch / 'copy.db'}", key)
     try:
-        with sqlite3.connect(copy) as connection:
-            rows = connection.execute("SELECT * FROM audit ORDER BY seq").fetchall()
-        assert catalog.verify_audit() == AuditReport(len(rows))
-        for number in range(1, len(rows) + 1):
-            for deed in deeds(number, len(rows)).values():
-                assert not _intact_after(catalog, key, deed), deed
+        count = _copy_log(catalog, copy)
+        assert copy.verify_audit() == AuditReport(count)
+        for number in range(1, count + 1):
+            for deed in deeds(number, count).values():
+                assert not _intact_after(copy, key, deed), deed
         heads = (unseal(key, line) for line in HeadFile(settings.audit_heads_file).read(10_000))
         kept = [KeptHeads("the file", frozenset(head for head in heads if head is not None))]
-        assert catalog.verify_audit(kept).intact
-        with sqlite3.connect(copy) as connection:
-            for statement in cut_off(len(rows) - 60):
-                connection.execute(statement)
-        assert catalog.verify_audit().intact
-        assert not catalog.verify_audit(kept).intact
+        assert copy.verify_audit(kept).intact
+        with copy.bookkeeping() as session:
+            for statement in cut_off(count - 60):
+                session.execute(text(statement))
+        assert copy.verify_audit().intact
+        assert not copy.verify_audit(kept).intact
     finally:
-        catalog.close()
+        copy.close()
+
+
+def _copy_log(source: Catalog, target: Catalog) -> int:
+    """Make the tables there, with the source's log. How many entries it has."""
+    upgrade(target.engine)
+    entries, head = AuditEntry.__table__, AuditHead.__table__
+    with source.read() as session:
+        rows = session.execute(select(entries).order_by(AuditEntry.seq)).mappings().all()
+        newest = session.execute(select(head)).mappings().one()
+    with target.bookkeeping() as session:
+        session.execute(delete(AuditHead))
+        session.execute(insert(AuditHead), [dict(newest)])
+        session.execute(insert(AuditEntry), [dict(row) for row in rows])
+    return len(rows)
 
 
 class _Undone(Exception):

@@ -1,193 +1,271 @@
-"""The whole platform on clusters: each of their parts is killed while records flow.
+"""The whole platform on clusters: each of its parts fails at each stage while records flow.
 
-Three Kafka nodes, each a broker and a controller; a Spark master and two workers; PostgreSQL with a
-standby; two SecAdmins. They are processes of this machine. Nothing is lost, what comes again has
-the id that it had, and nothing comes after a revocation.
+Nothing is lost, what comes again has the id that it had, and nothing comes after a revocation,
+whichever part is killed while an act is under way.
 """
 
 from __future__ import annotations
 
+import re
+import threading
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from catalog.engines import FIRST, INGEST
+from catalog.errors import Conflict, NotFound
 from deploy.runtime import Runtime
-from deploy.scenario.listener import Listener
-from deploy.scenario.story import PARKED
-from deploy.settings import Table, write_settings
-from tests.integration.cluster.kafka_cluster import KafkaCluster
-from tests.integration.cluster.steps import controller_of
+from deploy.scenario.listener import read_settings
+from secadmin.kafka.principals import Credentials
+from tests.integration.cluster.kafka_cluster import KafkaCluster, Member
+from tests.integration.cluster.steps import controller_of, expect_shut_out, hostiles
+from tests.integration.cluster.whole_platform import BACK_S, SECOND, Place, whole_platform
 from tests.integration.flowing import Reader, await_that
-from tests.integration.service.racing.services import RunningService, started
-from tests.integration.test_spark_cluster import got, numbers_of
-from tests.integration.test_without_gaps import EACH, QUERIES, WINDOWS, Exchange, exchanging, ids_of
-from tests.postgresql_pair import Pair, pair
-from tests.spark_cluster import SparkCluster, spark_cluster
-
-__all__ = ["spark_cluster"]
+from tests.integration.test_spark_cluster import got
+from tests.integration.test_without_gaps import EACH, QUERIES, STREAMS
+from tests.lanes import number_of
+from tests.spark_cluster import SparkCluster
 
 # Fifteen processes of Java start.
 pytestmark = [pytest.mark.long, pytest.mark.slow]
 
-ROLES = {"bob": ("one", "two"), "still": ("one",)}
-# A record waits in its sender until its broker has a successor.
-TIMED = ("--lateness", "60s")
-# Records that flow after a revocation, and before the first part is killed.
-AFTER = 80
-BACK_S = 300.0
+TURNS = number_of("PLATFORM_REVOCATIONS", sample=2, long=50)
+# In what a fetch gave; batches are not compressed.
+_NUMBER = re.compile(rb'"stream":"two","n":(\d+)')
+# What brings a part back, once what was under way is done.
+Mend = Callable[[], object]
+Fault = Callable[[Place], Mend]
+# An act. It calls what it is given when it begins, and gives what is left to be seen.
+Stage = Callable[[Place, Callable[[], None]], Mend]
 
 
-@dataclass
-class Place:
-    """A platform on clusters, to which records flow."""
-
-    exchange: Exchange
-    kafka: KafkaCluster
-    spark: SparkCluster
-    database: Pair
-    other: RunningService
-    readers: list[Reader] = field(default_factory=list)
-
-    def await_more(self) -> None:
-        """Wait until all readers of records have one that is sent from now on."""
-        sent = self.exchange.flow.count("one")
-        for reader in self.readers:
-            await_that(partial(got, reader, sent, "one"), "records go on", BACK_S)
-
-    def revoke(self) -> int:
-        """Take the second stream from bob. How many of it were sent when the call returned."""
-
-        def is_done() -> bool:
-            command = ("revoke", "bob", "READ TUPLE", "stream", "two")
-            return self.exchange.admin.attempt(*command).returncode == 0
-
-        await_that(is_done, "the revocation", BACK_S)
-        return self.exchange.flow.count("two")
+@pytest.fixture(scope="module")
+def started(
+    runtime: Runtime, cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    """The platform of all tests here."""
+    folder = tmp_path_factory.mktemp("platform")
+    spark = folder / "spark"
+    spark.mkdir(mode=0o700)
+    with (
+        SparkCluster(spark, runtime.java) as workers,
+        whole_platform(runtime, folder, cluster, workers) as place,
+    ):
+        yield place
 
 
 @pytest.fixture
-def place(
-    runtime: Runtime, whole: KafkaCluster, spark_cluster: SparkCluster, tmp_path: Path
-) -> Iterator[Place]:
-    with pair() as database:
-        database.confirm_on_both()
-        table: Table = {
-            "catalog": {"url": database.url},
-            "kafka": whole.table,
-            "secfilter": spark_cluster.settings,
-        }
-        file = write_settings(table, tmp_path / "operator.toml")
-        queries = {name: QUERIES[name] for name in (EACH, WINDOWS)}
-        state = tmp_path / "state"
-        with (
-            exchanging(runtime, state, ROLES, queries, file, TIMED) as exchange,
-            started(exchange.stack.settings, state, 1) as (other,),
-        ):
-            yield Place(exchange, whole, spark_cluster, database, other)
+def place(started: Place) -> Place:
+    """The platform, all of which is well."""
+    started.kafka.await_all()
+    started.await_more()
+    started.begin()
+    return started
 
 
-def kill_node(number: int, place: Place) -> None:
-    member = place.kafka.members[number]
+def kill_node(member: Member, place: Place) -> Mend:
+    def mend() -> None:
+        place.kafka.launch(member)
+        place.kafka.await_all()
+
     member.kill()
-    place.await_more()
-    place.kafka.launch(member)
-    place.kafka.await_all()
+    return mend
 
 
-def pause_controller(place: Place) -> None:
+def kill_broker(place: Place) -> Mend:
+    """One that is not the active controller."""
+    active = controller_of(place.kafka, "")
+    return kill_node(next(m for m in place.kafka.members.values() if m is not active), place)
+
+
+def kill_controller(place: Place) -> Mend:
+    return kill_node(controller_of(place.kafka, ""), place)
+
+
+def pause_controller(place: Place) -> Mend:
     member = controller_of(place.kafka, "")
-    member.pause()
-    try:
-        place.await_more()
-    finally:
+
+    def mend() -> None:
         member.go_on()
-    place.kafka.await_all()
+        place.kafka.await_all()
+
+    member.pause()
+    return mend
 
 
-def kill_master(place: Place) -> None:
+def kill_secadmin(place: Place) -> Mend:
+    stack = place.exchange.stack
+    stack.secadmin.kill()
+    return stack.start_secadmin
+
+
+def kill_ingest(place: Place) -> Mend:
+    place.hosts.kill(INGEST)
+    return _nothing
+
+
+def lose_host_of_queries(place: Place) -> Mend:
+    place.hosts.take_over(FIRST)
+    return _nothing
+
+
+def kill_worker(place: Place) -> Mend:
+    workers = place.spark.workers
+    place.spark.kill(next(n for n, each in enumerate(workers) if each.poll() is None))
+    return place.spark.add_worker
+
+
+def kill_executors(place: Place) -> Mend:
+    workers = place.spark.workers
+    place.spark.kill_executors(max(n for n, each in enumerate(workers) if each.poll() is None))
+    return _nothing
+
+
+def kill_master(place: Place) -> Mend:
     place.spark.kill_master()
-    place.await_more()
-    place.spark.start_master()
+    return place.spark.start_master
 
 
-def kill_worker(place: Place) -> None:
-    place.spark.kill(0)
-    place.await_more()
-    place.spark.add_worker()
+def kill_database(place: Place) -> Mend:
+    def mend() -> None:
+        place.database.make_standby()
+        place.database.confirm_on_both()
 
-
-def kill_executors(place: Place) -> None:
-    place.spark.kill_executors(1)
-
-
-def kill_database(place: Place) -> None:
     place.database.kill_primary()
     place.database.promote()
+    return mend
 
 
-def kill_secadmin(place: Place) -> None:
-    """It stays away, and people go to the other one."""
-    exchange = place.exchange
-    exchange.stack.secadmin.kill()
+def _nothing() -> None:
+    """Nothing is to be mended."""
+
+
+def start(place: Place, begins: Callable[[], None]) -> Mend:
+    """A query is added, and its first results come to a subscriber."""
+    text = " UNION ALL ".join(QUERIES[EACH].format(stream=stream) for stream in STREAMS)
+    name = f"new{time.monotonic_ns()}"
+    added = ("query", "add", name, "-", "--language", "sql")
+    begins()
+    place.call(*added, text=text, done=Conflict.exit_code)
+
+    def end() -> None:
+        place.call("grant", "still", "VIEW OBJECT", "SUBSCRIBE", "output", name)
+        reader = Reader.begin(place.still.person, name)
+        with closing(reader.listener):
+            await_that(reader.is_fed, "its class is fed", BACK_S)
+            sent = place.exchange.flow.count("one")
+            await_that(partial(got, reader, sent, "one"), "results of the new query", BACK_S)
+        place.call("query", "remove", name, done=NotFound.exit_code)
+
+    return end
+
+
+def flow(_place: Place, begins: Callable[[], None]) -> Mend:
+    """Records flow, and nothing else happens."""
+    begins()
+    return _nothing
+
+
+def grant(place: Place, begins: Callable[[], None]) -> Mend:
+    """A right is given."""
+    begins()
+    place.call("grant", "bob", *SECOND)
+    granted = place.exchange.flow.count("two")
+    return lambda: await_that(partial(got, place.bob, granted), "the second stream", BACK_S)
+
+
+def revoke(place: Place, begins: Callable[[], None]) -> Mend:
+    """A right is taken."""
+    begins()
+    place.call("revoke", "bob", *SECOND)
+    returned = place.exchange.flow.count("two")
+    return lambda: place.expect_none_from(returned)
+
+
+def restart(place: Place, begins: Callable[[], None]) -> Mend:
+    """Ingest starts on the other host, because its own is lost."""
+    place.hosts.take_over(INGEST, begins)
+    return _nothing
+
+
+# The part fails so many seconds after the act has begun.
+STAGES = {start: 0.5, flow: 0.0, grant: 0.1, revoke: 0.1, restart: 3.0}
+AT_ANY_STAGE: tuple[Fault, ...] = (
+    *(kill_broker, kill_controller, kill_secadmin, kill_ingest, kill_worker, kill_database),
+)
+WHILE_RECORDS_FLOW: tuple[Fault, ...] = (
+    *(pause_controller, kill_master, kill_executors, lose_host_of_queries),
+)
+
+
+def test_nothing_comes_after_any_of_many_revocations(place: Place) -> None:
+    """At each node two hostile clients read. One SecAdmin gives, and the other one takes."""
+    took = []
+    own = read_settings(place.bob.listener.folder / "librdkafka.conf")
+    credentials = Credentials(own["sasl.username"], own["sasl.password"])
+    for turn in range(TURNS):
+        giver, taker = place.admins if turn % 2 else place.admins[::-1]
+        before = set(place.bob.access()["topics"])
+        giver.run("grant", "bob", *SECOND)
+        granted = place.exchange.flow.count("two")
+        await_that(partial(got, place.bob, granted), "the second stream comes", BACK_S)
+        (topic,) = set(place.bob.access()["topics"]) - before
+        with hostiles(place.kafka, credentials, topic) as clients:
+            began = time.monotonic()
+            taker.run("revoke", "bob", *SECOND)
+            took.append(time.monotonic() - began)
+            returned = place.exchange.flow.count("two")
+            place.expect_none_from(returned)
+            expect_shut_out(clients, at={*place.kafka.members})
+        numbers = [int(n) for each in clients for n in _NUMBER.findall(each.records)]
+        assert numbers and max(numbers) < returned, f"turn {turn}: came after the revocation"
+    took.sort()
+    print(f"the whole call: p50 {took[len(took) // 2]:.2f} s, max {took[-1]:.2f} s")
+    place.expect_all()
+
+
+@pytest.mark.parametrize("fault", AT_ANY_STAGE)
+def test_a_part_fails_at_each_stage(place: Place, fault: Fault) -> None:
+    for stage, delay_s in STAGES.items():
+        fails_during(place, fault, stage, delay_s)
+    place.expect_all()
+
+
+def test_other_parts_fail_while_records_flow(place: Place) -> None:
+    for fault in WHILE_RECORDS_FLOW:
+        fails_during(place, fault, flow, 0.0)
+    place.expect_all()
+
+
+def fails_during(place: Place, fault: Fault, stage: Stage, delay_s: float) -> None:
+    """Let a part fail while an act is under way. Both end well, and records go on before that."""
+    begun, times = threading.Event(), []
+
+    def begins() -> None:
+        times.append(time.monotonic())
+        begun.set()
+
+    def strike() -> Mend:
+        assert begun.wait(BACK_S), "the act does not begin"
+        time.sleep(delay_s)
+        return fault(place)
+
+    with ThreadPoolExecutor(1) as striking:
+        struck = striking.submit(strike)
+        end = stage(place, begins)
+        times.append(time.monotonic())
+        mend = struck.result()
     place.await_more()
-    exchange.admin = replace(exchange.admin, url=place.other.url)
-    exchange.admin.run("login", "admin", "--password-stdin", text=exchange.admin.password)
-
-
-def kill_engine(name: str, place: Place) -> None:
-    stack = place.exchange.stack
-    stack.engines[name].kill()
-    stack.start_engines([name])
-
-
-FAULTS: dict[str, Callable[[Place], None]] = {
-    **{f"broker and controller {number}": partial(kill_node, number) for number in (1, 2, 3)},
-    "broker and active controller hang": pause_controller,
-    "Spark's master": kill_master,
-    "a worker": kill_worker,
-    "executors": kill_executors,
-    "SecAdmin": kill_secadmin,
-    "the database": kill_database,
-    "ingest": partial(kill_engine, INGEST),
-    "the engine of the queries": partial(kill_engine, FIRST),
-}
-
-
-def test_each_part_fails_while_records_flow(place: Place) -> None:
-    exchange = place.exchange
-    flow = exchange.flow
-    bob, still = (exchange.subscribe(name, name) for name in ROLES)
-    windows = Reader.begin(bob.person, WINDOWS)
-    exchange.of_windows["bob"] = windows
-    for reader in (bob, still, windows):
-        await_that(reader.is_fed, "its class is fed", BACK_S)
-    place.readers += bob, still
-    hostile = Listener(bob.listener.folder, "parked", PARKED).start()
-    try:
-        flow.start()
-        await_that(partial(bob.has, "one", 0, AFTER), "records flow", BACK_S)
-        for name, fail in FAULTS.items():
-            print(f"{name}: {flow.count('one')} records are sent")
-            fail(place)
-            place.await_more()
-        before = flow.count("two")
-        await_that(partial(bob.has, "two", 0, before), "all of the second stream", BACK_S)
-        returned = place.revoke()
-        await_that(lambda: flow.count("two") > returned + AFTER, "records flow")
-        flow.close()
-        sent = flow.count("one")
-        for reader in (bob, still, windows):
-            await_that(partial(reader.has, "one", 0, sent), "all of the first stream", BACK_S)
-    finally:
-        hostile.close()
-    assert bob.numbers("two") | numbers_of(hostile) <= set(range(returned)), "came later"
-    for reader in (bob, still, windows):
-        results = ids_of(reader)
-        assert set(map(len, results.values())) == {1}, "what comes again has its id"
-        ids = {each.id for each in tuple(reader.arrivals)}
-        assert len(ids) == len(results), "an id stands for one result"
-    assert exchange.admin.ask("audit", "verify")["intact"] is True
+    times.append(time.monotonic())
+    mend()
+    end()
+    place.await_more()
+    began, acted, flowed = times
+    print(
+        f"{fault.__name__}, {stage.__name__}: done after {acted - began:.1f} s, "
+        f"records after {flowed - began:.1f} s, all after {time.monotonic() - began:.1f} s"
+    )

@@ -64,7 +64,8 @@ def fetch_directly(
     file = folder / credentials.username
     file.write_text(credentials.password)
     account = KafkaAccount(credentials.username, file)
-    host, _, port = settings.users_bootstrap.rpartition(":")
+    # Any of several brokers: each has a replica.
+    host, _, port = settings.users_bootstrap.partition(",")[0].rpartition(":")
     as_it = replace(settings, secadmin=account)
     connection = BrokerConnection(BrokerAddress(host, int(port)), as_it)
     return ParkedFetch(connection, FetchPlace(topic, 0, 0))

@@ -37,7 +37,7 @@ from catalog.store import Catalog, Change
 from catalog.stored_form import to_stored
 from catalog.wanted import fed_classes
 from deploy.runtime import Runtime
-from deploy.settings import merged, to_toml
+from deploy.settings import Table, merged, to_toml
 from secfilter.checkpoint import Checkpoints
 from secfilter.side_notes import SideNotes
 from tests.audit_key import AUDIT_KEY
@@ -49,6 +49,8 @@ from tests.spark_cluster import SparkCluster
 SECOND = "query-2"
 # Short batches; what is left as it is settles within seconds.
 PACE = {"query_ms": 1_000, "ingest_ms": 1_000, "new_ms": 500, "settle_ms": 10_000}
+# A batch that ends before its tasks have begun reads nothing. On a cluster they begin later.
+CLUSTER_PACE = {"query_ms": 3_000, "ingest_ms": 3_000, "new_ms": 1_500}
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,9 @@ class Deployment:
     def use(self, cluster: SparkCluster) -> None:
         """Let engines that begin later use the cluster."""
         table = tomllib.loads(self.settings.read_text())
-        self.settings.write_text(to_toml(merged(table, {"secfilter": cluster.settings})))
+        options: Table = {f"secfilter.{name}": str(ms) for name, ms in CLUSTER_PACE.items()}
+        own = merged({"secfilter": cluster.settings}, {"secfilter": {"options": options}})
+        self.settings.write_text(to_toml(merged(table, own)))
 
     def add(
         self,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from catalog.plan import WINDOW_START, Aggregation, Source, Window
 from catalog.runs import IngestStream
 from catalog.time_source import TimeSource
 from tests.integration.brokers import embedded_only
+from tests.integration.engine_host import Host
 from tests.integration.kafka.clients import Reader, parked_reader
 from tests.integration.kafka.conftest import Parts, new_parts, parts, settings
 from tests.integration.secfilter.deployment import Deployment
@@ -40,8 +42,6 @@ PER_S, LATENESS_MS = 100, 5_000
 WINDOW_MS = 1_000
 # Ingest and one for queries. Each has an executor on each worker.
 ENGINES = 2
-# The exit code of an engine whose work another process does.
-REFUSED = 6
 BACK_S, TAKEN_OVER_S = 120.0, 300.0
 
 
@@ -244,33 +244,12 @@ def test_without_its_master_a_cluster_goes_on_and_replaces_nothing(world: World)
     world.expect_all()
 
 
-@dataclass(eq=False)
-class OtherHost(threading.Thread):
-    """A machine whose process manager starts an engine whenever it ends: it is refused or works."""
-
-    deployment: Deployment
-    engine: str
-    refused: threading.Event = field(default_factory=threading.Event)
-    _over: threading.Event = field(default_factory=threading.Event)
-
-    def __post_init__(self) -> None:
-        super().__init__(daemon=True)
-
-    def run(self) -> None:
-        while not self._over.wait(1):
-            if self.deployment.launch(self.engine).wait() == REFUSED:
-                self.refused.set()
-
-    def close(self) -> None:
-        """Start nothing any more."""
-        self._over.set()
-
-
 @pytest.mark.long
 @embedded_only
 def test_another_host_takes_over_the_engines_of_one_that_is_lost(world: World) -> None:
     """Whose the lock in the shared folder is, works; what was counted is not counted again."""
-    others = {name: OtherHost(world.deployment, name) for name in (INGEST, FIRST, PROBATION)}
+    launch = world.deployment.launch
+    others = {name: Host(partial(launch, name)) for name in (INGEST, FIRST, PROBATION)}
     try:
         for each in others.values():
             each.start()

@@ -40,7 +40,8 @@ def connect(settings: KafkaSettings, credentials: Credentials, folder: Path) -> 
     file = folder / credentials.username
     if not file.exists():
         file.write_text(credentials.password)
-    host, _, port = settings.users_bootstrap.rpartition(":")
+    # Any of several brokers: each has a replica.
+    host, _, port = settings.users_bootstrap.partition(",")[0].rpartition(":")
     as_it = replace(settings, secadmin=KafkaAccount(credentials.username, file))
     return BrokerConnection(BrokerAddress(host, int(port)), as_it)
 
