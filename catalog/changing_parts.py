@@ -105,7 +105,8 @@ class ChangingParts:
     `branches` are those of its Union. If it has none, there is one. `schema` is that of the rows
     below `top`, which is the aggregate, or what orders the rows. `shown` has the names of what is
     shown of `results`: those of the top, or `schema` if there is no top. If it is `loose`, each row
-    depends on all rows of the relations below (`catalog.stable_names`).
+    depends on all rows of the relations below (`catalog.stable_names`). `event_time` is the
+    attribute of `schema` that has it, or None.
     """
 
     branches: tuple[Part, ...]
@@ -114,6 +115,7 @@ class ChangingParts:
     shown: tuple[str, ...]
     results: Schema
     loose: bool = False
+    event_time: str | None = None
 
     @classmethod
     def of(cls, relation: CheckedNode, window: int = 0) -> ChangingParts:
@@ -127,7 +129,8 @@ class ChangingParts:
             given = below.inputs[0]
             loose = depends_on_others(below)
             branches = _branches(given, window)
-            return cls(branches, given.schema, below.node, shown, below.schema, loose)
+            own = (given.schema, below.node, shown, below.schema, loose, given.event_time)
+            return cls(branches, *own)
         rows = relation.schema
         return cls(_branches(relation, window), rows, None, rows.names, rows)
 

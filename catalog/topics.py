@@ -24,6 +24,12 @@ TUPLE_HEADER = f"tuple-{WIRE_VERSION}"
 TICK_HEADER = f"tick-{WIRE_VERSION}"
 """The header of a tick in lab.*, which moves the time of a relation and is no tuple."""
 
+LEFT_OUT_HEADER = "left-out"
+"""On a record without key and value: a tuple that a query left out, because its state is full.
+
+It also has the header of fences, so that clients skip it.
+"""
+
 ROW_VERSION_HEADER = "row-version"
 """The version of an upsert or a deletion. Of one key the highest counts."""
 

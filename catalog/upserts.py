@@ -214,8 +214,8 @@ def upsert_schema(node: ToStream, relation: Schema) -> Schema:
 def usually_upserts(relation: Node) -> bool:
     """Whether the changes of a relation are upserts if nothing else is said.
 
-    This is so for all that has a key, except rows in an order, if no tuple ever leaves its windows
-    but by an upsert.
+    This is so for all that has a key, if no tuple ever leaves its windows but by an upsert. It is
+    not so for rows in an order, except for the first row of each partition.
     """
     try:
         keys_of(relation)
@@ -227,10 +227,12 @@ def usually_upserts(relation: Node) -> bool:
 
 
 def _are_ordered(relation: Node) -> bool:
-    """Whether the rows, or those that a join makes them of, have places in an order."""
+    """Whether the rows, or those that a join makes them of, have several places in an order."""
     if isinstance(relation, Filter | Project | MovingJoin):
         return any(map(_are_ordered, inputs(relation)))
-    return isinstance(relation, Ranked)
+    if not isinstance(relation, Ranked):
+        return False
+    return relation.limit != 1 or not relation.partition
 
 
 def _stays(moving: Moving) -> bool:

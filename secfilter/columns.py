@@ -28,9 +28,11 @@ ECHO = "__echo"
 PART = "__part_"
 # To whom an upsert goes (`secfilter.given_to`).
 GIVEN_TO = "__given_to"
+# Of a tuple that the query left out: what its subscribers are told of it. NULL for a result.
+LEFT_OUT = "__left_out"
 _LABEL = "__label_"
 _RESERVED = re.compile(
-    r"__id|__class|__sender|__clock|__moment|__tick|__begun|__echo|__given_to"
+    r"__id|__class|__sender|__clock|__moment|__tick|__begun|__echo|__given_to|__left_out"
     r"|__label_\d+|__part_\d+"
 )
 

@@ -47,6 +47,7 @@ from secfilter.columns import (
     CLASS,
     ECHO,
     ID,
+    LEFT_OUT,
     SENDER,
     TICK_COLUMN,
     attribute,
@@ -72,7 +73,7 @@ class Compiled:
     """A plan as a DataFrame: attributes of `schema`, the label words of `layout`, `__id`.
 
     If the plan was compiled for viewers, each result also has its class, `__class`. `event_time` is
-    the attribute with the event time, or None.
+    the attribute with the event time, or None. If it `tells`, there is a column `LEFT_OUT`.
     """
 
     frame: DataFrame
@@ -80,6 +81,7 @@ class Compiled:
     layout: LabelLayout
     keys: tuple[str, ...] = ()
     event_time: str | None = None
+    tells: bool = False
 
 
 def compile_plan(  # noqa: PLR0913  # each is known to another part of the caller
@@ -97,6 +99,7 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     beside: Sequence[str] = (),
     receivers: Receivers | None = None,
     repeats: bool = False,
+    tells: bool = False,
 ) -> Compiled:
     """Compile a plan.
 
@@ -114,8 +117,9 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     and each result has those of its tuple; a plan that keeps state has none. If
     `secfilter.columns.ECHO` is one of them, `source` also gives ticks, and nothing in the plan
     leaves them out. `receivers` get the rows that stand of a plan that gives upserts. With
-    `repeats`, a tuple of a stream may come twice, with one lineage. Raises InvalidInput for a plan
-    that uses the name of one of the platform's own columns.
+    `repeats`, a tuple of a stream may come twice, with one lineage. With `tells`, the tuples that
+    moving windows leave out come beside the results (`secfilter.left_out`). Raises InvalidInput for
+    a plan that uses the name of one of the platform's own columns.
     """
     for each in checked.root.walk():
         check_names(each.schema)
@@ -128,11 +132,11 @@ def compile_plan(  # noqa: PLR0913  # each is known to another part of the calle
     views = None if viewers is None else ClassViews(tuple(viewers), layout, by_role)
     compiler = _Compiler(
         *(source, reach_of, numbers_of, layout, checked, known, narrow, views),
-        *(tuple(beside), receivers, repeats),
+        *(tuple(beside), receivers, repeats, tells),
     )
     frame = with_floor(compiler.compile(checked.root), layout, floor)
     keys = upsert_keys(checked.plan)
-    return Compiled(frame, checked.schema, layout, keys, checked.event_time)
+    return Compiled(frame, checked.schema, layout, keys, checked.event_time, tells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,8 @@ class _Compiler:
     receivers: Receivers | None
     # Whether a tuple of a stream may come twice, as one of an output may.
     repeats: bool
+    # Whether the compiled node gives what is left out, too.
+    tells: bool
     # Whether the compiled node is below a join, a moving window, a pattern or a session window.
     pairing: bool = False
     # Whether the compiled node is below an aggregate that counts senders.
@@ -159,12 +165,10 @@ class _Compiler:
     def compile(self, each: CheckedNode) -> DataFrame:
         match each.node:
             case Source():
-                return self._source(each.node)
+                return self._results(self._source(each.node))
             case Filter(_, condition):
                 wanted = to_column(condition, each.inputs[0].schema)
-                # A tick has no attributes, so it fulfils no condition.
-                passes = wanted | fn.col(ECHO).isNotNull() if ECHO in self.beside else wanted
-                return self.compile(each.inputs[0]).where(passes)
+                return self.compile(each.inputs[0]).where(self._or_no_tuple(wanted))
             case Project(_, columns):
                 return self._project(columns, each.inputs[0])
             case Union():
@@ -173,27 +177,45 @@ class _Compiler:
                 return self._unnest(each.node, each.inputs[0])
             case Join():
                 left, right = map(self._side, each.inputs)
-                return compile_join(
+                joined = compile_join(
                     *(each.node, left, right, words(self.layout), self._class()),
                     clocked=self.clocked,
                 )
+                return self._results(joined)
             case Windowed():
                 # The aggregate above puts the tuples into the windows.
                 return self.compile(each.inputs[0])
             case Aggregate():
-                return self._aggregate(each.node, each.inputs[0])
+                return self._results(self._aggregate(each.node, each.inputs[0]))
             case ToStream():
                 below = self._below(pairing=True)
                 return compile_moving(
                     *(each, below.compile, words(self.layout), self._reach_words, self.views),
                     self._receivers(),
+                    tells=self.tells,
                 )
             case Match():
                 rows = self._below(pairing=True).compile(each.inputs[0])
                 absent = self._absent(each.node)
-                return compile_match(each, rows, words(self.layout), absent, self.views)
+                return self._results(
+                    compile_match(each, rows, words(self.layout), absent, self.views)
+                )
             case Moving() | MovingJoin() | Ranked():
                 raise TypeError("a moving window is compiled with the stream of its relation")
+
+    def _results(self, frame: DataFrame) -> DataFrame:
+        """Tuples none of which was left out."""
+        nothing = fn.lit(None).cast("string")
+        return frame.withColumn(LEFT_OUT, nothing) if self.tells else frame
+
+    def _or_no_tuple(self, condition: Column) -> Column:
+        """The condition, or true for what has no attributes: ticks, and what was left out."""
+        for name in (*([ECHO] if ECHO in self.beside else []), *self._told()):
+            condition |= fn.col(name).isNotNull()
+        return condition
+
+    def _told(self) -> tuple[str, ...]:
+        return (LEFT_OUT,) if self.tells else ()
 
     def _source(self, node: Source) -> DataFrame:
         relation = node.relation
@@ -280,7 +302,7 @@ class _Compiler:
 
     def _below(self, *, pairing: bool = False) -> _Compiler:
         """The compiler of what is below a node that keeps state."""
-        return replace(self, clocked=True, pairing=self.pairing or pairing)
+        return replace(self, clocked=True, pairing=self.pairing or pairing, tells=False)
 
     def _absent(self, node: Match) -> Label:
         """What a match tells by saying that streams have no tuple (see `_reach_words`)."""
@@ -317,9 +339,7 @@ class _Compiler:
         elements = Elements.of(node, given.schema)
         frame = elements.spread(self.compile(given))
         if not node.keeps:
-            # A tick has no elements.
-            there = elements.is_there()
-            frame = frame.where(there | fn.col(ECHO).isNotNull() if ECHO in self.beside else there)
+            frame = frame.where(self._or_no_tuple(elements.is_there()))
         return frame.select(
             *_attributes(given.schema),
             *elements.columns(),
@@ -339,7 +359,7 @@ class _Compiler:
         # A tuple may come through two branches. That gives two results.
         lineage = fn.concat(fn.lit(f"{index}/"), fn.col(ID)).alias(ID)
         attributes = _attributes(branch.schema)
-        own = (*self._words(), *map(fn.col, (*self._class(), *self.beside)))
+        own = (*self._words(), *map(fn.col, (*self._class(), *self.beside, *self._told())))
         return self.compile(branch).select(*attributes, *own, lineage, *clock)
 
     def _words(self) -> list[Column]:
@@ -350,7 +370,7 @@ class _Compiler:
 
     def _carried(self) -> Iterable[Column]:
         sender = (SENDER,) if self.counting else ()
-        own = (ID, *sender, *self._class(), *self.beside)
+        own = (ID, *sender, *self._class(), *self.beside, *self._told())
         return (*self._words(), *map(fn.col, own))
 
 

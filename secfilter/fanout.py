@@ -15,9 +15,16 @@ from catalog.label_layout import LabelLayout
 from catalog.plan import DELETED, INSTANT
 from catalog.runs import FedOutput, QueryRun
 from catalog.schema import Attribute, AttributeType, Schema, Type, held_as
-from catalog.topics import ID_HEADER, LABEL_HEADER, RESULT_ECHO_TOPIC, ROW_VERSION_HEADER
+from catalog.topics import (
+    FENCE_HEADER,
+    ID_HEADER,
+    LABEL_HEADER,
+    LEFT_OUT_HEADER,
+    RESULT_ECHO_TOPIC,
+    ROW_VERSION_HEADER,
+)
 from secfilter.beginnings import having_begun, with_parts
-from secfilter.columns import BEGUN, CLASS, ECHO, GIVEN_TO, ID, ValueOf, attribute
+from secfilter.columns import BEGUN, CLASS, ECHO, GIVEN_TO, ID, LEFT_OUT, ValueOf, attribute
 from secfilter.compiler import Compiled
 from secfilter.expressions import finite
 from secfilter.given_to import goes_to, stands_again
@@ -75,9 +82,14 @@ def fan_out(
         conditions = {topic: taken & goes_to(topic) for topic, taken in conditions.items()}
     if echoes:
         conditions = {t: taken & fn.col(ECHO).isNull() for t, taken in conditions.items()}
+    if compiled.tells:
+        weak = {each.topic for each in run.classes if each.weak}
+        conditions = {t: c & _is_result() if t in weak else c for t, c in conditions.items()}
     # If the texts are too long together, they are not even joined.
     fits = text_bytes(compiled.schema) <= fn.lit(max_bytes)
     value = fn.when(fits, to_json(compiled.schema))
+    if compiled.tells:
+        value = fn.when(_is_result(), value)
     if conditions:
         value = fn.when(reduce(lambda a, b: a | b, conditions.values()), value)
     # JSON, label and ids are computed once for each row, before the row is multiplied.
@@ -95,19 +107,26 @@ def fan_out(
         *([fn.col(BEGUN)] if late else []),
         *map(fn.col, parts.columns.values()),
         *([fn.col(ECHO)] if echoes else []),
+        *([fn.col(LEFT_OUT)] if compiled.tells else []),
         *_key_and_version(compiled),
     )
     for output in run.outputs:
         if output.labelled:
             part = own_part.get(output.relation.name, fn.lit(True))
             is_result = fn.col(ECHO).isNull() if echoes else fn.lit(True)
+            is_result = is_result & _is_result() if compiled.tells else is_result
             topic = output.relation.topic
             conditions[topic] = part & is_result & (goes_to(topic) if upserts else fn.lit(True))
     if echoes:
         conditions[RESULT_ECHO_TOPIC] = fn.col(ECHO).isNotNull()
     texts = [_JSON, *([_LAB] if run.labelled else []), *([_KEY] if upserts else [])]
     within = _within(made, max_bytes, texts)
-    return _delivered(within, run, conditions, upserts=upserts)
+    return _delivered(within, run, conditions, upserts=upserts, tells=compiled.tells)
+
+
+def _is_result() -> Column:
+    """Whether a row is a result, and no tuple that was left out."""
+    return fn.col(LEFT_OUT).isNull()
 
 
 def _takers(run: QueryRun, layout: LabelLayout) -> dict[str, Column]:
@@ -167,7 +186,7 @@ def text_bytes(schema: Schema, value_of: ValueOf = attribute) -> Column:
 
 
 def _delivered(
-    made: DataFrame, run: QueryRun, conditions: dict[str, Column], *, upserts: bool
+    made: DataFrame, run: QueryRun, conditions: dict[str, Column], *, upserts: bool, tells: bool
 ) -> DataFrame:
     topics = [fn.when(taken, fn.lit(topic)) for topic, taken in conditions.items()]
     if not topics:
@@ -182,6 +201,13 @@ def _delivered(
         key, value = fn.col(_KEY), fn.when(~fn.col(_DELETED), value)
         own.append((ROW_VERSION_HEADER, fn.col(_VERSION)))
     marks = headers(*own)
+    if tells:
+        # It has neither key nor value, and the header of fences. So every client skips it that does
+        # not look for it.
+        key = fn.when(_is_result(), key)
+        marked = ((LEFT_OUT_HEADER, fn.col(LEFT_OUT)), (FENCE_HEADER, fn.lit("")))
+        told = headers(wire, (ID_HEADER, id_), *marked)
+        marks = fn.when(_is_result(), marks).otherwise(told)
     if run.labelled:
         inside = fn.col(_TOPIC).isin([o.relation.topic for o in run.outputs if o.labelled])
         # Do not use the lineage here: it has a window's keys, and grows from query to query.

@@ -19,6 +19,7 @@ from pyspark.sql.streaming.state import GroupState
 from catalog.changing_parts import ChangingParts
 from catalog.checked_plan import CheckedNode
 from catalog.plan import INSTANT, Change, Node, ToStream
+from catalog.run_counts import NO_ROOM
 from catalog.schema import Schema
 from catalog.upserts import keys_of
 from secfilter.buckets import (
@@ -31,9 +32,10 @@ from secfilter.buckets import (
     run_in_buckets,
 )
 from secfilter.class_views import ClassViews, lineage_in
-from secfilter.columns import CLASS, GIVEN_TO, ID, label_column
+from secfilter.columns import CLASS, GIVEN_TO, ID, LEFT_OUT, label_column
 from secfilter.given_to import FOR_EVERYBODY, for_topics, stands_again
 from secfilter.lab import NULL_MARK, SEPARATOR, decode_value
+from secfilter.left_out import LINEAGE, is_left_out, left_out_lineage, left_out_text
 from secfilter.moving_arrivals import (
     ARGUMENTS,
     PARTITION,
@@ -46,7 +48,7 @@ from secfilter.moving_arrivals import (
 )
 from secfilter.moving_relation import MovingRelation, Result
 from secfilter.moving_rules import RelationRules, rules_of
-from secfilter.moving_window import Arrival, HeldLimits, Words
+from secfilter.moving_window import Arrival, HeldLimits, Words, united
 from secfilter.standing import Kept, Receiver, Receivers
 
 # The windows of a relation hold so much together at most, also with the tuples whose time has not
@@ -61,19 +63,24 @@ _DIGITS = 19
 _FRAME = HeldLimits(tuples=10_000, characters=16 * 1024 * 1024)
 
 
-def compile_moving(
+def compile_moving(  # noqa: PLR0913  # each is known to another part of the caller
     each: CheckedNode,
     compile_: Compile,
     words: Sequence[int],
     reach_of: Callable[[Node], Words],
     views: ClassViews | None = None,
     receivers: Receivers | None = None,
+    *,
+    tells: bool = False,
 ) -> DataFrame:
     """The stream of a relation.
 
     `compile_` compiles what is below a window, and `reach_of` gives what the absence of its tuples
     tells of. With views, each class has a relation of its own. `receivers` get the rows of upserts
     that stand. Upserts have a column that says to whom they go (`secfilter.given_to`).
+
+    With `tells`, tuples that are left out, because there is no room, come beside the results: their
+    attributes are NULL, and the column `LEFT_OUT` says why (`secfilter.left_out`).
     """
     if not isinstance(each.node, ToStream):
         raise TypeError("no relation")
@@ -96,14 +103,18 @@ def compile_moving(
         tuple(map(label_column, words)),
         receivers,
     )
-    output = f"{output}, {_WITHHELD} bigint, {GIVEN_TO} string"
+    output = f"{output}, {_WITHHELD} bigint, {GIVEN_TO} string, {LINEAGE} string"
     made = run_in_buckets(operator, given, output, views)
     # A query may have several of these, and no two observations have one name.
     withheld = fn.coalesce(fn.sum(_WITHHELD), fn.lit(0)).alias("withheld")
     counted = made.observe(f"{FULL}_{uuid.uuid4().hex}", withheld)
     results = counted.where(fn.col(_WITHHELD) == fn.lit(0))
+    if not tells:
+        results = results.where(~is_left_out())
     instant = fn.timestamp_micros(fn.col(TIME))
     shown = Schema(each.schema.attributes[1:])
+    nothing = fn.lit(SEPARATOR.join([NULL_MARK] * len(shown.attributes)))
+    results = results.withColumn(ROW, fn.when(is_left_out(), nothing).otherwise(fn.col(ROW)))
     number = fn.col(_NUMBER).cast("string")
     if views is not None:
         # Results of one instant are sorted by their lineages (`secfilter.order`).
@@ -115,6 +126,8 @@ def compile_moving(
     change = fn.lit(each.node.change.value)
     kind = fn.when(stands_again(), fn.lit("standing")).otherwise(change)
     lineage = fn.concat_ws(":", kind, fn.col(TIME), number)
+    lineage = fn.when(is_left_out(), left_out_lineage(fn.col(_NUMBER))).otherwise(lineage)
+    told = left_out_text(NO_ROOM, instant, fn.col(_NUMBER))
     return results.select(
         instant.alias(INSTANT),
         *decode_value(fn.col(ROW), shown),
@@ -122,6 +135,7 @@ def compile_moving(
         lineage_in(views, lineage).alias(ID),
         *map(fn.col, by),
         *([fn.col(GIVEN_TO)] if upserts else []),
+        *([told.alias(LEFT_OUT)] if tells else []),
     )
 
 
@@ -216,8 +230,21 @@ class _Operator:
     def _frames(self, relation: MovingRelation, until: int) -> Iterator[Any]:
         """The results up to an instant, and how many tuples were left out."""
         yield from self._chunks(relation.until(until), FOR_EVERYBODY)
+        if relation.left_out and self.rules.tells:
+            yield self._left_out(relation)
         if relation.withheld:
             yield self._frame([], withheld=relation.withheld)
+
+    def _left_out(self, relation: MovingRelation) -> Any:
+        """The tuples that were left out. That there is no room tells of all that the windows hold.
+
+        So each of them carries all labels that can be there.
+        """
+        rows = []
+        for side, each in relation.left_out:
+            label = united((each.label, self.rules.reach)) if self.rules.reach else each.label
+            rows.append((each.time, side, "", *label, 0, FOR_EVERYBODY, each.lineage))
+        return self._of_rows(rows)
 
     def _chunks(self, results: Iterable[Result], to: str) -> Iterator[Any]:
         chunk: list[Result] = []
@@ -232,8 +259,10 @@ class _Operator:
             yield self._frame(chunk, to)
 
     def _frame(self, results: Sequence[Result], to: str = FOR_EVERYBODY, withheld: int = 0) -> Any:
-        rows = [(each.instant, each.number, each.row, *each.label, 0, to) for each in results]
+        rows = [(each.instant, each.number, each.row, *each.label, 0, to, "") for each in results]
         if withheld:
-            rows.append((0, 0, "", *(0 for _ in self.words), withheld, to))
-        columns = [TIME, _NUMBER, ROW, *self.words, _WITHHELD, GIVEN_TO]
-        return frame_of(rows, columns)
+            rows.append((0, 0, "", *(0 for _ in self.words), withheld, to, ""))
+        return self._of_rows(rows)
+
+    def _of_rows(self, rows: Sequence[tuple[Any, ...]]) -> Any:
+        return frame_of(rows, [TIME, _NUMBER, ROW, *self.words, _WITHHELD, GIVEN_TO, LINEAGE])

@@ -28,12 +28,15 @@ from catalog.plan import Change
 from secfilter.lab import NULL_MARK, SEPARATOR
 from secfilter.moving_groups import Grouping, Partition, partitions_of
 from secfilter.moving_rows import Row, Rows
-from secfilter.moving_stages import Stage
-from secfilter.moving_totals import Totals
+from secfilter.moving_stages import OwnRows, Stage
 from secfilter.moving_window import Arrival, HeldLimits, WindowContent, Words, united
 from secfilter.pair_values import rewritten
 
-_FORM = 3
+MOST_TOLD = 100
+"""Subscribers are told of so many tuples that a batch leaves out. The others are only counted."""
+_FORM = 4
+# A form in which rows in an order were made of the tuples that a window held.
+_NO_FIRST_ROWS = 3
 # A form without totals: groups were made of the tuples that a window held.
 _NO_TOTALS = 2
 # A form of one window, whose content is the state itself.
@@ -80,6 +83,9 @@ class MovingRelation:
     # Of UPSERT: for each value of a row whether it belongs to the key.
     keys: tuple[bool, ...] = ()
     withheld: int = 0
+    # The first ones of the tuples that were not taken because there is no room, each with the
+    # number of its window. Those that come after their instant are not among them.
+    left_out: list[tuple[int, Arrival]] = field(default_factory=list)
     doubles: Mapping[int, Doubles] = field(default_factory=dict)
     _done: int | None = None
     # What each row carries besides its own labels: before this instant, and now.
@@ -115,11 +121,19 @@ class MovingRelation:
                 continue
             longer = characters + each.characters
             too_much = size >= self.limits.tuples or longer > self.limits.characters
-            if self.is_over(each.time) or too_much:
+            if self.is_over(each.time):
                 self.withheld += 1
+                continue
+            if too_much:
+                self._leave_out(side, each)
                 continue
             size, characters = size + 1, longer
             content.wait(self._written(each, side))
+
+    def _leave_out(self, side: int, each: Arrival) -> None:
+        self.withheld += 1
+        if len(self.left_out) < MOST_TOLD:
+            self.left_out.append((side, each))
 
     def _written(self, each: Arrival, side: int) -> Arrival:
         if side not in self.doubles:
@@ -199,7 +213,7 @@ class MovingRelation:
             wanted = self._follows_rows(stage)
             for each in content.arriving(instant):
                 if not (stage.rows.has_room(side, each) and _has_group(stage, each)):
-                    self.withheld += 1
+                    self._leave_out(window, each)
                     continue
                 content.hold(each)
                 came[window].append(each)
@@ -328,45 +342,46 @@ class MovingRelation:
     def to_text(self) -> str:
         """The state, with the version of its form."""
         windows = [content.state() for content in self.contents]
-        groups = self.groups.state() if isinstance(self.groups, Totals) else []
+        groups = self.groups.state() if isinstance(self.groups, OwnRows) else []
         state = {"form": _FORM, "done": self._done, "windows": windows, "groups": groups}
         if self._nested:
-            state["below"] = self.root.totals()
+            state["below"] = self.root.own_rows()
         return json.dumps(state, separators=(",", ":"))
 
     def restore(self, text: str) -> None:
         """Go on with a state that `to_text` gave. Raises ValueError for another form."""
         state = json.loads(text)
         windows = [state] if state.get("form") == _ONE_WINDOW else state.get("windows")
-        if state.get("form") not in (_ONE_WINDOW, _NO_TOTALS, _FORM):
+        if state.get("form") not in (_ONE_WINDOW, _NO_TOTALS, _NO_FIRST_ROWS, _FORM):
             raise ValueError("the state of a moving window has another form")
         self._done = state["done"]
         for content, stored in zip(self.contents, windows, strict=True):
             content.restore(stored)
-        *below, _ = self.root.stages()
-        for stage, totals in zip(below, state.get("below", []), strict=True):
-            if isinstance(stage.groups, Totals):
-                stage.groups.restore(totals)
-        if isinstance(self.groups, Totals):
-            self._restore_totals(self.groups, state, windows)
+        several = [*state.get("below", []), state.get("groups", [])]
+        for stage, own in zip(self.root.stages(), several, strict=True):
+            if isinstance(stage.groups, OwnRows):
+                self._restore_rows(stage, stage.groups, own, windows)
         self.root.rebuild()
         self._now = united(self.root.around_all())
 
-    def _restore_totals(
-        self, groups: Totals, state: Mapping[str, Any], windows: Sequence[Mapping[str, Any]]
+    def _restore_rows(
+        self, stage: Stage, groups: OwnRows, own: Sequence[Any], windows: Sequence[Any]
     ) -> None:
-        groups.restore(state.get("groups", []))
-        # Older forms kept the tuples in place of totals.
-        held = [[Arrival.from_list(values) for values in each["held"]] for each in windows]
-        for _ in groups.apply((), [*self.rows.all(held)]):
+        groups.restore(own)
+        # In older forms the windows kept the tuples.
+        held: list[list[Arrival]] = [[] for _ in stage.sides]
+        for (of, side), stored in zip(self._places, windows, strict=True):
+            if of is stage:
+                held[side] = [Arrival.from_list(values) for values in stored["held"]]
+        for _ in groups.apply((), [*stage.rows.all(held)]):
             pass
 
 
 def _has_group(stage: Stage, each: Arrival) -> bool:
     """Whether a tuple has a group, or one may open for it."""
-    if not isinstance(stage.groups, Totals) or not each.passes:
+    if not isinstance(stage.groups, OwnRows) or not each.passes:
         return True
-    return stage.groups.has_room(each.row, each.arguments)
+    return stage.groups.has_room(each)
 
 
 def _kept(row: str) -> str:

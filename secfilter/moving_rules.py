@@ -18,19 +18,22 @@ from catalog.pair_expressions import (
 from catalog.plan import Aggregate, Change, Moving, Ranked, Source
 from catalog.schema import Schema, Type
 from secfilter.moving_aggregates import Computed, GroupRow
+from secfilter.moving_first_rows import FirstRows, Reach, reach_of
 from secfilter.moving_groups import Grouping, Groups
 from secfilter.moving_join_rows import JoinRows, Making
 from secfilter.moving_joins import Held
 from secfilter.moving_ranks import RankRules, Ranks
 from secfilter.moving_relation import Doubles, MovingRelation
 from secfilter.moving_rows import SingleRows
-from secfilter.moving_stages import Below, Stage
-from secfilter.moving_totals import Totals, totals_of
+from secfilter.moving_stages import Below, OwnRows, Stage
+from secfilter.moving_totals import totals_of
 from secfilter.moving_window import HeldLimits, Window, WindowContent, Words, united
 from secfilter.pair_values import RowValues, row_reader
 
 # So many groups of a window without an end are kept, and so many characters of their texts.
 MAX_GROUPS = HeldLimits(tuples=50_000, characters=32 * 1024 * 1024)
+# So many rows in an order of windows without an end are kept, and so many characters of them.
+MAX_FIRST_ROWS = HeldLimits(tuples=100_000, characters=64 * 1024 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ class StageRules:
     `reaches` has all labels that the tuples of each side can carry. `join` is what a join
     computes, `summary` what groups compute. Each is None if the relation has no such thing. The
     sides `witnesses` are those that only decide in a semi join. Each row of a `loose` one depends
-    on all rows of the sides.
+    on all rows of the sides. `reach` says which rows in an order can still count if none ever
+    leaves; if it is None, all of them can.
     """
 
     sides: tuple[int | BelowRules, ...]
@@ -57,6 +61,7 @@ class StageRules:
     witnesses: frozenset[int]
     summary: GroupRow | RankRules | None
     loose: bool = False
+    reach: Reach | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,16 @@ class RelationRules:
     limits: HeldLimits
     keys: tuple[bool, ...] = ()
     doubles: Mapping[int, Doubles] = field(default_factory=dict)
+    # All labels that the tuples of the windows can carry: who covers them may know what they hold.
+    reach: Words = ()
+
+    @property
+    def tells(self) -> bool:
+        """Whether subscribers may know of single tuples that are left out.
+
+        Policies may show windows of tuples where they show no single tuple.
+        """
+        return all(window.slide_rows is None for window in self.windows)
 
     def empty(self) -> MovingRelation:
         """The relation before any tuple has come."""
@@ -91,7 +106,7 @@ class RelationRules:
                 below, read = self._stage(side.stage, contents), row_reader(side.values)
                 sides.append(Below(below, read, self.limits.characters))
             else:
-                keeps = not isinstance(groups, Totals)
+                keeps = not isinstance(groups, OwnRows)
                 contents[side] = WindowContent(self.windows[side], keeps)
                 sides.append(contents[side])
         rows = SingleRows(len(sides)) if rules.join is None else self._joined(rules, rules.join)
@@ -109,13 +124,17 @@ class RelationRules:
         summary = rules.summary
         if summary is None:
             return None
-        if isinstance(summary, RankRules):
-            return Ranks(summary)
         endless = rules.join is None and all(
             isinstance(side, int) and self.windows[side].is_endless for side in rules.sides
         )
         # A row of RSTREAM carries the labels of all tuples in the window, so it needs them.
-        if endless and self.change is not Change.RSTREAM:
+        keeps_few = endless and self.change is not Change.RSTREAM
+        if isinstance(summary, RankRules):
+            if keeps_few and rules.reach is not None:
+                sides = len(rules.sides)
+                return FirstRows(summary, {}, rules.reach, MAX_FIRST_ROWS, sides)
+            return Ranks(summary)
+        if keeps_few:
             totals = totals_of(summary, MAX_GROUPS)
             if totals is not None:
                 return totals
@@ -140,7 +159,7 @@ def rules_of(
     own = tuple(name in keys for name in parts.shown)
     made = _Making(reaches, nested=len([*parts.relations()]) > 1)
     root = made.stage(parts)
-    return RelationRules(windows, change, root, limits, own, made.doubles)
+    return RelationRules(windows, change, root, limits, own, made.doubles, united(reaches))
 
 
 @dataclass
@@ -168,7 +187,9 @@ class _Making:
             united(self.reaches[window.window] for window in each.side.windows()) for each in read
         )
         summary = _summary(parts, witnesses)
-        return StageRules(tuple(sides), tuple(reaches), join, witnesses, summary, parts.loose)
+        reach = _reach(parts, summary) if isinstance(summary, RankRules) else None
+        own = (tuple(sides), tuple(reaches), join, witnesses, summary, parts.loose, reach)
+        return StageRules(*own)
 
     def _side(self, values: SideValues) -> int | BelowRules:
         side = values.side
@@ -201,6 +222,15 @@ def _summary(parts: ChangingParts, witnesses: frozenset[int]) -> GroupRow | Rank
             return GroupRow(count, (), tuple(range(count)), distinct=False)
         case None:
             return None
+
+
+def _reach(parts: ChangingParts, rules: RankRules) -> Reach | None:
+    """Which rows in an order can still count if none ever leaves."""
+    if not isinstance(parts.top, Ranked):
+        return None
+    first = parts.top.order[0]
+    by_time = first.attribute.name == parts.event_time
+    return reach_of(rules, newest_first=first.descending if by_time else None)
 
 
 def _ranks(parts: ChangingParts, ranked: Ranked) -> RankRules:

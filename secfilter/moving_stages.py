@@ -17,12 +17,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from secfilter.moving_first_rows import FirstRows
 from secfilter.moving_groups import Grouping, Labelled, Partition, Replaced
 from secfilter.moving_rows import Change as RowChange
 from secfilter.moving_rows import Row, Rows, Tuples
 from secfilter.moving_totals import Totals
 from secfilter.moving_window import Arrival, Labels, WindowContent, Words
 
+# These keep what they need of the tuples of windows, so the windows keep none.
+OwnRows = Totals | FirstRows
 # What a stage reads of a row below it: whether it passes, its row, and its arguments.
 Read = Callable[[str], tuple[bool, str, str]]
 
@@ -189,7 +192,10 @@ class Stage:
         yield self
 
     def rebuild(self) -> None:
-        """Make the rows of what the sides hold, after a state was read. Totals are read already."""
+        """Make the rows of what the sides hold, after a state was read.
+
+        `OwnRows` are read already.
+        """
         for number, side in enumerate(self.sides):
             if isinstance(side, Below):
                 side.stage.rebuild()
@@ -202,7 +208,7 @@ class Stage:
             else:
                 for tuple_ in side.held():
                     self._place(number, tuple_)
-        if self.groups is not None and not isinstance(self.groups, Totals):
+        if self.groups is not None and not isinstance(self.groups, OwnRows):
             for _ in self.groups.apply((), [*self.rows.all(self.held())]):
                 pass
         self.finish()
@@ -223,7 +229,7 @@ class Stage:
         for row in self.rows.all(self.held()):
             yield Labelled(row.text, row.label)
 
-    def totals(self) -> list[Any]:
-        """The totals of the stages below in JSON's types, one for each, those below first."""
+    def own_rows(self) -> list[Any]:
+        """What the stages below keep in JSON's types, one for each, those below first."""
         below = [stage for stage in self.stages() if stage is not self]
-        return [each.groups.state() if isinstance(each.groups, Totals) else [] for each in below]
+        return [each.groups.state() if isinstance(each.groups, OwnRows) else [] for each in below]

@@ -18,7 +18,7 @@ from secfilter.moving_aggregates import Computed, GroupRow
 from secfilter.moving_groups import Labelled, Replaced
 from secfilter.moving_rows import Row
 from secfilter.moving_values import Value, text_of, value_of
-from secfilter.moving_window import HeldLimits, Words, united
+from secfilter.moving_window import Arrival, HeldLimits, Words, united
 
 # The functions whose totals are kept. The others need all values of a group.
 TOTALLED = frozenset({"count", "sum", "avg", "min", "max"})
@@ -109,9 +109,10 @@ class Totals:
     characters: int = 0
     _opening: set[str] = field(default_factory=set)
 
-    def has_room(self, key: str, arguments: str) -> bool:
-        """Whether a tuple with this key may come. It must come then, before the next `apply`."""
-        if self.characters + len(key) + len(arguments) > self.limits.characters:
+    def has_room(self, each: Arrival) -> bool:
+        """Whether a tuple may come. It must come then, before the next `apply`."""
+        key = each.row
+        if self.characters + len(key) + len(each.arguments) > self.limits.characters:
             return False
         if key in self.found or key in self._opening:
             return True

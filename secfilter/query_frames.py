@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from catalog.analysis import analyse
 from catalog.label_layout import LabelLayout
-from catalog.plan import Emission, is_stateful
+from catalog.plan import Emission, ToStream, is_stateful
 from catalog.reach import counted_streams
 from catalog.relation import Relation
 from catalog.runs import FedOutput, FusedRun, QueryRun
@@ -138,6 +138,7 @@ class QueryFrames:
             beside=(*([BEGUN] if late else []), *([ECHO] if echoing else [])),
             receivers=receivers_of(run),
             repeats=self.repeats,
+            tells=any(isinstance(each.node, ToStream) for each in checked.root.walk()),
         )
         check_supported(compiled.frame, output_mode(run))
         if run.by_role:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from catalog.topics import FENCE_HEADER, ID_HEADER, LABEL_HEADER, REASON_HEADER
+from catalog.topics import (
+    FENCE_HEADER,
+    ID_HEADER,
+    LABEL_HEADER,
+    LEFT_OUT_HEADER,
+    REASON_HEADER,
+)
 from secadmin.cli.access import Access
 
 _HEAD = """\
@@ -76,7 +82,9 @@ Needs librdkafka 2.6.1 or later (kcat -V names it). The kcat of Debian 12 has 2.
          lend kcat the library inside the Python package confluent-kafka (docs/clients.md)."""
 _RESULT_HEADERS = """\
 - The header "{label}" says which categories went into a result; "{id}" is the same when a result
-  is delivered again, so a reader that needs each once remembers ids (secadmin consume does)."""
+  is delivered again, so a reader that needs each once remembers ids (secadmin consume does).
+- A record that has "{fence}" and "{left_out}" is a tuple that the query left out, because its state
+  is full. The second header says why (secadmin consume --left-out shows it)."""
 _QUARANTINE_HEADERS = """\
 - The value is the record as it came; the header "{reason}" says why it is not in the stream."""
 _MOVES = """\
@@ -143,7 +151,13 @@ def readme(access: Access) -> str:
         java_topic=subscription,
         java_subscribe=f'Pattern.compile("{listed}")' if by_pattern else f'List.of("{listed}")',
         fence=FENCE_HEADER,
-        headers=headers.format(label=LABEL_HEADER, id=ID_HEADER, reason=REASON_HEADER),
+        headers=headers.format(
+            label=LABEL_HEADER,
+            id=ID_HEADER,
+            reason=REASON_HEADER,
+            fence=FENCE_HEADER,
+            left_out=LEFT_OUT_HEADER,
+        ),
         prefix=access.group_prefix,
         moves=_MOVES if by_pattern else "",
     )

@@ -17,6 +17,7 @@ from catalog.topics import (
     FENCE_HEADER,
     ID_HEADER,
     LABEL_HEADER,
+    LEFT_OUT_HEADER,
     REASON_HEADER,
     ROW_VERSION_HEADER,
 )
@@ -59,15 +60,25 @@ class Follower:
     """
 
     def __init__(
-        self, positions: Positions | None, check: LoginCheck, note: Callable[[str], None]
+        self,
+        positions: Positions | None,
+        check: LoginCheck,
+        note: Callable[[str], None],
+        *,
+        left_out: bool = False,
     ) -> None:
-        """With `positions` None, the consumer group keeps the offsets."""
+        """With `positions` None, the consumer group keeps the offsets.
+
+        With `left_out`, it gives the tuples that the query left out, and no results.
+        """
         self._positions = positions
         self._check = check
         self._note = note
         self._retaking = Retaking()
         self._repeats = Repeats()
         self._noted = ""
+        self._left_out = left_out
+        self._is_told = left_out
         self._over: KafkaError | None = None
 
     def on_error(self, error: KafkaError) -> None:
@@ -82,7 +93,8 @@ class Follower:
     ) -> Generator[dict[str, Any]]:
         """Each record as JSON: `value`, and `label` and `id` if it has them.
 
-        An upsert also has `key` and `version`; `value` is None if it is a deletion.
+        An upsert also has `key` and `version`; `value` is None if it is a deletion. Of a tuple that
+        the query left out, `value` is what is told of it.
 
         A result that was given before, with the same id, is not given again (`Repeats`).
 
@@ -128,7 +140,7 @@ class Follower:
             self._positions.read(message.topic(), message.partition(), message.offset())
         self._noted = ""
         headers = dict(message.headers() or [])
-        if FENCE_HEADER in headers:
+        if FENCE_HEADER in headers and LEFT_OUT_HEADER not in headers:
             return None
         texts = {str(name): _text(text) for name, text in headers.items()}
         if REASON_HEADER in texts:
@@ -136,7 +148,23 @@ class Follower:
         shown = {name: texts[name] for name in (LABEL_HEADER, ID_HEADER) if name in texts}
         if ID_HEADER in shown and self._is_repeat(message, shown):
             return None
+        if LEFT_OUT_HEADER in texts:
+            return self._of_left_out(texts[LEFT_OUT_HEADER], shown)
+        if self._left_out:
+            return None
         return {"value": _value(message.value()), **shown, **_of_upsert(message, texts)}
+
+    def _of_left_out(self, told: str, shown: Mapping[str, str]) -> dict[str, Any] | None:
+        """A tuple that the query left out, if these are asked for. Otherwise it is noted once."""
+        if self._left_out:
+            return {"value": _value(told.encode()), **shown}
+        if not self._is_told:
+            self._is_told = True
+            self._note(
+                "the query left out tuples, because its state is full; to see them: secadmin "
+                "consume --left-out"
+            )
+        return None
 
     def _is_repeat(self, message: Any, shown: Mapping[str, str]) -> bool:
         label = shown.get(LABEL_HEADER, "").encode("utf-8", "surrogateescape")

@@ -1,7 +1,8 @@
-"""The boxes of the Borealis XML on real Spark, in two documents and one job."""
+"""The boxes of the Borealis XML on real Spark, in three documents and one job."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ from pyspark.sql import SparkSession
 from secadmin.languages import parse_borealis
 from tests.differential.comparing import check_all
 from tests.differential.expected import expected
-from tests.differential.market import Market, case_of
+from tests.differential.market import NOON, Market, case_of
 
-DOCUMENTS = ("borealis_case.xml", "borealis_int_times.xml")
+DOCUMENTS = ("borealis_case.xml", "borealis_int_times.xml", "borealis_tuples.xml")
 PLANS = [
     (name, plan)
     for document in DOCUMENTS
@@ -23,7 +24,7 @@ PLANS = [
 
 
 def test_every_box(interpreted: SparkSession) -> None:
-    assert len(PLANS) == 12
+    assert len(PLANS) == 14
     check_all(interpreted, [case_of(name, plan) for name, plan in PLANS])
 
 
@@ -42,3 +43,11 @@ def test_each_tuple_leaves_at_one_port() -> None:
     """A comparison with NULL is not true. So a tuple without a price leaves at the second port."""
     ports = [_results(name) for name in ("dear", "acme", "others")]
     assert [len(port) for port in ports] == [6, 3, 1]
+
+
+def test_a_window_of_tuples_gives_one_result_when_it_is_full() -> None:
+    """Also an equal one: the third result is of another window than the second."""
+    most = 2**63 - 1
+    assert _results("fours") == [(5,), (7,), (7,), (most,), (most,)]
+    late = NOON + timedelta(seconds=59.999999)
+    assert _results("threes") == [("ACME", NOON, 2), ("BETA", late, 3)]

@@ -63,6 +63,13 @@ def consume(  # noqa: PLR0913, PLR0917  # one parameter for each option
             help="Print the newest result of each key, at the end. Begins at the beginning.",
         ),
     ] = False,
+    left_out: Annotated[
+        bool,
+        typer.Option(
+            "--left-out",
+            help="Print what the query left out because its state is full, and no results.",
+        ),
+    ] = False,
 ) -> None:
     """Print the records of a subscription, one on each line: the JSON value, a tab, the label.
 
@@ -74,6 +81,9 @@ def consume(  # noqa: PLR0913, PLR0917  # one parameter for each option
     subscription that ends with it. With --json, a line is an object with value, label and id.
 
     Upserts have their key behind the label. The value of a deletion is null.
+
+    With --left-out, the value says of a tuple why it was left out, from which window of the query,
+    and when it happened.
     """
     cli = cli_of(ctx)
     if newest and begin is None:
@@ -81,7 +91,7 @@ def consume(  # noqa: PLR0913, PLR0917  # one parameter for each option
     with (
         _opened(cli, source) as folder,
         # Closed here, even if the output breaks. The consumer then commits the printed records.
-        closing(_records(cli, folder, begin, Limits(most, timeout))) as records,
+        closing(_records(cli, folder, begin, Limits(most, timeout), left_out=left_out)) as records,
     ):
         if newest:
             _newest(cli.screen, records, table=table)
@@ -115,12 +125,12 @@ def _opened(cli: Cli, source: str) -> Iterator[AccessFolder]:
 
 
 def _records(
-    cli: Cli, folder: AccessFolder, begin: Begin | None, limits: Limits
+    cli: Cli, folder: AccessFolder, begin: Begin | None, limits: Limits, *, left_out: bool
 ) -> Generator[dict[str, Any]]:
     positions = Positions(from_end=begin is Begin.END) if begin else None
     make = cli.seams.consumer
     check = LoginCheck(lambda: login_refused(make, folder.settings))
-    follower = Follower(positions, check, cli.screen.note)
+    follower = Follower(positions, check, cli.screen.note, left_out=left_out)
     # With a group of its own, the folder's group keeps its offsets.
     own = {"group.id": f"{folder.group_prefix}{secrets.token_hex(8)}", "enable.auto.commit": False}
     ours = {**OWN_SETTINGS, "error_cb": follower.on_error, **(own if begin else {})}

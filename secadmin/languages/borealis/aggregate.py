@@ -1,4 +1,4 @@
-"""The aggregate box: functions over windows of event time."""
+"""The aggregate box: functions over windows of event time, or of numbers of tuples."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from secadmin.languages.borealis.expression import Operands, operands_of, parsed
 from secadmin.languages.borealis.flow import Flow, after
 from secadmin.languages.borealis.notes import Notes
 from secadmin.languages.borealis.parameters import Parameter, Parameters
+from secadmin.languages.borealis.tuple_windows import note_differences as note_tuples
+from secadmin.languages.borealis.tuple_windows import tuple_windows
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import aggregate_call
 
@@ -52,13 +54,20 @@ def aggregate(box: Box, source: Flow, notes: Notes) -> Flow:
         *("emit", _EMPTY, _ALIGNED, *_UNUSED),
         series=(_FUNCTION, _NAME),
     )
-    _check_values(parameters.need("window-size-by"))
+    by_tuples = _counts_tuples(parameters.need("window-size-by"))
+    keys = _keys(parameters.get("group-by"), source.built)
+    operands = operands_of(source)
+    if by_tuples:
+        found = tuple(_aggregation(f, name, operands) for f, name in _functions(parameters))
+        _refuse_updates(parameters)
+        built = tuple_windows(parameters, source.built, keys, found)
+        note_tuples(parameters, notes)
+        _note_unused(parameters, notes, but="timeout")
+        return after((source,), built, keeps_order=False)
     parameters.choice("emit", "UPDATES", required=False)
     order = _order(parameters, source.built)
     windows = Windowed(source.built.node, _window(parameters, source))
     windowed = build(windows, (source.built,), box.position)
-    keys = _keys(parameters.get("group-by"), source.built)
-    operands = operands_of(source)
     found = tuple(_aggregation(f, name, operands) for f, name in _functions(parameters))
     node = Aggregate(windowed.node, keys, found)
     emission = Emission.UPDATES if parameters.get("emit") is not None else Emission.CLOSED
@@ -70,17 +79,21 @@ def aggregate(box: Box, source: Flow, notes: Notes) -> Flow:
     return after((source,), built, keeps_order=False)
 
 
-def _check_values(parameter: Parameter) -> None:
+def _counts_tuples(parameter: Parameter) -> bool:
     written = parameter.text.upper()
-    if written == "TUPLES":
+    if written not in ("VALUES", "TUPLES"):
+        raise InvalidInput("window-size-by is VALUES or TUPLES", parameter.place())
+    return written == "TUPLES"
+
+
+def _refuse_updates(parameters: Parameters) -> None:
+    emit = parameters.get("emit")
+    if emit is not None:
         raise InvalidInput(
-            "window-size-by TUPLES is not possible: a window here is a span of event time, not a "
-            "number of tuples; write window-size-by VALUES, order-on-field, and window-size and "
-            "advance as times",
-            parameter.place(),
+            "emit goes with window-size-by VALUES; a window of tuples gives its result when it is "
+            "full, so leave it out",
+            emit.place(),
         )
-    if written != "VALUES":
-        raise InvalidInput("window-size-by is VALUES", parameter.place())
 
 
 def _order(parameters: Parameters, source: Built) -> str:
@@ -170,8 +183,8 @@ def _note_differences(parameters: Parameters, notes: Notes, *, in_borealis: bool
             notes.add(f"{name} is always 1: {without}", parameters.position)
 
 
-def _note_unused(parameters: Parameters, notes: Notes) -> None:
+def _note_unused(parameters: Parameters, notes: Notes, *, but: str = "") -> None:
     for name, why in _UNUSED.items():
-        found = parameters.get(name)
+        found = None if name == but else parameters.get(name)
         if found is not None and not found.text.startswith("-") and found.text != "0":
             notes.add(f"{name} is not used: {why}", found.position)

@@ -33,10 +33,10 @@ PLAIN = {
 
 DISTINCT = f"DISTINCT is not possible on a stream, {_ONLY_ALL}; group by a window"
 _RELATION_TO_STREAM = {"ISTREAM", "DSTREAM", "RSTREAM", "UPSERT"}
-_RANKS = {"ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE"}
-# These go over moving windows.
+_RANKS = {"RANK", "DENSE_RANK", "NTILE"}
+# These go over moving windows, and over all tuples of a stream so far.
 RANKED = {"ROW_NUMBER", "LAG", "LEAD"}
-_NEIGHBOURS = {"LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"}
+_NEIGHBOURS = {"FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"}
 _WINDOWS = {
     "CUMULATE": f"CUMULATE windows are {_MISSING}; write TUMBLE with EMIT UPDATES",
 }
@@ -62,7 +62,9 @@ def word(tokens: Tokens, index: int) -> str:
 
 
 def ranks(tokens: Tokens, index: int) -> bool:
-    """Whether the word is the OVER of a function that goes over moving windows."""
+    """Whether the word is the OVER of ROW_NUMBER, LAG or LEAD, or the ORDER BY of such an OVER."""
+    if tokens[index].token_type == TokenType.ORDER_BY:
+        index = _around(tokens, index) - 1
     closes = word(tokens, index) == "OVER" and word(tokens, index - 1) == ")"
     return closes and word(tokens, _opening(tokens, index - 1) - 1) in RANKED
 
@@ -87,15 +89,10 @@ def _over(tokens: Tokens, index: int) -> str | None:
     if word(tokens, index - 1) != ")":
         return None
     name = word(tokens, _opening(tokens, index - 1) - 1)
-    if name in RANKED:
-        return (
-            f"{name}(...) OVER goes over a moving window, which bounds it, such as FROM trades "
-            "[RANGE 1 HOUR] or [PARTITION BY symbol ROWS 2]"
-        )
     if name in _RANKS:
         return (
-            f"{name}() OVER (top-N, or the latest tuple of each key) is {_MISSING}; "
-            "max(...) in a GROUP BY with a window gives the largest value of each window"
+            f"{name}() OVER (places that several rows may share) is {_MISSING}; ROW_NUMBER() gives "
+            "each row a place of its own"
         )
     if name in _NEIGHBOURS:
         return f"{name}(...) OVER (the tuple before or behind) is {_MISSING}"
@@ -103,6 +100,16 @@ def _over(tokens: Tokens, index: int) -> str | None:
         f"{name or 'A FUNCTION'}(...) OVER (a running aggregate) is {_MISSING}; "
         "write GROUP BY with TUMBLE or HOP"
     )
+
+
+def _around(tokens: Tokens, index: int) -> int:
+    """The index of the parenthesis that is open before the word at an index, or -1."""
+    depth = 0
+    for at in range(index - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(word(tokens, at), 0)
+        if depth < 0:
+            return at
+    return -1
 
 
 def _opening(tokens: Tokens, closing: int) -> int:

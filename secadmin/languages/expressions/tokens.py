@@ -72,8 +72,9 @@ def check_tokens(tokens: list[Token], place: Place, *, moving: bool = False) -> 
     for index, token in enumerate(tokens):
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         before = tokens[index - 1].token_type if index else None
+        over = ranks(tokens, index) or (moving and _over_relations(tokens, index))
         fault = (
-            (None if moving and _over_relations(tokens, index) else refusal(tokens, index))
+            (None if over else refusal(tokens, index))
             or _unknown(token)
             or _misplaced(token, before, word(tokens, index + 1))
         )
@@ -115,10 +116,8 @@ def _unites(tokens: list[Token], index: int) -> bool:
 def _over_relations(tokens: list[Token], index: int) -> bool:
     """Whether the word has a meaning over the relations of moving windows."""
     distinct = tokens[index].token_type == TokenType.DISTINCT
-    return (
-        tokens[index].token_type in _OF_RELATIONS
-        or ranks(tokens, index)
-        or (distinct and word(tokens, index - 1) == "SELECT")
+    return tokens[index].token_type in _OF_RELATIONS or (
+        distinct and word(tokens, index - 1) == "SELECT"
     )
 
 

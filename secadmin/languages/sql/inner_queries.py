@@ -1,7 +1,8 @@
 """Queries inside a query: when the one around it goes over their rows, and not over their changes.
 
 The changes of a relation are a stream, and a SELECT that takes single results of it goes over that
-stream. One that makes groups, an order or a join goes over the relation itself, at each instant.
+stream. One that makes groups, an order or a join goes over the relation itself, at each instant. So
+does one that keeps the first row of each partition of all tuples so far: its results are upserts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.syntax import conditions
 from secadmin.languages.expressions.windows import EDGES, is_window
 from secadmin.languages.sql.from_clause import Item
-from secadmin.languages.sql.ranks import is_ranked
+from secadmin.languages.sql.ranks import is_ranked, keeps_one
 from secadmin.languages.sql.relations import OF_CHANGES
 from secadmin.languages.sql.semi_joins import is_semi
 
@@ -34,7 +35,9 @@ def as_relations(
     # ISTREAM and the like around a query ask for the changes of what it gives.
     over = len(items) > 1 or environment.moving.change is not None
     if not over and not _goes_over_rows(node, environment):
-        return None
+        (relation,) = found
+        if relation is None or not _keeps_one(node, relation, environment):
+            return None
     return [relation or item for relation, item in zip(found, items, strict=True)]
 
 
@@ -55,6 +58,18 @@ def _goes_over_rows(node: exp.Select, environment: Environment) -> bool:
         return not (names & {*EDGES} or any(map(is_window, group.expressions)))
     asked = where is not None and any(map(is_semi, conditions(where.this, environment.place)))
     return asked or bool(node.args.get("distinct")) or is_ranked(node) or _aggregates(node)
+
+
+def _keeps_one(node: exp.Select, relation: Item, environment: Environment) -> bool:
+    """Whether a SELECT takes attributes of the first row of each partition of all tuples so far."""
+    if environment.moving.windows:
+        # Who writes windows also writes what of their changes is to be sent.
+        return False
+    where = node.args.get("where")
+    values = (item.this if isinstance(item, exp.Alias) else item for item in node.expressions)
+    if where is None or not all(isinstance(each, exp.Column | exp.Star) for each in values):
+        return False
+    return keeps_one(relation.built, conditions(where.this, environment.place))
 
 
 def _aggregates(node: exp.Select) -> bool:

@@ -1,4 +1,7 @@
-"""Rows of moving windows in an order: ROW_NUMBER, LAG and LEAD, and ORDER BY with LIMIT."""
+"""Rows of moving windows in an order: ROW_NUMBER, LAG and LEAD, and ORDER BY with LIMIT.
+
+OVER without a moving window is meant over all tuples of the stream so far, as groups are.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,17 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression, Literal, conjuncts
-from catalog.plan import Column, Neighbour, OrderKey, Project, Ranked, ToStream
+from catalog.plan import (
+    Column,
+    Moving,
+    MovingWindow,
+    Neighbour,
+    OrderKey,
+    Project,
+    Ranked,
+    ToStream,
+    walk,
+)
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import NoCalls
 from secadmin.languages.expressions.environment import Environment
@@ -37,6 +50,27 @@ def has_over(node: exp.Select) -> bool:
 def _over(item: exp.Expr) -> exp.Window | None:
     inner = item.this if isinstance(item, exp.Alias) else item
     return inner if isinstance(inner, exp.Window) else None
+
+
+def without_window(node: exp.Select, source: Built, environment: Environment) -> Built:
+    """The relation of all tuples so far, over which OVER goes if no window is written.
+
+    Raises InvalidInput.
+    """
+    place = environment.at(next(item for item in node.expressions if _over(item) is not None))
+    if source.event_time is None:
+        raise InvalidInput(
+            "OVER goes over a stream with an event time, because time says which tuples have come",
+            place,
+        )
+    if source.checked.keeps_state:
+        raise InvalidInput(
+            "OVER goes over streams and moving windows, and not over a join of streams or the "
+            "results of windows of time; add what it goes over as a query of its own, and write "
+            "OVER over the output of that",
+            place,
+        )
+    return build(Moving(source.node, MovingWindow()), (source,), place)
 
 
 def read_ranked(
@@ -233,6 +267,42 @@ def limited(stream: Built, condition: Expression) -> Built:
             if isinstance(above, Project | ToStream):
                 built = build(replace(above, input=built.node), (built,), condition.position)
     return replace(built, parts=stream.parts)
+
+
+def keeps_one(relation: Built, wheres: Sequence[exp.Expr]) -> bool:
+    """Whether conditions keep one row of each partition, which newer rows replace.
+
+    The rows are numbered, and come from all tuples so far. Rows in the order of their event times
+    are not replaced: the first one stays the first one.
+    """
+    layers, checked = [], relation.checked
+    while isinstance(checked.node, Project):
+        layers.append(checked.node.columns)
+        checked = checked.inputs[0]
+    node = checked.node
+    if not isinstance(node, Ranked) or node.number is None or not node.partition or node.limit:
+        return False
+    if not all(e.window == MovingWindow() for e in walk(node) if isinstance(e, Moving)):
+        return False
+    first = node.order[0]
+    if not first.descending and first.attribute.name == checked.inputs[0].event_time:
+        return False
+    name: str | None = node.number
+    for columns in reversed(layers):
+        name = _renamed(columns, name)
+    return name is not None and any(_asks_for_first(each, name) for each in wheres)
+
+
+def _asks_for_first(condition: exp.Expr, number: str) -> bool:
+    """Whether a condition is rn = 1, or says the same."""
+    if not isinstance(condition, exp.EQ | exp.LTE | exp.LT):
+        return False
+    left, right = condition.this, condition.expression
+    if isinstance(condition, exp.EQ) and isinstance(left, exp.Literal):
+        left, right = right, left
+    most = 2 if isinstance(condition, exp.LT) else 1
+    named = isinstance(left, exp.Column) and left.name == number
+    return named and isinstance(right, exp.Literal) and _whole(right) == most
 
 
 def _renamed(columns: Sequence[Column], name: str | None) -> str | None:

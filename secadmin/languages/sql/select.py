@@ -40,7 +40,14 @@ from secadmin.languages.sql.grouping import (
 )
 from secadmin.languages.sql.inputs import read_from
 from secadmin.languages.sql.moving import Selection, gives_upserts, read_moving, to_stream
-from secadmin.languages.sql.ranks import has_over, is_ranked, limited, read_first, read_ranked
+from secadmin.languages.sql.ranks import (
+    has_over,
+    is_ranked,
+    limited,
+    read_first,
+    read_ranked,
+    without_window,
+)
 from secadmin.languages.sql.relations import relation_of
 from secadmin.languages.sql.semi_joins import interval_semi_join, is_semi
 from secadmin.languages.sql.set_operators import distinct
@@ -102,7 +109,12 @@ def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
         environment.only(node.args.get("distinct") or node, *_CLAUSES, *_OF_RELATIONS)
         return _over_relation(node, source, scope, environment)
     open_ended = outside is None and is_open_ended(node, source)
-    environment.only(node, *_CLAUSES, *(_OF_RELATIONS if open_ended else ("distinct",)))
+    ranked = outside is None and has_over(node)
+    relation = open_ended or ranked
+    environment.only(node, *_CLAUSES, *(_OF_RELATIONS if relation else ("distinct",)))
+    if ranked:
+        endless = without_window(node, source, environment)
+        return _over_relation(node, endless, scope, environment)
     if node.args.get("distinct") is not None:
         raise InvalidInput(DISTINCT, environment.at(node))
     if environment.moving.change is not None and not _has_join(node):

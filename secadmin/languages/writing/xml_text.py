@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import quoteattr
 
@@ -10,13 +10,16 @@ from catalog.analysis import analyse
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef
 from catalog.plan import (
+    INSTANT,
     Aggregate,
+    Aggregation,
     Column,
     Emission,
     Filter,
     Join,
     JoinKind,
     Match,
+    Moving,
     Node,
     Plan,
     Project,
@@ -128,6 +131,8 @@ class _Writer:
                 return _Box("filter", (self._stream(below),), (("expression.0", words),))
             case Project(Join(kind=JoinKind.INNER) as below, columns):
                 return self._join(below, columns)
+            case Project(ToStream(Aggregate(Moving() as moving) as groups), columns):
+                return self._tuples(moving, groups, [column.name for column in columns])
             case Project(below, columns):
                 parameters = _numbered(columns, "expression", "output-field-name")
                 return _Box("map", (self._stream(below),), parameters)
@@ -152,24 +157,36 @@ class _Writer:
             raise Unsayable("Borealis has no session windows; ask for SQL")
         if node.enough is not None:
             raise Unsayable("only a policy asks for a minimum of senders in each group")
-        keys = ", ".join(key.name for key in node.keys)
-        functions = [
-            parameter
-            for number, each in enumerate(node.aggregations)
-            for parameter in (
-                (f"aggregate-function.{number}", aggregation_text(each)),
-                (f"aggregate-function-output-name.{number}", each.name),
-            )
-        ]
         return (
             ("window-size-by", "VALUES"),
             ("window-size", _size(windows.window.size_ms)),
             ("advance", _size(windows.window.slide_ms)),
             ("order-by", self._times[id(windows.input)] or ""),
-            *((("group-by", keys),) if keys else ()),
-            *functions,
+            *_functions(node, node.aggregations),
             *((("emit", "UPDATES"),) if self.updates else ()),
         )
+
+    def _tuples(self, moving: Moving, node: Aggregate, shown: Sequence[str]) -> _Box:
+        """The box of windows of tuples. It is right only if its text is read as this node."""
+        rows = moving.window.rows
+        if rows is None or (moving.window.slide_rows is None and rows > 1):
+            raise Unsayable("Borealis has no such windows of CQL; ask for SQL")
+        time = self._times[id(moving.input)] or ""
+        named = {key.name for key in node.keys}
+        field = [name for name in shown if name not in {*named, *_names(node), INSTANT}]
+        order: Parameters = (("order-by", "TUPLENUM"),)
+        if INSTANT in shown:
+            order = (("order-by", time),)
+        elif field:
+            order = (("order-by", "FIELD"), ("order-on-field", field[0]))
+        parameters = (
+            ("window-size-by", "TUPLES"),
+            ("window-size", str(rows)),
+            ("advance", str(moving.window.slide_rows or 1)),
+            *order,
+            *_functions(node, [each for each in node.aggregations if each.name in shown]),
+        )
+        return _Box("aggregate", (self._stream(moving.input),), parameters)
 
     def _join(self, node: Join, columns: tuple[Column, ...]) -> _Box:
         sides = [side for side in (node.left, node.right) if isinstance(side, Project)]
@@ -185,6 +202,24 @@ class _Writer:
             *_numbered(columns, "out-field", "out-field-name"),
         )
         return _Box("join", tuple(self._stream(side.input) for side in sides), parameters)
+
+
+def _names(node: Aggregate) -> list[str]:
+    return [*(key.name for key in node.keys), *(each.name for each in node.aggregations)]
+
+
+def _functions(node: Aggregate, aggregations: Sequence[Aggregation]) -> Parameters:
+    """The parameters of the groups and functions of an aggregate box."""
+    keys = ", ".join(key.name for key in node.keys)
+    functions = [
+        parameter
+        for number, each in enumerate(aggregations)
+        for parameter in (
+            (f"aggregate-function.{number}", aggregation_text(each)),
+            (f"aggregate-function-output-name.{number}", each.name),
+        )
+    ]
+    return (*((("group-by", keys),) if keys else ()), *functions)
 
 
 def _box_text(box: _Box, output: str) -> str:

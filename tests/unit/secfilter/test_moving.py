@@ -292,6 +292,26 @@ def test_places_in_an_order(gives: Gives) -> None:
     ]
 
 
+def test_the_row_before_of_all_tuples_so_far(gives: Gives) -> None:
+    """Each batch begins with the state of the one before, which has one row of each key."""
+    order = (OrderKey(AttributeRef("at")),)
+    before = (Neighbour("before", PRICE, 1),)
+    relation = Ranked(Moving(Source(STREAM), MovingWindow()), (SYMBOL,), order, None, None, before)
+    found = gives(
+        ToStream(relation, Change.ISTREAM),
+        [(1, "a", 1.0, 1)],
+        [(3, "a", 3.0, 2), (2, "b", 9.0, 4)],
+        [(4, "a", 4.0, 8)],
+        END,
+    )
+    assert rows(found, "key", "price", "before") == [
+        (1 * S, "a", 1.0, None, 1),
+        (2 * S, "b", 9.0, None, 4),
+        (3 * S, "a", 3.0, 1.0, 1 | 2),
+        (4 * S, "a", 4.0, 3.0, 2 | 8),
+    ]
+
+
 @pytest.mark.long
 def test_groups_of_groups_without_an_end(gives: Gives) -> None:
     counts = Aggregate(

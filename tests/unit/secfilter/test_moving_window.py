@@ -463,4 +463,4 @@ def test_a_state_of_one_window_in_its_first_form_is_read() -> None:
 
 def test_a_state_of_another_form_is_refused() -> None:
     with pytest.raises(ValueError, match="another form"):
-        engine(ONE, Change.ISTREAM).restore('{"form":4}')
+        engine(ONE, Change.ISTREAM).restore('{"form":5}')

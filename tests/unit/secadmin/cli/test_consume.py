@@ -81,6 +81,28 @@ def test_a_line_is_value_and_label_and_fences_are_left_out(tmp_path: Path, reade
     assert world.consumer.closed
 
 
+def left_out(number: int) -> FakeMessage:
+    """A tuple that the query left out."""
+    told = {"reason": "window_full", "window": 1, "time": "2026-01-31T12:00:00.000000Z"}
+    marks = [LABEL, ("id", f"{number}".encode()), ("left-out", json.dumps(told).encode())]
+    return FakeMessage(None, [*marks, ("fence", b"")], at=number)
+
+
+def test_what_the_query_left_out_is_noted_and_shown_if_it_is_asked_for(
+    tmp_path: Path, reader: Access
+) -> None:
+    # The last but one is told again after a crash.
+    messages = (left_out(5), record({"a": 1}), FENCE, left_out(6), left_out(6), left_out(7))
+    world = World(tmp_path, reader, *messages)
+    result = world.terminal.run("consume", world.dir, "--timeout", "0")
+    assert (result.exit_code, result.stdout) == (0, '{"a": 1}\t3\n')
+    assert result.stderr.count("consume --left-out") == 1
+    world = World(tmp_path / "asked", reader, *messages)
+    lines = world.terminal.ok("consume", world.dir, "--timeout", "0", "--left-out").splitlines()
+    told = '{"reason": "window_full", "window": 1, "time": "2026-01-31T12:00:00.000000Z"}'
+    assert lines == [f"{told}\t3"] * 3
+
+
 def upsert(key: str, version: int, value: object) -> FakeMessage:
     """An upsert, or a deletion if the value is None."""
     marks = [LABEL, ("id", f"{key}{version}".encode()), ("row-version", str(version).encode())]

@@ -24,8 +24,6 @@ CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("dialects.json
 EXAMPLES = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "language.md").read_text(), re.DOTALL)
 # Sentences that are to be accepted, and what each waits for: the error names it.
 MISSING = {
-    "flink-04": "ROW_NUMBER(...) OVER",
-    "flink-05": "LAG(...) OVER",
     # A temporal filter is accepted or refused; the error says which window to write.
     "postgres-26": "HOP(ts, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)",
 }
@@ -55,7 +53,6 @@ def test_each_sentence_is_answered_as_is_wanted_or_waits_for_an_operator() -> No
 def test_a_caret_is_under_the_word() -> None:
     """The column of an error is where the clause begins in the sentence."""
     words = {
-        "flink-04": "OVER",
         "postgres-25": "ORDER BY",
         "postgres-26": "now",
         "postgres-28": "EXCEPT",

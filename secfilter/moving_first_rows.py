@@ -1,0 +1,121 @@
+"""Rows in an order over windows that no tuple leaves: only those that can still count are kept.
+
+A row that is behind the first ones of its partition never comes back, because nothing before it
+goes. And where rows come in the order of their event times, LAG and LEAD reach a few of the newest
+ones only. So the state grows with the number of partitions, and that is limited. Beyond the limit
+no further row is kept: its tuple is withheld.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from secfilter.lab import SEPARATOR
+from secfilter.moving_groups import Replaced
+from secfilter.moving_ranks import RankRules, Ranks
+from secfilter.moving_rows import Row, SingleRows
+from secfilter.moving_window import Arrival, HeldLimits
+
+_NOTHING = HeldLimits(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How many rows of a partition can still count: the first ones of its order, or the last."""
+
+    rows: int
+    last: bool = False
+
+
+_ONE = Reach(1)
+
+
+def reach_of(rules: RankRules, *, newest_first: bool | None) -> Reach | None:
+    """Which rows can still count if none ever leaves. None if all of them can.
+
+    `newest_first` says whether the order is by event time, and which way. It is None for another
+    order.
+    """
+    back, on = max(0, *rules.offsets, 0), max(0, *(-offset for offset in rules.offsets), 0)
+    if rules.limit is not None:
+        return Reach(rules.limit + on)
+    if rules.by_place or newest_first is None:
+        return None
+    return Reach(back + on, last=not newest_first)
+
+
+@dataclass
+class FirstRows(Ranks):
+    """The rows in an order of windows that no tuple leaves. `windows` is the number of these."""
+
+    reach: Reach = _ONE
+    limits: HeldLimits = _NOTHING
+    windows: int = 1
+    size: int = 0
+    characters: int = 0
+    # How many rows of each partition come at this instant, how many rows more there are with them,
+    # and how long they are.
+    _coming: Counter[str] = field(default_factory=Counter)
+    _grown: int = 0
+    _longer: int = 0
+
+    def has_room(self, each: Arrival) -> bool:
+        """Whether a tuple may come. It must come then, before the next `apply`."""
+        name = SEPARATOR.join(each.arguments.split(SEPARATOR)[: self.rules.partition])
+        there = len(self.found.get(name, ())) + self._coming[name]
+        # One that takes the place of another row needs no room.
+        grown = self._grown + (1 if there < self.reach.rows else 0)
+        longer = self._longer + each.characters
+        if grown > self._grown and self.size + grown > self.limits.tuples:
+            return False
+        if self.characters + longer > self.limits.characters:
+            return False
+        self._coming[name] += 1
+        self._grown, self._longer = grown, longer
+        return True
+
+    def apply(self, left: Collection[Row], came: Collection[Row]) -> Iterator[Replaced]:
+        """Note rows that come. Gives the rows whose place or neighbours change."""
+        if left:
+            raise ValueError("no row leaves a window without an end")
+        self._coming.clear()
+        self._grown = self._longer = 0
+        yield from super().apply((), came)
+        self.size += len(came)
+        self.characters += sum(map(_length, came))
+        for name in {self._placed(row)[0] for row in came}:
+            self._let_go(name)
+
+    def _let_go(self, name: str) -> None:
+        """Let go of the rows of a partition that do not count any more."""
+        rows, most = self.found[name], self.reach.rows
+        beyond = rows[:-most] if self.reach.last else rows[most:]
+        if beyond:
+            self.found[name] = rows[-most:] if self.reach.last else rows[:most]
+            self.size -= len(beyond)
+            self.characters -= sum(_length(each.row) for each in beyond)
+
+    def state(self) -> list[list[object]]:
+        """The tuples of the rows in JSON's types, each with the number of its window."""
+        rows = (each.row for name in sorted(self.found) for each in self.found[name])
+        return [[window, *each.as_list()] for window, each in map(_of, rows)]
+
+    def restore(self, state: Sequence[Sequence[Any]]) -> None:
+        """Go on with rows that `state` gave."""
+        held: list[list[Arrival]] = [[] for _ in range(self.windows)]
+        for window, *values in state:
+            held[window].append(Arrival.from_list(values))
+        for _ in self.apply((), [*SingleRows(self.windows).all(held)]):
+            pass
+
+
+def _of(row: Row) -> tuple[int, Arrival]:
+    """The number of a row's window, and its tuple."""
+    return next((side, each) for side, each in enumerate(row.tuples) if each is not None)
+
+
+def _length(row: Row) -> int:
+    return _of(row)[1].characters
