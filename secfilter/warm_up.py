@@ -99,7 +99,7 @@ class WarmUp:
                 raise TimeoutError
             time.sleep(_POLL_S)
 
-    def _records(self, _topic: str, _start: Offsets) -> DataFrame:
+    def _records(self, _topic: str, _start: Offsets, _most: int | None) -> DataFrame:
         own = {**self.kafka.source([RESULT_ECHO_TOPIC]), "startingOffsets": "latest"}
         return self.spark.readStream.format("kafka").options(**own).load()
 
