@@ -61,7 +61,7 @@ class AccessTopics:
         rights: Delivery,
         grows_by_difference: Callable[[], bool],
         *,
-        opens: bool = True,
+        opens: bool,
     ) -> None:
         """Let a subscription reach what delivers exactly what these rights cover.
 

@@ -21,10 +21,12 @@ from catalog.schema import Attribute, Schema, Type
 from tests.differential.case import Case, Class, Record
 from tests.differential.comparing import check_all
 from tests.differential.make_expression import EXTREME, MODERATE, REGULAR
+from tests.lanes import number_of
 from tests.oracle.values import EPOCH, Value, timestamp
 from tests.plans import grouped, whole
 
-_MOST = 300
+# Rows of arguments of each number and kind, where there are more.
+_MOST = number_of("FUNCTION_ARGUMENTS", sample=120, long=300)
 _TEXTS = (
     *(" 7 ", "07", "-0", "+4", "--4", "1 2", "9223372036854775807", "9223372036854775808"),
     *("-9223372036854775808", ".5", "5.", ".", "1e3", "1E-3", "1e", "1e999", "NaN", "Infinity"),

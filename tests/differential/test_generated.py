@@ -68,6 +68,6 @@ def test_generated_patterns(interpreted: SparkSession, start: int) -> None:
     check_all(interpreted, [make_matching_case(seed) for seed in seeds])
 
 
-def test_generated_as_spark_usually_runs(spark: SparkSession) -> None:
+def test_generated_as_spark_usually_runs(compiled: SparkSession) -> None:
     """The first few, with generated code as in production."""
-    _check(spark, range(_FIRST, min(_FIRST + _COMPILED, _LAST)))
+    _check(compiled, range(_FIRST, min(_FIRST + _COMPILED, _LAST)))

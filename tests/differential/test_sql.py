@@ -1,14 +1,13 @@
 """Each form of the SQL in grammar.md: one test id a query in `sql_cases.json`.
 
 The examples of catalog/SPEC.md run here too. `tests/unit/catalog/test_spec.py` shows that the
-oracle gives what they say. The sample lane runs every fourth one (SQL_STEP): a job of Spark takes a
+oracle gives what they say. The sample lane runs every sixth one (SQL_STEP): a job of Spark takes a
 second for each.
 """
 
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -19,14 +18,13 @@ from pyspark.sql import SparkSession
 from secadmin.languages import parse_sql
 from tests.differential.case import Outcome
 from tests.differential.comparing import check
-from tests.differential.conftest import interpreting
 from tests.differential.engine import run_cases
 from tests.differential.market import Market, case_of
-from tests.lanes import is_long, number_of
+from tests.lanes import number_of
 from tests.spec import SpecMarket, examples
 
 _Case = TypeVar("_Case")
-_STEP = number_of("SQL_STEP", sample=4, long=1)
+_STEP = number_of("SQL_STEP", sample=6, long=1)
 
 
 def _every_few(named: dict[str, _Case]) -> dict[str, _Case]:
@@ -58,11 +56,9 @@ _SPEC = _every_few(_SPEC)
 
 @pytest.fixture(scope="module")
 def outcomes(spark: SparkSession) -> dict[str, Outcome]:
-    """What all queries give, from one job. The long lane runs it as production does."""
+    """What all queries give, from one job."""
     cases = _CASES | _SPEC
-    with nullcontext() if is_long() else interpreting(spark):
-        found = run_cases(spark, list(cases.values()))
-    return dict(zip(cases, found, strict=True))
+    return dict(zip(cases, run_cases(spark, list(cases.values())), strict=True))
 
 
 @pytest.mark.parametrize("name", _TEXTS)

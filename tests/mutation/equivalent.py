@@ -135,6 +135,13 @@ HELD_TOPICS = {
     ),
 }
 
+_BY_NAME = "all calls give the last argument by its name, and the others by their places"
+_NEW_CLASS = "self, output: Object, delivery: Delivery,"
+ACCESS_TOPICS = {
+    "*, -> /,": _BY_NAME,
+    f"{_NEW_CLASS} *, backfills: bool = False -> {_NEW_CLASS} /, backfills: bool = False": _BY_NAME,
+}
+
 _LAST_ACCESS = "of the kinds of access, send has the last name, and quarantine the last but one"
 _OWNS, _ON = "key = (_rights(subject), subject.user_id", "obj.owner_id, permission, obj.id)"
 _OF_MEMBERS = "return and_(Access.kind"
@@ -211,6 +218,7 @@ EQUIVALENT = {
     "catalog/reach.py": REACH,
     "catalog/delivery.py": DELIVERY,
     "catalog/delivery_classes.py": DELIVERY_CLASSES,
+    "secadmin/control/access_topics.py": ACCESS_TOPICS,
     "secadmin/control/held_topics.py": HELD_TOPICS,
     "secadmin/control/settlement.py": SETTLEMENT,
     "catalog/role_clauses.py": ROLE_CLAUSES,
