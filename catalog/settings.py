@@ -119,7 +119,8 @@ class SecFilterSettings:
     """SecFilter: Spark master, connector jars, checkpoints (mode 0700), key of the result ids.
 
     `spaces` has the engines for queries, and which roles have one of them for their own. `ingest`
-    and `probation` do not count. `cluster` is given if the master is a Spark cluster.
+    and `probation` do not count. `cluster` is given if the master is a Spark cluster. `spare` says
+    whether the supervisor keeps a spare engine (`secfilter.spare`).
     """
 
     master: str
@@ -129,6 +130,7 @@ class SecFilterSettings:
     options: dict[str, str] = field(default_factory=dict)
     spaces: Spaces = field(default_factory=Spaces)
     cluster: ClusterSettings | None = None
+    spare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +255,7 @@ def _secfilter(data: dict[str, Any]) -> SecFilterSettings:
         options=dict(data.get("options", {})),
         spaces=Spaces(_number(data, "engines", 1), of_roles, _level_engines(data)),
         cluster=_cluster(dict(data["cluster"])) if "cluster" in data else None,
+        spare=_switch(data, "spare"),
     )
 
 

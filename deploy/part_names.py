@@ -6,6 +6,7 @@ from catalog.engines import all_engines
 
 SUPERVISOR = "supervisor"
 CLASS_ARCHIVE = "class-archive"
+SPARE = "spare"
 ENGINE_PREFIX = "secfilter-"
 
 

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -208,6 +208,24 @@ class ManagedProcess:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(mark.pid, signal.SIGKILL)
 
+    def become(self, other: "ManagedProcess", tell: Callable[[], object]) -> None:
+        """From now on the process of `other` is this one, and `other` has none.
+
+        `tell` lets that process know, when nothing of the one before is left. Its log becomes the
+        log of this one, and the log before is set aside.
+
+        Raises:
+            DeployError: This one runs.
+        """
+        self.require_stopped()
+        self._clear_remains()
+        tell()
+        other._mark_file.replace(self._mark_file)
+        if self.log.exists():
+            self.log.replace(_aside(self.log))
+        if other.log.exists():
+            other.log.replace(self.log)
+
     def _clear_remains(self) -> None:
         """Kill what is left of it where it died by itself: two of them would work at once."""
         found = ProcessMark.read(self._mark_file)
@@ -236,7 +254,11 @@ def _private(path: str, flags: int) -> int:
 def _roll(log: Path) -> None:
     """Set a long log aside, in place of the one before it, so that two at most are kept."""
     if log.exists() and log.stat().st_size > LOG_BYTES:
-        log.replace(log.with_suffix(".log.1"))
+        log.replace(_aside(log))
+
+
+def _aside(log: Path) -> Path:
+    return log.with_suffix(".log.1")
 
 
 def _await_group(group: int) -> None:

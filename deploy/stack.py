@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from catalog.engine_rights import QUERY
-from catalog.engines import INGEST, all_engines
+from catalog.engines import INGEST, PROBATION, all_engines
 from catalog.errors import PlatformError
 from catalog.settings import Settings
 from deploy.broker import BrokerSettings, EmbeddedBroker
@@ -21,7 +21,7 @@ from deploy.environment import ROOT
 from deploy.errors import DeployError
 from deploy.files import file_lock, private_folder
 from deploy.hints import down_command
-from deploy.part_names import ENGINE_PREFIX, SUPERVISOR
+from deploy.part_names import ENGINE_PREFIX, SPARE, SUPERVISOR
 from deploy.ports import free_port, require_free
 from deploy.processes import LogTail, ManagedProcess
 from deploy.readiness import healthy, wait_until
@@ -37,6 +37,8 @@ from deploy.settings import (
     write_settings,
 )
 from deploy.stopping import batches_end_s, end_engines, engines_in
+from secfilter.life import READY_FILE
+from secfilter.spare import SPARE_FILE
 
 SECADMIN_TIMEOUT_S = 180.0
 ENGINE_TIMEOUT_S = 180.0
@@ -158,9 +160,9 @@ class Stack:
         """Start these engines at once, and wait until all engines say that they are ready."""
         logs = {name: LogTail(process.log) for name, process in self.engines.items()}
         for name in names:
-            self.launch_engine(name)
+            self.launch_engine(name, asks=name == PROBATION)
         for name, log in logs.items():
-            ready = self._ready_file(name).exists
+            ready = self.ready_file(name).exists
             wait_until(ready, self.engines[name], log, ENGINE_TIMEOUT_S)
 
     def kill_engines(self) -> None:
@@ -172,25 +174,49 @@ class Stack:
         """Start the control service with the settings as they are; wait for nothing."""
         self._launch(self.secadmin, "secadmin", self.settings_file)
 
-    def launch_engine(self, name: str) -> None:
-        """Start that engine with the settings as they are; wait for nothing."""
+    def launch_engine(self, name: str, *, asks: bool = False) -> None:
+        """Start that engine with the settings as they are; wait for nothing.
+
+        One that `asks` ends if there is a spare that can take its place (`deploy.spare`). Ingest
+        has settings of its own, and no spare.
+        """
         process = self.engines[name]
         process.require_stopped()
-        self._ready_file(name).unlink(missing_ok=True)
-        ready = {"SECFILTER_READY_FILE": str(self._ready_file(name))}
+        self.ready_file(name).unlink(missing_ok=True)
+        ready = {READY_FILE: str(self.ready_file(name))}
+        if asks and name != INGEST:
+            ready[SPARE_FILE] = str(self.spare_file)
         file = self._engine_settings_file(INGEST if name == INGEST else QUERY)
         self._launch(process, "secfilter", file, ["--engine", name], ready)
+
+    @property
+    def spare(self) -> ManagedProcess:
+        """The process of the spare engine."""
+        return ManagedProcess(SPARE, self.state)
+
+    @property
+    def spare_file(self) -> Path:
+        """The file that is there while the spare engine can be asked for."""
+        return self.state / "run" / f"{SPARE}.ready"
+
+    def launch_spare(self) -> None:
+        """Start the spare engine, which takes the place of any engine for queries."""
+        self.spare_file.unlink(missing_ok=True)
+        files = dict.fromkeys((READY_FILE, SPARE_FILE), str(self.spare_file))
+        query = self._engine_settings_file(QUERY)
+        self._launch(self.spare, "secfilter", query, ["--spare"], files)
 
     def engine_sign(self, name: str) -> str:
         """What the engine has said last to whoever watches it; empty until it is ready."""
         try:
-            return self._ready_file(name).read_text()
+            return self.ready_file(name).read_text()
         except OSError:
             return ""
 
     def stop(self) -> None:
         """Stop what runs, in reverse order of start."""
         self._supervisor.stop()
+        self.spare.kill()
         engines = engines_in(self.state)
         end_engines(engines, batches_end_s(self.settings_file))
         self.secadmin.stop()
@@ -281,7 +307,8 @@ class Stack:
         serves = partial(healthy, where.host, where.port, where.ca_file)
         wait_until(serves, self.secadmin, log, SECADMIN_TIMEOUT_S)
 
-    def _ready_file(self, engine: str) -> Path:
+    def ready_file(self, engine: str) -> Path:
+        """The file in which the engine says that it is ready and goes on."""
         return self.state / "run" / f"{ENGINE_PREFIX}{engine}.ready"
 
     def _supervise(self) -> None:

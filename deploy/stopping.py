@@ -8,7 +8,7 @@ from pathlib import Path
 from catalog.errors import PlatformError
 from catalog.settings import Settings
 from deploy.files import file_lock
-from deploy.part_names import ENGINE_PREFIX, SUPERVISOR
+from deploy.part_names import ENGINE_PREFIX, SPARE, SUPERVISOR
 from deploy.processes import STOP_TIMEOUT_S, ManagedProcess
 from secfilter.pace import Pace, pace_of
 
@@ -61,6 +61,8 @@ def stop_all(state: Path, tell: Callable[[str], object] = lambda _: None) -> lis
         if engines:
             tell(f"each query ends with its batch, which takes up to {batches_s:.0f} seconds")
         end_engines(engines, batches_s)
+        # A supervisor that was killed has left it.
+        ManagedProcess(SPARE, state.resolve()).kill()
         for process in others:
             process.stop(STOP_TIMEOUT_S)
     return [*([SUPERVISOR] if supervised else []), *(process.name for process in running)]

@@ -26,6 +26,7 @@ from deploy.errors import DeployError
 from deploy.files import try_file_lock
 from deploy.processes import ManagedProcess
 from deploy.runtime import ensure_runtime
+from deploy.spare import SpareKeeper
 from deploy.stack import Stack, StackOptions
 
 log = logging.getLogger("supervisor")
@@ -46,7 +47,8 @@ class Part:
     """A part of the platform that is to run; `launch` starts it and does not wait until it serves.
 
     `sign` is a text that changes while the part goes on, empty until it is ready. Times are those
-    of the supervisor's clock, in seconds.
+    of the supervisor's clock, in seconds. `resume` gives a part that has ended another process, if
+    it has asked for one, and says whether it did.
     """
 
     process: ManagedProcess
@@ -57,6 +59,7 @@ class Part:
     seen: str = ""
     changed: float = 0.0
     looked: float = 0.0
+    resume: Callable[[], bool] = lambda: False
 
     def hangs(self, now: float) -> bool:
         """Whether it was looked at for too long, and has said the same all the time."""
@@ -91,7 +94,7 @@ class Supervisor:
         self._clock = clock
 
     @classmethod
-    def of(cls, stack: Stack) -> Supervisor:
+    def of(cls, stack: Stack, spare: SpareKeeper) -> Supervisor:
         """The supervisor of the stack's parts; first comes what takes rights away."""
         broker = stack.broker
         parts = [Part(stack.secadmin, stack.launch_secadmin)]
@@ -100,8 +103,9 @@ class Supervisor:
         parts += [
             Part(
                 process,
-                partial(stack.launch_engine, name),
+                partial(spare.launch, name),
                 sign=partial(stack.engine_sign, name),
+                resume=partial(spare.give_if_asked, name),
             )
             for name, process in stack.engines.items()
         ]
@@ -128,10 +132,12 @@ class Supervisor:
     def _start_dead(self) -> None:
         now = self._clock()
         for part in self._parts:
-            if part.process.mark is not None or not part.is_due(now):
+            if part.process.mark is not None:
                 continue
-            log.warning("%s does not run: starting it again", part.process.name)
             try:
+                if part.resume() or not part.is_due(now):
+                    continue
+                log.warning("%s does not run: starting it again", part.process.name)
                 part.start(now)
             except (DeployError, OSError) as failure:
                 log.error("%s: %s", part.process.name, failure)
@@ -162,14 +168,17 @@ def main(arguments: list[str]) -> int:
     )
     runtime = ensure_runtime()
     stack = Stack(options, runtime)
-    supervisor = Supervisor.of(stack)
+    spare = SpareKeeper(stack)
+    supervisor = Supervisor.of(stack, spare)
     archive = ArchiveMaker(stack.state, runtime.java, runtime.jars.connector)
     log.info("watching %s", given.state)
     # Where the folder is gone, there is nothing left to run.
     while stack.settings_file.exists() and not over.wait(POLL_S):
         supervisor.tick()
         archive.tick()
+        spare.tick()
     archive.stop()
+    spare.stop()
     return 0
 
 

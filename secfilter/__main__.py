@@ -1,4 +1,4 @@
-"""An engine's process: `python -m secfilter --settings FILE --engine NAME`."""
+"""An engine's process: `python -m secfilter --settings FILE --engine NAME`, or `--spare`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ from secfilter.catalog_ledger import CatalogLedger
 from secfilter.cluster import cluster_of
 from secfilter.life import BEAT_S, Life, Signs
 from secfilter.lock import await_last_spark, engine_folder, runner_lock
+from secfilter.spare import ask_for_spare
 from secfilter.waiting import await_work, let_trial_start
 from secfilter.watchdog import Watchdog, end_at_once
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from secfilter.serving import Serving
+    from secfilter.warm_spark import WarmSpark
 
 _log = logging.getLogger(__name__)
 _ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -38,8 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="secfilter", description="An engine of the data plane.")
     parser.add_argument("--settings", type=Path, required=True, metavar="FILE")
-    parser.add_argument(
-        "--engine", required=True, metavar="NAME", help="ingest, query-1 and so on, or probation"
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--engine", metavar="NAME", help="ingest, query-1 and so on, or probation")
+    which.add_argument(
+        "--spare",
+        action="store_true",
+        help="wait with a warm Spark until an engine for queries needs it",
     )
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -52,19 +60,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
     try:
         settings = Settings.load(given.settings)
-        _require_known(given.engine, settings)
-        folder = engine_folder(settings.secfilter.checkpoints, given.engine)
+        spare = _be_spare(settings, stop) if given.spare else None
+        if given.spare and spare is None:
+            return 0
+        engine = given.engine if spare is None else spare.engine
+        _require_known(engine, settings)
+        folder = engine_folder(settings.secfilter.checkpoints, engine)
+        spark = None if spare is None else spare.spark
         with runner_lock(folder):
-            EngineProcess(settings, given.engine, folder, stop).run()
+            starts_again = EngineProcess(settings, engine, folder, stop, spark).run()
     except PlatformError as error:
         print(f"secfilter: {error.detail}", file=sys.stderr)
         return error.exit_code
-    if not stop.is_set():
+    if starts_again:
         # No trial is left. Start this program again, as a small process that waits without Spark.
         # A signal that comes meanwhile waits until it is handled again.
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-        os.execv(sys.executable, [sys.executable, "-m", "secfilter", *sys.argv[1:]])
+        own = ["-m", "secfilter", "--settings", str(given.settings), "--engine", engine]
+        os.execv(sys.executable, [sys.executable, *own])
     return 0
+
+
+def _be_spare(settings: Settings, stop: threading.Event) -> WarmSpark | None:
+    """Be the spare engine until another one needs it; None on `stop`."""
+    # Spark's packages.
+    from secfilter.warm_spark import be_spare  # noqa: PLC0415
+
+    return be_spare(settings, stop)
 
 
 def _serving() -> type[Serving]:
@@ -87,16 +109,25 @@ def _require_known(engine: str, settings: Settings) -> None:
 class EngineProcess:
     """One process of an engine, from its start to its normal end.
 
-    `folder` is the engine's own folder. `stop` is set when the process should end.
+    `folder` is the engine's own folder. `stop` is set when the process should end. A process that
+    was the spare has its `spark` already.
     """
 
     def __init__(
-        self, settings: Settings, engine: str, folder: Path, stop: threading.Event
+        self,
+        settings: Settings,
+        engine: str,
+        folder: Path,
+        stop: threading.Event,
+        spark: SparkSession | None = None,
     ) -> None:
         self._settings = settings
         self._engine = engine
         self._folder = folder
         self._stop = stop
+        self._spark = spark
+        # Its queries may be on trial, and come back soon.
+        self._warms = False
         self._cluster = cluster_of(settings.secfilter, settings.limits.slots, folder)
         self._life = Life(folder)
         self._tries = engine == PROBATION
@@ -108,21 +139,31 @@ class EngineProcess:
         self._watchdog: Watchdog | None = None
         self._signs = Signs()
 
-    def run(self) -> None:
-        """Work until it is stopped. The engine `probation` also ends if no run is left."""
+    def run(self) -> bool:
+        """Work until it is stopped, or until the spare takes its place.
+
+        Returns whether the program is to start again: the engine `probation` if no run is left.
+        """
         has_died = self._note_death()
         # Its suspected executions are handed over while Spark starts.
         await_last_spark(self._folder)
         self._ledger.begin()
         if self._tries:
             self._life.begin()
-            self._await_work()
+            if self._spark is None:
+                self._await_work()
         elif has_died and self._engine != INGEST:
             # Ingest is never on trial, and everything waits for it.
             let_trial_start(self._ledger, self._stop, BEAT_S)
+            self._warms = True
         if not self._stop.is_set():
+            if self._spark is None and ask_for_spare():
+                # Nothing runs here yet.
+                self._life.end()
+                return False
             self._serve()
         self._end()
+        return not self._stop.is_set()
 
     def _await_work(self) -> None:
         """Wait without Spark. How long the catalog is away does not matter then."""
@@ -143,7 +184,9 @@ class EngineProcess:
     def _serve(self) -> None:
         self._signs.starting()
         serving = _serving()(
-            *(self._settings, self._engine, self._folder, self._ledger, self._cluster)
+            *(self._settings, self._engine, self._folder, self._ledger, self._cluster),
+            spark=self._spark,
+            warms=self._warms,
         )
         # When it ends, the loop does not turn any more, and that may take long.
         serving.run(self._stop, self._begun, self._signs.starting)

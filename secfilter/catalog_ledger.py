@@ -91,6 +91,11 @@ class CatalogLedger:
                 trials.keep(session, self._engine)
         return self._runs
 
+    @property
+    def has_nothing(self) -> bool:
+        """Whether no run was wanted when this was last looked up. Any thread may ask."""
+        return not self._runs
+
     def applied(self) -> None:
         """Report that each run of the newest generation has reported the topics that it uses."""
         if self._seen is not None and self._seen != self._applied:

@@ -14,7 +14,8 @@ from threading import Event
 from pyspark.sql import SparkSession
 
 from catalog.engines import PROBATION
-from catalog.settings import Settings
+from catalog.errors import PlatformError
+from catalog.settings import SecFilterSettings, Settings
 from secfilter.after_commit import Drains
 from secfilter.background import Task, in_thread
 from secfilter.catalog_ledger import CatalogLedger
@@ -38,20 +39,33 @@ from secfilter.session import build_session, with_reserve
 from secfilter.ticker import Ticking
 from secfilter.topic_watch import TopicWatch
 from secfilter.waiting import EndWhenIdle
+from secfilter.warm_up import WarmUp
 from secfilter.with_side import Seating, Starts
 
 _log = logging.getLogger(__name__)
 
 
+def started(settings: SecFilterSettings, cluster: Cluster | None = None) -> SparkSession:
+    """Start the Spark of an engine."""
+    options = {k: v for k, v in settings.options.items() if not k.startswith(OWN)}
+    return build_session(with_reserve(settings.master), settings.jars, options, cluster)
+
+
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """The parts that an engine needs. `folder` is its own one."""
+    """The parts that an engine needs.
+
+    `folder` is its own one. One that was a spare has `spark`. One whose queries may be on trial
+    `warms` its Spark for them.
+    """
 
     settings: Settings
     engine: str
     folder: Path
     ledger: CatalogLedger
     cluster: Cluster | None
+    spark: SparkSession | None = None
+    warms: bool = False
 
     def run(
         self,
@@ -64,11 +78,10 @@ class Serving:
         `begun` is called when Spark is there, with its process and an event that is set at the end.
         `ends` is called before Spark ends.
         """
-        own, cluster = self.settings.secfilter, self.cluster
-        spark_options = {k: v for k, v in own.options.items() if not k.startswith(OWN)}
+        cluster = self.cluster
         # What the last process of this engine had on a cluster may go on for a moment.
         since = time.monotonic()
-        spark = build_session(with_reserve(own.master), own.jars, spark_options, cluster)
+        spark = self.spark or started(self.settings.secfilter, cluster)
         over = Event()
         process = engine_process(spark)
         try:
@@ -77,6 +90,7 @@ class Serving:
             lost = None if cluster is None else self._lost(spark, since, over)
             runner = self._runner(spark, lost)
             begun(process, over)
+            self._warm_up(spark)
             runner.run(EndWhenIdle(self.ledger, stop) if self._tries else stop)
             del held
         finally:
@@ -91,6 +105,22 @@ class Serving:
     @property
     def _tries(self) -> bool:
         return self.engine == PROBATION
+
+    def _warm_up(self, spark: SparkSession) -> None:
+        """Warm Spark up if this engine gets its queries back soon, and runs nothing until then."""
+        if not self.warms or self.cluster is not None or self._has_runs():
+            return
+        kafka = self.settings.kafka
+        login = kafka_options(kafka, kafka.account_of(self.engine), self.folder / ".kafka")
+        warm_up = WarmUp(spark, login, self.folder / "warm-up", lambda: self.ledger.has_nothing)
+        in_thread("warm-up", Task(warm_up.run))
+
+    def _has_runs(self) -> bool:
+        try:
+            return bool(self.ledger.runs())
+        except PlatformError:
+            # The loop will find out.
+            return True
 
     def _lost(self, spark: SparkSession, since: float, over: Event) -> LostExecutors:
         """What the engine's cluster has lost, once the last process has nothing there any more."""

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 
 import httpx
 
+from deploy.spare import SpareKeeper
 from deploy.supervisor import POLL_S, Supervisor
 from secfilter.pace import SPREAD, Pace
 from tests.bench.feed import Feed, Reader, first_arrival
@@ -50,7 +51,7 @@ def recovery(world: World) -> list[Figure]:
     """From a kill of SecAdmin until a revocation is answered again, by the one that came back."""
     world.add_stream("recovered")
     world.new_user("RECOVERED")
-    supervisor = Supervisor.of(world.stack)
+    supervisor = Supervisor.of(world.stack, SpareKeeper(world.stack))
     took = []
     for _ in range(KILLS):
         world.grant("RECOVERED", "stream", "recovered", "READ TUPLE")

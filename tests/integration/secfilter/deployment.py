@@ -22,6 +22,7 @@ from catalog.models import (
     Assignment,
     CategoryRow,
     DeliveryClass,
+    Heartbeat,
     Object,
     OutputInput,
     OutputRow,
@@ -39,7 +40,9 @@ from catalog.wanted import fed_classes
 from deploy.runtime import Runtime
 from deploy.settings import merged, to_toml
 from secfilter.checkpoint import Checkpoints
+from secfilter.life import READY_FILE
 from secfilter.side_notes import SideNotes
+from secfilter.spare import SPARE
 from tests.audit_key import AUDIT_KEY
 from tests.integration.brokers import kafka_settings
 from tests.integration.secfilter.plane import Plane
@@ -143,19 +146,33 @@ class Deployment:
         started = {name: self.launch(name) for name in engines or (INGEST, FIRST)}
         deadline = time.monotonic() + 180
         for name, process in started.items():
-            while not self._ready(name).exists():
+            while not self.ready_file(name).exists():
                 assert process.poll() is None, f"{name} ended"
                 assert time.monotonic() < deadline, f"{name} is not ready"
                 time.sleep(0.05)
         return Engines(started)
 
-    def _ready(self, engine: str) -> Path:
+    def ready_file(self, engine: str) -> Path:
+        """The file in which the engine says that it is ready."""
         return self.folder / f"{engine}.ready"
 
     def launch(self, engine: str) -> subprocess.Popen[bytes]:
         """Start an engine's process, with `environment` beside the test's own."""
-        self._ready(engine).unlink(missing_ok=True)
-        command = ["-m", "secfilter", "--settings", str(self.settings), "--engine", engine]
+        return self._launch(engine, ["--engine", engine])
+
+    def launch_spare(self) -> subprocess.Popen[bytes]:
+        """Start a spare engine, and wait until it can be asked for."""
+        process = self._launch(SPARE, ["--spare"])
+        deadline = time.monotonic() + 180
+        while not self.ready_file(SPARE).exists():
+            assert process.poll() is None, "the spare ended"
+            assert time.monotonic() < deadline, "the spare is not ready"
+            time.sleep(0.05)
+        return process
+
+    def _launch(self, name: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+        self.ready_file(name).unlink(missing_ok=True)
+        command = ["-m", "secfilter", "--settings", str(self.settings), *arguments]
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, *command],
@@ -164,7 +181,7 @@ class Deployment:
                 env={
                     **os.environ,
                     **self.environment,
-                    "SECFILTER_READY_FILE": str(self._ready(engine)),
+                    READY_FILE: str(self.ready_file(name)),
                 },
                 start_new_session=True,
             )
@@ -293,6 +310,12 @@ class Deployment:
         """Let the run have been as it is for hours."""
         with self.catalog.bookkeeping() as session:
             session.get_one(Assignment, run.output.object_id).changed_beat = -100_000
+
+    def make_young(self, run: QueryRun) -> None:
+        """Let the run have changed a moment ago."""
+        with self.catalog.bookkeeping() as session:
+            row = session.get_one(Assignment, run.output.object_id)
+            row.changed_beat = session.get_one(Heartbeat, row.home).beats
 
     def distrust(self, run: QueryRun) -> None:
         """Let the run have survived trials before, so that its next one takes minutes."""
