@@ -92,6 +92,12 @@ def _add_up(command: argparse.ArgumentParser) -> None:
         "takes about 1 GB of memory",
     )
     command.add_argument(
+        "--spare",
+        action=argparse.BooleanOptionalAction,
+        help="keep a spare engine, so that one that dies is back sooner (default: as at the last "
+        "start, and not at first)",
+    )
+    command.add_argument(
         "--settings", type=Path, help="TOML with [kafka] (and [catalog]) of an existing cluster"
     )
 

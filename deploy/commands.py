@@ -33,6 +33,7 @@ from deploy.stack import (
     StackOptions,
     last_engines,
     last_secadmin_port,
+    last_spare,
 )
 from deploy.stopping import stop_all
 from deploy.trial.command import try_query
@@ -106,6 +107,7 @@ def _up(options: argparse.Namespace) -> int:
             broker_heap_mb=options.broker_heap,
             detached=True,
             engines=options.engines or last_engines(options.state) or 1,
+            spare=last_spare(options.state) if options.spare is None else options.spare,
         ),
         ensure_runtime(),
     )

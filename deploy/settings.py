@@ -56,7 +56,13 @@ def _account(credentials: Credentials) -> Table:
 
 
 def local_settings(
-    state: Path, certificates: Certificates, port: int, jars: Path, engines: int = 1
+    state: Path,
+    certificates: Certificates,
+    port: int,
+    jars: Path,
+    engines: int = 1,
+    *,
+    spare: bool = False,
 ) -> Table:
     """All tables for a deployment in `state`, making its folders and secrets.
 
@@ -69,6 +75,7 @@ def local_settings(
         port: SecAdmin's port on 127.0.0.1.
         jars: Folder of the connector's jars.
         engines: How many engines run queries.
+        spare: Whether the supervisor keeps a spare engine.
     """
     secrets = private_folder(state / "secrets")
     first = secret_file(secrets / "first-administrator.password", FIRST_PASSWORD_BYTES)
@@ -89,6 +96,7 @@ def local_settings(
         },
         "secfilter": {
             "engines": engines,
+            **({"spare": True} if spare else {}),
             "master": SPARK_MASTER,
             "jars": str(jars),
             "checkpoints": str(private_folder(state / "checkpoints")),

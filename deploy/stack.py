@@ -60,6 +60,7 @@ class StackOptions:
         batch_ms: Shortest batch of stateless queries and ingest, where it is not the usual one:
             what runs for a minute or two should not wait long until a new class is fed.
         engines: How many engines run queries, unless `settings` says it.
+        spare: Whether the supervisor keeps a spare engine, unless `settings` says it.
     """
 
     state: Path
@@ -70,6 +71,7 @@ class StackOptions:
     detached: bool = False
     batch_ms: int | None = None
     engines: int = 1
+    spare: bool = False
 
 
 class Stack:
@@ -279,6 +281,7 @@ class Stack:
             self._secadmin_port,
             self.runtime.jars.connector,
             self.options.engines,
+            spare=self.options.spare,
         )
         return merged(table, merged(self._pace(), self._kafka()))
 
@@ -353,6 +356,11 @@ def last_secadmin_port(state: Path) -> int | None:
 def last_engines(state: Path) -> int | None:
     """How many engines ran queries at the last start in that folder, if there was one."""
     return _last_number(state, "secfilter", "engines")
+
+
+def last_spare(state: Path) -> bool:
+    """Whether the last start in that folder asked for a spare engine."""
+    return bool(_last_number(state, "secfilter", "spare"))
 
 
 def _last_number(state: Path, table: str, name: str) -> int | None:

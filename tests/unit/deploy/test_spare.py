@@ -17,6 +17,7 @@ from deploy.part_names import ENGINE_PREFIX, SPARE
 from deploy.processes import ManagedProcess
 from deploy.settings import merged, write_settings
 from deploy.spare import QUIET_S, SpareKeeper
+from deploy.stack import last_spare
 from deploy.stopping import stop_all
 from deploy.supervisor import Part, Supervisor
 from secfilter.life import READY_FILE
@@ -198,6 +199,14 @@ def test_there_is_none_unless_the_settings_say_so_or_if_tasks_run_elsewhere(
     yard.now = 10 * QUIET_S
     keeper.tick()
     assert yard.launched == []
+
+
+@pytest.mark.parametrize("spare", [False, True])
+def test_a_start_is_like_the_one_before(tmp_path: Path, spare: bool) -> None:
+    assert not last_spare(tmp_path), "there was none"
+    table = merged(_local(tmp_path), {"secfilter": {"spare": spare}})
+    settings = Settings.load(write_settings(table, tmp_path / "settings.toml"))
+    assert settings.secfilter.spare == last_spare(tmp_path) == spare
 
 
 def test_what_a_killed_supervisor_has_left_ends(yard: Yard) -> None:
