@@ -69,10 +69,17 @@ def event_attributes(number: Column) -> list[Column]:
 
 
 def event_rates(
-    spark: SparkSession, text: str, tasks: int, batches: int = BATCHES, warm: int = WARM
+    spark: SparkSession,
+    text: str,
+    tasks: int,
+    batch: int = BATCH,
+    batches: int = BATCHES,
+    warm: int = WARM,
 ) -> list[float]:
     """Events a second of a query with state, of each batch that comes when Java is warm.
 
+    An operator holds a whole batch until time has moved, which it does behind the batch. So it may
+    hold two of them, and its limit says how large a `batch` can be.
     One task is the default. `[secfilter.options]` of the settings may give a query more. Raises
     RuntimeError if the query did not take all events.
     """
@@ -80,7 +87,7 @@ def event_rates(
     plan = parse_sql(text, OneStream()).plan
     with tempfile.TemporaryDirectory() as folder:
         given = Path(folder) / "events"
-        _write(spark, given, batches)
+        _write(spark, given, batch, batches)
 
         def source(_relation: Relation) -> DataFrame:
             known = spark.read.parquet(str(given)).schema
@@ -105,11 +112,10 @@ def _lost(observed: Mapping[str, Row] | None) -> int:
     return sum(row["withheld"] for row in (observed or {}).values())
 
 
-def _write(spark: SparkSession, folder: Path, batches: int) -> None:
-    """A file for each batch, in the order of their times."""
-    for batch in range(batches):
-        first = batch * BATCH
-        numbers = spark.range(first, first + BATCH, 1, 1)
+def _write(spark: SparkSession, folder: Path, size: int, batches: int) -> None:
+    """A file for each batch of that size, in the order of their times."""
+    for first in range(0, size * batches, size):
+        numbers = spark.range(first, first + size, 1, 1)
         lineage = fn.lpad(fn.col("id").cast("string"), 12, "0").alias(ID)
         words = fn.lit(LABEL.word(0)).alias(label_column(0))
         events = numbers.select(*event_attributes(fn.col("id")), words, lineage)

@@ -27,6 +27,8 @@ from tests.jvm import end_jvm
 
 ROWS, PARTITIONS = 100, 100
 LEAST, MOST_MS = 50_000.0, 300.0
+# The windows of a query hold 200,000 tuples.
+BATCH = 50_000
 RATE, LATENESS_MS = 200, 1_000
 # Until Java has compiled what plans a batch.
 WARM_S, MEASURE_S = 240.0, 60.0
@@ -41,7 +43,7 @@ def moving(world: World) -> Iterator[Figure]:
     what = f"[ROWS {ROWS}] with an aggregate, {PARTITIONS} partitions"
     with closing(_Spark()) as two:
         for tasks in (1, 2):
-            rates = event_rates(two.session, text, tasks)
+            rates = event_rates(two.session, text, tasks, BATCH)
             yield middle(f"{what}, tasks: {tasks}", rates, "tuples/s")
         slowness = [LEAST / each for each in rates]
         yield middle(f"{LEAST:,.0f} tuples/s ÷ these", slowness, "ratio", 1.0)
