@@ -47,6 +47,7 @@ PAIRS = number_of("LEVEL_PAIRS", sample=3, long=6)
 # Q1 to Q7, Qi, Qj and Q'j of the paper, at its levels. It gives COUNT no argument, and its last
 # query has a quotation mark too many.
 _SENT = 'msgType = "send" AND outcome'
+_COUNTING = {"Qi": ("[1, ⊥]", ""), "Qj": ("[T, ⊥]", ""), "Q'j": ("[T, ⊥]", " AND level = [1, ⊥]")}
 PAPER = {
     "Q1": f'AT LEVEL [1, _] SELECT timestamp FROM MessageLog WHERE {_SENT} = "success" '
     'AND receiver = "B"',
@@ -68,21 +69,27 @@ PAPER = {
     **{
         name: f"AT LEVEL {level} SELECT COUNT(*) FROM MessageLog [ROWS 3] WHERE {_SENT} = "
         f'"success" AND receiver = "B"{more}'
-        for name, level, more in (
-            ("Qi", "[1, ⊥]", ""),
-            ("Qj", "[T, ⊥]", ""),
-            ("Q'j", "[T, ⊥]", " AND level = [1, ⊥]"),
-        )
+        for name, (level, more) in _COUNTING.items()
     },
 }
 
 
 _B = vectors.BOTTOM
+
+
+def _sent_by(companies: str) -> Sequence[tuple[tuple[Value, ...], vectors.Level]]:
+    """Records that these companies send to company B, a second after each other."""
+    return [
+        (("5", "send", company, "B", NOON + timedelta(seconds=second), "success"), (company, _B))
+        for second, company in enumerate(companies)
+    ]
+
+
 # Company 1 has sent the first record and the last one, and company 2 those between them.
-_TWO_COMPANIES = [
-    (("5", "send", company, "B", NOON + timedelta(seconds=second), "success"), (company, _B))
-    for second, company in enumerate("12221")
-]
+_TWO_COMPANIES = _sent_by("12221")
+# The windows of the paper hold a hundred tuples. Each company has sent more than that.
+_HUNDRED = {f"{name} of 100": PAPER[name].replace("ROWS 3", "ROWS 100") for name in _COUNTING}
+_MANY = _sent_by("12" * 120)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +199,7 @@ def all_given() -> dict[str, Given]:
     given |= {name: Given(PAPER[name], _TWO_COMPANIES) for name in ("Qi", "Q'j")}
     for number in range(NUMBER):
         given[f"{SEED}-{number}"] = Given(query(chance), records(chance, chance.randint(3, 12)))
-    return given
+    return given | {name: Given(text, _MANY) for name, text in _HUNDRED.items()}
 
 
 GIVEN = all_given()
@@ -271,6 +278,16 @@ def test_no_filter_turns_one_query_of_the_paper_into_the_other(
     """001 §3: Qi counts the newest three of its company, Q'j its own among the newest three."""
     counts = {name: {row.values[-1] for row in outcomes[name].results} for name in ("Qi", "Q'j")}
     assert counts == {"Qi": {1, 2}, "Q'j": {1}}
+
+
+def test_a_window_of_a_hundred_rows_holds_a_hundred_tuples_that_its_level_dominates(
+    outcomes: dict[str, Outcome],
+) -> None:
+    """The paper's own windows. Half of the newest hundred tuples are of company 1."""
+    most = {
+        name: max(int(str(row.values[-1])) for row in outcomes[name].results) for name in _HUNDRED
+    }
+    assert most == {"Qi of 100": 100, "Qj of 100": 100, "Q'j of 100": 50}
 
 
 def test_what_a_level_may_not_see_changes_nothing(spark: SparkSession) -> None:

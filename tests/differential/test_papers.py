@@ -36,8 +36,8 @@ STREAMS = {
     each.name: each
     for each in (
         stream(21, "MessageLog", "timestamp", **_LOG, outcome=_S),
-        stream(22, "HRStr", "ts", ts=_T, patID=_N, devID=_N, pulseRate=_N),
-        stream(23, "BPStr", "ts", ts=_T, patID=_N, devID=_N, systolic=_N, diastolic=_N),
+        stream(22, "HRStr", "ts", ts=_T, patID=_N, devID=_S, pulseRate=_N),
+        stream(23, "BPStr", "ts", ts=_T, patID=_N, devID=_S, systolic=_N, diastolic=_N),
     )
 }
 EVERY = Label.of(*CATEGORIES.values())
@@ -49,6 +49,7 @@ CLASSES = (
             ("log", "one"),
             ("hr", "bp", "doctors"),
             ("log", "two"),
+            ("hr", "bp", "doctors", "nurses"),
         )
     ),
 )
@@ -80,7 +81,8 @@ def outcomes(spark: SparkSession) -> dict[str, Outcome]:
 
 
 def test_all_queries_are_here() -> None:
-    assert EXAMPLES.keys() == {"Q1", "Q2", "Q4", "Q5", "Q6", "Q7", "Qi", "CQ1"}
+    queries = {"Q1", "Q2", "Q4", "Q5", "Q6", "Q7", "Qi", "CQ1"}
+    assert EXAMPLES.keys() == {*queries, "Table1"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

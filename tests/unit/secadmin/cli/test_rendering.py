@@ -361,6 +361,24 @@ def test_a_damaged_audit_log_is_an_exit_code(
     assert server(tmp_path, answer).run("audit", "verify", *option).exit_code == code
 
 
+def test_why_a_user_does_not_get_a_record_is_told_category_by_category(tmp_path: Path) -> None:
+    held, lacks = (
+        {"means": f"tuples of stream {of}", "given_by": f"READ TUPLE on stream {of}", "held": has}
+        for of, has in (("in1", True), ("in2", False))
+    )
+    answer = {"visible": False, "weak": False, "categories": [held, lacks], "obstacles": ["locked"]}
+    shown = server(tmp_path, answer).run("output", "explain", "big", "ann", "2,64")
+    assert shown.exit_code == 0
+    words = [" ".join(line.split()) for line in shown.output.splitlines()]
+    assert "tuples of stream in1 READ TUPLE on stream in1 has it" in words
+    assert "tuples of stream in2 READ TUPLE on stream in2 does not have it" in words
+    assert "ann does not get such a record, with all roles active" in words
+    assert any("locked" in line for line in words)
+    seen = {"visible": True, "weak": True, "categories": [], "obstacles": []}
+    told = server(tmp_path, seen).run("output", "explain", "big", "ann", "none").output
+    assert "everybody may see the record" in told and "weak delivery" in told
+
+
 def test_explanations_list_all_ways(tmp_path: Path) -> None:
     reasons = [{"allowed": False, "reason": "no role"}, {"allowed": True, "reason": "owner"}]
     shown = server(tmp_path, {"allowed": True, "reasons": reasons}).ok(
