@@ -43,6 +43,8 @@ _AGAIN_S = 1.0
 # A role may be added meanwhile, so a refusal is not kept for longer.
 _REFUSED_S = 5.0
 _REFUSALS = 10_000
+# All other changes wait meanwhile, revocations too. To register one text takes some milliseconds.
+_IN_ONE_CHANGE = 50
 # A record of a sender's topic has at most 1 MiB, with its headers.
 _MOST_BYTES = 1024 * 1024 - 4 * 1024
 
@@ -119,9 +121,9 @@ class Readmission:
         }
         for stream in {stream for stream, _ in new}:
             texts = {text: sender for (of, text), sender in sorted_by_text(new) if of == stream}
-            usable = self._usable(stream, texts)
-            if usable:
-                known |= self._registered(stream, usable)
+            usable = [*self._usable(stream, texts).items()]
+            for start in range(0, len(usable), _IN_ONE_CHANGE):
+                known |= self._registered(stream, dict(usable[start : start + _IN_ONE_CHANGE]))
         return known
 
     def _usable(self, stream: _Stream, texts: dict[str, str]) -> dict[str, str]:

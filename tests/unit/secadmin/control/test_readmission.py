@@ -8,12 +8,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from sqlalchemy import select
 
 from catalog.errors import Unavailable
 from catalog.label import Label
 from catalog.label_rule import ByHeader
 from catalog.label_texts import texts_of
-from catalog.models import LabelText, Object, SenderRow, StreamRow, User
+from catalog.models import AuditEntry, LabelText, Object, SenderRow, StreamRow, User
 from catalog.sender_state import SenderState
 from catalog.stored_form import to_stored
 from secadmin.control.readmission import Readmission
@@ -98,6 +99,21 @@ def test_many_at_once_keep_their_order(ward: Ward) -> None:
     assert len(set(labels[:6])) == 4
     assert [each.value for each in moved] == [each.value for each in (*records, TICK)]
     assert ward.told == [set()]
+
+
+def test_so_many_new_expressions_hold_up_no_other_change_for_long(ward: Ward) -> None:
+    """A revocation waits for the change that registers texts, so each registers few of them."""
+    texts = [f"{' ' * blanks}doctor" for blanks in range(120)]
+    records = [
+        replace(PARKED, roles=text, place=("2", str(number))) for number, text in enumerate(texts)
+    ]
+    moved = ward.decide(*records)
+    assert len({headers(each)["label"] for each in moved}) == 1
+    assert ward.texts().keys() == {*texts}
+    with ward.place.catalog.read() as session:
+        own = select(AuditEntry).where(AuditEntry.action == "register role expressions")
+        counts = [each.detail["registered"] for each in session.scalars(own)]
+    assert sum(counts) == len(texts) and max(counts) <= 50
 
 
 def test_who_sent_it_first_is_noted(ward: Ward) -> None:
