@@ -65,6 +65,7 @@ PAUSE_S, CALM_S, PATIENCE_S = 1 / 40, 3.0, 180.0
 # How long before a right is taken a record must have come to who keeps all of them.
 SLACK_S = 5.0
 MOST_STEPS = 3
+_PAGE = 1_000
 # Clients of an access that has ended go on to try for so many rounds.
 ROUNDS_ON = 2
 
@@ -171,12 +172,13 @@ class Ward:
     def entries(self, caller: Caller) -> list[Entry]:
         """What the audit log says that was changed, with times of this process's clock."""
         found: list[dict[str, Any]] = []
-        while True:
+        # Each reading is an entry, too, so there is always a newer one.
+        whole = True
+        while whole:
             after = found[-1]["seq"] if found else 0
-            page = caller.ask(f"/audit?after={after}&limit=1000")
-            if not page:
-                break
+            page = caller.ask(f"/audit?after={after}&limit={_PAGE}")
             found += page
+            whole = len(page) == _PAGE
         offset = time.monotonic() - time.time()
         return [
             Entry(
