@@ -10,10 +10,12 @@ from threading import Event, Thread
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
+from pyspark.errors import StreamingQueryException
 
 from catalog.clearance import Clearance
 from catalog.plan import Aggregation, Source, Window
 from catalog.runs import IngestRun, IngestStream, Run, RunReport
+from secfilter.backlog import GREW
 from secfilter.runner import Runner
 from secfilter.topic_watch import TopicWatch
 from secfilter.with_side import Starts
@@ -142,7 +144,7 @@ def test_partitions_that_were_added_hold_up_their_stream_alone(
 
 
 @pytest.mark.parametrize("kind", [pytest.param("in", marks=pytest.mark.long), "lab"])
-def test_a_stream_follows_its_partitions_and_queries_that_run_do_too(
+def test_a_stream_follows_its_partitions_and_queries_do_too(
     plane: Plane, notes: Notes, until: Until, kind: str
 ) -> None:
     run, one, other = group_of(plane)
@@ -176,6 +178,10 @@ def test_a_stream_follows_its_partitions_and_queries_that_run_do_too(
     assert sorted(lab_of(plane, one, 4)) == [b"0", b"1", b"2", b"3"], "none lost, none repeated"
     found = plane.read_prices(passing.classes[0].topic, {0, 1, 2, 3})
     assert len(one_id_each(found)) == len(found) == 4
+    # In bounded batches it could not tell the order of two partitions. So it begins again without.
+    with pytest.raises(StreamingQueryException, match=GREW):
+        queries[1].awaitTermination(60)
+    queries[1] = plane.start(counting)
     until(lambda: 4 in {v["n"] for v in values(plane.read(counting.classes[0].topic, 0))})
     assert all(query.isActive for query in queries)
 
