@@ -387,8 +387,7 @@ def test_all_that_changes_at_once_is_one_serial_history(ward: Ward) -> None:
     assert of_roles.ask("/audit/verify")["intact"]
     entries = ward.entries(of_roles)
     spans, model = spans_of(entries, ward.calls)
-    patiently(lambda: not judge(ward, spans).missing)
-    verdict = judge(ward, spans)
+    verdict = _settled(ward, spans)
     told = {name: ward.owners[name] for name in (*verdict.leaked, *verdict.missing)}
     assert not verdict.leaked, f"{told}: {_first(verdict.leaked)}"
     _expect_the_model(ward, model)
@@ -398,6 +397,20 @@ def test_all_that_changes_at_once_is_one_serial_history(ward: Ward) -> None:
     assert not ward.party_of(STRANGER).received(), "who has no role and no level gets nothing"
     if ROUNDS >= ENOUGH:
         assert changed >= ALL_KINDS
+
+
+def _settled(ward: Ward, spans: Spans) -> Verdict:
+    """What is judged once nothing is missing any more. What stays missing is printed."""
+    try:
+        patiently(lambda: not judge(ward, spans).missing)
+    except AssertionError:
+        for principal, numbers in judge(ward, spans).missing.items():
+            shown = [(number, ward.flow.sent[number]) for number in sorted(numbers)[:5]]
+            fed = [watch.fed[principal] for watch in ward.watches if principal in watch.fed]
+            print(f"{principal} of {ward.owners[principal]}: {len(numbers)} missing, {shown}")
+            print(f"  covered {spans[principal, mark_of(min(numbers))]}; fed {fed}")
+        raise
+    return judge(ward, spans)
 
 
 ALL_KINDS = {
