@@ -408,7 +408,8 @@ def _settled(ward: Ward, spans: Spans) -> Verdict:
             shown = [(number, ward.flow.sent[number]) for number in sorted(numbers)[:5]]
             fed = [watch.fed[principal] for watch in ward.watches if principal in watch.fed]
             print(f"{principal} of {ward.owners[principal]}: {len(numbers)} missing, {shown}")
-            came = {one.topic for one in ward.parties[principal].received() if one.number in numbers}
+            received = ward.parties[principal].received()
+            came = {one.topic for one in received if one.number in numbers}
             print(f"  to its other clients they came from {sorted(came)}")
             print(f"  covered {spans[principal, mark_of(min(numbers))]}; fed {fed}")
         raise
