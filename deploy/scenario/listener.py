@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from deploy.errors import DeployError
 from secadmin.cli.closing import close
+from secadmin.cli.missed_topics import MissedTopics
 from secadmin.cli.retaking import Retaking
 
 # A topic that may not be read is, to a consumer that follows a pattern, no topic at all.
@@ -42,6 +43,7 @@ class Listener:
     refusals: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
     _retaking: Retaking = field(default_factory=Retaking)
+    _missed: MissedTopics = field(default_factory=MissedTopics)
     _thread: threading.Thread | None = None
 
     def start(self) -> Listener:
@@ -94,6 +96,7 @@ class Listener:
         subscribe()
         try:
             while not self._stop.is_set():
+                self._missed.serve(consumer, topic, subscribe)
                 self._retaking.serve(consumer, subscribe)
                 self._take(consumer.poll(0.1))
         finally:

@@ -23,6 +23,7 @@ from catalog.topics import (
 )
 from secadmin.cli.kafka_errors import ENDED, is_ended, kafka_error
 from secadmin.cli.login_check import LoginCheck
+from secadmin.cli.missed_topics import MissedTopics
 from secadmin.cli.positions import Positions
 from secadmin.cli.refused import refused_record
 from secadmin.cli.repeats import Repeats
@@ -75,6 +76,7 @@ class Follower:
         self._check = check
         self._note = note
         self._retaking = Retaking()
+        self._missed = MissedTopics()
         self._repeats = Repeats()
         self._noted = ""
         self._left_out = left_out
@@ -107,7 +109,7 @@ class Follower:
         subscribe()
         count, last = 0, time.monotonic()
         while limits.most is None or count < limits.most:
-            message = self._poll(consumer, subscribe)
+            message = self._poll(consumer, subscription, subscribe)
             if self._over is not None:
                 raise kafka_error(self._over)
             if message is None:
@@ -126,8 +128,9 @@ class Follower:
                 yield record
             self._store(consumer, message)
 
-    def _poll(self, consumer: Any, subscribe: Callable[[], object]) -> Any:
+    def _poll(self, consumer: Any, subscription: str, subscribe: Callable[[], object]) -> Any:
         try:
+            self._missed.serve(consumer, subscription, subscribe)
             # What starts at positions of our own asks the group for none.
             if not self._positions:
                 self._retaking.serve(consumer, subscribe)

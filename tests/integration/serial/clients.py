@@ -27,8 +27,9 @@ class Follower(GroupMember):
         begins = {"auto.offset.reset": "earliest"}
         super().__init__(subscription, "main", **commits, **begins)
 
-    def take_up(self, consumer: Consumer) -> None:
-        consumer.subscribe([out_pattern(self.subscription.output)])
+    @property
+    def wanted(self) -> str:
+        return out_pattern(self.subscription.output)
 
 
 class Grabber(LibraryClient):

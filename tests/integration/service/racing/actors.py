@@ -13,6 +13,7 @@ import httpx
 
 from catalog.settings import KafkaSettings
 from secadmin.cli.closing import close
+from secadmin.cli.missed_topics import MissedTopics
 from secadmin.cli.retaking import Retaking
 from secadmin.kafka.principals import Credentials
 from tests.integration.kafka.clients import DENIED_TOPIC, Reader, until
@@ -96,6 +97,7 @@ class Witness(threading.Thread):
         self._reader = Reader(kafka, credentials)
         self._pattern = pattern
         self._retaking = Retaking(_RETAKEN_AFTER_S)
+        self._missed = MissedTopics()
         self._subscribe()
         self._over = threading.Event()
 
@@ -103,6 +105,7 @@ class Witness(threading.Thread):
         """Poll until `close`."""
         while not self._over.is_set():
             known = len(self._reader.values)
+            self._missed.serve(self._reader.consumer, self._pattern, self._subscribe)
             self._retaking.serve(self._reader.consumer, self._subscribe)
             self._reader.poll()
             if DENIED_TOPIC in self._reader.errors:

@@ -7,6 +7,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
+from catalog.topics import out_pattern
+from secadmin.cli.missed_topics import MissedTopics
 from secadmin.cli.retaking import Retaking
 from secadmin.kafka.acl import group_prefix
 from tests.integration.kafka.clients import DENIED_TOPIC, client_config
@@ -69,24 +71,35 @@ class GroupMember(LibraryClient):
     def __init__(self, subscription: Subscription, group: str, **config: Any) -> None:
         super().__init__(subscription, group, **config)
         self._retaking = Retaking(_RETAKEN_AFTER_S)
+        self._missed = MissedTopics()
 
     def refused(self, at: float) -> None:
         super().refused(at)
         self._retaking.denied()
 
+    @property
+    def wanted(self) -> str:
+        """The topic that it subscribes to, or a pattern."""
+        return self.subscription.topic
+
     def _poll(self, consumer: Consumer) -> None:
+        self._missed.serve(consumer, self.wanted, lambda: self.take_up(consumer))
         self._retaking.serve(consumer, lambda: self.take_up(consumer))
         super()._poll(consumer)
 
     def take_up(self, consumer: Consumer) -> None:
-        consumer.subscribe([self.subscription.topic])
+        consumer.subscribe([self.wanted])
 
 
 class PatternFollower(GroupMember):
     """Subscribes by the pattern that it was given, and so follows its own moves."""
 
+    @property
+    def wanted(self) -> str:
+        return out_pattern(self.subscription.output)
+
     def take_up(self, consumer: Consumer) -> None:
-        consumer.subscribe([rf"^out\.{self.subscription.output}\..*"], on_assign=self._moved)
+        consumer.subscribe([self.wanted], on_assign=self._moved)
 
     def _moved(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         """A topic that it may no longer see goes without an error where metadata tell of it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import ClusterMetadata
 
 
 @dataclass
@@ -106,6 +107,9 @@ class FakeConsumer:
 
     def assignment(self) -> list[TopicPartition]:
         return []
+
+    def list_topics(self, timeout: float) -> ClusterMetadata:
+        return ClusterMetadata()
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         return partitions
