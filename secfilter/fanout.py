@@ -249,7 +249,9 @@ def keyed_id(key: str, output: Column) -> Column:
     Equal lineages have equal ids, and an id reveals nothing without the key.
     """
     text = fn.concat(fn.lit(f"{key}\x1f"), output, fn.lit("\x1f"), fn.col(ID))
-    return fn.substring(fn.sha2(text, 256), 1, _ID_DIGITS)
+    # As bytes, because of a text Spark counts the characters one by one.
+    digits = fn.sha2(text, 256).cast("binary")
+    return fn.substring(digits, 1, _ID_DIGITS).cast("string")
 
 
 def to_json(schema: Schema, value_of: ValueOf = attribute) -> Column:

@@ -267,12 +267,24 @@ def read_lab(  # noqa: PLR0913  # each is known to another part of the caller
     value = fn.when(~fn.col(_TICK), fn.col("__value"))
     return kept.select(
         *decode_value(value, relation.schema),
-        *(label_word(index) for index in words_of(reach)),
+        *(decoded_once(label_word(i)).alias(label_column(i)) for i in words_of(reach)),
         fn.col(ID),
         *([fn.col(SENDER)] if senders else ()),
         *([fn.col(TICK_COLUMN)] if ticks else []),
         *map(fn.col, beside),
     )
+
+
+def decoded_once(word: Column) -> Column:
+    """The label word, in a form that makes Spark take the record apart once.
+
+    Spark would move the conditions of a query below the step that takes the record apart. It would
+    then split the value once for each attribute in a condition, and again for the result, because
+    it finds no common parts of conditions. But it moves nothing below a step with a column that is
+    not deterministic. No plan leaves the label out. So its words have a condition that is always
+    true, and that Spark does not simplify.
+    """
+    return fn.when(fn.spark_partition_id() >= fn.lit(0), word)
 
 
 def _or_fail(registered: int) -> Column:

@@ -1,6 +1,6 @@
 """NEXMark's queries in Spark's own SQL, as somebody writes them who has no platform.
 
-Each gives what the query of docs/nexmark.md gives (`tests/differential/test_plain_nexmark.py`).
+Each gives what the query of docs/nexmark.md gives (`tests/differential/test_nexmark.py`).
 """
 
 from __future__ import annotations

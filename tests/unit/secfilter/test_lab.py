@@ -26,6 +26,8 @@ from secfilter.lab import (
 TYPES = (Type.STRING, Type.BIGINT, Type.DOUBLE, Type.BOOLEAN, Type.TIMESTAMP)
 SCHEMA = Schema(tuple(Attribute(t.value, t) for t in TYPES))
 ONE = Schema((Attribute("s", Type.STRING),))
+BID = Schema((Attribute("item", Type.STRING), Attribute("price", Type.BIGINT)))
+BIDS = (b"a\x1f7", b"a\x1f2", b"b\x1f1", b"b\x1f8")
 Pairs = list[tuple[str, bytes | None]]
 TUPLE = "tuple-3"
 
@@ -267,3 +269,21 @@ def test_a_single_attribute(spark: SparkSession) -> None:
     frame = spark.createDataFrame(rows, "s string").coalesce(1)
     written = frame.select(encode_value(ONE).alias("v"))
     assert list(map(tuple, written.select(*decode_value(fn.col("v"), ONE)).collect())) == rows
+
+
+def test_conditions_do_not_take_the_record_apart_once_more(spark: SparkSession) -> None:
+    rows = [(None, value, 0, at, [(TUPLE, b"1")]) for at, value in enumerate(BIDS)]
+    columns = f"key binary, value binary, partition int, offset bigint, headers {HEADERS_TYPE}"
+    records = spark.createDataFrame(rows, columns).coalesce(1)
+    bids = Relation(9, "r", RelationKind.STREAM, BID, None, 0)
+
+    dear = read_lab(records, bids, Label.of(0)).where("price > 5 and item <> 'b' or price = 1")
+
+    assert [tuple(row)[:2] for row in dear.select("item", "price", "__label_0").collect()] == [
+        ("a", 7),
+        ("b", 1),
+    ]
+    plan: Any = dear._jdf.queryExecution().optimizedPlan()
+    conditions = [line for line in plan.toString().splitlines() if "Filter" in line]
+    assert conditions
+    assert not [line for line in conditions if "split(" in line]
