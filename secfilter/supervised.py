@@ -47,6 +47,9 @@ class Query(Protocol):
     @property
     def began(self) -> Offsets: ...
 
+    def flows(self) -> bool:
+        """Whether it has begun to read: it is planned, and its code is generated."""
+
     def ended(self) -> bool:
         """Whether it is through, for whatever reason, and nothing of it writes any more."""
 
@@ -101,6 +104,8 @@ class Supervised:
     def __init__(self, name: str, means: Means) -> None:
         self.name = name
         self.gone = False
+        # Another query is about to go on with the run. Until then this one goes on as it is.
+        self.held = False
         self._start = means.start
         self._report = means.report
         self._clock = means.clock
@@ -152,6 +157,11 @@ class Supervised:
     def began(self) -> Offsets | None:
         """Where the query that runs began; None while none runs."""
         return None if self._query is None else self._query.began
+
+    @property
+    def flows(self) -> bool:
+        """Whether the query that runs has begun to read, so that nothing waits for it."""
+        return self._query is not None and self._query.flows()
 
     @property
     def failures(self) -> int:
@@ -296,6 +306,8 @@ class Supervised:
     def _leave_if_due(self, query: Query) -> None:
         """Begin to stop what is no longer wanted as it is."""
         if self._stopping_since is not None:
+            return
+        if self.held and self._wanted is not None and not self._hurt:
             return
         if self._run_mark != self._mark:
             reason = "it has changed" if self._wanted is not None else "it is no longer wanted"

@@ -60,6 +60,49 @@ def test_a_query_begins_alone_and_joins_when_it_is_steady(world: World) -> None:
     assert world.missed() == {}
 
 
+def test_a_query_goes_on_by_itself_until_its_group_is_planned(world: World) -> None:
+    world.add()
+    world.add()
+    world.turn()
+    for name in world.wanted:
+        (alone,) = world.running(name)
+        # Its batches would become longer now.
+        alone.hurried = True
+    world.plans = False
+    world.now += LONG_S * 0.5
+    for _ in range(5):
+        send(world)
+        world.now += LONG_S
+        world.turn()
+    (fused,) = world.fused()
+    assert not fused.planned
+    own = [world.running(name) for name in world.wanted]
+    assert all(own) and not [each for (each,) in own if each.asked], "they would not start again"
+    assert world.delivered["out.o1.c"].keys() == {(p, o) for p in PARTITIONS for o in range(5)}
+    assert world.said["query-1"].state == "running"
+    world.plan_all()
+    send(world)
+    for _ in range(3):
+        world.turn()
+    assert not [name for name in world.wanted if world.running(name)]
+    assert world.missed() == {}
+
+
+def test_a_query_that_may_not_run_ends_while_its_group_is_planned(world: World) -> None:
+    world.add()
+    world.add()
+    world.turn()
+    world.plans = False
+    world.now += LONG_S
+    world.turn()
+    assert world.fused()
+    world.take("query-1")
+    for _ in range(3):
+        world.turn()
+    assert world.said["query-1"].state == "stopped" and not world.fused()
+    assert world.running("query-2")
+
+
 def test_one_query_alone_runs_alone(world: World) -> None:
     world.add()
     for _ in range(5):
@@ -288,6 +331,8 @@ ACTIONS: dict[str, Action] = {
     "the engine dies": World.begin_engine,
     "starts take long": _set("slow", True),
     "starts return": _return_starts,
+    "plans take long": _set("plans", False),
+    "plans are made": World.plan_all,
     "nothing can start": _set("refused", {f"query-{number}" for number in range(1, 9)}),
     "all can start": lambda world: world.refused.clear(),
     "a turn": World.turn,
