@@ -123,8 +123,10 @@ class Supervised:
         self._run_topics: frozenset[str] = frozenset()
         self._query: Query | None = None
         self._starting: Task[Query] | None = None
-        self._asking: Task[None] | None = None
+        self._asking: Task[object] | None = None
         self._stopping_since: float | None = None
+        # The fingerprint of what was prepared while the query ends.
+        self._prepared = ""
         self._pressed = False
         self._hurt = False
         self._started = 0.0
@@ -264,6 +266,7 @@ class Supervised:
                 if self._wanted is not None:
                     self._say("starting", "")
         elif self._stopping_since is not None:
+            self._prepare_anew()
             self._press(query, self._stopping_since)
         else:
             if now - self._started > _RECOVERED_S:
@@ -318,6 +321,7 @@ class Supervised:
         _log.info("%s ends with its batch: %s", self.name, reason)
         self._stopping_since = self._clock()
         wanted = None if self._hurt else self._wanted
+        self._prepared = self._mark
 
         def end() -> None:
             # All readers wait from the end of this query to the start of the next one.
@@ -327,7 +331,15 @@ class Supervised:
 
         self._ask("end", end)
 
-    def _ask(self, what: str, work: Callable[[], None]) -> None:
+    def _prepare_anew(self) -> None:
+        """Prepare what is wanted now, if it is another run than when the query was asked to end."""
+        wanted = self._wanted
+        is_free = self._asking is None or self._asking.done
+        if wanted is not None and self._prepared != self._mark and is_free and not self._hurt:
+            self._prepared = self._mark
+            self._ask("prepare", lambda: self._prepare(wanted))
+
+    def _ask(self, what: str, work: Callable[[], object]) -> None:
         self._asking = Task(work)
         self._begin(f"{what} {self.name}", self._asking)
 
