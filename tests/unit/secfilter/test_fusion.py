@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from catalog.runs import fingerprint
+from catalog.runs import FusedRun, fingerprint
 from tests.lanes import number_of
 from tests.unit.secfilter.fusion_world import LONG_S, PARTITIONS, FakeQuery, World, members
 
@@ -101,6 +101,28 @@ def test_a_query_that_may_not_run_ends_while_its_group_is_planned(world: World) 
         world.turn()
     assert world.said["query-1"].state == "stopped" and not world.fused()
     assert world.running("query-2")
+
+
+def test_queries_that_come_one_after_the_other_begin_to_run_together_at_once(world: World) -> None:
+    for _ in range(10):
+        world.add()
+        world.step(2.5)
+    for _ in range(150):
+        world.turn()
+    (only,) = [each for each in world.queries if isinstance(each.run, FusedRun)]
+    assert len(members(only)) == 10
+    assert world.missed() == {}
+
+
+def test_a_query_waits_for_others_for_a_moment_only(world: World) -> None:
+    world.add()
+    world.add()
+    # Somebody adds queries again and again.
+    for number in range(130):
+        world.turn()
+        if number % 10 == 0:
+            world.add()
+    assert {"query-1", "query-2"} <= {*members(world.fused()[0])}
 
 
 def test_one_query_alone_runs_alone(world: World) -> None:
