@@ -13,7 +13,7 @@ from threading import Event
 
 from pyspark.sql import SparkSession
 
-from catalog.engines import PROBATION
+from catalog.engines import INGEST, PROBATION
 from catalog.errors import PlatformError
 from catalog.settings import SecFilterSettings, Settings
 from secfilter.after_commit import Drains
@@ -55,8 +55,7 @@ def started(settings: SecFilterSettings, cluster: Cluster | None = None) -> Spar
 class Serving:
     """The parts that an engine needs.
 
-    `folder` is its own one. One that was a spare has `spark`. One whose queries may be on trial
-    `warms` its Spark for them.
+    `folder` is its own one. One that was a spare has `spark`, which is warm.
     """
 
     settings: Settings
@@ -65,7 +64,6 @@ class Serving:
     ledger: CatalogLedger
     cluster: Cluster | None
     spark: SparkSession | None = None
-    warms: bool = False
 
     def run(
         self,
@@ -90,7 +88,7 @@ class Serving:
             lost = None if cluster is None else self._lost(spark, since, over)
             runner = self._runner(spark, lost)
             begun(process, over)
-            self._warm_up(spark)
+            self._warm_up(spark, over)
             runner.run(EndWhenIdle(self.ledger, stop) if self._tries else stop)
             del held
         finally:
@@ -106,13 +104,20 @@ class Serving:
     def _tries(self) -> bool:
         return self.engine == PROBATION
 
-    def _warm_up(self, spark: SparkSession) -> None:
-        """Warm Spark up if this engine gets its queries back soon, and runs nothing until then."""
-        if not self.warms or self.cluster is not None or self._has_runs():
+    def _warm_up(self, spark: SparkSession, over: Event) -> None:
+        """Warm Spark up for the first queries if this engine has nothing else to do yet."""
+        runs_queries = self.engine not in (INGEST, PROBATION)
+        if not runs_queries or self.spark is not None or self.cluster is not None:
             return
+        if self._has_runs():
+            return
+
+        def is_idle() -> bool:
+            return self.ledger.has_nothing and not over.is_set()
+
         kafka = self.settings.kafka
         login = kafka_options(kafka, kafka.account_of(self.engine), self.folder / ".kafka")
-        warm_up = WarmUp(spark, login, self.folder / "warm-up", lambda: self.ledger.has_nothing)
+        warm_up = WarmUp(spark, login, self.folder / "warm-up", is_idle)
         in_thread("warm-up", Task(warm_up.run))
 
     def _has_runs(self) -> bool:

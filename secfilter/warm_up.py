@@ -68,7 +68,9 @@ class WarmUp:
                 self._run(number)
             _log.info("Spark is warm after %.1f s", time.monotonic() - began)
         except Exception as error:  # whatever it is, the next queries only start more slowly
-            _log.warning("Spark is not warm: %s", type(error).__name__)
+            # Spark may have been stopped meanwhile.
+            if self.is_idle():
+                _log.warning("Spark is not warm: %s", type(error).__name__)
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 
