@@ -39,7 +39,7 @@ from secfilter.session import build_session, with_reserve
 from secfilter.ticker import Ticking
 from secfilter.topic_watch import TopicWatch
 from secfilter.waiting import EndWhenIdle
-from secfilter.warm_up import WarmUp
+from secfilter.warm_up import QUIET_S, WarmUp
 from secfilter.with_side import Seating, Starts
 
 _log = logging.getLogger(__name__)
@@ -55,7 +55,8 @@ def started(settings: SecFilterSettings, cluster: Cluster | None = None) -> Spar
 class Serving:
     """The parts that an engine needs.
 
-    `folder` is its own one. One that was a spare has `spark`, which is warm.
+    `folder` is its own one. One that was a spare has `spark`, which is warm. One whose queries may
+    be on trial `warms_at_once`.
     """
 
     settings: Settings
@@ -64,6 +65,7 @@ class Serving:
     ledger: CatalogLedger
     cluster: Cluster | None
     spark: SparkSession | None = None
+    warms_at_once: bool = False
 
     def run(
         self,
@@ -117,7 +119,8 @@ class Serving:
 
         kafka = self.settings.kafka
         login = kafka_options(kafka, kafka.account_of(self.engine), self.folder / ".kafka")
-        warm_up = WarmUp(spark, login, self.folder / "warm-up", is_idle)
+        wait_s = 0.0 if self.warms_at_once else QUIET_S
+        warm_up = WarmUp(spark, login, self.folder / "warm-up", is_idle, wait_s)
         in_thread("warm-up", Task(warm_up.run))
 
     def _has_runs(self) -> bool:
