@@ -127,7 +127,7 @@ class EngineProcess:
         self._stop = stop
         self._spark = spark
         # Its queries may be on trial, and come back soon.
-        self._warms = False
+        self._warms_at_once = False
         self._cluster = cluster_of(settings.secfilter, settings.limits.slots, folder)
         self._life = Life(folder)
         self._tries = engine == PROBATION
@@ -155,7 +155,7 @@ class EngineProcess:
         elif has_died and self._engine != INGEST:
             # Ingest is never on trial, and everything waits for it.
             let_trial_start(self._ledger, self._stop, BEAT_S)
-            self._warms = True
+            self._warms_at_once = True
         if not self._stop.is_set():
             if self._spark is None and ask_for_spare():
                 # Nothing runs here yet.
@@ -186,7 +186,7 @@ class EngineProcess:
         serving = _serving()(
             *(self._settings, self._engine, self._folder, self._ledger, self._cluster),
             spark=self._spark,
-            warms=self._warms,
+            warms_at_once=self._warms_at_once,
         )
         # When it ends, the loop does not turn any more, and that may take long.
         serving.run(self._stop, self._begun, self._signs.starting)

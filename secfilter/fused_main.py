@@ -19,7 +19,8 @@ class FusedMain:
     """To everybody else it is one run, as `Supervised` is.
 
     While it is *seated*, a fused run carries it, or is about to go on with it. Then its own Spark
-    query does not run, or ends.
+    query does not run, or ends. That of a fused run which starts with it is planned first, and so
+    is its code. So until it has begun to read, the run's own one goes on as it is.
     """
 
     def __init__(self, name: str, means: Means, fusion: Fusion) -> None:
@@ -62,10 +63,15 @@ class FusedMain:
     @property
     def began(self) -> Offsets | None:
         """Where the Spark query that runs began to deliver; None while none runs."""
-        main = self._fusion.main_of(self.name)
+        main = self._carrier()
         if main is None or main.began is None:
             return self._alone.began
         return later(main.began, self._fusion.begins(self.name))
+
+    @property
+    def flows(self) -> bool:
+        """Whether the Spark query that runs has begun to read."""
+        return self._carrier() is not None or self._alone.flows
 
     def starts(self) -> bool:
         """Whether a start of its own Spark query is under way that others wait for."""
@@ -86,6 +92,7 @@ class FusedMain:
             self._seated = False
         # What its fused run delivers comes twice until it has ended. So it ends in its batch.
         broken = topics_of(self._alone.doing) if carried else self._broken
+        self._alone.held = not self._seated and self._fusion.main_of(self.name) is not None
         self._alone.want(None if self._seated else self._wanted, broken)
         self._alone.step()
         self._fusion.note_alone(self.name, not self._seated and self._alone.began is not None)
@@ -97,9 +104,13 @@ class FusedMain:
         self._alone.break_off()
         self._tell({})
 
-    def _is_carried(self) -> bool:
+    def _carrier(self) -> Supervised | None:
+        """The fused run that carries it, once it has begun to read."""
         main = self._fusion.main_of(self.name)
-        return main is not None and main.began is not None
+        return main if main is not None and main.flows else None
+
+    def _is_carried(self) -> bool:
+        return self._carrier() is not None
 
     def _note_alone(self, report: RunReport) -> bool:
         self._alone_said = replace(report, counted={})

@@ -33,13 +33,16 @@ class Able:
     """An execution that could run with others: those with the same `key`.
 
     `parts` is the size of its plan. One that is `steady` stays in its group. One that is `ready`
-    also runs by itself, and may join a group.
+    also runs by itself, and may join a group. For one that is ready `soon` the others wait, so that
+    one start takes all of them. One that has `waited` for others waits no longer.
     """
 
     key: str
     parts: int
     steady: bool = True
     ready: bool = False
+    soon: bool = False
+    waited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +101,22 @@ def regrouped(groups: Groups, known: Mapping[str, Able], prefix: str, now: float
     A group without a change is the same value as before. Names of new groups begin with `prefix`.
     From two executions on a group is cheaper than each alone; a group of one is none.
     """
-    joining = _joining(groups, known)
+    joining, gathering = _joining(groups, known), _gathering(groups, known)
     found: dict[str, Group] = {}
     for name, group in groups.items():
         staying = _staying(group, known)
         fitting = _fitting(staying, joining[group.key], known)
         left = len(staying) < len(group.members)
-        changes = left or _are_enough(fitting, staying, now - group.since)
+        enough = _are_enough(fitting, staying, now - group.since)
+        changes = left or (enough and group.key not in gathering)
         members = (*staying, *fitting) if changes else group.members
         if len(members) > 1:
             found[name] = replace(group, members=members, since=now) if changes else group
         # Those that fit wait for this group, also if it does not take them yet.
         joining[group.key] = [each for each in joining[group.key] if each not in fitting]
     for key, waiting in joining.items():
+        if key in gathering:
+            continue
         found |= _begun(key, waiting, known, prefix, {*groups, *found}, now)
     return found
 
@@ -123,6 +129,14 @@ def _joining(groups: Groups, known: Mapping[str, Able]) -> defaultdict[str, list
         if each.ready and name not in grouped:
             found[each.key].append(name)
     return found
+
+
+def _gathering(groups: Groups, known: Mapping[str, Able]) -> set[str]:
+    """The keys of which another execution is ready soon, and none has waited for long."""
+    grouped = {member for group in groups.values() for member in group.members}
+    free = [each for name, each in known.items() if name not in grouped]
+    waited = {each.key for each in free if each.ready and each.waited}
+    return {each.key for each in free if each.soon} - waited
 
 
 def _staying(group: Group, known: Mapping[str, Able]) -> tuple[str, ...]:

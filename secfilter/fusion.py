@@ -25,6 +25,8 @@ _SPLIT_AFTER = 3
 _PART = 0.75
 """After this part of the time in which a run settles it is ready: its batches are short yet."""
 _MOST_DOUBLINGS = 8
+_MOMENT = 0.3
+"""For this part of the time until a run is ready it waits for others that are ready soon."""
 _log = logging.getLogger(__name__)
 
 
@@ -180,24 +182,26 @@ class Fusion:
 
     def _now(self) -> dict[str, Able]:
         """What could run with others, as it is at this moment."""
-        return {
-            name: replace(
-                each,
-                steady=self._is_steady(name, self._known[name]),
-                ready=self._is_ready(self._known[name]),
-            )
-            for name, each in self._able.items()
-        }
+        return {name: self._timed(each, self._known[name]) for name, each in self._able.items()}
 
     def _is_steady(self, name: str, known: _Known) -> bool:
         """Whether its fused run has it as it is."""
         carried = self._carried.get(name)
         return carried is None or own_part(carried[1]) == known.own
 
-    def _is_ready(self, known: _Known) -> bool:
+    def _timed(self, own: Able, known: _Known) -> Able:
+        """The execution with what follows from the time since its last change."""
         name = known.run.name
-        wait = self._means.pace.settle_s(name) * _PART * 2 ** min(known.splits, _MOST_DOUBLINGS)
-        return name in self._alone and self._clock() - known.since >= wait
+        usual_s = self._means.pace.settle_s(name) * _PART
+        left_s = usual_s * 2 ** min(known.splits, _MOST_DOUBLINGS) - (self._clock() - known.since)
+        moment_s = usual_s * _MOMENT
+        return replace(
+            own,
+            steady=self._is_steady(name, known),
+            ready=left_s <= 0 and name in self._alone,
+            soon=0 < left_s <= moment_s,
+            waited=left_s <= -moment_s,
+        )
 
     def _run_of(self, name: str) -> FusedRun | None:
         group = self._groups.get(name)

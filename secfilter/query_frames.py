@@ -68,6 +68,12 @@ class Built:
     ticks: TickMark
     frame: DataFrame
 
+    def fits(self, run: QueryRun) -> bool:
+        """Whether the DataFrame is that of this run, too, if it starts at the same place."""
+        if self.place.late or is_stateful(run.plan):
+            return self.run == run
+        return _without_beginnings(self.run) == _without_beginnings(run)
+
 
 @dataclass(frozen=True, slots=True)
 class QueryFrames:
@@ -96,7 +102,7 @@ class QueryFrames:
         Raises PlatformError for a plan that cannot run, or what Spark raises.
         """
         prepared = self._prepared.pop(run.name, None)
-        if prepared is not None and (prepared.run, prepared.place) == (run, place):
+        if prepared is not None and prepared.place == place and prepared.fits(run):
             return prepared
         return self._build(run, place)
 
@@ -149,6 +155,21 @@ class QueryFrames:
         if isinstance(run, FusedRun):
             return fan_out_fused(compiled, run, self.id_key, late=late, echoes=echoing)
         return fan_out(compiled, run, self.id_key, late=late, echoes=echoing)
+
+
+def _without_beginnings(run: QueryRun) -> QueryRun:
+    """The run without what only counts if it reads something from before an output began.
+
+    All members of a fused run begin anew with each start, where the batch before has ended.
+    """
+    made = replace(run, starting_offsets={}, outputs=tuple(map(_from_first, run.outputs)))
+    if isinstance(made, FusedRun):
+        return replace(made, members=tuple(map(_without_beginnings, made.members)))
+    return made
+
+
+def _from_first(output: FedOutput) -> FedOutput:
+    return replace(output, begins={})
 
 
 def output_mode(run: QueryRun) -> str:

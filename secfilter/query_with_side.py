@@ -42,7 +42,7 @@ class QueryWithSide(WithSide):
     def _is_over(self, run: QueryRun | None) -> bool:
         """Whether the main run that runs delivers all that the side run has not delivered."""
         began = self._main.began
-        if self._wanted is None or began is None:
+        if self._wanted is None or began is None or not self._main.flows:
             return False
         if run is None:
             return True

@@ -55,6 +55,16 @@ def _is_planning(query: StreamingQuery) -> bool:
     return not any(job is not None and job.status == "RUNNING" for job in known)
 
 
+def _reads(query: StreamingQuery) -> bool:
+    """Whether all tasks of a batch have begun, or a batch has ended."""
+    if query._jsq.lastProgress() is not None:
+        return True
+    tracker = SparkSession.active().sparkContext.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(query.runId))]
+    stages = [tracker.getStageInfo(s) for job in jobs if job is not None for s in job.stageIds]
+    return any(s is not None and 0 < s.numTasks <= s.numActiveTasks for s in stages)
+
+
 def terminated() -> Any:
     """The state that lets Spark's loop end."""
     package: Any = SparkSession.active()._jvm
@@ -100,6 +110,12 @@ class RunningQuery:
         self._counted = -1
         # The newest progress that was read: its batch, and when the batch began.
         self._seen: tuple[int, str] | None = None
+        self._flows = False
+
+    def flows(self) -> bool:
+        """Whether it has begun to read: it is planned, and its code is generated."""
+        self._flows = self._flows or _reads(self._query)
+        return self._flows
 
     def ended(self) -> bool:
         """Whether it is through, for whatever reason, and nothing of it writes any more."""

@@ -13,7 +13,7 @@ from threading import Event
 
 from pyspark.sql import SparkSession
 
-from catalog.engines import PROBATION
+from catalog.engines import INGEST, PROBATION
 from catalog.errors import PlatformError
 from catalog.settings import SecFilterSettings, Settings
 from secfilter.after_commit import Drains
@@ -39,7 +39,7 @@ from secfilter.session import build_session, with_reserve
 from secfilter.ticker import Ticking
 from secfilter.topic_watch import TopicWatch
 from secfilter.waiting import EndWhenIdle
-from secfilter.warm_up import WarmUp
+from secfilter.warm_up import QUIET_S, WarmUp
 from secfilter.with_side import Seating, Starts
 
 _log = logging.getLogger(__name__)
@@ -55,8 +55,8 @@ def started(settings: SecFilterSettings, cluster: Cluster | None = None) -> Spar
 class Serving:
     """The parts that an engine needs.
 
-    `folder` is its own one. One that was a spare has `spark`. One whose queries may be on trial
-    `warms` its Spark for them.
+    `folder` is its own one. One that was a spare has `spark`, which is warm. One whose queries may
+    be on trial `warms_at_once`.
     """
 
     settings: Settings
@@ -65,7 +65,7 @@ class Serving:
     ledger: CatalogLedger
     cluster: Cluster | None
     spark: SparkSession | None = None
-    warms: bool = False
+    warms_at_once: bool = False
 
     def run(
         self,
@@ -90,7 +90,7 @@ class Serving:
             lost = None if cluster is None else self._lost(spark, since, over)
             runner = self._runner(spark, lost)
             begun(process, over)
-            self._warm_up(spark)
+            self._warm_up(spark, over)
             runner.run(EndWhenIdle(self.ledger, stop) if self._tries else stop)
             del held
         finally:
@@ -106,13 +106,21 @@ class Serving:
     def _tries(self) -> bool:
         return self.engine == PROBATION
 
-    def _warm_up(self, spark: SparkSession) -> None:
-        """Warm Spark up if this engine gets its queries back soon, and runs nothing until then."""
-        if not self.warms or self.cluster is not None or self._has_runs():
+    def _warm_up(self, spark: SparkSession, over: Event) -> None:
+        """Warm Spark up for the first queries if this engine has nothing else to do yet."""
+        runs_queries = self.engine not in (INGEST, PROBATION)
+        if not runs_queries or self.spark is not None or self.cluster is not None:
             return
+        if self._has_runs():
+            return
+
+        def is_idle() -> bool:
+            return self.ledger.has_nothing and not over.is_set()
+
         kafka = self.settings.kafka
         login = kafka_options(kafka, kafka.account_of(self.engine), self.folder / ".kafka")
-        warm_up = WarmUp(spark, login, self.folder / "warm-up", lambda: self.ledger.has_nothing)
+        wait_s = 0.0 if self.warms_at_once else QUIET_S
+        warm_up = WarmUp(spark, login, self.folder / "warm-up", is_idle, wait_s)
         in_thread("warm-up", Task(warm_up.run))
 
     def _has_runs(self) -> bool:

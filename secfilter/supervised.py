@@ -47,6 +47,9 @@ class Query(Protocol):
     @property
     def began(self) -> Offsets: ...
 
+    def flows(self) -> bool:
+        """Whether it has begun to read: it is planned, and its code is generated."""
+
     def ended(self) -> bool:
         """Whether it is through, for whatever reason, and nothing of it writes any more."""
 
@@ -101,6 +104,8 @@ class Supervised:
     def __init__(self, name: str, means: Means) -> None:
         self.name = name
         self.gone = False
+        # Another query is about to go on with the run. Until then this one goes on as it is.
+        self.held = False
         self._start = means.start
         self._report = means.report
         self._clock = means.clock
@@ -118,8 +123,10 @@ class Supervised:
         self._run_topics: frozenset[str] = frozenset()
         self._query: Query | None = None
         self._starting: Task[Query] | None = None
-        self._asking: Task[None] | None = None
+        self._asking: Task[object] | None = None
         self._stopping_since: float | None = None
+        # The fingerprint of what was prepared while the query ends.
+        self._prepared = ""
         self._pressed = False
         self._hurt = False
         self._started = 0.0
@@ -152,6 +159,11 @@ class Supervised:
     def began(self) -> Offsets | None:
         """Where the query that runs began; None while none runs."""
         return None if self._query is None else self._query.began
+
+    @property
+    def flows(self) -> bool:
+        """Whether the query that runs has begun to read, so that nothing waits for it."""
+        return self._query is not None and self._query.flows()
 
     @property
     def failures(self) -> int:
@@ -254,6 +266,7 @@ class Supervised:
                 if self._wanted is not None:
                     self._say("starting", "")
         elif self._stopping_since is not None:
+            self._prepare_anew()
             self._press(query, self._stopping_since)
         else:
             if now - self._started > _RECOVERED_S:
@@ -297,6 +310,8 @@ class Supervised:
         """Begin to stop what is no longer wanted as it is."""
         if self._stopping_since is not None:
             return
+        if self.held and self._wanted is not None and not self._hurt:
+            return
         if self._run_mark != self._mark:
             reason = "it has changed" if self._wanted is not None else "it is no longer wanted"
         elif query.hurried and self._has_settled():
@@ -306,6 +321,7 @@ class Supervised:
         _log.info("%s ends with its batch: %s", self.name, reason)
         self._stopping_since = self._clock()
         wanted = None if self._hurt else self._wanted
+        self._prepared = self._mark
 
         def end() -> None:
             # All readers wait from the end of this query to the start of the next one.
@@ -315,7 +331,15 @@ class Supervised:
 
         self._ask("end", end)
 
-    def _ask(self, what: str, work: Callable[[], None]) -> None:
+    def _prepare_anew(self) -> None:
+        """Prepare what is wanted now, if it is another run than when the query was asked to end."""
+        wanted = self._wanted
+        is_free = self._asking is None or self._asking.done
+        if wanted is not None and self._prepared != self._mark and is_free and not self._hurt:
+            self._prepared = self._mark
+            self._ask("prepare", lambda: self._prepare(wanted))
+
+    def _ask(self, what: str, work: Callable[[], object]) -> None:
         self._asking = Task(work)
         self._begin(f"{what} {self.name}", self._asking)
 

@@ -36,6 +36,8 @@ from secfilter.shared_producer import shared_producer
 NAME = "warm-up"
 # Each query costs less than the one before it.
 QUERIES = 4
+QUIET_S = 15.0
+"""An engine begins after so long a time without a query. At its start others need the cores."""
 _BATCH_MS = 500
 _RUNS_S = 20.0
 _POLL_S = 0.05
@@ -50,16 +52,20 @@ _log = logging.getLogger(__name__)
 class WarmUp:
     """Runs queries one by one in the folder `folder`, which is made and removed.
 
-    It ends as soon as there is something else to do, that is, if not `is_idle`.
+    It begins after `wait_s` seconds. It ends as soon as there is something else to do, that is, if
+    not `is_idle`.
     """
 
     spark: SparkSession
     kafka: KafkaOptions
     folder: Path
     is_idle: Callable[[], bool] = lambda: True
+    wait_s: float = 0.0
 
     def run(self) -> None:
         """Plan and run the queries. What goes wrong goes to the log: nothing depends on it."""
+        if not self._stays_idle():
+            return
         began = time.monotonic()
         try:
             for number in range(QUERIES):
@@ -68,9 +74,20 @@ class WarmUp:
                 self._run(number)
             _log.info("Spark is warm after %.1f s", time.monotonic() - began)
         except Exception as error:  # whatever it is, the next queries only start more slowly
-            _log.warning("Spark is not warm: %s", type(error).__name__)
+            # Spark may have been stopped meanwhile.
+            if self.is_idle():
+                _log.warning("Spark is not warm: %s", type(error).__name__)
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _stays_idle(self) -> bool:
+        """Wait as long as it should; whether there was nothing else to do."""
+        deadline = time.monotonic() + self.wait_s
+        while self.is_idle():
+            if time.monotonic() >= deadline:
+                return True
+            time.sleep(_POLL_S)
+        return False
 
     def _run(self, number: int) -> None:
         checkpoint = self.folder / str(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +16,7 @@ from catalog.runs import FanOutClass, IngestRun, IngestStream, QueryRun
 from catalog.schema import Type
 from catalog.topics import out_topic
 from secfilter.pace import Pace
-from tests.integration.secfilter.plane import Feed, Plane, one_id_each, prices, tuple_at
+from tests.integration.secfilter.plane import Feed, Plane, one_id_each, prices, tuple_at, values
 from tests.integration.secfilter.running import Notes, running
 from tests.outputs import with_output
 
@@ -84,6 +85,16 @@ def own(number: int, sent: range, since: float = 0) -> set[object]:
     return {price for price in sent if price % _MEMBERS == number and price >= since}
 
 
+def longest_wait_s(plane: Plane, run: QueryRun) -> float:
+    """How long at most nothing new came to the first class of a run, in seconds."""
+    times: dict[object, int] = {}
+    messages = plane.read(run.classes[0].topic, 1)
+    for message, value in zip(messages, values(messages), strict=True):
+        times.setdefault(value["price"], message.timestamp()[1])
+    came = sorted(times.values())
+    return max((b - a for a, b in itertools.pairwise(came)), default=0) / 1_000
+
+
 def test_queries_of_one_stream_become_one(fusing: Fusing) -> None:
     with running(fusing.engine, to_the_end=False, fuses=True) as notes:
         feed = Feed(fusing.plane, fusing.stream.senders[0].topic)
@@ -95,6 +106,7 @@ def test_queries_of_one_stream_become_one(fusing: Fusing) -> None:
         # Each gets all from when it began, and a repeated result has the id of the first one.
         for number, run in enumerate(fusing.runs):
             fusing.expect(run, own(number, sent, since=len(sent) / 2))
+        print("longest waits (s):", *(longest_wait_s(fusing.plane, run) for run in fusing.runs))
 
 
 @pytest.mark.long

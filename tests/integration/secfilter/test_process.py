@@ -105,6 +105,29 @@ def test_the_engines_lives(deployment: Deployment) -> None:
 @embedded_only
 @pytest.mark.slow
 @pytest.mark.long
+def test_an_engine_that_has_nothing_to_run_yet_warms_up(deployment: Deployment) -> None:
+    plane = deployment.plane
+    stream = plane.stream(0)
+    run = plane.query(Source(stream.relation), Clearance.of(0))
+    engines = deployment.start(INGEST, FIRST)
+    warm = "Spark is warm after"
+    await_true(lambda: warm in deployment.log(), "it is warm")
+    await_true(lambda: not [*deployment.folder.rglob("warm-up")], "it has cleared up")
+    deployment.add(stream, run)
+    plane.send(stream, tuple_at(1, "x", 1))
+    assert len(plane.read(run.classes[0].topic, 1)) == 1
+    engines.end()
+    # Then it has something to run from the beginning.
+    engines = deployment.start(INGEST, FIRST)
+    plane.send(stream, tuple_at(2, "x", 2))
+    assert len(plane.read(run.classes[0].topic, 2)) == 2
+    engines.end()
+    assert deployment.log().count(warm) == 1 and "Spark is not warm" not in deployment.log()
+
+
+@embedded_only
+@pytest.mark.slow
+@pytest.mark.long
 def test_what_kills_its_engine_is_parked_and_harms_nobody(deployment: Deployment) -> None:
     """Whenever the one query runs alone, its engine is killed; the test starts engines again."""
     plane = deployment.plane

@@ -71,7 +71,7 @@ class FakeQuery(Stoppable):
 
     def flow(self, partition: str) -> None:
         """Deliver what there is in the partition."""
-        if self.over:
+        if self.over or not self.planned:
             return
         end = self.world.ends[partition]
         for offset in range(self.at[partition], end):
@@ -90,6 +90,9 @@ class FakeQuery(Stoppable):
     def end_batch(self) -> None:
         """The batch ends, and what is delivered is committed. Then it goes on, or it is asked."""
         if self.over:
+            return
+        if not self.planned:
+            self.over = self.asked
             return
         number = self.checkpoint.last_commit() + 1
         texts = {"offsets": f"v1\n{{}}\n{json.dumps({LAB: self.at})}", "commits": "v1\n{}"}
@@ -116,6 +119,8 @@ class World:
     # What cannot be started now.
     refused: set[str] = field(default_factory=set)
     slow: bool = False
+    # Whether Spark plans a query at once.
+    plans: bool = True
     fuses: bool = True
     now: float = 0.0
     made: int = 0
@@ -164,6 +169,12 @@ class World:
         for task in held:
             task.do()
 
+    def plan_all(self) -> None:
+        """Let Spark have planned all."""
+        self.plans = True
+        for each in self.queries:
+            each.planned = True
+
     def start(self, run: Run, _settled: bool) -> FakeQuery:
         """As `Engine.running`."""
         assert isinstance(run, QueryRun)
@@ -193,7 +204,8 @@ class World:
             owners = owners_of(run)
             start = self._starting(list(owners), run.starting_offsets)
             checkpoint = self.checkpoints.renew(run.name, shape_of(run), start, owners, layout)
-        made = FakeQuery(self, run, checkpoint, checkpoint.committed())
+        began = checkpoint.committed()
+        made = FakeQuery(self, run, checkpoint, began, planned=self.plans)
         self.queries.append(made)
         return made
 
@@ -263,6 +275,7 @@ class World:
         """Let everything happen that is to happen."""
         self.refused, self.slow = set(), False
         self.let_go()
+        self.plan_all()
         for _ in range(12):
             self.now += LONG_S
             self.turn()

@@ -48,6 +48,9 @@ class FakeQuery:
     stuck: bool = False
     counts: Mapping[str, int] = field(default_factory=lambda: {"late": 3})
 
+    def flows(self) -> bool:
+        return True
+
     def ended(self) -> bool:
         return self.over or self.killed or (self.asked and self.boundary)
 

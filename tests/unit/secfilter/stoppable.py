@@ -13,6 +13,8 @@ class Stoppable:
     """Ends at the end of a batch where it was asked to, or in the middle."""
 
     hurried: bool = False
+    # Whether Spark has planned it.
+    planned: bool = True
     asked: bool = False
     over: bool = False
     error: BaseException | None = None
@@ -22,6 +24,9 @@ class Stoppable:
     def crash(self) -> None:
         """End in the middle."""
         self.over, self.error = True, self.error or ValueError()
+
+    def flows(self) -> bool:
+        return self.planned
 
     def ended(self) -> bool:
         return self.over

@@ -189,6 +189,24 @@ def test_a_few_newcomers_wait_until_the_group_starts_again() -> None:
     assert set(regroup(before, without)["g"].members) == set(without), "it starts again anyway"
 
 
+def test_those_that_are_ready_wait_a_moment_for_those_that_are_soon() -> None:
+    (soon,) = known(1, first=9).values()
+    soon = replace(soon, ready=False, soon=True)
+    more = {**known(2), "q9": soon}
+    assert regroup({}, more) == {}, "one start takes all three"
+    assert set(regroup({}, {**more, "q9": replace(soon, key="other")})) == {f"{PREFIX}-k-1"}
+    waited = {**more, "q1": replace(more["q1"], waited=True)}
+    assert set(regroup({}, waited)[f"{PREFIX}-k-1"].members) == {"q1", "q2"}
+    before = {"g": group("q1", "q2")}
+    joining = {**known(3), "q9": soon}
+    assert regroup(before, joining)["g"] is before["g"]
+    del joining["q2"]
+    assert regroup(before, joining)["g"].members == ("q1", "q3"), "it starts again anyway"
+    carried = {"g": group("q1", "q2", "q9")}
+    found = regroup(carried, {**known(4), "q9": soon})
+    assert set(found["g"].members) == {"q1", "q2", "q3", "q4", "q9"}, "it is in the group already"
+
+
 def test_a_group_has_bounds() -> None:
     found = regroup({}, known(MOST_MEMBERS + 2))
     assert sorted(len(each.members) for each in found.values()) == [2, MOST_MEMBERS]

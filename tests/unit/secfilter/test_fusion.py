@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from catalog.runs import fingerprint
+from catalog.runs import FusedRun, fingerprint
 from tests.lanes import number_of
 from tests.unit.secfilter.fusion_world import LONG_S, PARTITIONS, FakeQuery, World, members
 
@@ -58,6 +58,71 @@ def test_a_query_begins_alone_and_joins_when_it_is_steady(world: World) -> None:
     assert not world.running("query-1") and not world.running("query-2")
     assert all(world.said[each].state == "running" for each in world.wanted)
     assert world.missed() == {}
+
+
+def test_a_query_goes_on_by_itself_until_its_group_is_planned(world: World) -> None:
+    world.add()
+    world.add()
+    world.turn()
+    for name in world.wanted:
+        (alone,) = world.running(name)
+        # Its batches would become longer now.
+        alone.hurried = True
+    world.plans = False
+    world.now += LONG_S * 0.5
+    for _ in range(5):
+        send(world)
+        world.now += LONG_S
+        world.turn()
+    (fused,) = world.fused()
+    assert not fused.planned
+    own = [world.running(name) for name in world.wanted]
+    assert all(own) and not [each for (each,) in own if each.asked], "they would not start again"
+    assert world.delivered["out.o1.c"].keys() == {(p, o) for p in PARTITIONS for o in range(5)}
+    assert world.said["query-1"].state == "running"
+    world.plan_all()
+    send(world)
+    for _ in range(3):
+        world.turn()
+    assert not [name for name in world.wanted if world.running(name)]
+    assert world.missed() == {}
+
+
+def test_a_query_that_may_not_run_ends_while_its_group_is_planned(world: World) -> None:
+    world.add()
+    world.add()
+    world.turn()
+    world.plans = False
+    world.now += LONG_S
+    world.turn()
+    assert world.fused()
+    world.take("query-1")
+    for _ in range(3):
+        world.turn()
+    assert world.said["query-1"].state == "stopped" and not world.fused()
+    assert world.running("query-2")
+
+
+def test_queries_that_come_one_after_the_other_begin_to_run_together_at_once(world: World) -> None:
+    for _ in range(10):
+        world.add()
+        world.step(2.5)
+    for _ in range(150):
+        world.turn()
+    (only,) = [each for each in world.queries if isinstance(each.run, FusedRun)]
+    assert len(members(only)) == 10
+    assert world.missed() == {}
+
+
+def test_a_query_waits_for_others_for_a_moment_only(world: World) -> None:
+    world.add()
+    world.add()
+    # Somebody adds queries again and again.
+    for number in range(130):
+        world.turn()
+        if number % 10 == 0:
+            world.add()
+    assert {"query-1", "query-2"} <= {*members(world.fused()[0])}
 
 
 def test_one_query_alone_runs_alone(world: World) -> None:
@@ -288,6 +353,8 @@ ACTIONS: dict[str, Action] = {
     "the engine dies": World.begin_engine,
     "starts take long": _set("slow", True),
     "starts return": _return_starts,
+    "plans take long": _set("plans", False),
+    "plans are made": World.plan_all,
     "nothing can start": _set("refused", {f"query-{number}" for number in range(1, 9)}),
     "all can start": lambda world: world.refused.clear(),
     "a turn": World.turn,

@@ -48,6 +48,22 @@ def test_a_run_is_prepared_before_the_query_that_it_replaces_is_asked_to_end() -
     assert len(bench.prepared) == 1, "what is not wanted needs nothing"
 
 
+def test_what_changes_while_a_batch_ends_is_prepared_too() -> None:
+    bench = Bench((run_of("a", 1),))
+    bench.step()
+    bench.queries[0].boundary = False
+    changes = [run_of("a", size) for size in (2, 3, 4)]
+    for changed in changes:
+        bench.wanted = (changed,)
+        bench.step()
+        bench.step()
+    assert bench.prepared == [(changes[0], True), (changes[1], False), (changes[2], False)]
+    assert len(bench.queries) == 1
+    bench.queries[0].boundary = True
+    bench.step()
+    assert bench.queries[1].run == changes[2]
+
+
 def test_a_run_that_has_settled_is_started_once_more_with_longer_batches() -> None:
     bench = Bench((run_of("a", 1),))
     bench.step()

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -20,7 +21,7 @@ from secfilter.fanout import fan_out
 from secfilter.lab import read_lab
 from secfilter.life import READY_FILE
 from secfilter.spare import SPARE_FILE, Given, ask_for_spare, asking_file, await_name, give
-from secfilter.warm_up import run_of
+from secfilter.warm_up import WarmUp, run_of
 from tests.unit.secfilter.test_fused_code import RECORDS
 
 
@@ -98,3 +99,10 @@ def test_what_warms_up_delivers_nothing(spark: SparkSession) -> None:
     (output,), somebody = run.outputs, FanOutClass("out.1", Clearance.of(0))
     with_reader = replace(run, outputs=(replace(output, classes=(somebody,)),))
     assert [row["topic"] for row in results(with_reader)] == ["out.1"], "it is a query like others"
+
+
+def test_an_engine_that_gets_something_to_run_does_not_warm_up(tmp_path: Path) -> None:
+    nothing: Any = None
+    looks = iter([True, True, False])
+    WarmUp(nothing, nothing, tmp_path / "warm-up", lambda: next(looks), wait_s=60.0).run()
+    assert not [*looks] and not [*tmp_path.iterdir()]

@@ -54,7 +54,7 @@ class FakeQuery(Stoppable):
 
     def flow(self, partition: str) -> None:
         """Deliver what there is in the partition."""
-        if self.over:
+        if self.over or not self.planned:
             return
         for offset in range(self.at[partition], self.log.ends[partition]):
             for topic in fed_by(self.run):
@@ -64,7 +64,8 @@ class FakeQuery(Stoppable):
     def end_batch(self) -> None:
         """The batch ends, and what is delivered is committed; then it goes on, or it is asked."""
         if not self.over:
-            self.log.committed[self.run.name] = {"lab.s": dict(self.at)}
+            if self.planned:
+                self.log.committed[self.run.name] = {"lab.s": dict(self.at)}
             self.over = self.asked
 
 
@@ -102,6 +103,8 @@ class World:
     labelled: bool = False
     stands: bool = False
     slow: bool = False
+    # Whether Spark plans a query at once.
+    plans: bool = True
     now: float = 0.0
     held: list[Task[Any]] = field(default_factory=list)
     queries: list[FakeQuery] = field(default_factory=list)
@@ -143,7 +146,7 @@ class World:
 
     def _query(self, run: QueryRun, began: Offsets) -> FakeQuery:
         assert not self.running(run.name), "two of a kind run"
-        self.queries.append(FakeQuery(self.log, run, began))
+        self.queries.append(FakeQuery(self.log, run, began, planned=self.plans))
         return self.queries[-1]
 
     def running(self, name: str) -> list[FakeQuery]:
@@ -187,10 +190,17 @@ class World:
         """The engine ends in the middle of everything, and another one begins."""
         self.begin_engine()
 
+    def plan_all(self) -> None:
+        """Let Spark have planned all."""
+        self.plans = True
+        for each in self.queries:
+            each.planned = True
+
     def settle(self) -> None:
         """Let everything happen that is to happen."""
         self.stands, self.slow = False, False
         self.let_go()
+        self.plan_all()
         for _ in range(12):
             for _ in range(2):
                 self.step(_LONG_S)
@@ -256,6 +266,8 @@ ACTIONS: dict[str, Action] = {
     "another query reads the output": _set("labelled", True),
     "starts take long": _set("slow", True),
     "starts return": _return_starts,
+    "plans take long": _set("plans", False),
+    "plans are made": World.plan_all,
     "wait": lambda world: world.step(_LONG_S),
 }
 
@@ -364,6 +376,19 @@ def test_a_side_run_goes_on_while_its_main_run_starts() -> None:
     main.end_batch()
     world.step()
     assert not world.running(_MAIN) and not side.asked
+
+
+def test_a_side_run_goes_on_until_its_main_run_is_planned() -> None:
+    world = new_class()
+    (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    world.plans = False
+    main.end_batch()
+    for _ in range(3):
+        world.step()
+    assert world.running(_MAIN) and not side.asked, "nothing else delivers to the new class"
+    world.plan_all()
+    world.step()
+    assert side.asked
 
 
 def test_a_side_run_that_stood_still_goes_on_where_it_was() -> None:
