@@ -100,12 +100,19 @@ class _Flags:
     def takes(self, output: FedOutput, class_: FanOutClass) -> int:
         """The number of the condition that the class of the output takes the tuple."""
         name = output.relation.name
-        begun, seen = self._begun.get(name), self.sees(class_)
+        begun, seen = self._begun.get(name), self._sees(class_)
         if begun is None:
             return self._number(class_.delivery, seen)
         return self._number((name, class_.delivery), seen & begun)
 
-    def sees(self, class_: FanOutClass) -> Column:
+    def is_taken(self, output: FedOutput) -> Column:
+        """Whether any class of the output takes the tuple (never NULL)."""
+        seen = [fn.coalesce(self._sees(each), fn.lit(False)) for each in output.classes]
+        taken = reduce(lambda a, b: a | b, seen, fn.lit(False))
+        begun = self._begun.get(output.relation.name)
+        return taken if begun is None else taken & fn.coalesce(begun, fn.lit(False))
+
+    def _sees(self, class_: FanOutClass) -> Column:
         """Whether the class may see a tuple with such a label."""
         return visible_to(in_layout(class_, self._layout), words(self._layout), self._sources)
 
@@ -191,9 +198,8 @@ def _members(plans: Sequence[FusedPlan], given: Schema, *, echoes: bool) -> Colu
 
 
 def _is_taken(run: QueryRun, flags: _Flags) -> Column:
-    """Whether any class of the member may see the tuple."""
-    seen = [fn.coalesce(flags.sees(each), fn.lit(False)) for each in run.classes]
-    return reduce(lambda a, b: a | b, seen, fn.lit(False))
+    """Whether the tuple goes to any class of the member."""
+    return reduce(lambda a, b: a | b, map(flags.is_taken, run.outputs), fn.lit(False))
 
 
 def _values(shape: _Shape, given: Schema) -> Column:

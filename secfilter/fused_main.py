@@ -105,9 +105,12 @@ class FusedMain:
         self._tell({})
 
     def _carrier(self) -> Supervised | None:
-        """The fused run that carries it, once it has begun to read."""
+        """The fused run that carries it: once it reads, or if nothing else goes on meanwhile."""
         main = self._fusion.main_of(self.name)
-        return main if main is not None and main.flows else None
+        if main is None or main.began is None:
+            return None
+        goes_on = self._wanted is not None and self._alone.began is not None
+        return None if goes_on and not main.flows else main
 
     def _is_carried(self) -> bool:
         return self._carrier() is not None
