@@ -6,7 +6,7 @@ are one. Kafka hears of it afterwards (`secadmin.control.alignment`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial, reduce
@@ -100,9 +100,9 @@ class _Reached:
     deciding: Label
     weak: bool
     ruled: bool
-    by_roles: frozenset[int] | None = None
-    exact: bool = False
-    waits: bool = False
+    by_roles: frozenset[int] | None
+    exact: bool
+    waits: bool
 
 
 @dataclass
@@ -126,7 +126,8 @@ class Settlement:
     _reached: dict[int, _Reached] = field(default_factory=dict)
     _divisible: dict[int, bool] = field(default_factory=dict)
     _seen: dict[tuple[frozenset[int], int], bool] = field(default_factory=dict)
-    _withheld: dict[int, Label] = field(default_factory=dict)
+    # Of the users whose accesses are being settled.
+    _withheld: Mapping[int, Label] = field(default_factory=dict)
 
     @cached_property
     def _topics_of(self) -> AccessTopics:
@@ -164,9 +165,7 @@ class Settlement:
 
     def _look_up_floors(self, users: Collection[int]) -> None:
         """Note what is withheld from these users. One that is not noted has no floor."""
-        for user in users:
-            self._withheld.pop(user, None)
-        self._withheld |= withheld_from(self.change.session, users)
+        self._withheld = withheld_from(self.change.session, users)
 
     def backfill(self, access: Access) -> DeliveryClass:
         """Give a live subscription a class for older results, as far as it may see them now.

@@ -164,6 +164,10 @@ SETTLEMENT = {
     "if obj.kind == ObjectKind.STREAM: -> if obj.kind >= ObjectKind.STREAM:": (
         "an access is to an output or to a stream, and stream has the later name"
     ),
+    "ways = self._ways(subject, output) if output.exact and seen else () -> "
+    "ways = self._ways(subject, output) if output.exact or seen else ()": (
+        "only what is exact and seen makes use of them"
+    ),
     "elif access.kind == SEND: -> elif access.kind >= SEND:": _LAST_ACCESS,
     "elif access.kind == QUARANTINE: -> elif access.kind >= QUARANTINE:": _LAST_ACCESS,
     "for access, subject in zip(accesses, subjects, strict=True): -> "

@@ -14,7 +14,7 @@ _SETTLEMENT = tuple(
     f"{_CONTROL}{name}.py"
     for name in (
         *("delivery_classes", "growth_and_cuts", "senders_and_quarantines", "endings"),
-        "role_texts",
+        *("role_texts", "backfill_topics"),
         "views_of_accesses",
         "window_accesses",
         "unanswered_grants",

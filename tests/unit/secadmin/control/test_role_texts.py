@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from catalog.clearance import Clearance
+from catalog.delivery_classes import delivery_of
 from catalog.label import Label
 from catalog.label_rule import BySender
 from catalog.label_texts import texts_of
@@ -252,6 +253,23 @@ def test_exact_match_takes_no_result_that_two_roles_cover_only_together(ward: Pl
     ward.settle()
     assert [sees(ward, chief, each) for each in (*labels, cumulative)] == [1, 1, 1, 1]
     assert [each.ways for each in fanned_out(ward, chief)] == [()]
+
+
+@pytest.mark.parametrize("placement", sorted(set(Placement) - {Placement.ROLES}))
+def test_elsewhere_roles_count_together(ward: Place, placement: Placement) -> None:
+    world = ward.world
+    register(ward, "doctor", "nurse")
+    world.member("bob", "nurse")
+    for role in ("doctor", "nurse"):
+        world.grant(role, "READ TUPLE", "stream in1")
+    world.edit(OutputRow, world.get_object("output out1").id, placement=placement)
+    both = access(ward, "bob", "doctor", "nurse")
+    ward.settle()
+    delivery = delivery_of(ward.class_of(both))
+    assert delivery is not None
+    assert delivery.ways == ()
+    texts = [label_of(ward, text) for text in ("doctor", "nurse")]
+    assert [sees(ward, both, each) for each in (*texts, texts[0] | texts[1])] == [1, 1, 1]
 
 
 def test_a_role_that_is_lost_leaves_the_exact_results_of_the_others(ward: Place) -> None:
