@@ -88,7 +88,15 @@ def test_settling_many(catalog: Catalog) -> None:
         removed = change.session.scalars(select(Object)).one()
         removed.removed_at = change.now
         settlement._reached[removed.id] = _Reached(
-            removed, stream, Label(0), Label(0), False, False
+            removed,
+            stream,
+            Label(0),
+            Label(0),
+            False,
+            False,
+            by_roles=None,
+            exact=False,
+            waits=False,
         )
         settlement.settle(Access.object_id == removed.id)
         change.audit("test", "accesses")
