@@ -168,6 +168,12 @@ SETTLEMENT = {
     "ways = self._ways(subject, output) if output.exact or seen else ()": (
         "only what is exact and seen makes use of them"
     ),
+    "return Delivery(together, ways=ways if len(ways) > 1 else ()) -> "
+    "return Delivery(together, ways=ways if len(ways) != 1 else ())": "there is one way at least",
+    "shown = clearance.cut_to(output.reach).bits != 0 or output.relation.public -> "
+    "shown = clearance.cut_to(output.reach).bits != -1 or output.relation.public": (
+        "what a role without any right sees is within what another one sees, and left out"
+    ),
     "elif access.kind == SEND: -> elif access.kind >= SEND:": _LAST_ACCESS,
     "elif access.kind == QUARANTINE: -> elif access.kind >= QUARANTINE:": _LAST_ACCESS,
     "for access, subject in zip(accesses, subjects, strict=True): -> "

@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from catalog.clearance import Clearance
 from catalog.delivery_classes import delivery_of
+from catalog.expression import AttributeRef, Call, Literal
 from catalog.label import Label
 from catalog.label_rule import BySender
 from catalog.label_texts import texts_of
@@ -16,12 +17,15 @@ from catalog.models import (
     Grant,
     OutputInput,
     OutputRow,
+    PolicyRow,
     QueryAsRole,
     QueryRow,
     StreamRow,
 )
 from catalog.placement import Placement
+from catalog.role_view import RoleView
 from catalog.runs import FanOutClass, QueryRun
+from catalog.schema import Type
 from catalog.stored_form import to_stored
 from catalog.wanted import wanted_runs
 from secadmin.control.role_texts import register_texts
@@ -270,6 +274,24 @@ def test_elsewhere_roles_count_together(ward: Place, placement: Placement) -> No
     assert delivery.ways == ()
     texts = [label_of(ward, text) for text in ("doctor", "nurse")]
     assert [sees(ward, both, each) for each in (*texts, texts[0] | texts[1])] == [1, 1, 1]
+
+
+def test_by_exact_match_a_role_that_sees_not_all_by_itself_does_not_count(ward: Place) -> None:
+    world = ward.world
+    register(ward, "doctor", "nurse")
+    world.member("bob", "nurse")
+    for role in ("doctor", "nurse"):
+        world.grant(role, "READ TUPLE", "stream in1")
+    world.edit(OutputRow, world.get_object("output out1").id, placement=Placement.ROLES)
+    both = access(ward, "bob", "doctor", "nurse")
+    ward.settle()
+    labels = [label_of(ward, text) for text in ("doctor", "nurse")]
+    assert [sees(ward, both, each) for each in labels] == [1, 1]
+    few = RoleView(Call("=", (AttributeRef("a"), Literal("x", Type.STRING))))
+    stream, doctor = world.get_object("stream in1").id, world.get_role("doctor")
+    world.add(PolicyRow(stream_id=stream, role_id=doctor, name="few", view=to_stored(few)))
+    ward.settle()
+    assert [sees(ward, both, each) for each in labels] == [0, 1]
 
 
 def test_a_role_that_is_lost_leaves_the_exact_results_of_the_others(ward: Place) -> None:
