@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
+from catalog.errors import Denied
 from catalog.label import Label
-from catalog.models import Access, DeliveryClass
+from catalog.models import Access, DeliveryClass, OutputRow, QueryRow, User
 from secadmin.control.settlement import Settlement
 from tests.unit.secadmin.control.place import IN1, IN2, Place
 
@@ -37,6 +39,33 @@ def test_it_stands_beside_the_topic_of_the_subscription(place: Place) -> None:
     # What is settled stays as it is.
     assert place.settle() == set()
     assert place.topics(access).keys() == {live, older}
+
+
+def _query_waits(place: Place, access: Access) -> None:
+    """Policies have changed what the query may read, and it is not merged with them yet."""
+    with place.catalog.read() as session:
+        query = session.get_one(OutputRow, access.object_id).query_id
+    place.world.edit(QueryRow, query, views_changed_at=place.catalog.clock())
+
+
+SHUT: dict[str, Callable[[Place, Access], object]] = {
+    "the user is locked": lambda place, access: place.world.edit(User, access.user_id, locked=True),
+    "the query waits": _query_waits,
+    "the right is gone": lambda place, _: place.revoke("SUBSCRIBE", "output out1"),
+}
+
+
+@pytest.mark.parametrize("shut", SHUT.values(), ids=SHUT.keys())
+def test_who_gets_no_results_gets_no_older_ones(
+    place: Place, shut: Callable[[Place, Access], object]
+) -> None:
+    """Also if what the subscription has is not settled yet."""
+    access = place.access()
+    place.settle()
+    backfill(place, access)
+    shut(place, access)
+    with pytest.raises(Denied, match="shows nothing of out1 now"):
+        backfill(place, access)
 
 
 def test_nobody_else_gets_it(place: Place) -> None:
