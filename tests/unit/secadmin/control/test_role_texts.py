@@ -259,8 +259,8 @@ def test_exact_match_takes_no_result_that_two_roles_cover_only_together(ward: Pl
     assert [each.ways for each in fanned_out(ward, chief)] == [()]
 
 
-@pytest.mark.parametrize("placement", sorted(set(Placement) - {Placement.ROLES}))
-def test_elsewhere_roles_count_together(ward: Place, placement: Placement) -> None:
+def access_by_two_roles(ward: Place, placement: Placement) -> Access:
+    """Bob reads out1, whose results are divided there, with two roles that each see some of in1."""
     world = ward.world
     register(ward, "doctor", "nurse")
     world.member("bob", "nurse")
@@ -269,6 +269,12 @@ def test_elsewhere_roles_count_together(ward: Place, placement: Placement) -> No
     world.edit(OutputRow, world.get_object("output out1").id, placement=placement)
     both = access(ward, "bob", "doctor", "nurse")
     ward.settle()
+    return both
+
+
+@pytest.mark.parametrize("placement", sorted(set(Placement) - {Placement.ROLES}))
+def test_elsewhere_roles_count_together(ward: Place, placement: Placement) -> None:
+    both = access_by_two_roles(ward, placement)
     delivery = delivery_of(ward.class_of(both))
     assert delivery is not None
     assert delivery.ways == ()
@@ -277,14 +283,7 @@ def test_elsewhere_roles_count_together(ward: Place, placement: Placement) -> No
 
 
 def test_by_exact_match_a_role_that_sees_not_all_by_itself_does_not_count(ward: Place) -> None:
-    world = ward.world
-    register(ward, "doctor", "nurse")
-    world.member("bob", "nurse")
-    for role in ("doctor", "nurse"):
-        world.grant(role, "READ TUPLE", "stream in1")
-    world.edit(OutputRow, world.get_object("output out1").id, placement=Placement.ROLES)
-    both = access(ward, "bob", "doctor", "nurse")
-    ward.settle()
+    world, both = ward.world, access_by_two_roles(ward, Placement.ROLES)
     labels = [label_of(ward, text) for text in ("doctor", "nurse")]
     assert [sees(ward, both, each) for each in labels] == [1, 1]
     few = RoleView(Call("=", (AttributeRef("a"), Literal("x", Type.STRING))))
@@ -296,14 +295,7 @@ def test_by_exact_match_a_role_that_sees_not_all_by_itself_does_not_count(ward: 
 
 def test_a_role_that_is_lost_leaves_the_exact_results_of_the_others(ward: Place) -> None:
     """The topic of both roles is cut at once. A smaller class takes its place."""
-    world = ward.world
-    register(ward, "doctor", "nurse")
-    world.member("bob", "nurse")
-    for role in ("doctor", "nurse"):
-        world.grant(role, "READ TUPLE", "stream in1")
-    world.edit(OutputRow, world.get_object("output out1").id, placement=Placement.ROLES)
-    both = access(ward, "bob", "doctor", "nurse")
-    ward.settle()
+    world, both = ward.world, access_by_two_roles(ward, Placement.ROLES)
     before = ward.topic(both)
     target = world.get_object("stream in1").id
     with ward.catalog.change("test") as change:
