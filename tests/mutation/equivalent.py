@@ -146,6 +146,9 @@ _LAST_ACCESS = "of the kinds of access, send has the last name, and quarantine t
 _OWNS, _ON = "key = (_rights(subject), subject.user_id", "obj.owner_id, permission, obj.id)"
 _OF_MEMBERS = "return and_(Access.kind"
 _BY_ROLE = "Access.user_id.in_(members_of(change, role_id)))"
+_SHOWN, _OR_PUBLIC = "shown = clearance.cut_to(output.reach).bits", "or output.relation.public"
+_WITHIN_ANOTHER = "what a role without any right sees is within what another sees, and left out"
+_WIDER, _IN_FOUND = "if not any(each != other and each.bits & ~other.bits", "for other in found)"
 SETTLEMENT = {
     "if obj.kind == ObjectKind.OUTPUT: -> if obj.kind <= ObjectKind.OUTPUT:": (
         "an access is to an output or to a stream, and output has the earlier name"
@@ -170,9 +173,12 @@ SETTLEMENT = {
     ),
     "return Delivery(together, ways=ways if len(ways) > 1 else ()) -> "
     "return Delivery(together, ways=ways if len(ways) != 1 else ())": "there is one way at least",
-    "shown = clearance.cut_to(output.reach).bits != 0 or output.relation.public -> "
-    "shown = clearance.cut_to(output.reach).bits != -1 or output.relation.public": (
-        "what a role without any right sees is within what another one sees, and left out"
+    f"{_SHOWN} != 0 {_OR_PUBLIC} -> {_SHOWN} != -1 {_OR_PUBLIC}": _WITHIN_ANOTHER,
+    f"{_SHOWN} != 0 {_OR_PUBLIC} -> {_SHOWN} >= 0 {_OR_PUBLIC}": _WITHIN_ANOTHER,
+    f"{_SHOWN} != 0 {_OR_PUBLIC} -> {_SHOWN} > 0 {_OR_PUBLIC}": _NEVER_NEGATIVE,
+    f"{_WIDER} == 0 {_IN_FOUND} -> {_WIDER} <= 0 {_IN_FOUND}": _NEVER_NEGATIVE,
+    f"{_WIDER} == 0 {_IN_FOUND} -> {_WIDER.replace('!=', 'is not')} == 0 {_IN_FOUND}": (
+        "each is there once, so equal is identical"
     ),
     "elif access.kind == SEND: -> elif access.kind >= SEND:": _LAST_ACCESS,
     "elif access.kind == QUARANTINE: -> elif access.kind >= QUARANTINE:": _LAST_ACCESS,
