@@ -126,3 +126,16 @@ def test_ways_are_within_others_if_they_take_nothing_more(
         for each in (ways, others)
     )
     assert one.within(other) == (taken(one) <= taken(other))
+
+
+@given(clearances, clearances, st.lists(clearances, max_size=2), st.none() | clearances)
+def test_rights_that_cover_the_same_results_show_as_much(
+    held: Clearance, others: Clearance, ways: list[Clearance], beyond: Clearance | None
+) -> None:
+    """What other topics serve does not count. The ways of an exact match do."""
+    one, other = Delivery(held, beyond=beyond), Delivery(others)
+    assert one.shows_as_much_as(other) == (taken(Delivery(held)) == taken(other))
+    together = Clearance(reduce(or_, (way.bits for way in ways), held.bits))
+    exact = Delivery(together, ways=(held, *ways))
+    assert exact.shows_as_much_as(Delivery(together, beyond=beyond, ways=(held, *ways)))
+    assert not exact.shows_as_much_as(Delivery(together))
