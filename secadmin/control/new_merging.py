@@ -36,7 +36,8 @@ from catalog.wanted import is_in_step
 from secadmin.control import declared
 from secadmin.control.changed_views import close_classes, note_changed
 from secadmin.control.platform import Platform
-from secadmin.control.prepared_query import PreparedQuery, QueryDefinition, prepare_again
+from secadmin.control.prepared_query import PreparedQuery, prepare_again
+from secadmin.control.query_definition import QueryDefinition
 from secadmin.control.query_rights import ViewChange, change_of_views
 from secadmin.control.query_views import DOES_NOT_FIT, outputs_of
 from secadmin.control.settlement import Settlement, of_objects

@@ -9,10 +9,10 @@ from catalog.admission import require_admissible
 from catalog.analysis import analyse
 from catalog.checked_plan import CheckedPlan
 from catalog.errors import InvalidInput
-from catalog.names import check_object_name, check_query_name, output_of, space_in
+from catalog.names import check_object_name, check_query_name, output_of
 from catalog.namespace import Namespace
 from catalog.permission import Permission
-from catalog.placement import PLACEMENTS, STRONG, Placement
+from catalog.placement import Placement
 from catalog.plan import Emission, Plan, sources
 from catalog.upserts import upsert_keys
 from catalog.view_plan import through_views
@@ -21,38 +21,13 @@ from secadmin.control.allowed_operators import require_operators
 from secadmin.control.lost_results import warnings_about
 from secadmin.control.one_window import require_one_window_below
 from secadmin.control.platform import Platform
+from secadmin.control.query_choices import QueryChoices, choices_of
+from secadmin.control.query_definition import QueryDefinition
 from secadmin.control.query_rights import level_of_query, roles_to_see_as
 from secadmin.control.user_queries import user_query_sql
 from secadmin.control.visible_relations import VisibleRelations
 from secadmin.control.work import Reading
-from secadmin.languages import parse_borealis, parse_sql, query_level, query_roles, query_semantics
-
-
-@dataclass(frozen=True, slots=True)
-class QueryDefinition:
-    """The definition of a new query. `output` is the name of the output, if there is only one.
-
-    `language` is sql, borealis, or user-query: the XML of paper 002's customised query.
-
-    With `as_roles`, the query reads its streams as these roles see them, and its results come by no
-    other role of a subscriber. A text in SQL can name them, too: AS doctor SELECT ... So can the
-    name, which is then in the space of one role: doctor.alarms. With `accept_empty`, it is added
-    even if policies leave it no tuple of a stream. At a `level`, such as [Company1, _], it reads
-    only what the level dominates (001 §3): AT LEVEL [...] SELECT ...
-    `semantics` is `strong` (None is the same), or `view`: each subscriber gets what the query gives
-    over the tuples that the subscriber may see, or `isolated`: the same, and each delivery class
-    has a run of its own. With `exact`, a result comes by one role alone, and not by several
-    together (000 §5.2.1). SEMANTICS VIEW SELECT ... says it in the text.
-    """
-
-    name: str
-    language: str
-    text: str
-    output: str | None = None
-    as_roles: tuple[str, ...] = ()
-    accept_empty: bool = False
-    level: str | None = None
-    semantics: str | None = None
+from secadmin.languages import parse_borealis, parse_sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +40,7 @@ class PreparedQuery:
     checked: Mapping[str, CheckedPlan]
     notes: tuple[str, ...]
     relations: VisibleRelations
+    choices: QueryChoices
 
     @property
     def plans(self) -> Mapping[str, Plan]:
@@ -79,16 +55,17 @@ def prepare(platform: Platform, view: Reading, wanted: QueryDefinition) -> Prepa
     """
     check_query_name(wanted.name)
     view.require_system(Permission.ADD_QUERY)
-    relations = VisibleRelations(view, roles_to_see_as(view, named_roles(wanted)))
+    choices = choices_of(wanted)
+    relations = VisibleRelations(view, roles_to_see_as(view, choices.roles))
     written, notes = _parse(relations, wanted)
     told = _told(relations, written, accept_empty=wanted.accept_empty)
-    checked = _merged(platform, relations, wanted, written)
-    prepared = PreparedQuery(checked, (*notes, *told), relations)
+    checked = _merged(platform, relations, choices.placement, written)
+    prepared = PreparedQuery(checked, (*notes, *told), relations, choices)
     view.require_free(Namespace.QUERY, wanted.name)
     for name in checked:
         view.require_free(Namespace.RELATION, check_object_name(name))
     declared.require_aggregates(view, prepared.plans.values())
-    relations.level = level_of_query(view, chosen_level(wanted), prepared.plans.values())
+    relations.level = level_of_query(view, choices.level, prepared.plans.values())
     return prepared
 
 
@@ -100,10 +77,11 @@ def prepare_again(
     `view` has its owner with the query's roles as subject. Nothing is written. Raises as `prepare`,
     but not if the query gets nothing any more.
     """
+    choices = choices_of(wanted)
     relations = VisibleRelations(view, as_roles)
     written, notes = _parse(relations, wanted)
-    checked = _merged(platform, relations, wanted, written)
-    prepared = PreparedQuery(checked, notes, relations)
+    checked = _merged(platform, relations, choices.placement, written)
+    prepared = PreparedQuery(checked, notes, relations, choices)
     declared.require_aggregates(view, prepared.plans.values())
     return prepared
 
@@ -133,45 +111,6 @@ def _require_appends(plan: Plan) -> None:
             "subscriber has results of its own: leave EMIT UPDATES out, and take the changes of a "
             "relation with ISTREAM; or use semantics view"
         )
-
-
-def chosen_level(wanted: QueryDefinition) -> str | None:
-    """The level that the caller chose, in the text or beside it. Raises InvalidInput."""
-    named = query_level(wanted.text) if wanted.language == "sql" else None
-    if named is not None and wanted.level is not None:
-        raise InvalidInput("the text has AT LEVEL, so leave the other level out")
-    return named or wanted.level
-
-
-def chosen_placement(wanted: QueryDefinition) -> Placement:
-    """Where the fan-out stands by the semantics that the caller chose. Raises InvalidInput."""
-    named = query_semantics(wanted.text) if wanted.language == "sql" else None
-    if named is not None and wanted.semantics not in (None, named):
-        raise InvalidInput(
-            f"the text has SEMANTICS {named.upper()}, and {wanted.semantics} was chosen beside it; "
-            "name one semantics"
-        )
-    return PLACEMENTS[named or wanted.semantics or STRONG]
-
-
-def named_roles(wanted: QueryDefinition) -> tuple[str, ...]:
-    """The roles that the caller chose: in the text, beside it, or one in the query's name.
-
-    Raises InvalidInput if these are not the same.
-    """
-    named = query_roles(wanted.text) if wanted.language == "sql" else ()
-    if named and wanted.as_roles and {*named} != {*wanted.as_roles}:
-        raise InvalidInput(
-            f"the text reads AS {', '.join(named)}, and {', '.join(wanted.as_roles)} was chosen "
-            "beside it; name the roles once"
-        )
-    chosen, space = named or wanted.as_roles, space_in(wanted.name)
-    if space is not None and chosen not in ((), (space,)):
-        raise InvalidInput(
-            f"the name is in the space of the role {space}, and the query reads AS "
-            f"{', '.join(chosen)}; name one role"
-        )
-    return (space,) if space is not None else chosen
 
 
 def _parse(
@@ -207,7 +146,7 @@ def _told(
 def _merged(
     platform: Platform,
     relations: VisibleRelations,
-    wanted: QueryDefinition,
+    placement: Placement,
     written: Mapping[str, CheckedPlan],
 ) -> dict[str, CheckedPlan]:
     """The plans over what the roles see of the streams (002 §3.1). They are admissible."""
@@ -219,7 +158,6 @@ def _merged(
             name: analyse(through_views(each.plan, relations.viewed))
             for name, each in written.items()
         }
-    placement = chosen_placement(wanted)
     if not all(placement.has_common_results(each.plan) for each in checked.values()):
         _require_no_window_views(relations)
         checked = {name: declared.undeclared(each) for name, each in checked.items()}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from catalog.assignments import parked
-from catalog.checked_plan import CheckedPlan
 from catalog.errors import InvalidInput
 from catalog.executions import executions_of, leave
 from catalog.models import DeliveryClass, Object, OutputRow, QueryRow, Role
@@ -24,13 +23,8 @@ from secadmin.control import declared, streams
 from secadmin.control.allowed_operators import require_operators, require_still_allowed
 from secadmin.control.changed_views import note_if_changed
 from secadmin.control.platform import Platform
-from secadmin.control.prepared_query import (
-    QueryDefinition,
-    chosen_level,
-    chosen_placement,
-    named_roles,
-    prepare,
-)
+from secadmin.control.prepared_query import PreparedQuery, prepare
+from secadmin.control.query_definition import QueryDefinition
 from secadmin.control.query_rights import level_of_query, roles_to_see_as
 from secadmin.control.query_views import outputs_of
 from secadmin.control.room import require_room_to_run
@@ -75,7 +69,7 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
         work.require_system(Permission.ADD_QUERY)
         # A relation may be hidden or gone by now, so all rights are checked again. The text is not
         # parsed again: it may be long, and no other call can change anything in the meantime.
-        again = VisibleRelations(work, roles_to_see_as(work, named_roles(wanted)))
+        again = VisibleRelations(work, roles_to_see_as(work, prepared.choices.roles))
         for name in relations.named:
             again.relation(name)
         if (again.named, again.viewed) != (relations.named, relations.viewed):
@@ -83,8 +77,8 @@ def add_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> Ad
         work.detail["reads"] = sorted(relations.named)
         require_operators(work, plans.values())
         declared.require_aggregates(work, plans.values())
-        again.level = level_of_query(work, chosen_level(wanted), plans.values())
-        _store(platform, work, wanted, prepared.checked, offsets, again)
+        again.level = level_of_query(work, prepared.choices.level, plans.values())
+        _store(platform, work, wanted, prepared, offsets, again)
     schemas = {name: each.schema for name, each in prepared.checked.items()}
     return AddedQuery(schemas, prepared.notes)
 
@@ -93,16 +87,15 @@ def _store(
     platform: Platform,
     work: Work,
     wanted: QueryDefinition,
-    checked: Mapping[str, CheckedPlan],
+    prepared: PreparedQuery,
     offsets: Mapping[str, Mapping[str, int]],
     relations: VisibleRelations,
 ) -> None:
-    plans = {name: each.plan for name, each in checked.items()}
+    checked, plans, placement = prepared.checked, prepared.plans, prepared.choices.placement
     work.require_free(Namespace.QUERY, wanted.name)
     declared.require_alone(work.session, plans.values())
     own = work.subject.user_id
     require_room_to_run(platform.user_limits, work.session, own, plans.values())
-    placement = chosen_placement(wanted)
     query = _new_object(platform, work, ObjectKind.QUERY, Namespace.QUERY, wanted.name)
     active = select(Role).where(Role.id.in_(work.subject.active_role_ids))
     chosen = select(Role).where(Role.id.in_(relations.as_roles or ()))

@@ -21,12 +21,8 @@ from catalog.subject import Subject, subject_of_user
 from secadmin.control import declared
 from secadmin.control.category_words import category_words
 from secadmin.control.platform import Platform
-from secadmin.control.prepared_query import (
-    PreparedQuery,
-    QueryDefinition,
-    chosen_placement,
-    prepare,
-)
+from secadmin.control.prepared_query import PreparedQuery, prepare
+from secadmin.control.query_definition import QueryDefinition
 from secadmin.control.room import reads_of, require_room_to_run
 from secadmin.control.shared_executions import role_of_space
 from secadmin.control.work import Caller, Reading, reading
@@ -100,7 +96,7 @@ def check_query(platform: Platform, caller: Caller, wanted: QueryDefinition) -> 
         because = tuple(dict.fromkeys(each.reason for each in view.authorizer.trail))
     read = {relation.topic for plan in prepared.plans.values() for relation in sources(plan)}
     offsets = platform.kafka.end_offsets(sorted(read))
-    placement = chosen_placement(wanted)
+    placement = prepared.choices.placement
     with reading(platform, caller, "check room for query", target) as view:
         role = role_of_space(view.session, prepared.relations.as_roles)
         engines = platform.spaces.homes(role, placement)

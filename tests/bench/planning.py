@@ -8,7 +8,7 @@ from catalog.plan import Source, walk
 from secadmin.__main__ import build_platform
 from secadmin.control import query_check
 from secadmin.control.platform import Platform
-from secadmin.control.prepared_query import QueryDefinition
+from secadmin.control.query_definition import QueryDefinition
 from secadmin.control.work import Caller
 from tests.bench.figure import Figure, middle
 from tests.bench.stopwatch import Stopwatch

@@ -26,7 +26,7 @@ from catalog.wanted import is_in_step, wanted_runs
 from secadmin.__main__ import build_platform
 from secadmin.control import accesses, prepared_query, queries, work
 from secadmin.control.platform import Platform
-from secadmin.control.prepared_query import QueryDefinition
+from secadmin.control.query_definition import QueryDefinition
 from secadmin.control.settlement import OUTPUT, Settlement
 from secadmin.control.work import Caller
 from tests.bench.figure import Figure, middle

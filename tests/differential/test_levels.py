@@ -21,7 +21,7 @@ from catalog.clearance import Clearance
 from catalog.conflict_class import dominated, level_of, read_level
 from catalog.label import Label
 from catalog.plan import Plan, Source, at_sources, source_nodes
-from secadmin.languages import Unsayable, parse_sql, query_level, sql_text, xml_text
+from secadmin.languages import Unsayable, parse_sql, sql_statement, sql_text, xml_text
 from tests.differential.case import Case, Class, Outcome, Record
 from tests.differential.conftest import interpreting
 from tests.differential.engine import run_cases
@@ -133,7 +133,7 @@ def query(chance: random.Random) -> str:
 
 def made(given: Given, name: str) -> tuple[Case, Plan, Label]:
     plan = parse_sql(given.text, Log()).plan
-    level = read_level(query_level(given.text) or "", CLASSES)
+    level = read_level(sql_statement(given.text).level or "", CLASSES)
     reach = dominated(SOURCE | COMPANIES, level, CLAUSES, COMPANIES)
     held = [read_level(vectors.printed(each), CLASSES) for each in LEVELS]
     classes = [Class(CLAUSES.cleared(Clearance((SOURCE | each).bits))) for each in held]

@@ -10,6 +10,7 @@ the right column, also if a reference such as `&lt;` comes before it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import ParseError  # only the class of error that defusedxml raises
 
@@ -39,7 +40,7 @@ class Value:
     """An attribute's value. `starts` has the offset of each character in the text, and the end."""
 
     text: str
-    starts: tuple[int, ...]
+    starts: Sequence[int]
     lines: Lines
 
     def place(self, offset: int = 0) -> Position:
@@ -141,19 +142,25 @@ class _Builder:
     def _offset(self) -> int:
         return self.offset_of(getattr(self.expat, "CurrentByteIndex", 0))
 
-    def _raw(self, offset: int) -> dict[str, tuple[int, ...]]:
+    def _raw(self, offset: int) -> dict[str, Sequence[int]]:
         """For each attribute of the tag that opens at `offset`, the offsets of its characters."""
-        found: dict[str, tuple[int, ...]] = {}
+        found: dict[str, Sequence[int]] = {}
         tag = _TAG.match(self._text, offset)
         at = tag.end() if tag else offset
         while match := _NAMED.match(self._text, at):
             group = 2 if match[2] is not None else 3
-            start, at = match.start(group), match.end()
-            starts = []
-            for character in _CHARACTER.finditer(self._text, start, match.end(group)):
-                if character[0][0] == "&" and not _REFERENCE.fullmatch(character[0]):
-                    place = self._lines.position(character.start())
-                    raise InvalidInput(f"undefined entity {character[0][:40]}", place)
-                starts.append(character.start())
-            found[match[1]] = (*starts, match.end(group))
+            at = match.end()
+            found[match[1]] = self._starts(match[group], *match.span(group))
         return found
+
+    def _starts(self, written: str, start: int, end: int) -> Sequence[int]:
+        """The offsets of the characters of a value, and of its end. Raises InvalidInput."""
+        if "&" not in written and "\r" not in written:
+            return range(start, end + 1)
+        starts = []
+        for character in _CHARACTER.finditer(self._text, start, end):
+            if character[0][0] == "&" and not _REFERENCE.fullmatch(character[0]):
+                place = self._lines.position(character.start())
+                raise InvalidInput(f"undefined entity {character[0][:40]}", place)
+            starts.append(character.start())
+        return (*starts, end)

@@ -74,8 +74,9 @@ def _check_start(tokens: list[Token], place: Place) -> None:
             f"write the SELECT alone, and add it with: secadmin query add {name} FILE",
             place(tokens[0].start),
         )
-    near = get_close_matches(first, _STARTS, n=1, cutoff=0.75)
-    if near and first not in _STARTS:
+    if first in _STARTS:
+        return
+    if near := get_close_matches(first, _STARTS, n=1, cutoff=0.75):
         raise InvalidInput(
             f"a query starts with SELECT or WITH; did you mean {near[0]}?", place(tokens[0].start)
         )

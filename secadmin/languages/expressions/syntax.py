@@ -62,6 +62,9 @@ _REFUSED_NODES: dict[type[exp.Expr], str] = {
 }
 
 
+_SQL = Sql()
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
     """The syntax tree of a query, and what was taken out of its text before.
@@ -190,7 +193,7 @@ def _word(node: exp.Expr) -> str:
 
 def _tokens(text: str, place: Place) -> list[Token]:
     try:
-        tokens: list[Token] = Sql().tokenize(text)
+        tokens: list[Token] = _SQL.tokenize(text)
     except TokenError:
         raise _unreadable_string(text, place) from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
@@ -203,7 +206,7 @@ def _tokens(text: str, place: Place) -> list[Token]:
 def _parse(
     tokens: list[Token], place: Place, parse: Callable[[Sql.Parser], list[exp.Expr | None]]
 ) -> exp.Expr:
-    parser = Sql.Parser(dialect=Sql(), max_nodes=MAX_SYNTAX_NODES)
+    parser = Sql.Parser(dialect=_SQL, max_nodes=MAX_SYNTAX_NODES)
     try:
         trees = parse(parser)
     except Misread as error:

@@ -12,7 +12,7 @@ from catalog.expression import AttributeRef
 from catalog.plan import Column, Emission, Project, Union
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.environment import Environment
-from secadmin.languages.expressions.statement import Emit
+from secadmin.languages.expressions.statement import Emit, Statement
 from secadmin.languages.expressions.syntax import (
     ParsedQuery,
     chain,
@@ -28,37 +28,16 @@ from secadmin.languages.text import check_text, placed
 MAX_BYTES = 64 * 1024
 
 
-def query_roles(text: str) -> tuple[str, ...]:
-    """The roles with which the query reads (000 §4.1). Empty if it names none.
+def sql_statement(text: str) -> Statement:
+    """The words around a query: its roles (000 §4.1), level (001 §3), semantics, and others.
 
     Raises InvalidInput, as `parse_sql`.
 
-    >>> query_roles("AS doctor, nurse SELECT n FROM vitals")
-    ('doctor', 'nurse')
+    >>> words = sql_statement("AS doctor, nurse AT LEVEL [Company1, T] SELECT n FROM vitals")
+    >>> words.roles, words.level, words.semantics
+    (('doctor', 'nurse'), '[Company1, T]', None)
     """
-    return statement_of(text, check_text(text, MAX_BYTES).position).roles
-
-
-def query_level(text: str) -> str | None:
-    """The level at which the query runs (001 §3), as it is written, or None if it names none.
-
-    Raises InvalidInput, as `parse_sql`.
-
-    >>> query_level("AT LEVEL [Company1, T] SELECT n FROM messages")
-    '[Company1, T]'
-    """
-    return statement_of(text, check_text(text, MAX_BYTES).position).level
-
-
-def query_semantics(text: str) -> str | None:
-    """The semantics that the query names, `view` or `strong`, or None if it names none.
-
-    Raises InvalidInput, as `parse_sql`.
-
-    >>> query_semantics("SEMANTICS VIEW SELECT ISTREAM COUNT(*) AS n FROM trades [ROWS 100]")
-    'view'
-    """
-    return statement_of(text, check_text(text, MAX_BYTES).position).semantics
+    return statement_of(text, check_text(text, MAX_BYTES).position)
 
 
 def parse_sql(text: str, resolver: Resolver, name: str | None = None) -> CheckedPlan:

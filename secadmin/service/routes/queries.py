@@ -11,7 +11,7 @@ from catalog.analysis import analyse
 from catalog.stored_form import to_stored
 from secadmin.control import queries, query_check, query_views
 from secadmin.control.plan_text import Language, plan_text
-from secadmin.control.prepared_query import QueryDefinition
+from secadmin.control.query_definition import QueryDefinition
 from secadmin.service.answers import attributes_of, utc
 from secadmin.service.authentication import Authenticated, OnPlatform
 from secadmin.service.requests import QueryBody

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import InvalidInput
-from secadmin.languages import parse_sql, query_roles
+from secadmin.languages import parse_sql, sql_statement
 from tests.unit.secadmin.languages.streams import Streams
 
 QUERY = "SELECT symbol FROM trades"
@@ -28,7 +28,7 @@ QUERY = "SELECT symbol FROM trades"
     ],
 )
 def test_the_roles_of_a_query(text: str, roles: tuple[str, ...]) -> None:
-    assert query_roles(text) == roles
+    assert sql_statement(text).roles == roles
     plain = text[text.index("SELECT") :] if "WITH" not in text and "CREATE" not in text else text
     assert parse_sql(text, Streams()).plan == parse_sql(plain, Streams()).plan
 
@@ -48,5 +48,5 @@ def test_the_roles_of_a_query(text: str, roles: tuple[str, ...]) -> None:
 )
 def test_what_is_wrong_is_said(text: str, words: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        query_roles(text)
+        sql_statement(text)
     assert words in str(refused.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import InvalidInput
-from secadmin.languages import parse_sql, query_level, query_roles, query_semantics
+from secadmin.languages import parse_sql, sql_statement
 from tests.unit.secadmin.languages.streams import Streams
 
 QUERY = "SELECT symbol FROM trades"
@@ -25,9 +25,10 @@ QUERY = "SELECT symbol FROM trades"
     ],
 )
 def test_the_semantics_of_a_query(text: str, semantics: str | None) -> None:
-    assert query_semantics(text) == semantics
+    words = sql_statement(text)
+    assert words.semantics == semantics
     if "LEVEL" in text:
-        assert (query_roles(text), query_level(text)) == (("doctor",), "[_, T]")
+        assert (words.roles, words.level) == (("doctor",), "[_, T]")
     if "AS semantics" not in text:
         assert parse_sql(text, Streams()).plan == parse_sql(QUERY, Streams()).plan
 
@@ -43,5 +44,5 @@ def test_the_semantics_of_a_query(text: str, semantics: str | None) -> None:
 )
 def test_what_is_wrong_is_said(text: str, words: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        query_semantics(text)
+        sql_statement(text)
     assert words in str(refused.value)
