@@ -12,8 +12,6 @@ from typing import Any
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as fn
 
-_LIKE_CASE = "(?i)"
-
 
 def regexp_like(text: Column, pattern: str) -> Column:
     """Whether a part of the text matches. The result is NULL if the text is NULL."""
@@ -26,15 +24,8 @@ def regexp_group(text: Column, pattern: str, group: int) -> Column:
     It is an empty text if the match did not use the group. Group 0 is the whole match.
     """
     calls = _Calls()
-    # This also matches what is before and behind the first match, so that all is replaced.
-    whole = rf"\A(?s:.*?){_as_group(pattern)}(?s:.*)\z"
-    return fn.when(calls.found(text, pattern), calls.replaced(text, whole, f"${group + 1}"))
-
-
-def _as_group(pattern: str) -> str:
-    if pattern.startswith(_LIKE_CASE):
-        return f"((?i:{pattern.removeprefix(_LIKE_CASE)}))"
-    return f"({pattern})"
+    matched = fn.coalesce(calls.group(text, pattern, group), fn.lit(""))
+    return fn.when(calls.found(text, pattern), matched)
 
 
 class _Calls:
@@ -49,14 +40,20 @@ class _Calls:
 
     def found(self, text: Column, pattern: str) -> Column:
         """Whether a part of the text matches."""
-        matcher = self._matcher(text, pattern)
-        return self._column(self._invoke(matcher, "find", self._types.DataTypes.BooleanType))
+        # Spark may give one matcher to several expressions. So each begins at the first character.
+        kind, matcher = self._types.DataTypes.BooleanType, self._matcher(text, pattern)
+        return self._column(self._invoke(matcher, "find", kind, self._number(0)))
 
-    def replaced(self, text: Column, pattern: str, by: str) -> Column:
-        """The text with the first match of the pattern replaced."""
-        replacement = self._java_text(fn.lit(by))
+    def group(self, text: Column, pattern: str, number: int) -> Column:
+        """What a group matched in the first match. There must be a match."""
+        # The expression that fills a Java bean calls a method with a value, and gives the object.
+        find = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(
+            {"find": self._number(0)}
+        )
         matcher = self._matcher(text, pattern)
-        java = self._invoke(matcher, "replaceFirst", self._object("java.lang.String"), replacement)
+        matched = self._expressions.objects.InitializeJavaBean(matcher, find)
+        kind = self._object("java.lang.String")
+        java = self._invoke(matched, "group", kind, self._number(number))
         return self._column(
             self._expressions.objects.StaticInvoke(
                 self._class("org.apache.spark.unsafe.types.UTF8String"),
@@ -72,6 +69,9 @@ class _Calls:
         constant = self._expressions.Literal(compiled, self._types.ObjectType(compiled.getClass()))
         kind = self._object("com.google.re2j.Matcher")
         return self._invoke(constant, "matcher", kind, self._java_text(text))
+
+    def _number(self, value: int) -> Any:
+        return self._expressions.Literal(value, self._types.DataTypes.IntegerType)
 
     def _java_text(self, text: Column) -> Any:
         inner = self._columns.expression(text._jc)

@@ -35,6 +35,7 @@ def like(pattern: str, function: str = "like") -> Expression:
         ("a", "", like("(a*)*b|(a|a)*c|(a|aa)+$x", "regexp_like"), False),
         ("a", "b", like("(a+)+b$", "regexp_like"), True),
         ("a", "", like(".*.*.*(b)", "regexp_group_1"), None),
+        ("a", "b", like("(a|aa)*(b)", "regexp_group_2"), "b"),
         ("a", "", like("a" * 254 + "b", "position"), 0),
         ("1", "x", Call("cast_double", (TEXT,)), None),
         ("1", "x", Call("cast_bigint", (TEXT,)), None),
