@@ -56,7 +56,14 @@ _SENDER = (
 )
 _GIVES, _KEPT = "Grant.permission.in_(entry.given_by", "entry.kept_from_senders),"
 
+_LEVELS = "clearance = Clearance(held.bits"
+_OTHER_KINDS = "what roles give and what a level gives are other categories, so no bit is in both"
+
 AUTHORIZER = {
+    **{
+        f"{_LEVELS} | subject.level.bits) -> {_LEVELS} {operator} subject.level.bits)": _OTHER_KINDS
+        for operator in ("+", "^")
+    },
     "Grant.permission == Permission.VIEW_OBJECT, Grant.role_id.in_(_ROLES) -> "
     "Grant.permission >= Permission.VIEW_OBJECT, Grant.role_id.in_(_ROLES)": _LAST_PERMISSION,
     "Object.kind == ObjectKind.SYSTEM, -> Object.kind >= ObjectKind.SYSTEM,": _LAST_KIND,

@@ -156,6 +156,26 @@ def test_read_aggregate_gives_no_kind_but_aggregated(world: World) -> None:
     assert clearance(world, "R") == Clearance.of(1)
 
 
+def test_a_role_gives_its_own_category_alone(world: World) -> None:
+    """Nobody gets a category of another kind by a role, whatever the kind is called."""
+    world.user("al", "R", "S", "T")
+    kinds = (("R", "role"), ("S", "person"), ("T", "roles"), ("U", "role"))
+    for bit, (role, kind) in enumerate(kinds, start=5):
+        world.add(CategoryRow(bit=bit, kind=kind, role_id=world.role(role).id))
+    for within in (None, Label.of(5, 6, 7, 8)):
+        assert clearance(world, "R", "S", "T", within=within) == Clearance.of(5)
+
+
+def test_a_level_is_held_beside_what_roles_give(world: World) -> None:
+    world.stream("in1", 3)
+    world.grant("R", "READ TUPLE", "stream in1")
+    roles = frozenset({world.get_role("R")})
+    subject = Subject(1, "al", {}, roles, roles, level=Label.of(9))
+    with world.catalog.read() as session:
+        assert Authorizer(session).clearance_of(subject) == Clearance.of(3, 9)
+        assert Authorizer(session).clearance_of(subject, Label.of(9)) == Clearance.of(9)
+
+
 def test_who_is_barred_has_no_clearance_whatever_its_roles(world: World) -> None:
     world.user("al", "R")
     world.stream("in1", 0)

@@ -7,8 +7,12 @@ from itertools import count
 import pytest
 from sqlalchemy import Engine, event
 
+from catalog.clearance import Clearance
+from catalog.delivery import Delivery
+from catalog.delivery_classes import delivery_of, is_divisible
 from catalog.label import Label
 from catalog.models import Access, DeliveryClass, Object, OutputRow, Session, User, Withdrawal
+from catalog.placement import Placement
 from catalog.subject import subject_of_session
 from secadmin.control.settlement import Settlement, of_user
 from tests.unit.secadmin.control.place import IN1, IN2, Place
@@ -119,6 +123,29 @@ def test_a_class_that_cannot_be_read_is_cut(place: Place, unreadable: str) -> No
     place.settle()
     assert place.withdrawals() == {(access.principal, before)}
     assert place.topic(access) != before
+
+
+def test_a_class_may_take_what_single_roles_cover(place: Place) -> None:
+    access = place.access()
+    place.settle()
+    number, way = place.class_of(access).id, Label.of(IN1).to_wire()
+    place.world.edit(DeliveryClass, number, ways=[way])
+    both, one = Clearance.of(IN1, IN2), Clearance.of(IN1)
+    assert delivery_of(place.class_of(access)) == Delivery(both, ways=(one,))
+    place.world.edit(DeliveryClass, number, ways=[way, "garbage"])
+    assert delivery_of(place.class_of(access)) is None
+
+
+@pytest.mark.parametrize("placement", [Placement.APART, Placement.ROLES])
+def test_nothing_is_split_if_each_class_has_results_of_its_own(
+    place: Place, placement: Placement
+) -> None:
+    output = place.world.get_object("output out1").id
+    with place.catalog.read() as session:
+        assert is_divisible(session, output)
+    place.world.edit(OutputRow, output, placement=placement)
+    with place.catalog.read() as session:
+        assert not is_divisible(session, output)
 
 
 def test_a_new_access_gets_what_its_session_allows(place: Place) -> None:
