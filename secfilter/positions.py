@@ -27,6 +27,8 @@ _TIMEOUT_S = 10.0
 _AT_ONCE = 1_000
 # The client needs the name of a group, but no group is used and no permission is needed.
 _NO_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
+_NO_LEADER = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE}
+_PAUSE_S = 0.2
 _NO_TOPIC = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -111,24 +113,39 @@ class Positions:
         which: OffsetSpec,
         isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
     ) -> dict[str, dict[int, int]]:
-        """That offset of each partition, by topic."""
-        with _translated():
-            places = [
-                TopicPartition(topic, partition)
-                for topic in topics
-                for partition in _partitions(self._asking, topic)
-            ]
-            found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
-            if not places:
-                return found
-            asked = self._asking.list_offsets(
-                dict.fromkeys(places, which),
-                isolation_level=isolation,
-                request_timeout=_TIMEOUT_S,
-            )
-            for place, answer in asked.items():
-                offset = int(answer.result(_TIMEOUT_S + 1).offset)
-                found[place.topic][place.partition] = offset
+        """That offset of each partition, by topic.
+
+        A partition that was made a moment ago may have no leader yet. Then all is asked again.
+        """
+        deadline = time.monotonic() + _TIMEOUT_S
+        while True:
+            with _translated():
+                try:
+                    return self._answers(topics, which, isolation)
+                except KafkaException as error:
+                    if error.args[0].code() not in _NO_LEADER or time.monotonic() > deadline:
+                        raise
+            time.sleep(_PAUSE_S)
+
+    def _answers(
+        self, topics: Collection[str], which: OffsetSpec, isolation: IsolationLevel
+    ) -> dict[str, dict[int, int]]:
+        places = [
+            TopicPartition(topic, partition)
+            for topic in topics
+            for partition in _partitions(self._asking, topic)
+        ]
+        found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+        if not places:
+            return found
+        asked = self._asking.list_offsets(
+            dict.fromkeys(places, which),
+            isolation_level=isolation,
+            request_timeout=_TIMEOUT_S,
+        )
+        for place, answer in asked.items():
+            offset = int(answer.result(_TIMEOUT_S + 1).offset)
+            found[place.topic][place.partition] = offset
         return found
 
     def next_tuples(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
