@@ -149,7 +149,7 @@ def list_queries(
     with cli.api() as api:
         rows: list[dict[str, Any]] = api.get("queries")
     if role is not None:
-        rows = [row for row in rows if row["role"] == role]
+        rows = [row for row in rows if row["roles"] == [role]]
     if not cli.screen.json:
         rows = [{name: value for name, value in row.items() if name != "text"} for row in rows]
     cli.screen.rows(rows, "there is no query that you may view")

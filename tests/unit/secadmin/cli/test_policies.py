@@ -109,6 +109,15 @@ def test_a_query_is_added_as_a_role(admin: Terminal, stream: str, new_user: NewU
     )
     added = ann.ok("query", "add", "q", "-", "--language", "sql", "--as", "DESK", text=TEXT)
     assert "output q (symbol string)" in added
+    ann.ok("query", "add", "BACK.q", "-", "--language", "sql", text=TEXT)
+    admin.ok("stream", "add", "in2", "--schema", "trades")
+    for role in ("DESK", "BACK"):
+        admin.ok("grant", role, "VIEW OBJECT", "READ TUPLE", "stream", "in2")
+        admin.ok("grant", role, "VIEW CATALOG", "system")
+    both = ("--as", "DESK", "--as", "BACK")
+    ann.ok("query", "add", "both", "-", "--language", "sql", *both, text="SELECT ts FROM in2")
+    spaces = [ann.json("query", "list", "--role", role) for role in ("DESK", "BACK", "NOBODY")]
+    assert [[row["name"] for row in rows] for rows in spaces] == [["q"], ["BACK.q"], []]
 
 
 def test_a_policy_is_loaded_from_xacml(admin: Terminal, stream: str, tmp_path: Path) -> None:
