@@ -21,7 +21,12 @@ def write_private(path: Path, content: str | bytes, *, synced: bool = False) -> 
     """
     # A temporary file has mode 0600 from the start.
     data = content.encode() if isinstance(content, str) else content
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        # Whoever reads the error knows this name, and not that of the temporary file.
+        error.filename = str(path)
+        raise
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as stream:

@@ -32,6 +32,8 @@ PAPERS = ("004", "000", "001", "002", "003")
 PASS_THROUGH = ("test", "bench", "console")
 BROKER_PORT = 19092
 SECADMIN_PORT = 18443
+# A longer number is no port, no count and no size of a heap.
+_DIGITS = 9
 
 
 def parser() -> argparse.ArgumentParser:
@@ -73,20 +75,20 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_up(command: argparse.ArgumentParser) -> None:
     last = "(default: that of the last start, and {} at first)"
-    command.add_argument("--port", type=int, help="the broker's port " + last.format(BROKER_PORT))
+    command.add_argument("--port", type=_port, help="the broker's port " + last.format(BROKER_PORT))
     command.add_argument(
-        "--secadmin-port", type=int, help="SecAdmin's HTTPS port " + last.format(SECADMIN_PORT)
+        "--secadmin-port", type=_port, help="SecAdmin's HTTPS port " + last.format(SECADMIN_PORT)
     )
     command.add_argument(
         "--broker-heap",
-        type=int,
+        type=_megabytes,
         default=BROKER_HEAP,
         metavar="MB",
         help="the broker's heap; each 10 MB more let users have one connection more",
     )
     command.add_argument(
         "--engines",
-        type=_from_one,
+        type=_engines,
         metavar="N",
         help="how many engines run queries (default: as at the last start, and 1 at first); each "
         "takes about 1 GB of memory",
@@ -118,7 +120,7 @@ def _add_cluster(command: argparse.ArgumentParser) -> None:
         help="the one name that people use for all SecAdmins (default: secadmin)",
     )
     command.add_argument(
-        "--engines", type=_from_one, default=1, metavar="N", help="how many engines run queries"
+        "--engines", type=_engines, default=1, metavar="N", help="how many engines run queries"
     )
 
 
@@ -134,11 +136,25 @@ def _add_try(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
-def _from_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
+def _whole(text: str, least: int, most: int) -> int:
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else -1
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(
+            f"{text[:_DIGITS]!r} is not a whole number from {least} to {most}"
+        )
     return number
+
+
+def _port(text: str) -> int:
+    return _whole(text, 1, 65_535)
+
+
+def _engines(text: str) -> int:
+    return _whole(text, 1, 1_000)
+
+
+def _megabytes(text: str) -> int:
+    return _whole(text, 1, 1_000_000)
 
 
 def main(arguments: list[str]) -> int:

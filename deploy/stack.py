@@ -262,7 +262,7 @@ class Stack:
         table = self._table()
         if running and to_toml(table) != before:
             raise DeployError(
-                f"{' and '.join(running)} runs with other settings than these: give the same, "
+                f"these run with other settings ({', '.join(running)}): give the same, "
                 f"or stop everything with `{down_command(self.state)}`"
             )
         write_settings(table, self.settings_file)

@@ -20,6 +20,7 @@ from secadmin.cli.plan_explanation import explained
 from secadmin.cli.plan_svg import write_images
 from secadmin.cli.plan_tree import output_tree
 from secadmin.cli.screen import Screen
+from secadmin.cli.text_file import text_of
 from secadmin.languages import parse_borealis, parse_sql
 from secfilter.session import build_session
 
@@ -36,9 +37,11 @@ def try_query(
     """
     try:
         world = read_world(data)
-        outputs, notes = _plans(query, world)
+        text = text_of(query)
+        outputs, notes = _plans(query, text, world)
     except InvalidInput as error:
-        shown = caret_lines(query.read_text("utf-8"), error.position) if error.position else []
+        # Only a mistake in the text has a place.
+        shown = caret_lines(text, error.position) if error.position else []
         screen.error(error, shown)
         return error.exit_code
     for note in notes:
@@ -77,9 +80,8 @@ def _quiet() -> Iterator[None]:
         os.close(kept)
 
 
-def _plans(query: Path, world: World) -> tuple[dict[str, CheckedPlan], Sequence[str]]:
+def _plans(query: Path, text: str, world: World) -> tuple[dict[str, CheckedPlan], Sequence[str]]:
     """The plan of each output, and notes on what the platform does not use of the query."""
-    text = query.read_text("utf-8")
     match query.suffix.lower():
         case ".sql":
             return {query.stem: parse_sql(text, world)}, ()

@@ -123,8 +123,11 @@ def _times(schema: Schema) -> list[Attribute]:
 def _schema(data: Any, place: str) -> Schema:
     written = _texts(data, f"{place}.attributes", "write name:type, or name:type! if required")
     read = map(parse_attribute, written)
-    attributes = (Attribute(a["name"], parse_type(a["type"]), a["required"]) for a in read)
-    return check_definition(Schema(tuple(attributes)))
+    try:
+        attributes = (Attribute(a["name"], parse_type(a["type"]), a["required"]) for a in read)
+        return check_definition(Schema(tuple(attributes)))
+    except InvalidInput as error:
+        raise InvalidInput(f"{place}.attributes: {error.detail}") from None
 
 
 def _choice(kind: Callable[[str], _E], text: Any, place: str) -> _E:

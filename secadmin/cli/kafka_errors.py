@@ -13,7 +13,8 @@ from secadmin.cli.api import UntrustedServerError
 ENDED = "the access has ended (logout, expiry, a role taken, or unsubscribed); make a new one"
 NOTHING = (
     "the access has ended, or it may read nothing now: `secadmin accesses` lists it, and where "
-    "`active` is no, its user lacks READ TUPLE on what the query reads"
+    "`active` is no, its user lacks READ TUPLE on what the query reads. A quarantine also needs "
+    "the roles and companies that the stream's records name, and roles without a policy there"
 )
 _LOST = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._RESOLVE})
 

@@ -109,6 +109,10 @@ def _read_csv(text: TextIO, rules: TupleRules) -> Iterator[Read]:
         try:
             cells = next(reader)
         except StopIteration:
+            if header is None:
+                raise InvalidInput(
+                    "the file is empty; its first line names the attributes"
+                ) from None
             return
         except UnicodeDecodeError:
             raise InvalidInput(

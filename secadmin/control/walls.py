@@ -197,7 +197,8 @@ def choose_in(work: Work, companies: Mapping[str, str]) -> None:
 def require_choice(view: Reading, reach: Label) -> None:
     """Raise InvalidInput if the caller must choose a company before it reads what has this reach.
 
-    Also an aggregate of companies' tuples is read (001 §3).
+    Also an aggregate of companies' tuples is read (001 §3). Who chooses a company may view its
+    conflict class, so the error says whether that right is lacking.
     """
     rows = view.session.scalars(
         select(UserLevel).where(
@@ -208,10 +209,12 @@ def require_choice(view: Reading, reach: Label) -> None:
     ).all()
     for found in conflict_classes(view.session, [row.class_id for row in rows]).values():
         if found.categories.bits & reach.bits:
+            how = f"add --company {found.name}=NAME"
+            if not view.may_view(view.session.get_one(Object, found.id)):
+                how = f"ask for VIEW OBJECT on conflict-class {found.name}, and then {how}"
             raise InvalidInput(
-                f"this can show companies of {found.name}, and you have not chosen one: add "
-                f"--company {found.name}=NAME. It closes the others of {found.name} to you, for "
-                "good"
+                f"this can show companies of {found.name}, and you have not chosen one: {how}. It "
+                f"closes the others of {found.name} to you, for good"
             )
 
 

@@ -29,6 +29,9 @@ def xacml_view(view: StreamView, stream: Relation) -> RoleView:
         rights = None if shown is None else tuple(WrittenRight(own_name(n, stream)) for n in shown)
         return read_view(WrittenView(rows, rights), stream)
     window = view.window
+    # A name that the window and the map do not share is left out, but a mistyped one is told.
+    for attribute in sorted({*(view.attributes or ()), *(name for name, _ in window.functions)}):
+        own_name(attribute, stream)
     smallest = (
         TupleWindow(window.size, window.step)
         if window.type == "tuple"

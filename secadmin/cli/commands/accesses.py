@@ -96,6 +96,12 @@ def backfill(
     _begin_backfill(cli, _principal(cli, access), _since(since))
 
 
+_CLOSED_QUARANTINE = (
+    "you may read nothing there now: that needs the roles and the companies that the stream's "
+    "records name, and roles without a policy on the stream"
+)
+
+
 def _since(text: str) -> str | None:
     return None if text == _ALL else past_time(text, datetime.now(UTC)).isoformat()
 
@@ -112,7 +118,11 @@ def quarantine(
 ) -> None:
     """Read a stream's quarantine: write the files with which any Kafka client can read it."""
     cli = cli_of(ctx)
-    _tell(cli, _give(cli, ("streams", stream, "quarantine"), folder, {"keep": keep}), folder)
+    access = _give(cli, ("streams", stream, "quarantine"), folder, {"keep": keep})
+    _tell(cli, access, folder)
+    with cli.api() as api:
+        if not api.get("accesses", access.principal)["active"]:
+            cli.screen.note(_CLOSED_QUARANTINE)
 
 
 def sender(ctx: typer.Context, stream: StreamName, folder: NewFolder, keep: Keep = False) -> None:
@@ -185,7 +195,9 @@ def accesses(
 
 def _with_states(access: Mapping[str, Any]) -> dict[str, Any]:
     """An access as people read it: each of its backfills is a state and a time."""
-    states = [f"{each['state']} since {each['since']}" for each in access.get("backfills", ())]
+    states = [
+        f"{each['state']}, results since {each['since']}" for each in access.get("backfills", ())
+    ]
     return {**access, "backfills": states}
 
 

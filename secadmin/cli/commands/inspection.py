@@ -122,8 +122,9 @@ def verify(
     elif answer["intact"]:
         cli.screen.line(f"intact: {answer['entries']} entries", "green")
     else:
-        problem = answer.get("first_problem")
-        cli.screen.line(f"NOT intact: {problem} ({answer['entries']} entries)", "bold red")
+        number, what = answer["first_problem"]
+        said = f"NOT intact: entry {number}: {what} ({answer['entries']} entries)"
+        cli.screen.line(said, "bold red")
     for anchor in answer["anchors"]:
         cli.screen.line(f"  {anchor['place']}: {_compared(anchor, answer['entries'])}")
     if head is not None and answer["intact"]:

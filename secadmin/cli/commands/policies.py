@@ -24,6 +24,7 @@ from secadmin.cli.policy_words import (
     tuple_window,
     written_policy,
 )
+from secadmin.cli.text_file import text_of
 
 app = typer.Typer(no_args_is_help=True, help="Policies: what a role sees of a stream.")
 PolicyName = Annotated[str, typer.Argument(metavar="NAME")]
@@ -118,7 +119,7 @@ def load(
 
     Its obligations are stream-filtering, -mapping and -window-aggregation of exacml.
     """
-    text = file.read_text(encoding="utf-8")
+    text = text_of(file)
     body: dict[str, Any] = {"xacml": text, "replace": replace}
     cli = cli_of(ctx)
     with cli.api() as api:
@@ -235,7 +236,7 @@ def _version(text: str) -> dict[str, Any]:
     """A stored policy by its name, or what a file has."""
     if not {".", "/"} & {*text}:
         return {"stored": text}
-    content = Path(text).read_text(encoding="utf-8")
+    content = text_of(Path(text))
     if content.lstrip().startswith("<"):
         return {"xacml": content}
     return {"written": written_policy(_object(content, f"{text} is neither XACML nor"))}

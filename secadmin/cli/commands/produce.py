@@ -39,8 +39,9 @@ def produce(
     """Send a file to a stream: CSV with a header, or one JSON object on each line.
 
     CSV cells become the types of the stream's attributes. An empty cell is an absent attribute.
-    A line that the stream would refuse is not sent, and is reported with the reason. The command
-    waits until the brokers have acknowledged all. If a record was not sent, the exit code is 1.
+    A line that is no tuple of the stream is not sent, and is reported with the reason. Records have
+    no headers. The command waits until the brokers have acknowledged all. If a record was not sent,
+    the exit code is 1.
     """
     cli = cli_of(ctx)
     written = file_format or format_of(file)

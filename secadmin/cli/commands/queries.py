@@ -22,6 +22,7 @@ from secadmin.cli.plan_explanation import ExplainedNode, explained, explanation_
 from secadmin.cli.plan_svg import write_images
 from secadmin.cli.plan_tree import output_tree
 from secadmin.cli.query_check import show_check
+from secadmin.cli.text_file import not_empty, text_of
 
 app = typer.Typer(no_args_is_help=True, help="Queries.")
 
@@ -94,7 +95,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
 ) -> None:
     """Add a query from a file (- is standard input) and start it."""
     written = language or _language_of(file)
-    text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    text = not_empty(sys.stdin.read(), "standard input") if str(file) == "-" else text_of(file)
     optional = {
         "output": output,
         "as_roles": as_roles,
@@ -102,7 +103,7 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
         "semantics": semantics.value if semantics else None,
         "accept_empty": accept_empty,
     }
-    body = {"name": name, "language": written.value, "text": text}
+    body: dict[str, Any] = {"name": name, "language": written.value, "text": text}
     body |= {key: value for key, value in optional.items() if value}
     cli = cli_of(ctx)
     with cli.api() as api:
@@ -148,7 +149,7 @@ def list_queries(
     with cli.api() as api:
         rows: list[dict[str, Any]] = api.get("queries")
     if role is not None:
-        rows = [row for row in rows if row["role"] == role]
+        rows = [row for row in rows if row["roles"] == [role]]
     if not cli.screen.json:
         rows = [{name: value for name, value in row.items() if name != "text"} for row in rows]
     cli.screen.rows(rows, "there is no query that you may view")

@@ -10,6 +10,7 @@ import typer
 from catalog.errors import InvalidInput
 from secadmin.cli.context import cli_of
 from secadmin.cli.options import SchemaName
+from secadmin.cli.text_file import text_of
 from secadmin.cli.words import parse_attribute, parse_schema_file
 
 app = typer.Typer(no_args_is_help=True, help="Schemas: the attributes of a stream's tuples.")
@@ -34,7 +35,7 @@ def add(
     if bool(attributes) == (file is not None):
         raise InvalidInput("name the attributes (ts:timestamp! price:double), or give --file JSON")
     wanted = (
-        parse_schema_file(file.read_text(encoding="utf-8"))
+        parse_schema_file(text_of(file))
         if file
         else [parse_attribute(text) for text in attributes or ()]
     )

@@ -29,6 +29,7 @@ _CHARACTER = re.compile(r"&[^;]*;|\r\n|.", re.DOTALL)
 # The references that need no DTD. After a DOCTYPE the parser would leave out all others silently.
 _REFERENCE = re.compile(r"&(?:lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);")
 _ROOT = "borealis"
+_USER_QUERY = "UserQuery"
 _NO_ENTITIES = (
     "document types and entities are not allowed, except <!DOCTYPE borealis SYSTEM ...> without "
     "declarations of its own"
@@ -118,6 +119,10 @@ class _Builder:
             for name, text in attributes.items()
         }
         element = Element(tag, values, place)
+        if not self._open and tag == _USER_QUERY:
+            raise InvalidInput(
+                "<UserQuery> is a customised query; add it with --language user-query", place
+            )
         if self._open:
             self._open[-1].children.append(element)
         else:

@@ -167,6 +167,13 @@ SCALAR: dict[str, Meaning] = {
 }
 
 
+# Names with a meaning at other places of a query: somebody may have mistyped one of them.
+_ELSEWHERE = (
+    *("count", "sum", "avg", "stddev", "min", "max", "first", "last", "prev", "next"),
+    *("tumble", "hop", "session", "row_number", "lag", "lead", "unnest"),
+)
+
+
 def is_known(name: str) -> bool:
     """Say whether SQL has a function of this name, in small letters."""
     return name in SCALAR
@@ -176,7 +183,8 @@ def scalar_call(name: str, arguments: Arguments, position: Position) -> Typed:
     """A call by its SQL name. Raises InvalidInput for a function that is not in the allow-list."""
     meaning = SCALAR.get(name)
     if meaning is None:
-        near = get_close_matches(name[:40], SCALAR, n=1)
+        others = [each for each in (*SCALAR, *_ELSEWHERE) if each != name]
+        near = get_close_matches(name[:40], others, n=1)
         hint = f" (did you mean {near[0].upper()}?)" if near else ""
         known = ", ".join(sorted(SCALAR)).upper()
         raise InvalidInput(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from catalog.expression import Expression
+from catalog.expression import Expression, attributes_of
 from catalog.pattern import CLASSIFIER, COUNT, Definition, Reading, pattern_text
 from catalog.plan import Match
+from secadmin.languages.sql.events import EVENT_TYPE
 from secadmin.languages.writing.expression_text import (
     Names,
     expression_text,
@@ -16,6 +17,12 @@ from secadmin.languages.writing.unsayable import Unsayable
 
 def match_text(node: Match, event_time: str) -> str:
     """MATCH_RECOGNIZE (...) with exactly this pattern. Raises Unsayable if there is none."""
+    conditions_of = (each.condition for each in node.definitions)
+    if any(each.name == EVENT_TYPE for of in conditions_of for each in attributes_of(of)):
+        raise Unsayable(
+            "MATCH_RECOGNIZE does not say what PATTERN SEQ, AND and OR say; `query show` without "
+            "an option has the text with which the query was added"
+        )
     if node.absent:
         raise Unsayable("MATCH_RECOGNIZE says nothing about streams that have no tuple")
     keys = ", ".join(name_text(key.name) for key in node.partition)

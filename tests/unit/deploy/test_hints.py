@@ -47,3 +47,23 @@ def test_an_error_keeps_the_blanks_of_a_path(
     assert main(["down"]) == 1
     told = capsys.readouterr().err
     assert told == f"error: first line stop it with `{down_command(tmp_path / 'a  b')}`\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "told"),
+    [
+        ("--port", "80000000", "'80000000' is not a whole number from 1 to 65535"),
+        ("--secadmin-port", "0", "from 1 to 65535"),
+        ("--engines", "0", "'0' is not a whole number from 1"),
+        ("--engines", "three", "'three' is not a whole number from 1"),
+        ("--broker-heap", "-1", "'-1' is not a whole number from 1"),
+        ("--broker-heap", "9" * 5000, "is not a whole number from 1"),
+    ],
+)
+def test_a_number_that_cannot_be_used_is_told(
+    capsys: pytest.CaptureFixture[str], option: str, text: str, told: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(["up", f"{option}={text}"])
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err

@@ -80,11 +80,28 @@ def test_a_mistake_in_the_query_shows_its_place(
 
 
 @pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"\xff", "volume.sql is not text in UTF-8"), (b"", "volume.sql is empty")],
+)
+def test_a_query_without_a_text_is_told(
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str], content: bytes, told: str
+) -> None:
+    files[0].write_bytes(content)
+    assert try_query(*files, Screen()) == InvalidInput.exit_code
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("path", "value", "problem"),
     [
         (["streams"], {}, "streams: name at least one"),
         (["streams", "london", "attributes"], ["ts"], "'ts' is not an attribute"),
         (["streams", "london", "attributes"], "ts:timestamp", "write name:type"),
+        (
+            ["streams", "london", "attributes"],
+            ["a:bigit"],
+            "london.attributes: unknown type 'bigit'",
+        ),
         (["streams", "london", "event_time"], "symbol", "no timestamp attribute"),
         (["streams", "london", "public"], 1, "write true or false"),
         (["streams", "london", "lateness"], 1, "unknown field 'lateness'; there are attributes,"),

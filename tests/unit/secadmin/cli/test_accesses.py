@@ -146,6 +146,18 @@ def test_quarantine_and_sender(admin: Terminal, new_user: NewUser, tmp_path: Pat
     assert bob.json("accesses") == []
 
 
+def test_who_may_read_nothing_of_a_quarantine_is_told_at_once(
+    admin: Terminal, tmp_path: Path
+) -> None:
+    admin.ok("role", "add", "doctor")
+    admin.ok("schema", "add", "s", "ts:timestamp!")
+    for name, rule in (("open", ()), ("closed", ("--label-rule", "'doctor'"))):
+        admin.ok("stream", "add", name, "--schema", "s", *rule)
+        admin.ok("grant", "ADMIN", "READ TUPLE", "stream", name)
+        told = admin.run("quarantine", name, "--dir", str(tmp_path / name)).stderr
+        assert ("may read nothing there now" in told) == (name == "closed")
+
+
 def test_produce_and_consume(admin: Terminal, new_user: NewUser, stream: str) -> None:
     producer = FakeProducer()
     record = FakeMessage(b'{"price": 7.5}', [("label", b"1")])

@@ -44,7 +44,7 @@ def test_tampering_is_told_with_the_entry_and_an_exit_code(
             assert connection.execute(statement).rowcount > 0, statement
     result = admin.run("audit", "verify")
     assert result.exit_code == 1
-    said = f"NOT intact: [{NUMBER}, '{SAID[deed]}'] ({NUMBER - 1} entries)"
+    said = f"NOT intact: entry {NUMBER}: {SAID[deed]} ({NUMBER - 1} entries)"
     assert result.stdout.splitlines()[0] == said
     result = admin.run("audit", "verify", "--json")
     assert result.exit_code == 1

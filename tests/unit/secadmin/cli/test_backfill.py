@@ -106,7 +106,7 @@ def test_it_runs_the_same_plan_over_what_came_before_and_ends_by_itself(desk: De
     desk.look_after()
     assert desk.state() == answer["state"] == "running"
     for shown in (desk.bob.ok("accesses"), desk.bob.ok("accesses", principal)):
-        assert f"running since {answer['since']}" in shown
+        assert f"running, results since {answer['since']}" in shown
     desk.says(run, through=True)
     desk.look_after()
     assert desk.state() == "complete" and desk.run() is None

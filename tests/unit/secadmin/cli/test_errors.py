@@ -106,6 +106,37 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
     assert "No such file" in one_line(result.stderr)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("query", "add", "q"),
+        ("policy", "load"),
+        ("policy", "compare", "in1", "desk"),
+        ("schema", "add", "s", "--file"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"", "f.sql is empty"), (b" \n", "f.sql is empty"), (b"\xff", "f.sql is not text in UTF-8")],
+)
+def test_a_file_without_a_text_is_named(
+    tmp_path: Path, command: tuple[str, ...], content: bytes, told: str
+) -> None:
+    terminal = answering(tmp_path / "p", lambda _: pytest.fail("a call")).with_session()
+    (tmp_path / "f.sql").write_bytes(content)
+    result = terminal.run(*command, str(tmp_path / "f.sql"))
+    assert result.exit_code == errors.InvalidInput.exit_code
+    assert told in one_line(result.stderr)
+
+
+def test_an_empty_standard_input_is_told(tmp_path: Path) -> None:
+    terminal = answering(tmp_path / "p", lambda _: pytest.fail("a call")).with_session()
+    result = terminal.run("query", "add", "q", "-", "--language", "sql", text="")
+    assert result.exit_code == errors.InvalidInput.exit_code
+    assert "standard input is empty" in one_line(result.stderr)
+
+
 @pytest.mark.parametrize("name", ["", ".", ".."])
 def test_a_name_that_is_none_in_a_url_reaches_no_other_path(tmp_path: Path, name: str) -> None:
     terminal = answering(tmp_path / "p", lambda _: pytest.fail("a call")).with_session()

@@ -109,6 +109,15 @@ def test_a_query_is_added_as_a_role(admin: Terminal, stream: str, new_user: NewU
     )
     added = ann.ok("query", "add", "q", "-", "--language", "sql", "--as", "DESK", text=TEXT)
     assert "output q (symbol string)" in added
+    ann.ok("query", "add", "BACK.q", "-", "--language", "sql", text=TEXT)
+    admin.ok("stream", "add", "in2", "--schema", "trades")
+    for role in ("DESK", "BACK"):
+        admin.ok("grant", role, "VIEW OBJECT", "READ TUPLE", "stream", "in2")
+        admin.ok("grant", role, "VIEW CATALOG", "system")
+    both = ("--as", "DESK", "--as", "BACK")
+    ann.ok("query", "add", "both", "-", "--language", "sql", *both, text="SELECT ts FROM in2")
+    spaces = [ann.json("query", "list", "--role", role) for role in ("DESK", "BACK", "NOBODY")]
+    assert [[row["name"] for row in rows] for rows in spaces] == [["q"], ["BACK.q"], []]
 
 
 def test_a_policy_is_loaded_from_xacml(admin: Terminal, stream: str, tmp_path: Path) -> None:
@@ -122,6 +131,33 @@ def test_a_policy_is_loaded_from_xacml(admin: Terminal, stream: str, tmp_path: P
     file.write_text(x.policy(inside, aim=x.target("DESK")))
     refused = admin.run("policy", "load", str(file))
     assert refused.exit_code == 2 and "does not name a stream" in refused.output
+
+
+@pytest.mark.parametrize("mapped", ["symbol", "symbl"])
+@pytest.mark.parametrize("windowed", ["price:avg", "pric:avg"])
+def test_a_mistyped_attribute_of_a_window_is_told(
+    admin: Terminal, stream: str, tmp_path: Path, mapped: str, windowed: str
+) -> None:
+    """What the map and the window do not share is hidden, so a mistake would hide an attribute."""
+    admin.ok("role", "add", "DESK")
+    window = x.obligation(
+        "window-aggregation",
+        ("window-type", "time", "string"),
+        ("window-size", "60", "integer"),
+        ("window-step", "60", "integer"),
+        ("window-attr", windowed, "string"),
+    )
+    shown = (("map-attribute", name, "string") for name in ("price", mapped))
+    both = f"{window}{x.obligation('mapping', *shown)}"
+    inside = f"{x.rule()}<ObligationExpressions>{both}</ObligationExpressions>"
+    file = tmp_path / "desk.xml"
+    file.write_text(x.policy(inside, aim=x.role_target("DESK", stream), name="desk"))
+    result = admin.run("policy", "load", str(file))
+    wrong = [name for name in ("pric", "symbl") if name in (windowed.partition(":")[0], mapped)]
+    if not wrong:
+        assert result.exit_code == 0
+    else:
+        assert result.exit_code == 2 and f"no attribute '{wrong[0]}'" in result.output
 
 
 def test_versions_of_a_policy_are_compared(admin: Terminal, stream: str, tmp_path: Path) -> None:

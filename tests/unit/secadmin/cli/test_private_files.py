@@ -20,6 +20,12 @@ def test_a_file_is_0600_whatever_the_umask(tmp_path: Path, modes: Modes) -> None
     assert modes(tmp_path / "p") == {".": "0o700", "a": "0o600"}
 
 
+def test_an_error_names_the_file_and_not_the_temporary_one(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        write_private(tmp_path / "no" / "a", "x")
+    assert caught.value.filename == str(tmp_path / "no" / "a")
+
+
 def test_the_file_is_private_before_anything_is_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -247,6 +247,12 @@ def test_a_file_that_is_one_array_is_refused() -> None:
         read(f'\n [{{"ts":{TS}}},\n{{"ts":{TS}}}]', FileFormat.JSON)
 
 
+@pytest.mark.parametrize("content", ["", "\n\n", "\ufeff"])
+def test_csv_without_a_header_is_told(content: str) -> None:
+    with pytest.raises(InvalidInput, match="empty; its first line names the attributes"):
+        read(content, FileFormat.CSV)
+
+
 def test_the_format_is_told_by_the_extension() -> None:
     assert format_of(Path("a.CSV")) is FileFormat.CSV
     assert format_of(Path("a.jsonl")) is FileFormat.JSON

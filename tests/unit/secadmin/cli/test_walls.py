@@ -53,6 +53,26 @@ def test_a_level_is_set_shown_and_taken(admin: Terminal, new_user: NewUser, comp
     assert levels(ann) == []
 
 
+def test_who_may_not_view_the_class_is_told_what_a_choice_needs(
+    admin: Terminal, new_user: NewUser, companies: str
+) -> None:
+    admin.ok("schema", "add", "message", "sender:string!")
+    admin.ok("stream", "add", "log", "--schema", "message", "--company", "COI1=SENDER")
+    admin.ok("grant", "ADMIN", "ADD", "QUERY", "on", "system")
+    admin.ok("query", "add", "q", "-", "--language", "sql", text="SELECT sender FROM log")
+    admin.ok("role", "add", "OTHER")
+    admin.ok("grant", "OTHER", "VIEW OBJECT,", "SUBSCRIBE", "on", "output", "q")
+    ann = new_user("ann", "OTHER")
+    admin.ok("wall", "set", companies, "ann", "--choice")
+    subscribe = ("subscribe", "q", "--dir", str(ann.folder / "d"), "--no-wait")
+    told = " ".join(ann.run(*subscribe).output.split())
+    assert "ask for VIEW OBJECT on conflict-class COI1, and then add --company COI1=NAME" in told
+    admin.ok("grant", "OTHER", "VIEW OBJECT", "on", "conflict-class", companies)
+    told = " ".join(ann.run(*subscribe).output.split())
+    assert "add --company COI1=NAME" in told and "ask for" not in told
+    ann.ok(*subscribe, "--company", "COI1=Company1")
+
+
 def test_a_choice_closes_the_other_companies_until_a_reset(
     admin: Terminal, service: Service, new_user: NewUser, companies: str
 ) -> None:

@@ -134,6 +134,7 @@ _DOCTYPE = '<!DOCTYPE borealis SYSTEM "borealis.dtd">'
         (f"{_DOCTYPE}{_DOCTYPE}<borealis/>", "not well-formed XML"),
         ("<!DOCTYPE aurora SYSTEM 'x'><borealis/>", "document types and entities"),
         (f"{_DOCTYPE}<aurora/>", "the document is a <borealis> element"),
+        ("<UserQuery><Filter>a</Filter></UserQuery>", "add it with --language user-query"),
     ],
 )
 def test_after_a_doctype_nothing_is_left_out(text: str, error: str) -> None:

@@ -44,7 +44,7 @@ def test_sql_as_sql(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["pattern-seq", "pattern-or"])
 def test_a_pattern_over_several_streams_is_not_said_in_another_way(name: str) -> None:
-    with pytest.raises(Unsayable):
+    with pytest.raises(Unsayable, match="PATTERN SEQ, AND and OR say; `query show` without"):
         sql_text(parse_sql(_SQL[name], Streams()).plan)
 
 
