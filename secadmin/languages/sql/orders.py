@@ -112,10 +112,10 @@ class Ordering:
         names = (f"over_{number}" for number in count(1))
         self._function(over.this, next(name for name in names if name not in self.taken))
         *others, made = self.neighbours
-        known_ = next((each for each in others if replace(each, name=made.name) == made), None)
-        if known_ is not None:
+        same = next((each for each in others if replace(each, name=made.name) == made), None)
+        if same is not None:
             self.neighbours.pop()
-            made = known_
+            made = same
         self.taken.add(made.name)
         return attribute(made.name, type_of(made.attribute, self.schema), place)
 
