@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from catalog.checked_plan import CheckedNode
 from catalog.errors import InvalidInput
-from catalog.expression import type_of
+from catalog.expression import attributes_of, type_of
+from catalog.moments import moments
 from catalog.pair_expressions import check_rows
 from catalog.plan import (
     INSTANT,
@@ -22,6 +23,8 @@ from catalog.plan import (
     Ranked,
     ToStream,
     Union,
+    Window,
+    Windowed,
     inputs,
 )
 from catalog.plan_rules import (
@@ -46,7 +49,29 @@ RELATION = (
     "a moving window gives a relation, which is no stream: say with ISTREAM, DSTREAM or RSTREAM "
     "what of its changes is to be sent"
 )
+NOW = MovingWindow(range_ms=0)
 _Inputs = tuple[CheckedNode, ...]
+
+
+def gives_windows(each: CheckedNode) -> bool:
+    """Whether a node gives results of TUMBLE or HOP: all of a window, or none of it."""
+    match each.node:
+        case Filter(_, condition):
+            # A condition on a single result would leave out its labels, too.
+            edges = moments(each.inputs[0])
+            read = attributes_of(condition)
+            return all(ref.name in edges for ref in read) and gives_windows(each.inputs[0])
+        case Aggregate(Windowed(_, window)):
+            return isinstance(window, Window)
+        case _:
+            return False
+
+
+def is_of_windows(relation: CheckedNode) -> bool:
+    """Whether a relation holds, at each instant, the results of the windows that end then."""
+    return any(
+        isinstance(each.node, Moving) and each.inputs[0].keeps_state for each in relation.walk()
+    )
 
 
 def check_forms(node: Node, given: _Inputs) -> None:
@@ -90,6 +115,10 @@ def _check_order(node: Node, given: _Inputs) -> None:
             "a UNION goes over single moving windows or groups, and not over joins of them; "
             "add each join as a query of its own"
         )
+    if isinstance(node, Union | MovingJoin) and any(map(is_of_windows, given)):
+        raise InvalidInput(
+            "what OVER gives of windows of time is joined and united with nothing; " + OWN_QUERY
+        )
     if sum(isinstance(each, Moving) for each in below) > MAX_WINDOWS:
         raise InvalidInput(f"a query has at most {MAX_WINDOWS} moving windows")
     if sum(isinstance(each, Aggregate | Ranked) for each in below) > MAX_RELATIONS:
@@ -114,7 +143,7 @@ _BOTH = "give it a moving window too, such as [NOW], [RANGE 5 MINUTES] or [ROWS 
 def moving_schema(window: MovingWindow, given: CheckedNode) -> Schema:
     """The attributes of a moving window's tuples. Raises InvalidInput for a wrong window."""
     require_event_time(given, "a moving window")
-    if given.keeps_state:
+    if given.keeps_state and not (window == NOW and gives_windows(given)):
         raise InvalidInput("a moving window goes over streams; " + OWN_QUERY)
     for key in window.partition:
         require_comparable(type_of(key, given.schema), "PARTITION BY", key.position)
@@ -180,6 +209,18 @@ def ranked_schema(node: Ranked, given: CheckedNode) -> Schema:
     return Schema((*given.schema.attributes, *added))
 
 
+def _check_windows(node: ToStream, given: CheckedNode) -> None:
+    if not any(isinstance(each.node, Ranked) for each in given.walk()):
+        raise InvalidInput("a moving window goes over streams; " + OWN_QUERY)
+    if node.change is not Change.RSTREAM:
+        # What a tuple changes in one group shows in the places of the others. Only a row of RSTREAM
+        # carries the labels of all of them.
+        raise InvalidInput(
+            "the order of a window's results is sent whole when the window closes (RSTREAM): leave "
+            f"{node.change.upper()} out"
+        )
+
+
 def stream_schema(node: ToStream, given: CheckedNode) -> Schema:
     """The attributes of the stream of a relation. Raises InvalidInput."""
     if INSTANT in given.schema.names:
@@ -187,6 +228,8 @@ def stream_schema(node: ToStream, given: CheckedNode) -> Schema:
             f"{INSTANT!r} is the name of the time at which a row comes or goes; rename "
             "your attribute with AS"
         )
+    if is_of_windows(given):
+        _check_windows(node, given)
     check_rows(given)
     instant = Attribute(INSTANT, Type.TIMESTAMP, required=True)
     shown = given.schema

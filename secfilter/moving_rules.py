@@ -173,8 +173,11 @@ class _Making:
     nested: bool
     doubles: dict[int, Doubles] = field(default_factory=dict)
 
-    def stage(self, parts: ChangingParts) -> StageRules:
-        """The rules of a relation, and of those below it."""
+    def stage(self, parts: ChangingParts, *, once: bool = True) -> StageRules:
+        """The rules of a relation, and of those below it.
+
+        `once` says that each of its rows counts when it comes, and in no group or join after that.
+        """
         made = None if parts.join is None else RowExpressions(parts, parts.join)
         join, witnesses = None, frozenset[int]()
         if made is not None:
@@ -182,19 +185,20 @@ class _Making:
             join = RowValues(len(parts.sides()), *values)
             witnesses = made.rules.witnesses
         read = values_of_sides(parts, made)
-        sides = [self._side(each) for each in read]
+        summary = _summary(parts, witnesses)
+        inner = once and summary is None and join is None
+        sides = [self._side(each, once=inner) for each in read]
         reaches = (
             united(self.reaches[window.window] for window in each.side.windows()) for each in read
         )
-        summary = _summary(parts, witnesses)
-        reach = _reach(parts, summary) if isinstance(summary, RankRules) else None
+        reach = _reach(parts, summary, once=once) if isinstance(summary, RankRules) else None
         own = (tuple(sides), tuple(reaches), join, witnesses, summary, parts.loose, reach)
         return StageRules(*own)
 
-    def _side(self, values: SideValues) -> int | BelowRules:
+    def _side(self, values: SideValues, *, once: bool) -> int | BelowRules:
         side = values.side
         if isinstance(side, RelationPart):
-            return BelowRules(self.stage(side.parts), rows_below(side, values))
+            return BelowRules(self.stage(side.parts, once=once), rows_below(side, values))
         if self.nested:
             self.doubles[side.window] = (
                 _doubles(values.row, side.schema),
@@ -224,9 +228,12 @@ def _summary(parts: ChangingParts, witnesses: frozenset[int]) -> GroupRow | Rank
             return None
 
 
-def _reach(parts: ChangingParts, rules: RankRules) -> Reach | None:
-    """Which rows in an order can still count if none ever leaves."""
-    if not isinstance(parts.top, Ranked):
+def _reach(parts: ChangingParts, rules: RankRules, *, once: bool) -> Reach | None:
+    """Which rows in an order can still count if none ever leaves. None if all of them can.
+
+    Without a limit a row stays in what is above it, also when its neighbours are there.
+    """
+    if not isinstance(parts.top, Ranked) or (rules.limit is None and not once):
         return None
     first = parts.top.order[0]
     by_time = first.attribute.name == parts.event_time

@@ -42,6 +42,10 @@ QUERIES = {
     "symbol) AS a "
     "LEFT JOIN (SELECT window_end, max(volume) AS most FROM trades GROUP BY TUMBLE(ts, INTERVAL "
     "'20' SECOND)) AS m ON a.window_end = m.window_end AND a.n < m.most",
+    "first ones of windows": "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY "
+    "window_start ORDER BY total DESC) AS rn FROM (SELECT window_start, window_end, symbol, "
+    "sum(volume) AS total FROM trades GROUP BY TUMBLE(ts, INTERVAL '20' SECOND), symbol) AS w) "
+    "AS t WHERE rn <= 1",
     "rows": "SELECT ISTREAM symbol, count(*) AS n, sum(volume) AS total FROM trades [ROWS 3] "
     "GROUP BY symbol",
     "anti": "SELECT ISTREAM symbol, volume FROM trades [RANGE 10 SECONDS] AS t WHERE NOT EXISTS "

@@ -69,6 +69,14 @@ QUERIES = {
     "(SELECT SESSION_END() AS until, symbol, count(*) AS n FROM trades GROUP BY SESSION(ts, "
     "INTERVAL '7' SECOND), symbol) AS s JOIN quotes AS q ON s.symbol = q.symbol AND q.at BETWEEN "
     "s.until - INTERVAL '20' SECOND AND s.until GROUP BY TUMBLE(s.until, INTERVAL '20' SECOND)",
+    "the first ones of each window": "SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY "
+    f"window_start, window_end ORDER BY n DESC) AS rn FROM ({_COUNTS}) AS c WHERE n > 1) AS t "
+    "WHERE rn <= 2",
+    "each window of pairs beside its neighbour": "SELECT until, total - LAG(total) OVER (PARTITION "
+    "BY until ORDER BY total) AS more FROM (SELECT TUMBLE_END() AS until, t.symbol, sum(t.volume) "
+    "AS total FROM trades AS t JOIN quotes AS q ON t.symbol = q.symbol AND q.at BETWEEN t.ts - "
+    "INTERVAL '7' SECOND AND t.ts + INTERVAL '9' SECOND GROUP BY TUMBLE(t.ts, INTERVAL '20' "
+    "SECOND), t.symbol) AS w",
 }
 _LENGTH_S, _BATCHES = 100, 3
 _SAMPLE = ["the most of each window"]

@@ -33,6 +33,7 @@ from tests.oracle.relations import (
     label_of,
     movings_of,
     rows_of,
+    texts,
 )
 from tests.oracle.schemas import schema_of
 from tests.oracle.values import EPOCH, Tuple, Value
@@ -71,10 +72,19 @@ def changes(
 
 
 def _members(side: int, moving: Moving, given: Sequence[Tuple], rules: Rules) -> list[Member]:
+    def placed(pair: tuple[datetime, Tuple]) -> tuple[datetime, str]:
+        # Results of one window are in the order of their keys.
+        time, each = pair
+        return time, texts(each.values[2 : 2 + keys])
+
+    below = moving.input
+    while isinstance(below, Filter):
+        below = below.input
+    keys = len(below.keys) if isinstance(below, Aggregate) else 0
     timed = [(time, each) for each in given if (time := rules.time(moving.input, each)) is not None]
     return [
         Member(side, number, time, time, rules.partition(moving, each), each)
-        for number, (time, each) in enumerate(sorted(timed, key=lambda pair: pair[0]))
+        for number, (time, each) in enumerate(sorted(timed, key=placed))
     ]
 
 

@@ -166,6 +166,14 @@ def _filter(reader: Reader, node: exp.Expr) -> Typed:
     return value
 
 
+def _over(reader: Reader, node: exp.Expr) -> Typed:
+    """A value of another row: LAG(price) OVER (ORDER BY ts)."""
+    value = reader.calls.special(node, "", reader)
+    if value is None:
+        raise reader.environment.refused(node)
+    return value
+
+
 def _literal(reader: Reader, node: exp.Expr) -> Typed:
     place = reader.environment.at(node)
     text = str(node.this)
@@ -359,6 +367,7 @@ _READERS: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Typed]] = {
     exp.Bracket: _element,
     exp.Array: _array,
     exp.Filter: _filter,
+    exp.Window: _over,
     exp.Between: _between,
     exp.In: _in,
     exp.Case: _case,

@@ -56,8 +56,8 @@ _REFUSED_NODES: dict[type[exp.Expr], str] = {
     exp.Alias: "AS belongs after a whole item of the SELECT list",
     exp.Star: "* may be used only in the SELECT list and in count(*)",
     exp.Window: (
-        "OVER makes a whole item of the SELECT list: give it a name with AS there, and use the "
-        "name in a query around this one"
+        "OVER belongs in the SELECT list, and inside of no aggregate and no other OVER: give it a "
+        "name with AS there, and use the name in a query around this one"
     ),
 }
 

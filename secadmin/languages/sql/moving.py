@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call, Expression
-from catalog.plan import Aggregate, Aggregation, Change, Column, Filter, ToStream, Window
+from catalog.moving_check import is_of_windows
+from catalog.plan import Aggregate, Aggregation, Change, Column, Filter, Project, ToStream, Window
 from catalog.upserts import usually_upserts
 from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import Aggregates, NoCalls
@@ -18,6 +19,7 @@ from secadmin.languages.expressions.reader import Reader
 from secadmin.languages.expressions.scope import Scope
 from secadmin.languages.expressions.windows import is_window
 from secadmin.languages.sql.grouping import Names, key_expressions
+from secadmin.languages.sql.over_windows import stream_of_windows
 from secadmin.languages.sql.stars import is_star
 from secadmin.languages.typed import Typed
 
@@ -30,14 +32,19 @@ Projected = Callable[[Built, tuple[Column, ...]], Built]
 class Selection:
     """What a SELECT gives. Over moving windows this is a relation.
 
-    `having` is then a condition on the stream of its changes, or None.
+    `having` is then a condition on the stream of its changes, or None. `made` has what is computed
+    of rows in an order; each of them is computed when it comes, as in a query around this one.
     """
 
     relation: Built
     having: Expression | None = None
+    made: tuple[Column, ...] | None = None
 
     def whole(self) -> Built:
-        """The relation of the rows that fulfil the condition."""
+        """The relation of the rows that fulfil the condition, with what is computed of them."""
+        if self.made is not None:
+            place = self.made[0].expression.position
+            return build(Project(self.relation.node, self.made), (self.relation,), place)
         if self.having is None:
             return self.relation
         condition = Filter(self.relation.node, self.having)
@@ -103,8 +110,10 @@ def to_stream(relation: Built, environment: Environment, node: exp.Expr) -> Buil
     """The stream of a relation's changes: those that the text names, or else its usual ones.
 
     These are upserts of what has a key, if SELECT names it and no tuple leaves the windows, or
-    upserts are read. Of all else it is CQL's default.
+    upserts are read. Of the results of windows they are all rows. Of all else it is CQL's default.
     """
+    if environment.moving.change is None and is_of_windows(relation.checked):
+        return stream_of_windows(relation, environment.at(node))
     change = environment.moving.change or Change.ISTREAM
     if gives_upserts(relation, environment):
         change = Change.UPSERT

@@ -6,18 +6,16 @@ OVER without a moving window is meant over all tuples of the stream so far, as g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
-from catalog.errors import InvalidInput
+from catalog.errors import InvalidInput, Position
 from catalog.expression import AttributeRef, Call, Expression, Literal, conjuncts
 from catalog.plan import (
     Column,
     Moving,
     MovingWindow,
-    Neighbour,
-    OrderKey,
     Project,
     Ranked,
     ToStream,
@@ -27,9 +25,9 @@ from secadmin.languages.building import Built, build
 from secadmin.languages.expressions.aggregates import NoCalls
 from secadmin.languages.expressions.environment import Environment
 from secadmin.languages.expressions.reader import Reader
-from secadmin.languages.expressions.refusals import RANKED
 from secadmin.languages.expressions.scope import Scope, Table
-from secadmin.languages.sql.stars import is_star, star_columns
+from secadmin.languages.sql.orders import Ordering, whole
+from secadmin.languages.sql.over_windows import now_of_windows
 from secadmin.languages.text import placed
 
 _BOUNDS = {"<=": 0, "<": -1, "=": 0}
@@ -44,20 +42,23 @@ def is_ranked(node: exp.Select) -> bool:
 
 def has_over(node: exp.Select) -> bool:
     """Whether a SELECT has OVER among its results."""
-    return any(_over(item) is not None for item in node.expressions)
+    return any(item.find(exp.Window) is not None for item in node.expressions)
 
 
-def _over(item: exp.Expr) -> exp.Window | None:
-    inner = item.this if isinstance(item, exp.Alias) else item
-    return inner if isinstance(inner, exp.Window) else None
+def over_place(node: exp.Select, environment: Environment) -> Position:
+    """The place of the first result of a SELECT that has OVER."""
+    return environment.at(next(e for e in node.expressions if e.find(exp.Window) is not None))
 
 
 def without_window(node: exp.Select, source: Built, environment: Environment) -> Built:
-    """The relation of all tuples so far, over which OVER goes if no window is written.
+    """The relation over which OVER goes if no moving window is written. Raises InvalidInput.
 
-    Raises InvalidInput.
+    It holds all tuples so far. Of windows of time it holds the results of those that end now.
     """
-    place = environment.at(next(item for item in node.expressions if _over(item) is not None))
+    place = over_place(node, environment)
+    windows = now_of_windows(source, place)
+    if windows is not None:
+        return windows
     if source.event_time is None:
         raise InvalidInput(
             "OVER goes over a stream with an event time, because time says which tuples have come",
@@ -65,9 +66,9 @@ def without_window(node: exp.Select, source: Built, environment: Environment) ->
         )
     if source.checked.keeps_state:
         raise InvalidInput(
-            "OVER goes over streams and moving windows, and not over a join of streams or the "
-            "results of windows of time; add what it goes over as a query of its own, and write "
-            "OVER over the output of that",
+            "OVER goes over streams, moving windows and the results of TUMBLE and HOP, and not "
+            "over sessions or a join of streams; add what it goes over as a query of its own, and "
+            "write OVER over the output of that",
             place,
         )
     return build(Moving(source.node, MovingWindow()), (source,), place)
@@ -77,6 +78,20 @@ def read_ranked(
     node: exp.Select, source: Built, scope: Scope, environment: Environment
 ) -> tuple[Built, tuple[Column, ...]]:
     """The ordered rows of a relation, and the results of SELECT. Raises InvalidInput."""
+    require_rows(node, environment)
+    reader = Reader(environment, scope, NoCalls("ORDER BY"))
+    aliases = (item.alias for item in node.expressions if isinstance(item, exp.Alias))
+    taken = {*source.schema.names, *aliases}
+    reading = Ordering(reader, source.schema, has_over(node), taken)
+    columns = [column for item in node.expressions for column in reading.item(item)]
+    if node.args.get("order") is not None or node.args.get("limit") is not None:
+        reading.limit(node)
+    made = replace(reading.node(source), input=source.node)
+    return build(made, (source,), environment.at(node)), tuple(columns)
+
+
+def require_rows(node: exp.Select, environment: Environment) -> None:
+    """Refuse an order beside groups or DISTINCT."""
     for clause in ("group", "having", "distinct"):
         other = node.args.get(clause)
         if other is not None:
@@ -85,157 +100,14 @@ def read_ranked(
                 "the groups in a query inside FROM: SELECT ... FROM (SELECT ... GROUP BY ...)",
                 environment.at(other if isinstance(other, exp.Expr) else node),
             )
-    reading = _Reading(Reader(environment, scope, NoCalls("ORDER BY")))
-    columns = [column for item in node.expressions for column in reading.item(item)]
-    if node.args.get("order") is not None or node.args.get("limit") is not None:
-        reading.limit(node)
-    made = replace(reading.node(source), input=source.node)
-    return build(made, (source,), environment.at(node)), tuple(columns)
 
 
 def read_first(node: exp.Select, groups: Built, environment: Environment) -> Built:
     """The first ones of groups, in the order of their results. Raises InvalidInput."""
     scope = Scope((Table.of("", groups.schema),))
-    reading = _Reading(Reader(environment, scope, NoCalls("ORDER BY")))
+    reading = Ordering(Reader(environment, scope, NoCalls("ORDER BY")), groups.schema)
     reading.limit(node)
     return build(reading.node(groups), (groups,), environment.at(node))
-
-
-@dataclass
-class _Reading:
-    """Reads the parts of a SELECT over ordered rows. All its OVER have one order."""
-
-    reader: Reader
-    partition: tuple[AttributeRef, ...] | None = None
-    order: tuple[OrderKey, ...] = ()
-    number: str | None = None
-    most: int | None = None
-    neighbours: list[Neighbour] = field(default_factory=list)
-
-    @property
-    def environment(self) -> Environment:
-        """That of the SELECT."""
-        return self.reader.environment
-
-    def node(self, source: Built) -> Ranked:
-        """The node over a source."""
-        neighbours = tuple(self.neighbours)
-        return Ranked(
-            source.node, self.partition or (), self.order, self.most, self.number, neighbours
-        )
-
-    def item(self, item: exp.Expr) -> list[Column]:
-        """The results of an item of SELECT."""
-        environment = self.environment
-        if is_star(item):
-            return star_columns(item, self.reader.scope, environment)
-        over = _over(item)
-        name = environment.new_name(item.args["alias"]) if isinstance(item, exp.Alias) else None
-        if over is None:
-            value = self._attribute(item.this if isinstance(item, exp.Alias) else item)
-            return [Column(name or value.name.rpartition(".")[2], value)]
-        if name is None:
-            raise InvalidInput(
-                "give this result a name with AS, such as AS rn", environment.at(item)
-            )
-        self._window(over)
-        self._function(over.this, name)
-        return [Column(name, AttributeRef(name, environment.at(item)))]
-
-    def _attribute(self, node: exp.Expr) -> AttributeRef:
-        value = self.reader.read(node).expression
-        if not isinstance(value, AttributeRef):
-            raise InvalidInput(
-                "beside an order, SELECT, PARTITION BY and ORDER BY name attributes; compute in a "
-                "WITH before this query, or in a query around it",
-                self.environment.at(node),
-            )
-        return value
-
-    def _window(self, over: exp.Window) -> None:
-        environment = self.environment
-        environment.only(over, "this", "partition_by", "order", "over")
-        partition = tuple(map(self._attribute, over.args.get("partition_by") or ()))
-        order = self._order(over.args.get("order"), over)
-        if self.partition is not None and (self.partition, self.order) != (partition, order):
-            raise InvalidInput(
-                "all OVER of a query have one PARTITION BY and one ORDER BY; add the other as a "
-                "query of its own",
-                environment.at(over),
-            )
-        self.partition, self.order = partition, order
-
-    def _order(self, clause: exp.Expr | None, node: exp.Expr) -> tuple[OrderKey, ...]:
-        environment = self.environment
-        if clause is None:
-            raise InvalidInput("OVER needs ORDER BY here", environment.at(node))
-        environment.only(clause, "expressions")
-        keys = []
-        for each in clause.expressions:
-            environment.only(each, "this", "desc", "nulls_first")
-            descending = bool(each.args.get("desc"))
-            if each.args.get("nulls_first") is descending:
-                raise InvalidInput(
-                    "NULL is before all other values, or last with DESC; leave NULLS out",
-                    environment.at(each),
-                )
-            keys.append(OrderKey(self._attribute(each.this), descending))
-        return tuple(keys)
-
-    def _function(self, call: exp.Expr, name: str) -> None:
-        environment = self.environment
-        function = str(call.this).upper() if isinstance(call, exp.Anonymous) else ""
-        arguments = call.expressions
-        place = environment.at(call)
-        if function == "ROW_NUMBER" and not arguments:
-            if self.number is not None:
-                raise InvalidInput("a query has one ROW_NUMBER", place)
-            self.number = name
-            return
-        if function not in RANKED or not 1 <= len(arguments) <= 2 or function == "ROW_NUMBER":
-            raise InvalidInput(
-                "OVER goes with ROW_NUMBER(), LAG(attribute) and LEAD(attribute), or with the "
-                "number of rows: LAG(price, 2)",
-                place,
-            )
-        count = _whole(arguments[1]) if len(arguments) == 2 else 1
-        if count is None:
-            raise InvalidInput(f"{function} goes a whole number of rows back or on", place)
-        offset = count if function == "LAG" else -count
-        self.neighbours.append(Neighbour(name, self._attribute(arguments[0]), offset))
-
-    def limit(self, node: exp.Select) -> None:
-        """Read ORDER BY ... LIMIT behind the query."""
-        environment = self.environment
-        order, limit = node.args.get("order"), node.args.get("limit")
-        if not isinstance(order, exp.Expr):
-            raise InvalidInput(
-                "LIMIT keeps the first rows of an order: write ORDER BY price DESC LIMIT 10",
-                environment.at(limit or node),
-            )
-        if self.order:
-            raise InvalidInput(
-                "OVER orders the rows, so ORDER BY and LIMIT have no other order; leave them out",
-                environment.at(order),
-            )
-        if not isinstance(limit, exp.Expr):
-            raise InvalidInput(_SORTED, environment.at(order))
-        environment.only(limit, "expression")
-        self.most = _whole(limit.args["expression"])
-        if self.most is None:
-            raise InvalidInput("LIMIT takes a whole number", environment.at(limit))
-        self.order = self._order(order, order)
-
-
-_SORTED = (
-    "ORDER BY goes with LIMIT, which says how many rows are kept; a stream has no end: to sort, "
-    "sort what you receive"
-)
-
-
-def _whole(node: exp.Expr) -> int | None:
-    text = str(node.this) if isinstance(node, exp.Literal) and not node.is_string else ""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else None
 
 
 def limited(stream: Built, condition: Expression) -> Built:
@@ -302,7 +174,7 @@ def _asks_for_first(condition: exp.Expr, number: str) -> bool:
         left, right = right, left
     most = 2 if isinstance(condition, exp.LT) else 1
     named = isinstance(left, exp.Column) and left.name == number
-    return named and isinstance(right, exp.Literal) and _whole(right) == most
+    return named and isinstance(right, exp.Literal) and whole(right) == most
 
 
 def _renamed(columns: Sequence[Column], name: str | None) -> str | None:

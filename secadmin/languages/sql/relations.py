@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from catalog.checked_plan import CheckedNode
 from catalog.expression import AttributeRef, Expression, attributes_of
+from catalog.moving_check import is_of_windows
 from catalog.plan import DELETED, INSTANT, Filter, Project, ToStream, Union
 from secadmin.languages.building import Built, build
 
@@ -24,7 +25,8 @@ def relation_of(built: Built) -> Built | None:
 def _relation(checked: CheckedNode) -> Built | None:
     node = checked.node
     if isinstance(node, ToStream):
-        return Built(checked.inputs[0], 0)
+        # What windows of time gave is a stream: a relation holds it for an instant only.
+        return None if is_of_windows(checked) else Built(checked.inputs[0], 0)
     if not isinstance(node, Filter | Project | Union):
         return None
     below = tuple(each for each in map(_relation, checked.inputs) if each is not None)

@@ -9,7 +9,9 @@ from sqlglot import exp
 from catalog.conflict_class import LEVEL
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Call
+from catalog.moving_check import is_of_windows
 from catalog.plan import (
+    INSTANT,
     WINDOW_END,
     WINDOW_START,
     Column,
@@ -18,6 +20,7 @@ from catalog.plan import (
     MovingWindow,
     Project,
     Source,
+    ToStream,
     walk,
 )
 from catalog.upserts import keys_of
@@ -40,12 +43,16 @@ from secadmin.languages.sql.grouping import (
 )
 from secadmin.languages.sql.inputs import read_from
 from secadmin.languages.sql.moving import Selection, gives_upserts, read_moving, to_stream
+from secadmin.languages.sql.orders import apart
+from secadmin.languages.sql.over_windows import require_one_window
 from secadmin.languages.sql.ranks import (
     has_over,
     is_ranked,
     limited,
+    over_place,
     read_first,
     read_ranked,
+    require_rows,
     without_window,
 )
 from secadmin.languages.sql.relations import relation_of
@@ -69,6 +76,10 @@ def read_select(node: exp.Select, environment: Environment, read_query: ReadQuer
     built = _read(node, environment, read_query)
     if not built.relation.checked.is_changing:
         return built.relation
+    if built.made is not None and environment.moving.change is None:
+        return _computed(
+            to_stream(built.relation, environment, node), built.made, environment, node
+        )
     if built.having is None or gives_upserts(built.relation, environment):
         return to_stream(built.whole(), environment, node)
     stream = to_stream(built.relation, environment, node)
@@ -109,12 +120,13 @@ def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
         environment.only(node.args.get("distinct") or node, *_CLAUSES, *_OF_RELATIONS)
         return _over_relation(node, source, scope, environment)
     open_ended = outside is None and is_open_ended(node, source)
+    if has_over(node):
+        require_rows(node, environment)
     ranked = outside is None and has_over(node)
     relation = open_ended or ranked
     environment.only(node, *_CLAUSES, *(_OF_RELATIONS if relation else ("distinct",)))
     if ranked:
-        endless = without_window(node, source, environment)
-        return _over_relation(node, endless, scope, environment)
+        return _ranked(node, source, scope, environment)
     if node.args.get("distinct") is not None:
         raise InvalidInput(DISTINCT, environment.at(node))
     if environment.moving.change is not None and not _has_join(node):
@@ -174,6 +186,23 @@ def _upserts(node: exp.Select, source: Built, scope: Scope, environment: Environ
     return found
 
 
+def _ranked(node: exp.Select, source: Built, scope: Scope, environment: Environment) -> Selection:
+    """OVER without a moving window."""
+    endless = without_window(node, source, environment)
+    found = _over_relation(node, endless, scope, environment)
+    if is_of_windows(found.relation.checked):
+        require_one_window(found.relation, source, over_place(node, environment))
+    return found
+
+
+def _computed(
+    stream: Built, made: tuple[Column, ...], environment: Environment, node: exp.Select
+) -> Built:
+    """What a query computes of the changes of a relation."""
+    time = (Column(INSTANT, AttributeRef(INSTANT)),) if isinstance(stream.node, ToStream) else ()
+    return _project(stream, (*time, *made), environment, node)
+
+
 def _has_join(node: exp.Select) -> bool:
     return bool(node.args.get("joins"))
 
@@ -190,7 +219,10 @@ def _over_relation(
         return _first_groups(node, source, scope, environment)
     if is_ranked(node):
         ranked, columns = read_ranked(node, source, scope, environment)
-        return Selection(project(ranked, columns))
+        if all(isinstance(each.expression, AttributeRef) for each in columns):
+            return Selection(project(ranked, columns))
+        read, made = apart(columns)
+        return Selection(project(ranked, read), made=made)
     is_distinct = node.args.get("distinct") is not None
     summed = read_moving(node, source, scope, environment, _item, project)
     if summed is not None:

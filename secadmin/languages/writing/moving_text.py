@@ -20,6 +20,8 @@ from catalog.plan import (
     Ranked,
     Source,
     Union,
+    Windowed,
+    walk,
 )
 from secadmin.languages.writing.expression_text import Names, expression_text, name_text
 from secadmin.languages.writing.intervals import interval_text
@@ -38,6 +40,8 @@ class MovingText:
 
     item: Item
     results: Results
+    # Whether the plan has an order. Over results of windows, OVER says when they are there.
+    ordered: bool = False
 
     def source(self, node: Node) -> str:
         """What stands behind FROM, with its WHERE."""
@@ -102,6 +106,8 @@ class MovingText:
             return self.item(node)
         if isinstance(node.input, Source) and node.input.relation.keys:
             # Upserts have one window, which need not be written.
+            return self.item(node.input)
+        if self.ordered and any(isinstance(each, Windowed) for each in walk(node.input)):
             return self.item(node.input)
         return f"{self.item(node.input)} {moving_window_text(node.window)}"
 

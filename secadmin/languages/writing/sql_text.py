@@ -11,6 +11,7 @@ from catalog.conflict_class import LEVEL
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression, attributes_of, conjuncts
 from catalog.moments import closing, same
+from catalog.moving_check import is_of_windows
 from catalog.plan import (
     WINDOW_END,
     WINDOW_START,
@@ -27,6 +28,7 @@ from catalog.plan import (
     Node,
     Plan,
     Project,
+    Ranked,
     SessionWindow,
     Source,
     ToStream,
@@ -88,7 +90,8 @@ class _Writer:
 
     def __post_init__(self) -> None:
         self._taken = {relation.name for relation in sources(self.plan)}
-        self._relations = MovingText(self._item, _columns)
+        ordered = any(isinstance(each, Ranked) for each in walk(self.plan.root))
+        self._relations = MovingText(self._item, _columns, ordered)
         self._checked = {id(each.node): each for each in analyse(self.plan).root.walk()}
         self._times = {key: each.event_time for key, each in self._checked.items()}
 
@@ -112,6 +115,8 @@ class _Writer:
         if self._checked[id(node)].is_changing:
             return self._relation(node)
         match node:
+            case Project(ToStream(relation)) if is_of_windows(self._checked[id(relation)]):
+                return self._relation(relation)
             case Project(below, columns):
                 return self._select(below, _columns(columns), node)
             case ToStream():

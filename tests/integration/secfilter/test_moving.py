@@ -38,7 +38,9 @@ from catalog.plan import (
     MovingJoin,
     MovingWindow,
     Node,
+    OrderKey,
     Project,
+    Ranked,
     SessionWindow,
     Source,
     ToStream,
@@ -233,6 +235,19 @@ def over_pairs(source: Source, now_ms: int) -> Node:
     return grouped(pairs, Window(_LONG_MS, _LONG_MS, now_ms % _LONG_MS), (), totals)
 
 
+def first_of_window(source: Source, now_ms: int) -> Node:
+    """The key with the highest total of the window."""
+    window = Window(_LONG_MS, _LONG_MS, now_ms % _LONG_MS)
+    totals = grouped(source, window, (Column("key", AttributeRef("key")),), _TOTAL)
+    order = (OrderKey(AttributeRef("total"), descending=True),)
+    now = Moving(totals, MovingWindow(range_ms=0))
+    first = Ranked(now, (AttributeRef(WINDOW_END),), order, 1, "rn")
+    names = ("key", "total", "rn")
+    return Project(
+        ToStream(first, Change.RSTREAM), tuple(Column(name, AttributeRef(name)) for name in names)
+    )
+
+
 OPEN: dict[str, tuple[Callable[[Source, int], Node], list[tuple[object, ...]]]] = {
     "session": (
         lambda source, _: grouped(source, SessionWindow(_LONG_MS), (), _SUMS),
@@ -245,6 +260,7 @@ OPEN: dict[str, tuple[Callable[[Source, int], Node], list[tuple[object, ...]]]] 
         ),
         [(5, 2, 0, 5)],
     ),
+    "first of a window": (first_of_window, [("x", 12, 1)]),
     "left join": (
         partial(paired, JoinKind.LEFT),
         [(0, None), (1, 4), (1, 5), (2, 4), (2, 5)],

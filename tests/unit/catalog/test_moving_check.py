@@ -11,9 +11,11 @@ from catalog.changing_parts import ChangingParts
 from catalog.checked_plan import StateKind
 from catalog.errors import InvalidInput
 from catalog.expression import AttributeRef, Expression
-from catalog.moving_check import MAX_RELATIONS
+from catalog.moving_check import MAX_RELATIONS, NOW
 from catalog.pair_expressions import MAX_PAIR_PARTS, RowExpressions
 from catalog.plan import (
+    WINDOW_END,
+    WINDOW_START,
     Aggregate,
     Aggregation,
     Change,
@@ -42,6 +44,7 @@ from tests.unit.catalog.plans import (
     ONE,
     OTHER,
     SOURCE,
+    WINDOWED,
     B,
     D,
     N,
@@ -276,3 +279,46 @@ def test_a_side_that_may_be_absent_requires_no_attribute() -> None:
 
 def test_eight_windows_are_joined() -> None:
     assert len(ChangingParts.of(analyse_node(chain_of(8))).windows()) == 8
+
+
+OF_WINDOWS = Moving(WINDOWED, NOW)
+BY_COUNT = (OrderKey(ref("n")),)
+
+
+def first_of(rows: Node, change: Change = Change.RSTREAM) -> ToStream:
+    """The first ones of each window's results."""
+    return ToStream(Ranked(rows, (ref(WINDOW_END),), BY_COUNT, 3, "rn"), change)
+
+
+def test_an_order_goes_over_the_results_of_one_window() -> None:
+    """A condition is about the relation, or leaves out whole windows."""
+    condition = call(">", ref("n"), ONE)
+    since = Filter(WINDOWED, call("=", ref(WINDOW_START), ref(WINDOW_END)))
+    for rows in (OF_WINDOWS, Filter(OF_WINDOWS, condition), Moving(since, NOW)):
+        found = analyse_node(first_of(rows))
+        assert found.event_time == "instant"
+        assert {each.state for each in found.walk()} >= {StateKind.GROUPS, StateKind.MOVING}
+
+
+_SESSIONS = grouped(SOURCE, SessionWindow(1_000), (column("symbol"),), (COUNT,))
+
+
+@pytest.mark.parametrize(
+    ("node", "reason"),
+    [
+        *((first_of(OF_WINDOWS, each), "sent whole") for each in Change if each != Change.RSTREAM),
+        (ToStream(OF_WINDOWS, Change.RSTREAM), "goes over streams"),
+        (first_of(Moving(_SESSIONS, NOW)), "goes over streams"),
+        (first_of(Moving(WINDOWED, MovingWindow())), "goes over streams"),
+        (first_of(Moving(Filter(WINDOWED, call(">", ref("n"), ONE)), NOW)), "goes over streams"),
+        (Union((OF_WINDOWS, OF_WINDOWS)), "joined and united with nothing"),
+        (
+            MovingJoin(OF_WINDOWS, side("a", SOURCE), ((ref("symbol"), ref("a.symbol")),)),
+            "joined and united with nothing",
+        ),
+    ],
+)
+def test_nothing_else_goes_over_the_results_of_windows(node: Node, reason: str) -> None:
+    """What a hidden tuple changes in one result would show in the places of others."""
+    with pytest.raises(InvalidInput, match=reason):
+        analyse_node(node)

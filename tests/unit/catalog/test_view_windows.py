@@ -40,6 +40,9 @@ def sums(size: int, slide: int = 1) -> str:
     return f"SELECT window_start, sum(volume) AS total FROM trades GROUP BY {window}"
 
 
+GROUPS = "FROM trades GROUP BY HOP(ts, INTERVAL '3' SECOND, INTERVAL '3' SECOND), symbol"
+
+
 def viewed(text: str) -> Plan:
     """The plan of a query as the policy shows the stream."""
     stream = ViewedStream(STREAM, SEEN)
@@ -101,6 +104,24 @@ def test_a_window_that_was_seen_in_part_has_no_result() -> None:
     from_seven = {start: total for start, total in answers(whole, volumes).items() if start >= 7}
     assert answers(late, volumes) == from_seven
     assert 8 in from_seven and 6 not in from_seven
+
+
+def test_the_order_of_a_windows_groups_is_of_whole_windows() -> None:
+    inner = f"SELECT window_start, window_end, symbol, sum(volume) AS total {GROUPS}"
+    order = "ROW_NUMBER() OVER (PARTITION BY window_start ORDER BY total DESC) AS rn"
+    plan = viewed(f"SELECT * FROM (SELECT *, {order} FROM ({inner}) AS w) AS t WHERE rn <= 1")
+    late = from_whole_windows(plan, {STREAM.object_id: 7_000})
+    analyse(late)
+    label = Label.of(0)
+    table = [
+        Tuple((EPOCH + timedelta(seconds=second), symbol, 1.0, volume), label)
+        for second, symbol, volume in ((1, "A", 2), (4, "A", 2), (10, "A", 1), (11, "B", 3))
+    ]
+    found = [run(each.root, {STREAM.name: table}, lambda _: label) for each in (plan, late)]
+    shown = [{(r.values[0], *r.values[2:]) for r in results} for results in found]
+    first, then = EPOCH, EPOCH + timedelta(seconds=9)
+    between = (EPOCH + timedelta(seconds=3), "A", 2, 1)
+    assert shown == [{(first, "A", 2, 1), between, (then, "B", 3, 1)}, {(then, "B", 3, 1)}]
 
 
 def test_only_the_windows_over_the_stream_are_cut() -> None:

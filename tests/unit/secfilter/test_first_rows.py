@@ -109,6 +109,29 @@ def test_first_rows_below_groups(
 
 
 @st.composite
+def groups_of_neighbours(draw: st.DrawFn) -> Node:
+    """Groups of all rows, each with what is beside it."""
+    order = draw(st.sampled_from([OLDEST, NEWEST]))
+    offset = draw(st.sampled_from([1, -1, 2]))
+    rows = Ranked(endless(), (KEY,), order, None, None, (Neighbour("beside", PRICE, offset),))
+    by = draw(st.sampled_from([(), (Column("key", KEY),), (Column("price", PRICE),)]))
+    counted = Aggregation("n", "count", None)
+    return Aggregate(rows, by, (counted, Aggregation("low", "min", AttributeRef("beside"))))
+
+
+@pytest.mark.parametrize("change", [Change.ISTREAM, Change.DSTREAM])
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(root=groups_of_neighbours(), rows=ROWS, data=st.data())
+def test_a_row_that_has_its_neighbours_still_counts_in_groups(
+    change: Change,
+    root: Node,
+    rows: tuple[list[Given], list[Given], list[Given]],
+    data: st.DataObject,
+) -> None:
+    check(root, change, rows, data)
+
+
+@st.composite
 def one_of_each(draw: st.DrawFn) -> Node:
     order = draw(st.sampled_from([OLDEST, NEWEST, (OrderKey(PRICE, True),)]))
     number = draw(st.none() | st.just("rn"))
