@@ -139,6 +139,13 @@ def _read(node: exp.Select, environment: Environment, read_query: ReadQuery) -> 
         return _upserts(node, source, scope, environment)
     if node.args.get("group") is not None:
         source, columns = _grouped(node, source, scope, environment, outside)
+    elif outside is not None and has_over(node):
+        raise InvalidInput(
+            "OVER goes over groups of a window, and not over its single tuples: make groups in a "
+            "query inside FROM, such as TOPK(price, 3) for the highest ones, or write a moving "
+            "window, such as FROM trades [RANGE 1 HOUR]",
+            over_place(node, environment),
+        )
     elif outside is not None:
         raise InvalidInput(
             "a window is for the groups of an aggregate: add GROUP BY"
