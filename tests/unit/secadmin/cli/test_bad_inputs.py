@@ -56,7 +56,8 @@ class Command:
             name = parameter.name or ""
             if not parameter.required and name != place:
                 continue
-            option = isinstance(parameter, click.Option)
+            # Typer has a class of its own for options, which is none of click's.
+            option = parameter.param_type_name == "option"
             line += [parameter.opts[0], given[name]] if option else [given[name]]
         return line
 
