@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,11 +33,15 @@ class Tally:
 
 
 class Sender:
-    """Sends to one topic through a producer (`confluent_kafka.Producer`), counting in `tally`."""
+    """Sends to one topic through a producer (`confluent_kafka.Producer`), counting in `tally`.
 
-    def __init__(self, topic: str) -> None:
+    Each record gets the `headers`, if there are any.
+    """
+
+    def __init__(self, topic: str, headers: Mapping[str, str] | None = None) -> None:
         self.tally = Tally()
         self._topic = topic
+        self._more = {"headers": dict(headers)} if headers else {}
         self._producer: Any = None
         self._over: PlatformError | None = None
 
@@ -58,7 +63,9 @@ class Sender:
             if self._over is not None:
                 raise self._over
             try:
-                self._producer.produce(self._topic, value, on_delivery=self._delivered)
+                self._producer.produce(
+                    self._topic, value, on_delivery=self._delivered, **self._more
+                )
                 break
             except BufferError:
                 self._producer.poll(0.1)

@@ -89,15 +89,17 @@ def parse_grant(words: Sequence[str]) -> GrantWords:
     return GrantWords(permissions, ObjectKind(words[-2].lower()), words[-1])
 
 
-def pair_of(text: str) -> tuple[str, str]:
-    """The two parts of NAME=VALUE. Raises InvalidInput.
+def pair_of(
+    text: str, form: str = "CLASS=VALUE", example: str = "COI1=Company1"
+) -> tuple[str, str]:
+    """The two parts of NAME=VALUE. Raises InvalidInput, with the form and an example of it.
 
     >>> pair_of("COI1=CASE WHEN a = 1 THEN 'x' ELSE '_' END")[0]
     'COI1'
     """
     name, equals, value = text.partition("=")
     if not (name.strip() and equals and value.strip()):
-        raise InvalidInput(f"{text[:80]!r} is not CLASS=VALUE, such as COI1=Company1")
+        raise InvalidInput(f"{text[:80]!r} is not {form}, such as {example}")
     return name.strip(), value.strip()
 
 
@@ -120,6 +122,8 @@ def parse_permissions(words: Sequence[str]) -> tuple[Permission, ...]:
                 break
         else:
             known = ", ".join(Permission)
+            if found and left[0] == "ON":
+                raise InvalidInput("a call is about one object: write a call for each of them")
             raise InvalidInput(f"unknown permission {' '.join(left)[:80]!r}; there are: {known}")
     if not found:
         raise InvalidInput(f"name at least one permission of: {', '.join(Permission)}")

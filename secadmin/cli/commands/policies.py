@@ -89,8 +89,12 @@ def add(  # noqa: PLR0913, PLR0917  # one parameter for each option
     with cli.api() as api:
         answer = api.post("streams", stream, "policies", body=body)
     if not cli.screen.answered(answer):
-        cli.screen.line(f"added the policy {name} of {role} on {stream}")
+        cli.screen.line(f"{_done(replace=replace)} the policy {name} of {role} on {stream}")
         _tell_begun_anew(cli, answer)
+
+
+def _done(*, replace: bool) -> str:
+    return "replaced" if replace else "added"
 
 
 def _window(time: str | None, tuples: str | None, *, tumbling: bool) -> dict[str, Any] | None:
@@ -129,7 +133,7 @@ def load(
             raise QueryTextError(error, text) from None
     if not cli.screen.answered(answer):
         named = "the policy {policy} of {role} on {stream}".format(**answer)
-        cli.screen.line(f"added {named}")
+        cli.screen.line(f"{_done(replace=replace)} {named}")
         _tell_begun_anew(cli, answer)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +21,7 @@ from secadmin.cli.sending import Sender
 from secadmin.cli.tuple_file import FileFormat, format_of, read_tuples
 from secadmin.cli.tuple_rules import TupleRules
 from secadmin.cli.upload import Outcome, Upload
+from secadmin.cli.words import pair_of
 
 _INTERRUPTED = 130
 # Waiting some milliseconds makes batches, and batches make a high rate possible.
@@ -35,21 +36,29 @@ def produce(
         FileFormat | None,
         typer.Option("--format", help="Default: by the file name, .csv, .json, .jsonl or .ndjson."),
     ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A header of each record, such as roles='doctor & icu'. May be given again.",
+        ),
+    ] = None,
 ) -> None:
     """Send a file to a stream: CSV with a header, or one JSON object on each line.
 
     CSV cells become the types of the stream's attributes. An empty cell is an absent attribute.
-    A line that is no tuple of the stream is not sent, and is reported with the reason. Records have
-    no headers. The command waits until the brokers have acknowledged all. If a record was not sent,
-    the exit code is 1.
+    A line that is no tuple of the stream is not sent, and is reported with the reason. The
+    command waits until the brokers have acknowledged all. If a record was not sent, the exit code
+    is 1.
     """
     cli = cli_of(ctx)
+    headers = dict(pair_of(text, "NAME=VALUE", "roles=doctor") for text in header or ())
     written = file_format or format_of(file)
     with cli.api() as api, file.open("rb") as binary:
         rules = TupleRules.of_answer(api.get("streams", stream))
         records = read_tuples(binary, written, rules)
         with _sender_access(cli, api, stream) as access:
-            sender = _sender(cli, access)
+            sender = _sender(cli, access, headers)
             outcome = Upload(cli.screen, sender, file.stat().st_size).run(records)
     _report(cli.screen, stream, outcome)
 
@@ -62,8 +71,8 @@ def _sender_access(cli: Cli, api: Api, stream: str) -> Iterator[Access]:
         yield Access.of_answer(stream, answer)
 
 
-def _sender(cli: Cli, access: Access) -> Sender:
-    sender = Sender(access.topic or "")
+def _sender(cli: Cli, access: Access, headers: Mapping[str, str]) -> Sender:
+    sender = Sender(access.topic or "", headers)
     settings = {
         **librdkafka_settings(access),
         "ssl.ca.pem": access.ca_pem,

@@ -22,10 +22,14 @@ class FakeProducer:
     refuse: Callable[[bytes], KafkaError | None] = lambda _: None
     room: int = 3
     largest: int = 1_000_000
+    headers: dict[str, str] | None = None
     written: list[bytes] = field(default_factory=list)
     waiting: deque[tuple[bytes, Any]] = field(default_factory=deque)
 
-    def produce(self, topic: str, value: bytes, on_delivery: Any) -> None:
+    def produce(
+        self, topic: str, value: bytes, on_delivery: Any, headers: dict[str, str] | None = None
+    ) -> None:
+        self.headers = headers
         if len(value) > self.largest:
             raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
         if len(self.waiting) >= self.room:

@@ -38,7 +38,7 @@ def test_a_policy_is_added_listed_shown_tried_and_removed(
     record = '{"ts": "2026-01-31T12:00:00Z", "symbol": "BETA", "price": 7}'
     assert 'symbol="BETA", price=null' in admin.ok("policy", "try", stream, record)
     ann.ok("query", "add", "q", "-", "--language", "sql", text=TEXT)
-    assert "added the policy" in admin.ok(*policy, "--show", "ts", "--replace")
+    assert "replaced the policy" in admin.ok(*policy, "--show", "ts", "--replace")
     assert ann.json("query", "show", "q")["running"], "it begins anew by itself"
     assert "removed the policy desk on in1" in admin.ok("policy", "remove", stream, "desk")
     assert admin.json("policy", "list", stream) == []

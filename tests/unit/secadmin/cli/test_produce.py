@@ -80,6 +80,20 @@ def test_json_lines_are_sent_as_they_are(tmp_path: Path) -> None:
     assert shown.startswith("1 acknowledged, 0 failed, 0 not usable")
 
 
+def test_records_have_the_headers_that_are_named(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    file = world.file("a.jsonl", '{"symbol":"x"}\n')
+    world.terminal.ok("produce", "in1", file)
+    assert world.producer.headers is None
+    headers = ("--header", "roles=doctor & a=b", "--header", "from=here")
+    world.terminal.ok("produce", "in1", file, *headers)
+    assert world.producer.headers == {"roles": "doctor & a=b", "from": "here"}
+    before = len(world.calls)
+    wrong = world.terminal.run("produce", "in1", file, "--header", "roles")
+    assert (wrong.exit_code, len(world.calls)) == (2, before)
+    assert "'roles' is not NAME=VALUE, such as roles=doctor" in wrong.stderr
+
+
 def test_a_refused_record_is_an_exit_code(tmp_path: Path) -> None:
     refused = KafkaError(KafkaError.INVALID_RECORD)
     world = World(tmp_path, refuse=lambda value: refused if b"odd" in value else None)

@@ -41,6 +41,7 @@ def test_grants(words: str, permissions: tuple[Permission, ...], kind: str, name
         ("stream|in1", "name the object with its kind"),
         ("on|stream|in1", "at least one"),
         ("FLY|system", "unknown permission 'FLY'"),
+        ("READ|TUPLE|on|stream|a,|SEND|on|stream|b", "a call is about one object"),
     ],
 )
 def test_unclear_grants(words: str, told: str) -> None:
