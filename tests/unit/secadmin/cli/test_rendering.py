@@ -357,8 +357,11 @@ def test_a_plan_of_another_version_is_shown_as_json(tmp_path: Path) -> None:
 def test_a_damaged_audit_log_is_an_exit_code(
     tmp_path: Path, intact: bool, code: int, option: list[str]
 ) -> None:
-    answer = {"entries": 7, "intact": intact, "first_problem": "entry 3", "anchors": []}
-    assert server(tmp_path, answer).run("audit", "verify", *option).exit_code == code
+    problem = None if intact else [3, "changed"]
+    answer = {"entries": 7, "intact": intact, "first_problem": problem, "anchors": []}
+    result = server(tmp_path, answer).run("audit", "verify", *option)
+    assert result.exit_code == code
+    assert ("NOT intact: entry 3: changed" in result.output) == (not intact and not option)
 
 
 def test_why_a_user_does_not_get_a_record_is_told_category_by_category(tmp_path: Path) -> None:
