@@ -118,7 +118,11 @@ def _behind(
     for each in run(case.plan.root, tables, case.reach_of):
         time = each.values[place]
         if isinstance(time, datetime) and time > until:
-            found[f"{each.values!r} {each.label}"] += 1
+            # 0.0 and -0.0 are one key of a group, so either may stand for it.
+            shown = [
+                0.0 if value == 0 and isinstance(value, float) else value for value in each.values
+            ]
+            found[f"{shown!r} {each.label}"] += 1
     return found
 
 

@@ -278,7 +278,7 @@ def _form(found: Any, kind: AttributeType) -> str:
 
 
 def _with_times(found: Any, kind: AttributeType) -> Any:
-    """The value with its times as in results."""
+    """The value with its times as in results. Zero has no sign (docs/records.md)."""
     if found is None:
         return None
     match kind:
@@ -291,4 +291,6 @@ def _with_times(found: Any, kind: AttributeType) -> Any:
         case Type.TIMESTAMP:
             at = datetime.fromisoformat(found).astimezone(UTC).replace(tzinfo=None)
             return at.isoformat(timespec="microseconds") + "Z"
+        case Type.DOUBLE:
+            return found + 0.0 if found == 0 else found
     return found

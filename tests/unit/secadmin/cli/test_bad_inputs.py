@@ -77,6 +77,12 @@ COMMANDS = tuple(commands(typer.main.get_command(app)))
 PLACES = [(command, p.name or "") for command in COMMANDS for p in command.parameters]
 
 
+@pytest.fixture(autouse=True)
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text may become the name of a file: it is made in a folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with running_service(tmp_path_factory.mktemp("service")) as running:
