@@ -86,8 +86,7 @@ def read_ranked(
     columns = [column for item in node.expressions for column in reading.item(item)]
     if node.args.get("order") is not None or node.args.get("limit") is not None:
         reading.limit(node)
-    made = replace(reading.node(source), input=source.node)
-    return build(made, (source,), environment.at(node)), tuple(columns)
+    return build(reading.node(source), (source,), environment.at(node)), tuple(columns)
 
 
 def require_rows(node: exp.Select, environment: Environment) -> None:

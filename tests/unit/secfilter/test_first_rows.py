@@ -96,18 +96,6 @@ def groups_of_first_rows(draw: st.DrawFn) -> Node:
     return Aggregate(first, by, (Aggregation("n", "count", None), Aggregation("low", "min", PRICE)))
 
 
-@pytest.mark.parametrize("change", [Change.ISTREAM, Change.DSTREAM])
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(root=groups_of_first_rows(), rows=ROWS, data=st.data())
-def test_first_rows_below_groups(
-    change: Change,
-    root: Node,
-    rows: tuple[list[Given], list[Given], list[Given]],
-    data: st.DataObject,
-) -> None:
-    check(root, change, rows, data)
-
-
 @st.composite
 def groups_of_neighbours(draw: st.DrawFn) -> Node:
     """Groups of all rows, each with what is beside it."""
@@ -120,15 +108,17 @@ def groups_of_neighbours(draw: st.DrawFn) -> Node:
 
 
 @pytest.mark.parametrize("change", [Change.ISTREAM, Change.DSTREAM])
+@pytest.mark.parametrize("groups", [groups_of_first_rows(), groups_of_neighbours()])
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(root=groups_of_neighbours(), rows=ROWS, data=st.data())
-def test_a_row_that_has_its_neighbours_still_counts_in_groups(
+@given(rows=ROWS, data=st.data())
+def test_rows_below_groups(
     change: Change,
-    root: Node,
+    groups: st.SearchStrategy[Node],
     rows: tuple[list[Given], list[Given], list[Given]],
     data: st.DataObject,
 ) -> None:
-    check(root, change, rows, data)
+    """Also a row that has its neighbours still counts in groups."""
+    check(data.draw(groups), change, rows, data)
 
 
 @st.composite
