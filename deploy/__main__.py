@@ -67,9 +67,7 @@ def parser() -> argparse.ArgumentParser:
         if name == "console":
             command.add_argument("folder", metavar="DIR", type=Path, help="the access's folder")
         if name == "test":
-            command.add_argument(
-                "--long", action="store_true", help="also what proves by numbers (an hour or two)"
-            )
+            _add_test(command)
     return top
 
 
@@ -101,6 +99,27 @@ def _add_up(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--settings", type=Path, help="TOML with [kafka] (and [catalog]) of an existing cluster"
+    )
+
+
+def _add_test(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--long",
+        action="store_true",
+        help="also what proves by numbers, part by part (many hours); with files or folders, "
+        "only these",
+    )
+    command.add_argument(
+        "--part",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="one part of the long lane (an hour or less); can be given several times",
+    )
+    command.add_argument(
+        "--results",
+        action="store_true",
+        help="show what each part of the long lane gave when it ran last; run nothing",
     )
 
 

@@ -23,6 +23,7 @@ from deploy.errors import DeployError
 from deploy.files import private_folder
 from deploy.fraud import demo as fraud
 from deploy.hints import down_command, up_command
+from deploy.long_lane import names_of_parts, names_tests, run_parts, show_results
 from deploy.papers import chinese_wall, shared_queries
 from deploy.runtime import ensure_fast_start, ensure_runtime
 from deploy.scenario.story import BATCH_MS
@@ -77,16 +78,22 @@ def _check(_: argparse.Namespace) -> int:
 
 
 def _test(options: argparse.Namespace) -> int:
-    """Become pytest, so that a signal reaches it and its exit code is ours."""
+    """Become pytest, so that a signal reaches it and its exit code is ours; or run the parts."""
+    if options.results:
+        show_results()
+        return 0
+    names = names_of_parts(options.part)
     runtime = ensure_runtime()
     # Here, because one that a platform of the tests makes in the background takes longer.
     ensure_fast_start(runtime)
     os.environ["JAVA_HOME"] = str(runtime.java.resolve().parent.parent)
-    if options.long:
+    if options.long or options.part:
         os.environ["TEST_LANE"] = "long"  # tests/lanes.py
-    os.chdir(ROOT)
-    sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "pytest", *options.arguments])
+    if not options.part and (not options.long or names_tests(options.arguments)):
+        os.chdir(ROOT)
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, "-m", "pytest", *options.arguments])
+    return run_parts(names, options.arguments)
 
 
 def _try(options: argparse.Namespace) -> int:

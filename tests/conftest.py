@@ -14,6 +14,7 @@ from deploy.runtime import ensure_fast_start, ensure_runtime
 from secfilter.session import build_session
 from tests.jvm import end_jvm
 from tests.lanes import is_long
+from tests.parts import Recorder, take_part
 from tests.postgresql import postgresql
 
 __all__ = ["postgresql", "spark"]
@@ -40,9 +41,12 @@ hypothesis.settings.register_profile("patient", hypothesis.settings(), deadline=
 hypothesis.settings.load_profile("patient")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Asked to end, a run ends as with Ctrl-C: what it started, containers too, is stopped."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    part = take_part()
+    if part:
+        config.pluginmanager.register(Recorder(part))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -3,10 +3,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from deploy.environment import ROOT
+from deploy.long_lane import show_results
 from tests.lanes import LANE, LONG, is_long, number_of
+from tests.parts import PARTS, Recorder, last_results
 
 
 @pytest.mark.parametrize(
@@ -37,3 +41,69 @@ def test_the_long_lane_has_more(options: list[str]) -> None:
     assert ("test_mutation.py" in done.stdout) == bool(options)
     assert ("[container]" in done.stdout) == bool(options)
     assert "[embedded]" in done.stdout
+
+
+def test_each_file_of_tests_is_in_one_part_of_the_long_lane() -> None:
+    files = [str(each.relative_to(ROOT)) for each in (ROOT / "tests").rglob("test_*.py")]
+    assert files
+    for file in files:
+        holding = [
+            name
+            for name, part in PARTS.items()
+            if any(file == path or file.startswith(f"{path}/") for path in part.paths)
+        ]
+        assert len(holding) == 1, f"{file}: {holding}; tests/parts.py names the parts"
+
+
+A_PART = """
+import pytest
+
+def test_that_passes(): pass
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_that_fails(number): assert number == 1
+
+@pytest.mark.skip
+def test_that_is_left_out(): pass
+
+@pytest.fixture
+def broken(): raise OSError
+
+def test_without_its_fixture(broken): pass
+"""
+
+
+def _run_of(part: str, tests: str, folder: Path, *arguments: str) -> int:
+    # A name of its own: a module that was read is not read again.
+    file = folder / f"test_{len(tests)}.py"
+    file.write_text(tests)
+    alone = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--rootdir", str(folder)]
+    return int(pytest.main([*alone, *arguments, str(file)], plugins=[Recorder(part)]))
+
+
+def test_a_part_keeps_the_numbers_of_its_last_whole_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tests.parts.RESULTS", tmp_path / "results.json")
+    assert last_results() == {}
+    assert _run_of("queries", A_PART, tmp_path) == 1
+    first = last_results()["queries"]
+    assert (first.passed, first.failed, first.skipped) == (2, 2, 1)
+    # Neither a run of some of the tests nor one that could not read them says what the part gives.
+    assert _run_of("queries", A_PART, tmp_path, "-k", "passes") == 0
+    assert _run_of("queries", "import nothing_of_this_name", tmp_path) == 2
+    assert last_results() == {"queries": first}
+    assert _run_of("unit", "def test_that_passes(): pass", tmp_path) == 0
+    assert list(last_results()) == ["unit", "queries"]
+    capsys.readouterr()
+    show_results()
+    shown = capsys.readouterr().out
+    assert "queries" in shown
+    assert shown.count("never") == len(PARTS) - 2
+
+
+def test_a_part_that_is_not_there_is_refused() -> None:
+    command = [sys.executable, "-m", "deploy", "test", "--part", "unit", "--part", "unti"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "the long lane has no part 'unti': choose among unit, queries" in done.stderr
