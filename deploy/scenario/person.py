@@ -9,7 +9,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from deploy.errors import DeployError
 from deploy.stack import Stack
@@ -28,7 +28,7 @@ class Person:
     password: str = field(default_factory=lambda: secrets.token_urlsafe(18), repr=False)
 
     @classmethod
-    def at(cls, stack: Stack, name: str) -> Person:
+    def at(cls, stack: Stack, name: str) -> Self:
         """A person at the running platform."""
         folder = stack.state / "people" / name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from deploy.scenario.listener import Listener, read_settings
 from deploy.scenario.person import Person
+from deploy.stack import Stack
 from secadmin.cli.main import app
 
 PAUSE_S, TIMEOUT_S = 1 / 40, 120.0
@@ -36,6 +37,25 @@ class Typist(Person):
         runner = CliRunner(env=environment)
         done = runner.invoke(app, arguments, input=text, catch_exceptions=False)
         return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+    @classmethod
+    def administrator(cls, stack: Stack) -> Self:
+        """The first administrator, for the first time logged in."""
+        admin = cls.at(stack, "admin")
+        admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())
+        return admin
+
+
+def sender_of(folder: Path) -> tuple[Producer, str]:
+    """A producer with the files of a sender's access, and the topic that it sends to."""
+    settings = {**read_settings(folder / "librdkafka.conf"), "log_level": 0}
+    return Producer(settings), json.loads((folder / "sender.json").read_text())["topic"]
+
+
+def now_text() -> str:
+    """The time now, as records have it."""
+    now = time.time()
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{now % 1 * 1e6:06.0f}Z"
 
 
 @dataclass
@@ -65,13 +85,9 @@ class Flow:
         return self.counts[stream]
 
     def _run(self, stream: str) -> None:
-        folder = self.folders[stream]
-        producer = Producer({**read_settings(folder / "librdkafka.conf"), "log_level": 0})
-        topic = json.loads((folder / "sender.json").read_text())["topic"]
+        producer, topic = sender_of(self.folders[stream])
         while not self._stop.wait(PAUSE_S):
-            now = time.time()
-            ts = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{now % 1 * 1e6:06.0f}Z"
-            value = {"ts": ts, "stream": stream, "n": self.counts[stream]}
+            value = {"ts": now_text(), "stream": stream, "n": self.counts[stream]}
             self.counts[stream] += 1
             producer.produce(topic, json.dumps(value).encode())
             producer.poll(0)

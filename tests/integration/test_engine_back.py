@@ -153,8 +153,7 @@ def yard(runtime: Runtime, tmp_path: Path) -> Iterator[Yard]:
         tmp_path / "state", broker_port=0, secadmin_port=0, engines=2, detached=True, spare=True
     )
     with Stack(options, runtime) as stack:
-        admin = Typist.at(stack, "admin")
-        admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())
+        admin = Typist.administrator(stack)
         admin.run("schema", "add", "s", "n:bigint!")
         admin.run("stream", "add", "s", "--schema", "s")
         admin.run("grant", "ADMIN", "SEND", "READ TUPLE", "stream", "s")

@@ -13,12 +13,12 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.runtime import Runtime
-from deploy.scenario.listener import Listener, read_settings
+from deploy.scenario.listener import Listener
 from deploy.scenario.person import Person
 from deploy.scenario.story import BATCH_MS
 from deploy.stack import Stack, StackOptions
 from secfilter.moving_rules import MAX_GROUPS
-from tests.integration.flowing import Typist, await_that
+from tests.integration.flowing import Typist, await_that, now_text, sender_of
 
 pytestmark = pytest.mark.long
 STREAMS = ("one", "two")
@@ -52,9 +52,7 @@ class Place:
         """Send tuples of now with these numbers, and wait until the broker has them."""
         producer, topic = self.producers[stream]
         for number in numbers:
-            now = time.time()
-            text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{now % 1 * 1e6:06.0f}Z"
-            producer.produce(topic, json.dumps({"ts": text, "n": number}).encode())
+            producer.produce(topic, json.dumps({"ts": now_text(), "n": number}).encode())
             producer.poll(0)
         assert producer.flush(60) == 0
 
@@ -84,8 +82,7 @@ def left_out(person: Person, folder: Path) -> list[Any]:
 def place(runtime: Runtime, tmp_path: Path) -> Iterator[Place]:
     options = StackOptions(tmp_path / "state", broker_port=0, secadmin_port=0, batch_ms=BATCH_MS)
     with Stack(options, runtime) as stack:
-        admin = Typist.at(stack, "admin")
-        admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())
+        admin = Typist.administrator(stack)
         admin.run("schema", "add", "s", "ts:timestamp!", "n:bigint!")
         bob = Typist.at(stack, "bob")
         one_time = admin.ask("user", "add", "bob")["password"]
@@ -98,9 +95,7 @@ def place(runtime: Runtime, tmp_path: Path) -> Iterator[Place]:
                 admin.run("grant", "ADMIN", permission, "stream", stream)
             folder = admin.folder / f"sender-{stream}"
             admin.run("sender", stream, "--dir", str(folder))
-            settings = {**read_settings(folder / "librdkafka.conf"), "log_level": 0}
-            topic = json.loads((folder / "sender.json").read_text())["topic"]
-            producers[stream] = (Producer(settings), topic)
+            producers[stream] = sender_of(folder)
         admin.run("query", "add", "counts", "-", "--language", "sql", text=COUNTS)
         admin.run("grant", "reader", "READ TUPLE", "stream", "one")
         admin.run("grant", "reader", "VIEW OBJECT", "SUBSCRIBE", "output", "counts")

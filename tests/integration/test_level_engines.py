@@ -86,8 +86,7 @@ def place(runtime: Runtime, tmp_path: Path) -> Iterator[Place]:
     state = tmp_path / "state"
     options = StackOptions(state, broker_port=0, secadmin_port=0, batch_ms=BATCH_MS, engines=3)
     with WithLevels(options, runtime) as stack:
-        admin = Typist.at(stack, "admin")
-        admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())
+        admin = Typist.administrator(stack)
         admin.run("conflict-class", "add", "COI", *COMPANIES.values())
         admin.run("schema", "add", "s", "ts:timestamp!", "stream:string!", "n:bigint!")
         admin.run("role", "add", "reader")

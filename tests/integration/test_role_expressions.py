@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,11 +20,10 @@ from confluent_kafka import Producer
 from catalog.engines import INGEST
 from catalog.role_expression import read_role_expression
 from deploy.runtime import Runtime
-from deploy.scenario.listener import read_settings
 from deploy.scenario.person import Person
 from deploy.scenario.story import BATCH_MS
 from deploy.stack import Stack, StackOptions
-from tests.integration.flowing import PAUSE_S, Reader, Typist, await_that
+from tests.integration.flowing import PAUSE_S, Reader, Typist, await_that, now_text, sender_of
 
 WINDOW_S = 2
 EACH, COUNTS = "each", "counts"
@@ -62,10 +60,9 @@ class Hospital:
 
     def send(self, text: str, stream: str = "vitals") -> int:
         """Send a record with that expression; gives its number."""
-        number, now = len(self.sent), time.time()
+        number = len(self.sent)
         self.sent[number] = text
-        ts = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{now % 1 * 1e6:06.0f}Z"
-        value = {"ts": ts, "stream": stream, "n": number, "allowed": text}
+        value = {"ts": now_text(), "stream": stream, "n": number, "allowed": text}
         producer, topic = self.producers[stream]
         producer.produce(topic, json.dumps(value).encode())
         producer.flush()
@@ -82,19 +79,9 @@ class Hospital:
 def hospital(runtime: Runtime, tmp_path: Path) -> Iterator[Hospital]:
     options = StackOptions(tmp_path / "state", broker_port=0, secadmin_port=0, batch_ms=BATCH_MS)
     with Stack(options, runtime) as stack:
-        admin = Typist.at(stack, "admin")
-        admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())
-        admin.run(
-            *[
-                "schema",
-                "add",
-                "s",
-                "ts:timestamp!",
-                "stream:string!",
-                "n:bigint!",
-                "allowed:string",
-            ]
-        )
+        admin = Typist.administrator(stack)
+        attributes = ("ts:timestamp!", "stream:string!", "n:bigint!", "allowed:string")
+        admin.run("schema", "add", "s", *attributes)
         for role in ROLES:
             admin.run("role", "add", role)
         rule = ("--label-rule", "allowed")
@@ -102,9 +89,7 @@ def hospital(runtime: Runtime, tmp_path: Path) -> Iterator[Hospital]:
         admin.run("grant", "ADMIN", "SEND", "stream", "vitals")
         folder = admin.folder / "sender"
         admin.run("sender", "vitals", "--dir", str(folder))
-        settings = {**read_settings(folder / "librdkafka.conf"), "log_level": 0}
-        topic = json.loads((folder / "sender.json").read_text())["topic"]
-        made = Hospital(stack, admin, {"vitals": (Producer(settings), topic)})
+        made = Hospital(stack, admin, {"vitals": sender_of(folder)})
         for name, text in QUERIES.items():
             admin.run("query", "add", name, "-", "--language", "sql", text=text)
         try:

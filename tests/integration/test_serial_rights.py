@@ -214,8 +214,7 @@ def ward(runtime: Runtime, tmp_path: Path) -> Iterator[Ward]:
     options = StackOptions(tmp_path / "state", broker_port=0, secadmin_port=0, batch_ms=BATCH_MS)
     with ExitStack() as ending:
         stack = ending.enter_context(Stack(options, runtime))
-        admin = Typist.at(stack, "admin")
-        admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())
+        admin = Typist.administrator(stack)
         flow = _stream(admin)
         trusted = ssl.create_default_context(cafile=str(stack.settings.secadmin.ca_file))
         limits = httpx.Limits(keepalive_expiry=2)

@@ -78,8 +78,7 @@ class Place:
 def place(runtime: Runtime, tmp_path: Path) -> Iterator[Place]:
     options = StackOptions(tmp_path / "state", broker_port=0, secadmin_port=0, batch_ms=BATCH_MS)
     with Stack(options, runtime) as stack:
-        admin = Typist.at(stack, "admin")
-        admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())
+        admin = Typist.administrator(stack)
         admin.run("schema", "add", "s", "ts:timestamp!", "stream:string!", "n:bigint!")
         timed = ("--event-time", "ts", "--max-ahead", "1s")
         admin.run("stream", "add", "one", "--schema", "s", *timed)

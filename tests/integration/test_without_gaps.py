@@ -102,8 +102,7 @@ def exchanging(
         state, broker_port=0, secadmin_port=0, settings=settings, batch_ms=BATCH_MS
     )
     with Stack(options, runtime) as stack:
-        admin = Typist.at(stack, "admin")
-        admin.log_in(stack.settings.secadmin.first_password_file.read_text().strip())
+        admin = Typist.administrator(stack)
         admin.run("schema", "add", "s", "ts:timestamp!", "stream:string!", "n:bigint!")
         folders = {}
         for stream in STREAMS:
