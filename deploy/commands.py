@@ -194,8 +194,12 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
+    wanted = bench.options_of(options.arguments)
+    if wanted.last:
+        bench.show_last()
+        return 0
     ensure_fast_start(ensure_runtime())
-    measure = partial(bench.main, arguments=options.arguments)
+    measure = partial(bench.measure, options=wanted)
     return _on_fresh_stack(measure, broker_heap_mb=bench.BROKER_HEAP_MB)
 
 

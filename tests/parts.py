@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from tests.commits import commit_of_code
 
 _ROOT = Path(__file__).parent.parent
 RESULTS = _ROOT / "tests" / "long_lane.json"
@@ -89,7 +90,7 @@ class Recorder:
         self._part = part
         self._began = time.monotonic()
         # What is tested is the code as it was read, whatever is committed meanwhile.
-        self._commit = _commit()
+        self._commit = commit_of_code(RESULTS)
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(
@@ -117,23 +118,3 @@ class Recorder:
 def take_part() -> str | None:
     """Which part this process runs, if it runs one. What it starts in turn runs none."""
     return os.environ.pop(PART, None)
-
-
-def _commit() -> str:
-    """The commit of the code, and a `+` if the code differs from it."""
-    changed = _git(
-        "status",
-        "--porcelain",
-        "--untracked-files=no",
-        "--",
-        ".",
-        f":!*{RESULTS.name}",
-    )
-    return _git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", *arguments]
-    return subprocess.run(
-        command, cwd=_ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()

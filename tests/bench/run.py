@@ -11,6 +11,7 @@ from tests.bench.cost import cost
 from tests.bench.crowded_classes import crowded_classes
 from tests.bench.figure import Figure
 from tests.bench.fused import fused
+from tests.bench.kept import keep
 from tests.bench.label_mask import label_mask
 from tests.bench.latency import end_to_end, kafka_alone
 from tests.bench.many_streams import scale
@@ -57,9 +58,16 @@ MEASUREMENTS: dict[str, Callable[[World], Iterable[Figure]]] = {
 
 
 def measure(stack: Stack, only: list[str]) -> Iterator[Figure]:
-    """Measure on a fresh platform that runs; `only` names measurements, none means all."""
+    """Measure on a fresh platform that runs; `only` names measurements, none means all.
+
+    What each measurement gave is kept (`tests.bench.kept`).
+    """
     world = World(stack)
     for name, measurement in MEASUREMENTS.items():
         if not only or name in only:
-            yield from measurement(world)
+            figures = []
+            for figure in measurement(world):
+                figures.append(figure)
+                yield figure
+            keep(name, figures)
             world.clear()

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
 from catalog.plan import Source, is_stateful, walk
 from catalog.relation import Relation, RelationKind
 from catalog.schema import Attribute, Schema, Type
+from deploy.bench import options_of
+from deploy.errors import DeployError
 from secadmin.languages import parse_borealis, parse_sql
 from tests.bench import nexmark, planning
 from tests.bench.bids import json_bid, labelled_bids
+from tests.bench.figure import Figure
+from tests.bench.kept import keep, last_figures
 from tests.bench.plain_nexmark import PLAIN
 from tests.bench.query_setup import ADDING, SUBSCRIBING
 from tests.differential.named_streams import NamedStreams
@@ -66,3 +71,25 @@ def test_a_bid_in_json_is_the_labelled_one() -> None:
         values["date_time"] = datetime.fromisoformat(values["date_time"]).replace(tzinfo=None)
         assert tuple(values) == schema.names
         assert tuple(values.values()) == decode(each.value.decode(), schema)
+
+
+def test_what_a_measurement_gave_is_kept_until_it_measures_again(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    assert last_figures(file) == {}
+    first, second = Figure("delay", 1.5, "ms", 2.0), Figure("cost", 0.25, "cores")
+    keep("latency", [first], file)
+    keep("cost", [second], file)
+    keep("latency", [first, second], file)
+    kept = last_figures(file)
+    assert kept["latency"].figures == (first, second)
+    assert kept["cost"].figures == (second,)
+    assert kept["cost"].count_s > 0
+    assert datetime.fromisoformat(kept["cost"].ended).tzinfo is not None
+
+
+def test_a_measurement_that_is_not_there_is_refused() -> None:
+    with pytest.raises(
+        DeployError, match="no measurement 'latencies': choose among latency, kafka"
+    ):
+        options_of(["--only", "kafka", "--only", "latencies"])
+    assert options_of(["--only", "kafka"]).only == ["kafka"]
