@@ -154,7 +154,7 @@ class Fence:
             # In parallel: a change of settings takes as long as three requests of this thread.
             meanwhile = stack.enter_context(ThreadPoolExecutor(1))
             shortening = meanwhile.submit(self._setting.shorten, topics)
-            first = self._write(view, ahead_ms=0)
+            first = self._write(view, proven, ahead_ms=0)
             parked: list[ParkedFetch] = []
             for partition, addresses in replicas.items():
                 # A replica that does not know the view's epoch may have followed another leader.
@@ -171,18 +171,19 @@ class Fence:
             while parked:
                 if time.monotonic() > deadline:
                     raise FenceNotProven(topics, f"{len(parked)} own fetches did not come back")
-                self._write(view, _AHEAD_MS)
+                self._write(view, proven, _AHEAD_MS)
                 parked = self._still_parked(parked)
 
     def _still_parked(self, parked: Sequence[ParkedFetch]) -> list[ParkedFetch]:
         until = time.monotonic() + self._limits.record_s
         return [fetch for fetch in parked if not fetch.came_back(until - time.monotonic())]
 
-    def _write(self, view: ClusterView, ahead_ms: int) -> dict[Partition, int]:
+    def _write(self, view: ClusterView, proven: Brokers, ahead_ms: int) -> dict[Partition, int]:
         """Write a fence record to each partition, `ahead_ms` ahead. Gives offsets by partition."""
         newest = self._newest(view)
         now = int(self._clock() * 1000)
-        return self._writer.write({at: max(now, time) + ahead_ms for at, time in newest.items()})
+        stamps = {at: max(now, time) + ahead_ms for at, time in newest.items()}
+        return self._writer.write(stamps, proven.values())
 
     def _newest(self, view: ClusterView) -> dict[Partition, int]:
         """The largest timestamp in each partition in ms, or -1 if the partition is empty."""

@@ -86,7 +86,8 @@ def test_a_crash_within_the_fence(
         SegmentSetting(parts.admins, parts.connections).shorten([topic])
         _await_setting(parts, topic, shortened=True)
         for _ in range(records):
-            parts.writer.write({Partition(topic, 0): int(time.time() * 1000) + 10})
+            stamps = {Partition(topic, 0): int(time.time() * 1000) + 10}
+            parts.writer.write(stamps, live_brokers(parts.connections).values())
 
         started = new_parts()
         assert topic in started.access.restore_leftover_settings(started.topics.list_names())
@@ -113,14 +114,15 @@ def test_connections_are_used_again(parts: Parts) -> None:
 
 @embedded_only
 def test_a_topic_that_was_made_anew(parts: Parts) -> None:
-    """The producer, which lives on, has found out that the topic was not there."""
+    """A producer that has found out that the topic was not there is in nobody's way."""
     topic = parts.new_topic()
+    brokers = live_brokers(parts.connections).values()
     record = {Partition(topic, 0): int(time.time() * 1000)}
-    parts.writer.write(record)
+    parts.writer.write(record, brokers)
     parts.topics.delete([topic])
     for _ in range(2):
         with pytest.raises(Unavailable):
-            parts.writer.write(record)
+            parts.writer.write(record, brokers)
     parts.topics.create([TopicSpec(topic)])
     credentials = parts.new_reader(topic)
     parts.access.withdraw(topic, [credentials.username])

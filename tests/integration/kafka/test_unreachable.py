@@ -58,7 +58,7 @@ _CALLS: dict[str, Call] = {
     "revoke": lambda admins, to: _acls(admins, to).revoke_topics({"out.x.y": ["x"]}),
     "list ACLs": lambda admins, to: _acls(admins, to).list_all(),
     "fence": _put_up,
-    "write a fence": lambda _, to: FenceWriter(to).write({Partition("out.x.y", 0): 0}),
+    "write a fence": lambda _, to: FenceWriter(to).write({Partition("out.x.y", 0): 0}, []),
 }
 
 
