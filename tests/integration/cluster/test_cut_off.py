@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -21,7 +22,7 @@ from tests.integration.cluster.steps import (
     withdrawn,
     write,
 )
-from tests.integration.kafka.conftest import Parts
+from tests.integration.kafka.conftest import Parts, make_parts
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]
@@ -75,11 +76,13 @@ def test_a_broker_that_never_knew_of_a_right_proves_nothing(
     whole.cut_off(cut)
     try:
         count_as_dead(whole, cut)
-        topic = made_by_the_others(parts.new_topic)
-        credentials = made_by_the_others(lambda: parts.new_reader(topic))
-        # It asks the others alone: the one that is cut off would tell it of no such topic.
+        # The one that is cut off would carry out what it is asked for when it is back. A grant
+        # that comes late is for another test.
         others = ",".join(f"{every[number].host}:{every[number].port}" for number in (2, 3))
-        producer = producer_of(replace(parts.settings, bootstrap=others))
+        with closing(make_parts(replace(parts.settings, bootstrap=others))) as asking_others:
+            topic = made_by_the_others(asking_others.new_topic)
+            credentials = made_by_the_others(lambda: asking_others.new_reader(topic))
+            producer = producer_of(asking_others.settings)
         write(producer, topic, "earlier")
         assert topic not in whole.view_of(cut, topic).topics
         # As it tells itself: it counts all as alive.
