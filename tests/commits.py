@@ -9,8 +9,8 @@ _ROOT = Path(__file__).parent.parent
 
 
 def commit_of_code(*besides: Path) -> str:
-    """The commit of the code, and a `+` if the code differs from it in more than these files."""
-    left_out = (f":!{each.relative_to(_ROOT)}" for each in besides)
+    """The commit of the code, and a `+` if more differs from it than files of these names."""
+    left_out = (f":!*{each.name}" for each in besides)
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *left_out)
     return _git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
 
