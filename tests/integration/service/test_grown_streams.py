@@ -30,6 +30,7 @@ from secadmin.control.grown_streams import follow_partitions, lacking
 from secadmin.control.platform import Platform
 from secadmin.kafka.connect import AdminClients
 from tests.integration.service.conftest import Scene, decided_by_the_database
+from tests.waiting import wait_until
 
 pytestmark = decided_by_the_database
 
@@ -48,6 +49,19 @@ def stream_of(scene: Scene) -> tuple[int, int, list[str]]:
         senders = session.scalars(select(SenderRow.topic).where(SenderRow.stream_id == found))
         topics = [lab_topic(scene.stream), *senders]
         return found, session.get_one(StreamRow, found).partitions, topics
+
+
+def let_send(scene: Scene) -> None:
+    """Give the stream a sender, and wait until engines are told to read its topic."""
+    scene.grant("SEND", "stream", scene.stream)
+    found, _, _ = stream_of(scene)
+    opened = select(SenderRow.opened_at).where(SenderRow.stream_id == found)
+
+    def is_open() -> bool:
+        with scene.platform.catalog.read() as session:
+            return session.scalars(opened).one() is not None
+
+    wait_until(is_open, "the sender's topic is open")
 
 
 def slots_of(scene: Scene) -> int:
@@ -79,7 +93,7 @@ def told(platform: Platform, faults: Mapping[str, str]) -> Iterator[None]:
 
 @pytest.mark.parametrize("grown", ["lab", "in"])
 def test_a_stream_follows_its_topics(scene: Scene, grown: str) -> None:
-    scene.grant("SEND", "stream", scene.stream)
+    let_send(scene)
     _, partitions, topics = stream_of(scene)
     assert partitions == slots_of(scene) == 1 and len(topics) == 2
     changed = next(topic for topic in topics if topic.startswith(f"{grown}."))
