@@ -9,13 +9,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from catalog.private_file import write_private
+from deploy.errors import DeployError
 
 PRIVATE_FOLDER = 0o700
 
 
 def private_folder(path: Path) -> Path:
-    """Make `path` (and its parents) and close it to everyone but its owner; returns it."""
-    path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+    """Make `path` (and its parents) and close it to everyone but its owner; returns it.
+
+    Raises:
+        DeployError: There is a file at its place, or at that of one of its parents.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+    except (FileExistsError, NotADirectoryError):
+        raise DeployError(f"{path} cannot be a folder: there is a file; name another one") from None
     # mkdir leaves the mode of a folder that was already there.
     path.chmod(PRIVATE_FOLDER)
     return path

@@ -16,7 +16,7 @@ from secadmin.xacml.combining import Decision
 from secadmin.xacml.policies import decide
 from secadmin.xacml.reader import policy_of
 from secadmin.xacml.request import Name, Request
-from secadmin.xacml.stream_obligations import view_of
+from secadmin.xacml.stream_obligations import Unfulfilled, view_of
 from secadmin.xacml.stream_view import StreamView
 from secadmin.xacml.tree import Element, parse_tree
 
@@ -72,6 +72,8 @@ def read_role_policy(text: str) -> RolePolicy:
     try:
         denies = result.decision is Decision.DENY
         view = StreamView(denied=True) if denies else view_of(result)
+    except Unfulfilled as error:
+        raise _obligation(root, error.obligation).refused(error.detail) from None
     except Denied as error:
         raise root.refused(error.detail) from None
     role, stream = (
@@ -79,6 +81,17 @@ def read_role_policy(text: str) -> RolePolicy:
         for ids in (_ROLE_IDS, _STREAM_IDS)
     )
     return RolePolicy(policy.id, role, stream, view)
+
+
+def _obligation(root: Element, obligation: str) -> Element:
+    """The only element of the obligation of this id; the root if there are several."""
+    found, rest = list[Element](), [root]
+    while rest:
+        element = rest.pop()
+        rest += element.children
+        if element.attributes.get("ObligationId") == obligation:
+            found.append(element)
+    return found[0] if len(found) == 1 else root
 
 
 def _named(target: Element) -> dict[str, str]:

@@ -35,19 +35,28 @@ _ATTRIBUTES = {
 }
 
 
+class Unfulfilled(Denied):
+    """An obligation cannot be fulfilled; `obligation` is its id."""
+
+    def __init__(self, obligation: str, why: str) -> None:
+        super().__init__(f"an obligation cannot be fulfilled: {why}")
+        self.obligation = obligation
+
+
 def view_of(result: Result) -> StreamView:
     """What a result permits: all its obligations hold together.
 
-    Raises Denied unless the decision is Permit and every obligation can be fulfilled.
+    Raises Denied unless the decision is Permit, and Unfulfilled unless every obligation can be
+    fulfilled.
     """
     if result.decision is not Decision.PERMIT:
         raise Denied("the policies do not permit this")
     view = StreamView()
-    try:
-        for duty in result.obligations:
+    for duty in result.obligations:
+        try:
             view = _narrowed(view, duty)
-    except InvalidInput as error:
-        raise Denied(f"an obligation cannot be fulfilled: {error.detail}") from None
+        except InvalidInput as error:
+            raise Unfulfilled(duty.id, error.detail) from None
     return view
 
 

@@ -77,3 +77,12 @@ def test_a_free_port_is_none_that_systems_hand_out() -> None:
     found = {free_port() for _ in range(20)}
     assert len(found) > 1
     assert all(1024 <= port < 32_768 and is_free(port) for port in found)
+
+
+@pytest.mark.parametrize("below", [".", "state"])
+def test_a_file_in_the_place_of_a_folder_is_told(below: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(DeployError, match="cannot be a folder: there is a file; name another one"):
+        private_folder(file / below)
+    assert file.read_text() == "mine"

@@ -93,7 +93,11 @@ NO_POLICY = [
     (text(ROWS, rule=x.rule(condition=ON_TIME)), "more than its role and stream: day"),
     (text(ROWS, rule=x.rule(condition=BY_DAY)), f"more than its role and stream: {x.CURRENT_TIME}"),
     (text(ROWS, rule=x.rule("Permit", x.literal("false", "boolean"))), "do not permit this"),
-    (text(x.obligation("counting")), "the obligation exacml:obligation:stream-counting is unknown"),
+    (
+        text(ROWS, x.obligation("counting")),
+        "<ObligationExpression>: an obligation cannot be fulfilled: the obligation exacml:obliga",
+    ),
+    (text(x.window(5, 2, "a:avg"), x.window(5, 3, "a:avg")), "<Policy>: an obligation cannot"),
     (x.policy_set(""), "<Target>: the Target does not name a role"),
     (x.request(), "a Policy or a PolicySet is expected"),
     (
@@ -105,7 +109,7 @@ NO_POLICY = [
         x.policy_set(x.policy(x.rule(), aim=x.target("a", name="team")), aim=AIM),
         "more than its role and stream: team",
     ),
-    (text(x.obligation("filtering")), "needs exactly one"),
+    (text(x.obligation("filtering")), "<ObligationExpression>: an obligation cannot be fulfilled"),
 ]
 
 
