@@ -98,7 +98,8 @@ class Recorder:
     ) -> None:
         """Note the numbers that the summary line shows."""
         found = {name: len(each) for name, each in terminalreporter.stats.items()}
-        if exitstatus > pytest.ExitCode.TESTS_FAILED or "deselected" in found:
+        ran = exitstatus <= pytest.ExitCode.TESTS_FAILED and "deselected" not in found
+        if not ran or terminalreporter.config.option.collectonly:
             return
         result = Result(
             passed=found.get("passed", 0),

@@ -92,6 +92,7 @@ def test_a_part_keeps_the_numbers_of_its_last_whole_run(
     # Neither a run of some of the tests nor one that could not read them says what the part gives.
     assert _run_of("queries", A_PART, tmp_path, "-k", "passes") == 0
     assert _run_of("queries", "import nothing_of_this_name", tmp_path) == 2
+    assert _run_of("queries", A_PART, tmp_path, "--collect-only") == 0
     assert last_results() == {"queries": first}
     assert _run_of("unit", "def test_that_passes(): pass", tmp_path) == 0
     assert list(last_results()) == ["unit", "queries"]
