@@ -117,6 +117,12 @@ def _add_test(command: argparse.ArgumentParser) -> None:
         help="one part of the long lane (an hour or less); can be given several times",
     )
     command.add_argument(
+        "--failed",
+        action="store_true",
+        help="of the long lane, or of the parts that are named, only the tests that failed in the "
+        "last run",
+    )
+    command.add_argument(
         "--results",
         action="store_true",
         help="show what each part of the long lane gave when it ran last; run nothing",

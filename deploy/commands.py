@@ -87,8 +87,10 @@ def _test(options: argparse.Namespace) -> int:
     # Here, because one that a platform of the tests makes in the background takes longer.
     ensure_fast_start(runtime)
     os.environ["JAVA_HOME"] = str(runtime.java.resolve().parent.parent)
-    if options.long or options.part:
+    if options.long or options.part or options.failed:
         os.environ["TEST_LANE"] = "long"  # tests/lanes.py
+    if options.failed:
+        return run_parts(names, options.arguments, again=True)
     if not options.part and (not options.long or names_tests(options.arguments)):
         os.chdir(ROOT)
         sys.stdout.flush()

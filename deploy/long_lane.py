@@ -37,16 +37,21 @@ def names_tests(arguments: list[str]) -> bool:
     return any((ROOT / Path(each.partition("::")[0])).exists() for each in arguments)
 
 
-def run_parts(names: list[str], arguments: list[str]) -> int:
+def run_parts(names: list[str], arguments: list[str], *, again: bool = False) -> int:
     """Run parts one after the other, each in a process of its own, and show what each gave last.
+
+    With `again` only those of their tests run that failed in the last run.
 
     Returns:
         0 if all tests passed, or else the exit code of the first part that failed.
     """
     codes = []
     for name in names:
+        paths = _failed(name) if again else _parts().PARTS[name].paths
+        if not paths:
+            continue
         print(f"part {name} of the long lane", flush=True)
-        codes.append(_run(name, arguments))
+        codes.append(_run(name, [*arguments, *paths], again=again))
         if codes[-1] > 1:  # it was stopped, or could not run
             break
     show_results()
@@ -62,18 +67,31 @@ def show_results() -> None:
         last = results.get(name)
         if last is None:
             table.add_row(name, "never")
-        else:
-            counts = (str(each) for each in (last.passed, last.failed, last.skipped, last.minutes))
-            table.add_row(name, *counts, last.ended, f"{last.commit} {_age(last.commit)}")
+            continue
+        counts = (last.passed, len(last.failed), last.skipped, last.minutes)
+        code = f"{last.commit} {_age(last.commit)}"
+        if last.again:
+            code += f"; what failed ran again on {last.again} {_age(last.again)}"
+        table.add_row(name, *map(str, counts), last.ended, code)
     Console().print(table)
+    for last in results.values():
+        for test in last.failed:
+            print(f"failed: {test}")
 
 
-def _run(name: str, arguments: list[str]) -> int:
-    part = _parts().PARTS[name]
+def _failed(name: str) -> tuple[str, ...]:
+    last = _parts().last_results().get(name)
+    return () if last is None else tuple(last.failed)
+
+
+def _run(name: str, arguments: list[str], *, again: bool) -> int:
+    parts = _parts()
+    workers = parts.PARTS[name].workers
     # Arguments come last: `-n` overrides the part's own number of workers.
-    workers = ["-n", str(part.workers)] if part.workers > 1 else []
-    command = [sys.executable, "-m", "pytest", *workers, *arguments, *part.paths]
-    child = subprocess.Popen(command, cwd=ROOT, env={**os.environ, _parts().PART: name})
+    own = ["-n", str(workers)] if workers > 1 and not again else []
+    command = [sys.executable, "-m", "pytest", *own, *arguments]
+    environment = {**os.environ, parts.PART: name + (parts.AGAIN if again else "")}
+    child = subprocess.Popen(command, cwd=ROOT, env=environment)
     # Ctrl-C reaches both; whoever ends this process alone means both, too.
     before = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     try:

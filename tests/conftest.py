@@ -14,7 +14,7 @@ from deploy.runtime import ensure_fast_start, ensure_runtime
 from secfilter.session import build_session
 from tests.jvm import end_jvm
 from tests.lanes import is_long
-from tests.parts import Recorder, take_part
+from tests.parts import recorder_of_this_run
 from tests.postgresql import postgresql
 
 __all__ = ["postgresql", "spark"]
@@ -44,9 +44,8 @@ hypothesis.settings.load_profile("patient")
 def pytest_configure(config: pytest.Config) -> None:
     """Asked to end, a run ends as with Ctrl-C: what it started, containers too, is stopped."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    part = take_part()
-    if part:
-        config.pluginmanager.register(Recorder(part))
+    if (recorder := recorder_of_this_run()) is not None:
+        config.pluginmanager.register(recorder)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

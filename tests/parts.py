@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,8 @@ _ROOT = Path(__file__).parent.parent
 RESULTS = _ROOT / "tests" / "long_lane.json"
 PART = "TEST_PART"
 """The environment variable that says which part a run is."""
+AGAIN = ":again"
+"""It ends with this if only those of its tests run that failed."""
 
 
 @dataclass(frozen=True)
@@ -66,28 +69,36 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Result:
-    """What a whole run of a part gave: numbers of tests, how long it took, when, on what code."""
+    """What a whole run of a part gave: numbers of tests, how long it took, when, on what code.
+
+    `failed` are the tests that fail. Those that failed in the whole run, and passed when they ran
+    again, count as passed; `again` is the commit of that.
+    """
 
     passed: int
-    failed: int
+    failed: tuple[str, ...]
     skipped: int
     minutes: float
     ended: str
     commit: str
+    again: str = ""
 
 
 def last_results() -> dict[str, Result]:
     """What each part gave when it ran last; none for a part that never ran whole."""
     if not RESULTS.exists():
         return {}
-    return {name: Result(**each) for name, each in json.loads(RESULTS.read_text()).items()}
+    return {name: _read(each) for name, each in json.loads(RESULTS.read_text()).items()}
 
 
 class Recorder:
-    """A plugin of pytest that notes what a part gave, if all of it ran to the end."""
+    """A plugin of pytest that notes what a part gave, if all of it ran to the end.
 
-    def __init__(self, part: str) -> None:
-        self._part = part
+    With `again` only those of its tests run that failed.
+    """
+
+    def __init__(self, part: str, *, again: bool = False) -> None:
+        self._part, self._again = part, again
         self._began = time.monotonic()
         # What is tested is the code as it was read, whatever is committed meanwhile.
         self._commit = commit_of_code(RESULTS)
@@ -97,25 +108,32 @@ class Recorder:
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Note the numbers that the summary line shows."""
-        found = {name: len(each) for name, each in terminalreporter.stats.items()}
-        ran = exitstatus <= pytest.ExitCode.TESTS_FAILED and "deselected" not in found
+        stats = terminalreporter.stats
+        ran = exitstatus <= pytest.ExitCode.TESTS_FAILED and not stats.get("deselected")
         if not ran or terminalreporter.config.option.collectonly:
             return
-        result = Result(
-            passed=found.get("passed", 0),
-            failed=found.get("failed", 0) + found.get("error", 0),
-            skipped=found.get("skipped", 0),
-            minutes=round((time.monotonic() - self._began) / 60, 1),
-            ended=datetime.now(UTC).isoformat(timespec="minutes"),
-            commit=self._commit,
-        )
-        all_results = {**last_results(), self._part: result}
-        RESULTS.write_text(
-            json.dumps({n: asdict(all_results[n]) for n in PARTS if n in all_results}, indent=1)
-            + "\n"
-        )
+        passed, skipped = (len(stats.get(name, ())) for name in ("passed", "skipped"))
+        bad = [*stats.get("failed", ()), *stats.get("error", ())]
+        failed = tuple(sorted({each.nodeid for each in bad}))
+        results = last_results()
+        if self._again:
+            last = results[self._part]
+            more = last.passed + passed
+            results[self._part] = replace(last, passed=more, failed=failed, again=self._commit)
+        else:
+            minutes = round((time.monotonic() - self._began) / 60, 1)
+            ended = datetime.now(UTC).isoformat(timespec="minutes")
+            results[self._part] = Result(passed, failed, skipped, minutes, ended, self._commit)
+        kept = {name: asdict(results[name]) for name in PARTS if name in results}
+        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
 
 
-def take_part() -> str | None:
-    """Which part this process runs, if it runs one. What it starts in turn runs none."""
-    return os.environ.pop(PART, None)
+def recorder_of_this_run() -> Recorder | None:
+    """Notes what this process runs, if it runs a part. What it starts in turn runs none."""
+    what = os.environ.pop(PART, "")
+    part = what.removesuffix(AGAIN)
+    return Recorder(part, again=part != what) if part else None
+
+
+def _read(kept: dict[str, Any]) -> Result:
+    return Result(**{**kept, "failed": tuple(kept["failed"])})

@@ -73,12 +73,12 @@ def test_without_its_fixture(broken): pass
 """
 
 
-def _run_of(part: str, tests: str, folder: Path, *arguments: str) -> int:
+def _run_of(part: str, tests: str, folder: Path, *arguments: str, again: bool = False) -> int:
     # A name of its own: a module that was read is not read again.
     file = folder / f"test_{len(tests)}.py"
     file.write_text(tests)
     alone = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--rootdir", str(folder)]
-    return int(pytest.main([*alone, *arguments, str(file)], plugins=[Recorder(part)]))
+    return int(pytest.main([*alone, *arguments, str(file)], plugins=[Recorder(part, again=again)]))
 
 
 def test_a_part_keeps_the_numbers_of_its_last_whole_run(
@@ -88,7 +88,11 @@ def test_a_part_keeps_the_numbers_of_its_last_whole_run(
     assert last_results() == {}
     assert _run_of("queries", A_PART, tmp_path) == 1
     first = last_results()["queries"]
-    assert (first.passed, first.failed, first.skipped) == (2, 2, 1)
+    assert (first.passed, first.skipped) == (2, 1)
+    assert [each.rpartition("::")[2] for each in first.failed] == [
+        "test_that_fails[2]",
+        "test_without_its_fixture",
+    ]
     # Neither a run of some of the tests nor one that could not read them says what the part gives.
     assert _run_of("queries", A_PART, tmp_path, "-k", "passes") == 0
     assert _run_of("queries", "import nothing_of_this_name", tmp_path) == 2
@@ -96,6 +100,12 @@ def test_a_part_keeps_the_numbers_of_its_last_whole_run(
     assert last_results() == {"queries": first}
     assert _run_of("unit", "def test_that_passes(): pass", tmp_path) == 0
     assert list(last_results()) == ["unit", "queries"]
+    # What failed is mended, and alone runs again.
+    mended = "def test_that_fails(): pass\n\ndef test_without_its_fixture(): pass"
+    assert _run_of("queries", mended, tmp_path, again=True) == 0
+    now = last_results()["queries"]
+    assert (now.passed, now.failed, now.skipped, now.commit) == (4, (), 1, first.commit)
+    assert now.again
     capsys.readouterr()
     show_results()
     shown = capsys.readouterr().out
