@@ -70,15 +70,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 class _Parts(LoadScopeScheduling):
-    """What needs the shared broker is one part, and each other file is one.
-
-    The mutants of each module take minutes, and share nothing: they are a part of their own.
-    """
+    """What needs the shared broker is one part, and each other file is one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(_SHARED):
-            return "broker"
-        return nodeid if nodeid.startswith("tests/mutation/") else nodeid.split("::", 1)[0]
+        return "broker" if nodeid.startswith(_SHARED) else nodeid.split("::", 1)[0]
 
 
 @pytest.fixture(scope="session")
