@@ -114,7 +114,7 @@ def _add_test(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="one part of the long lane (an hour or less); can be given several times",
+        help="one part of the long lane (about an hour); can be given several times",
     )
     command.add_argument(
         "--failed",

@@ -1,6 +1,6 @@
 """The parts of the long lane, and what each gave last.
 
-The whole lane takes many hours, so it runs in parts of an hour or less. `tests/long_lane.json`
+The whole lane takes many hours, so it runs in parts of about an hour. `tests/long_lane.json`
 keeps the last whole run of each part, with its commit. So the parts may run on several days, and
 what they gave still shows as one.
 """
@@ -62,7 +62,8 @@ PARTS = {
     "cluster": Part(
         ("tests/integration/cluster", *_platforms("shared_state", "spark_cluster")),
     ),
-    "mutation": Part(("tests/mutation",), workers=2),
+    # Each run of it takes all cores by itself.
+    "mutation": Part(("tests/mutation",)),
 }
 """The parts by name. Each file of tests is in one of them."""
 

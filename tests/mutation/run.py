@@ -83,12 +83,14 @@ def survivors(module: Path, only: Collection[str], tests: Sequence[str]) -> list
         raise RuntimeError("the tests fail without any mutation")
     timeout_s = PATIENCE * (time.monotonic() - begun)
     work_s = math.ceil(WORK * (_work_of_children_s() - work))
-    workers = os.cpu_count() or 1
+    workers, parent = os.cpu_count() or 1, os.getppid()
     running: dict[int, tuple[Mutant, float]] = {}
     found: list[str] = []
     for mutant in _to_try(module, original, only):
         if len(running) >= workers:
             _reap(running, found, timeout_s)
+        if os.getppid() != parent:
+            raise RuntimeError("nobody waits for this any more")
         running[_start(module, mutant, tests, work_s)] = (mutant, time.monotonic())
     while running:
         _reap(running, found, timeout_s)
