@@ -51,15 +51,6 @@ def lacking(wanted: Run | None, main: Run | None) -> frozenset[str]:
     return new
 
 
-def only_lacks(wanted: Run | None, main: Run | None) -> bool:
-    """Whether the main run is as it is wanted, but that it does not feed all topics yet."""
-    if not isinstance(main, QueryRun) or not isinstance(wanted, QueryRun):
-        return False
-    if not lacking(wanted, main) or _meaning(main) != _meaning(wanted):
-        return False
-    return fed_by(main) <= fed_by(wanted) and {*main.classes} <= {*wanted.classes}
-
-
 def side_run(wanted: Run | None, topics: Collection[str]) -> QueryRun | None:
     """The run that feeds those of these topics that are wanted; None for nothing."""
     if not isinstance(wanted, QueryRun) or fed_by(wanted).isdisjoint(topics):

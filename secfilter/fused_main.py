@@ -25,8 +25,6 @@ class FusedMain:
 
     def __init__(self, name: str, means: Means, fusion: Fusion) -> None:
         self.name = name
-        # As in `Supervised`.
-        self.held = False
         self._fusion = fusion
         self._report = means.report
         self._alone = Supervised(name, replace(means, report=self._note_alone))
@@ -94,8 +92,7 @@ class FusedMain:
             self._seated = False
         # What its fused run delivers comes twice until it has ended. So it ends in its batch.
         broken = topics_of(self._alone.doing) if carried else self._broken
-        takes_over = not self._seated and self._fusion.main_of(self.name) is not None
-        self._alone.held = self.held or takes_over
+        self._alone.held = not self._seated and self._fusion.main_of(self.name) is not None
         self._alone.want(None if self._seated else self._wanted, broken)
         self._alone.step()
         self._fusion.note_alone(self.name, not self._seated and self._alone.began is not None)

@@ -6,16 +6,8 @@ import logging
 from collections.abc import Mapping
 
 from catalog.runs import QueryRun, RunReport
-from secfilter.beside import (
-    feed_all,
-    feeds,
-    has_caught_up,
-    lacking,
-    only_lacks,
-    side_name,
-    side_run,
-)
-from secfilter.supervised import LONG_START_S, Means, Supervised
+from secfilter.beside import feed_all, feeds, has_caught_up, lacking, side_name, side_run
+from secfilter.supervised import Means, Supervised
 from secfilter.with_side import MakeMain, Starts, WithSide
 
 _log = logging.getLogger(__name__)
@@ -28,32 +20,8 @@ class QueryWithSide(WithSide):
         self, name: str, means: Means, starts: Starts, make_main: MakeMain = Supervised
     ) -> None:
         super().__init__(name, means, means, starts, make_main)
-        self._clock = means.clock
         # Until it has been looked whether a side run was left behind.
         self._may_have_side = True
-        # Since when the main run waits for the side run; None if it does not.
-        self._waits_since: float | None = None
-
-    def step(self) -> None:
-        """Do what can be done now without waiting."""
-        self._main.held = self._waits_for_side()
-        super().step()
-
-    def _waits_for_side(self) -> bool:
-        """Whether the main run goes on as it is until the side run reads.
-
-        Its successor would be planned on the same cores at the same time, and readers of the new
-        topics wait for the side run alone.
-        """
-        if not only_lacks(self._wanted, self._main.doing) or self._side_reads():
-            self._waits_since = None
-            return False
-        if self._waits_since is None:
-            self._waits_since = self._clock()
-        return self._clock() - self._waits_since < LONG_START_S
-
-    def _side_reads(self) -> bool:
-        return self._do_all() and self._side is not None and self._side.flows
 
     def _keep_side(self) -> None:
         new = lacking(self._wanted, self._main.doing)

@@ -56,8 +56,6 @@ class SideKeeper(Protocol):
 class Main(Protocol):
     """A main run, with the meanings of `Supervised`."""
 
-    held: bool
-
     @property
     def told(self) -> bool: ...
 

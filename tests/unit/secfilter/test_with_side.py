@@ -21,7 +21,7 @@ from secfilter.beside import fed_by, feed_all, lacking, side_name, side_run
 from secfilter.kafka_options import Offsets
 from secfilter.pace import Pace
 from secfilter.query_with_side import QueryWithSide
-from secfilter.supervised import LONG_START_S, Means
+from secfilter.supervised import Means
 from secfilter.with_side import Starts
 from tests.outputs import with_output
 from tests.plans import grouped, whole
@@ -292,13 +292,12 @@ def test_each_topic_gets_all_from_when_it_is_told_to_be_fed(names: list[str]) ->
 
 
 def new_class(*, slow: bool = False) -> World:
-    """A world whose main run is in its batch when a class is opened, and asked to end then."""
+    """A world whose main run is in its batch when a class is opened."""
     world = World()
     world.step()
     world.slow = slow
     ACTIONS["send to 0"](world)
     world.open_class()
-    world.step()
     world.step()
     return world
 
@@ -315,40 +314,6 @@ def test_a_new_class_is_fed_while_the_main_run_goes_on() -> None:
     world.step()
     assert side.asked, "the main run began where the side run had begun"
     assert [each.topic for each in world.running(_MAIN)[0].run.classes] == ["first", "class-1"]
-
-
-def test_the_main_run_goes_on_as_it_is_until_the_side_run_reads() -> None:
-    world = World()
-    world.step()
-    world.plans = False
-    world.open_class()
-    for _ in range(3):
-        world.step()
-    (main,) = world.running(_MAIN)
-    assert world.running(_SIDE) and not main.asked, "its successor would take the cores"
-    world.plan_all()
-    world.step()
-    assert main.asked
-
-
-@pytest.mark.parametrize("what", ["long", "closed", "rights"])
-def test_the_main_run_does_not_wait_for_the_side_run(what: str) -> None:
-    world = World(classes=("zeroth", "first"))
-    world.step()
-    world.plans = False
-    world.open_class()
-    if what == "closed":
-        world.close_class()
-    world.step()
-    (main,) = world.running(_MAIN)
-    if what == "rights":
-        wanted = replace(run_of(*world.classes), reaches={1: Label.of(0, 1)})
-        world.pair.want(wanted)
-        world.pair.step()
-    if what == "long":
-        assert not main.asked
-        world.step(LONG_START_S)
-    assert main.asked, what
 
 
 def test_an_output_that_others_begin_to_read_is_written_by_the_side_run() -> None:
