@@ -120,8 +120,11 @@ def test_a_spare_takes_over_what_runs_and_what_is_on_trial(deployment: Deploymen
     assert first.poll() is None
 
     # After its trials the former spare waits without Spark, and can ask for another one.
-    await_true(lambda: len(_session(spare.pid)) == 1, "its Spark has ended")
-    assert f"--engine {PROBATION}" in _session(spare.pid)[0]
+    def waits() -> bool:
+        left = _session(spare.pid)
+        return len(left) == 1 and f"--engine {PROBATION}" in left[0]
+
+    await_true(waits, "its Spark has ended, and it is the engine that it stands for")
     spare.send_signal(signal.SIGTERM)
     assert spare.wait(60) == 0
 
