@@ -52,7 +52,7 @@ def run_parts(names: list[str], arguments: list[str], *, again: bool = False) ->
             continue
         print(f"part {name} of the long lane", flush=True)
         codes.append(_run(name, [*arguments, *paths], again=again))
-        if codes[-1] > 1:  # it was stopped, or could not run
+        if codes[-1] not in (0, 1):  # it was stopped or killed, or could not run
             break
     show_results()
     return next((code for code in codes if code), 0)
