@@ -43,7 +43,7 @@ def lacking(wanted: Run | None, main: Run | None) -> frozenset[str]:
     `main` is the run whose query runs or is being started; None where the next start takes what is
     wanted. A stateful query gets no side run: its batches are short.
     """
-    if not isinstance(wanted, QueryRun) or not isinstance(main, QueryRun):
+    if wanted is main or not isinstance(wanted, QueryRun) or not isinstance(main, QueryRun):
         return frozenset()
     new = fed_by(wanted) - fed_by(main)
     if not new or is_stateful(wanted.plan) or main.plan != wanted.plan:

@@ -37,6 +37,7 @@ class FusedMain:
         self._member: tuple[Run | None, str] = (None, "")
         self._counted: Counter[str] = Counter()
         self._said: RunReport | None = None
+        self.held = False
 
     @property
     def told(self) -> bool:
@@ -92,7 +93,8 @@ class FusedMain:
             self._seated = False
         # What its fused run delivers comes twice until it has ended. So it ends in its batch.
         broken = topics_of(self._alone.doing) if carried else self._broken
-        self._alone.held = not self._seated and self._fusion.main_of(self.name) is not None
+        joins = not self._seated and self._fusion.main_of(self.name) is not None
+        self._alone.held = joins or self.held
         self._alone.want(None if self._seated else self._wanted, broken)
         self._alone.step()
         self._fusion.note_alone(self.name, not self._seated and self._alone.began is not None)

@@ -23,7 +23,7 @@ class IngestWithSide(WithSide):
             return self._side is None and means.has_room()
 
         # The main run waits for the end of the side run's batch, and so for no longer than that.
-        short = means.pace.of_side()
+        short = means.pace.of_ingest_side()
         main_means = replace(means, has_room=has_room)
         super().__init__(name, replace(means, pace=short), main_means, starts)
 

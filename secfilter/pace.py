@@ -25,7 +25,12 @@ class Pace:
     what costs latency: everything of the query stands still while the next batch is planned. What
     has just changed is likely to change again soon (the classes of a new query), so its batches
     last `new_ms`; once a run has been left as it is for `settle_ms`, they last `query_ms`, or
-    `ingest_ms`. A side run (`secfilter.with_side`) is to end soon: its batches last `side_ms`.
+    `ingest_ms`.
+
+    The main run of ingest waits until the batch of its side run has ended (`ingest_side_ms`). The
+    side run of a query is ended inside its batch (`side_ms`). A batch must last longer than Spark
+    needs to begin it: Spark plans when it ends before its tasks begin, and they read nothing if
+    they come later. In an engine that is young or has much to do this takes more than a second.
 
     `tick_ms` is the shortest time between two ticks of a stream (`secfilter.ticker`).
 
@@ -39,7 +44,8 @@ class Pace:
     settle_ms: int = 120_000
     microbatch_ms: int = 100
     microbatch_records: int = 100_000
-    side_ms: int = 500
+    side_ms: int = 3_000
+    ingest_side_ms: int = 500
     tick_ms: int = 1_000
 
     def real_time_ms(self, run: Run, *, settled: bool) -> int:
@@ -48,6 +54,10 @@ class Pace:
         The lengths of runs differ a little. Otherwise all runs could stop at the same moment.
         """
         return _spread(self._shortest_ms(run, settled=settled), run.name)
+
+    def beside_ms(self, run: Run) -> int:
+        """The batch length of a side run."""
+        return self.ingest_side_ms if isinstance(run, IngestRun) else self.side_ms
 
     def lengthens(self, run: Run) -> bool:
         """Whether a run under the real-time trigger gets longer batches after it has settled."""
@@ -61,9 +71,9 @@ class Pace:
         """The seconds without a change after which the run of that name counts as settled."""
         return _spread(self.settle_ms, name) / 1000
 
-    def of_side(self) -> Pace:
-        """The same for side runs alone, whose batches are waited for no longer than they last."""
-        return replace(self, query_ms=self.side_ms, ingest_ms=self.side_ms)
+    def of_ingest_side(self) -> Pace:
+        """The same for a side run of ingest: its batch is waited for no longer than it lasts."""
+        return replace(self, query_ms=self.ingest_side_ms, ingest_ms=self.ingest_side_ms)
 
     @property
     def patience_s(self) -> float:

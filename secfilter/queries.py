@@ -127,7 +127,7 @@ class Engine:
             if isinstance(run, QueryRun):
                 self.sides.note(run.name, fed_by(run))
             began = checkpoint.committed()
-            query = self._start(run, checkpoint, self.pace.side_ms)
+            query = self._start(run, checkpoint, self.pace.beside_ms(run))
         leftovers = self.leftovers_of(query)
         return RunningQuery(query, leftovers, began=began, counted={LOST: lost}, lock=lock)
 

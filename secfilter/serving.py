@@ -39,7 +39,7 @@ from secfilter.session import build_session, with_reserve
 from secfilter.ticker import Ticking
 from secfilter.topic_watch import TopicWatch
 from secfilter.waiting import EndWhenIdle
-from secfilter.warm_up import QUIET_S, WarmUp
+from secfilter.warm_up import OF_INGEST, OF_QUERIES, QUIET_S, WarmUp
 from secfilter.with_side import Seating, Starts
 
 _log = logging.getLogger(__name__)
@@ -108,8 +108,7 @@ class Serving:
 
     def _warm_up(self, spark: SparkSession, over: Event) -> None:
         """Warm Spark up for the first queries if this engine has nothing else to do yet."""
-        runs_queries = self.engine not in (INGEST, PROBATION)
-        if not runs_queries or self.spark is not None or self.cluster is not None:
+        if self.engine == PROBATION or self.spark is not None or self.cluster is not None:
             return
         if self._has_runs():
             return
@@ -120,7 +119,8 @@ class Serving:
         kafka = self.settings.kafka
         login = kafka_options(kafka, kafka.account_of(self.engine), self.folder / ".kafka")
         wait_s = 0.0 if self.warms_at_once else QUIET_S
-        warm_up = WarmUp(spark, login, self.folder / "warm-up", is_idle, wait_s)
+        exercise = OF_INGEST if self.engine == INGEST else OF_QUERIES
+        warm_up = WarmUp(spark, login, self.folder / "warm-up", exercise, is_idle, wait_s)
         in_thread("warm-up", Task(warm_up.run))
 
     def _has_runs(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Protocol
 from catalog.errors import PlatformError
 from catalog.runs import NOT_ENDED, QueryRun, Run, RunReport, ends_of, fingerprint, topics_of
 from secfilter.background import Begin, Task
+from secfilter.beside import fed_by
 from secfilter.failures import describe
 from secfilter.kafka_options import Offsets
 from secfilter.pace import Pace
@@ -86,7 +87,8 @@ class Means:
 
     `report` tells whether it could report; `begin` begins a task; a start waits while `has_room`
     says that there is none. `prepare` does what can be done for a start while the query before it
-    still runs.
+    still runs. With `breaks_off` a query that should end is ended inside its batch, which is done
+    again by the one that goes on.
     """
 
     start: Starter
@@ -96,6 +98,7 @@ class Means:
     begin: Begin
     has_room: Callable[[], bool]
     prepare: Callable[[Run], object] = nothing
+    breaks_off: bool = False
 
 
 class Supervised:
@@ -104,7 +107,7 @@ class Supervised:
     def __init__(self, name: str, means: Means) -> None:
         self.name = name
         self.gone = False
-        # Another query is about to go on with the run. Until then this one goes on as it is.
+        # This query goes on as it is, also if it should change: something else comes first.
         self.held = False
         self._start = means.start
         self._report = means.report
@@ -113,6 +116,7 @@ class Supervised:
         self._begin = means.begin
         self._has_room = means.has_room
         self._prepare = means.prepare
+        self._breaks_off = means.breaks_off
         self._changed = means.clock()
         self._wanted: Run | None = None
         self._mark = ""
@@ -322,14 +326,22 @@ class Supervised:
         self._stopping_since = self._clock()
         wanted = None if self._hurt else self._wanted
         self._prepared = self._mark
+        at_once = self._breaks_off or self._feeds_nobody(query)
 
         def end() -> None:
             # All readers wait from the end of this query to the start of the next one.
             if wanted is not None:
                 self._prepare(wanted)
-            query.request_stop()
+            if at_once:
+                self._stop(query)
+            else:
+                query.request_stop()
 
         self._ask("end", end)
+
+    def _feeds_nobody(self, query: Query) -> bool:
+        """Whether the query has not begun to read, and would deliver to no topic."""
+        return isinstance(self._run, QueryRun) and not fed_by(self._run) and not query.flows()
 
     def _prepare_anew(self) -> None:
         """Prepare what is wanted now, if it is another run than when the query was asked to end."""

@@ -16,7 +16,7 @@ from secfilter.kafka_options import kafka_options
 from secfilter.lock import engine_folder, runner_lock
 from secfilter.serving import started
 from secfilter.spare import SPARE, await_name
-from secfilter.warm_up import WarmUp
+from secfilter.warm_up import OF_QUERIES, WarmUp
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def be_spare(settings: Settings, stop: Event) -> WarmSpark | None:
         process = engine_process(spark)
         end_with(process, stop, named)
         login = kafka_options(kafka, kafka.account_of(FIRST), folder / ".kafka")
-        WarmUp(spark, login, folder / "warm-up").run()
+        WarmUp(spark, login, folder / "warm-up", OF_QUERIES).run()
         given = await_name(stop)
         named.set()
     if given is None:

@@ -1,8 +1,8 @@
-"""Warms Spark up: it plans and runs a query as engines do, so that the next ones start sooner.
+"""Warms Spark up: it plans and runs queries as engines do, so that the next ones start sooner.
 
-The first query of a Spark loads thousands of classes, and all code is interpreted. The query here
-reads the topic `time.results`, which every engine of queries may read. Nothing there is a tuple,
-and the query has no class whose rights cover anything. So it delivers nothing.
+The first query of a Spark loads thousands of classes, and all code is interpreted. The queries here
+read the topic of echoes, which the engine may read. Nothing there is a tuple, so they deliver
+nothing. Those of an engine of queries have no class whose rights cover anything, either.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
 
 from catalog.analysis import analyse
@@ -26,12 +27,15 @@ from catalog.label_layout import LabelLayout
 from catalog.output_relation import output_relation
 from catalog.plan import Column, Filter, Plan, Project, Source
 from catalog.relation import Relation, RelationKind
-from catalog.runs import FanOutClass, FedOutput, QueryRun
+from catalog.runs import FanOutClass, FedOutput, IngestRun, IngestStream, QueryRun, Sender
 from catalog.schema import Attribute, Schema, Type
-from catalog.topics import RESULT_ECHO_TOPIC
-from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions, Offsets
-from secfilter.query_frames import Place, QueryFrames, output_mode
+from catalog.topics import ECHO_TOPIC, RESULT_ECHO_TOPIC
+from secfilter.ingest import ingest
+from secfilter.kafka_options import GROUP_PREFIX, KafkaOptions
+from secfilter.query_frames import Place, QueryFrames
+from secfilter.running_query import REFUSED
 from secfilter.shared_producer import shared_producer
+from secfilter.tick_mark import new_mark
 
 NAME = "warm-up"
 # Each query costs less than the one before it.
@@ -49,6 +53,18 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Exercise:
+    """What an engine runs to get warm: the topic, and for each query its records for the sink.
+
+    `sent` tells that the topic is read as senders' topics are.
+    """
+
+    topic: str
+    made: Callable[[DataFrame, int], DataFrame]
+    sent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class WarmUp:
     """Runs queries one by one in the folder `folder`, which is made and removed.
 
@@ -59,6 +75,7 @@ class WarmUp:
     spark: SparkSession
     kafka: KafkaOptions
     folder: Path
+    exercise: Exercise
     is_idle: Callable[[], bool] = lambda: True
     wait_s: float = 0.0
 
@@ -93,18 +110,17 @@ class WarmUp:
         checkpoint = self.folder / str(number)
         checkpoint.mkdir(parents=True, mode=0o700)
         sink = self.kafka.sink(f"{GROUP_PREFIX}-{NAME}")
-        run = run_of(number)
-        built = QueryFrames(self._records, NAME).take(run, Place({}, _LAYOUT, False, ()))
-        writer: Any = built.frame.writeStream.format("kafka").options(**sink)
+        frame = self.exercise.made(self._records(), number)
+        writer: Any = frame.writeStream.format("kafka").options(**sink)
         writer = writer.queryName(NAME).option("checkpointLocation", str(checkpoint))
-        writer = writer.outputMode(output_mode(run))
+        writer = writer.outputMode("update")
         query = writer.trigger(realTime=f"{_BATCH_MS} milliseconds").start()
         try:
             self._await_batch(query)
         finally:
             query.stop()
         with shared_producer(self.spark, sink) as producer:
-            producer.partitionsFor(RESULT_ECHO_TOPIC)
+            producer.partitionsFor(self.exercise.topic)
 
     def _await_batch(self, query: StreamingQuery) -> None:
         """Wait until it has run a batch, or is in the way. Raises its error, or TimeoutError."""
@@ -116,9 +132,26 @@ class WarmUp:
                 raise TimeoutError
             time.sleep(_POLL_S)
 
-    def _records(self, _topic: str, _start: Offsets, _most: int | None) -> DataFrame:
-        own = {**self.kafka.source([RESULT_ECHO_TOPIC]), "startingOffsets": "latest"}
-        return self.spark.readStream.format("kafka").options(**own).load()
+    def _records(self) -> DataFrame:
+        own = self.exercise
+        options = self.kafka.source([own.topic], sent=own.sent, headers=not own.sent)
+        options |= {"startingOffsets": "latest"}
+        return self.spark.readStream.format("kafka").options(**options).load()
+
+
+def _delivered(records: DataFrame, number: int) -> DataFrame:
+    frames = QueryFrames(lambda *_: records, NAME)
+    return frames.take(run_of(number), Place({}, _LAYOUT, False, ())).frame
+
+
+def _ingested(records: DataFrame, number: int) -> DataFrame:
+    # An echo would go to the quarantine. No topic has this name.
+    none = records.where(fn.col("topic") == NAME)
+    return ingest(none, ingest_run_of(number), {}, new_mark(NAME), counted=REFUSED)
+
+
+OF_QUERIES = Exercise(RESULT_ECHO_TOPIC, _delivered)
+OF_INGEST = Exercise(ECHO_TOPIC, _ingested, sent=True)
 
 
 def run_of(number: int) -> QueryRun:
@@ -129,3 +162,10 @@ def run_of(number: int) -> QueryRun:
     nobody = FanOutClass(f"out.{NAME}", Clearance())
     output = FedOutput(output_relation(0, NAME, analyse(plan)), (nobody,))
     return QueryRun(NAME, plan, (output,), _REACH, {}, reaches={0: _REACH})
+
+
+def ingest_run_of(number: int) -> IngestRun:
+    """A run that ingests the topic of echoes. Each number gives other code."""
+    relation = replace(_RELATION, lateness_ms=number)
+    stream = IngestStream(relation, _REACH, 60_000, 60_000, senders=(Sender(0, ECHO_TOPIC),))
+    return IngestRun(NAME, (stream,))

@@ -56,6 +56,9 @@ class SideKeeper(Protocol):
 class Main(Protocol):
     """A main run, with the meanings of `Supervised`."""
 
+    held: bool
+    """Whether it goes on as it is, also if it should change."""
+
     @property
     def told(self) -> bool: ...
 

@@ -55,6 +55,9 @@ class KafkaControl(TopicControl, Protocol):
     def replenish(self) -> int:
         """Give topics that lost replicas new ones, some at a time: the number of partitions."""
 
+    def create_common_topics(self) -> None:
+        """Create the topics that all streams, and all outputs, have in common."""
+
     def restore_leftovers(self) -> None:
         """Reset the settings that a service left changed when it was killed during a fence."""
 

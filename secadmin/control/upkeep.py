@@ -103,6 +103,7 @@ class Upkeep:
     _duty: ExitStack = field(default_factory=ExitStack)
     # How many ticks of the duty are left; 0 if another service has it.
     _left: int = 0
+    _has_common_topics: bool = False
 
     def start(self) -> None:
         """Start the threads."""
@@ -164,6 +165,8 @@ class Upkeep:
         return self._left > 0
 
     def _tidy(self, ticks: int) -> None:
+        if not self._has_common_topics:
+            self._try("make the common topics", self._make_common_topics)
         self._try("cut replaced topics", lambda: cut_replaced(self.platform))
         if ticks % OFTEN_TICKS == 0:
             self._try("retire principals", lambda: retire_ended(self.platform))
@@ -180,6 +183,11 @@ class Upkeep:
             self._try("follow partitions", lambda: follow_partitions(self.platform))
         if ticks % RECONCILE_TICKS == 0:
             self._try("reconcile", self._reconcile)
+
+    def _make_common_topics(self) -> None:
+        # Engines read one of them to warm up, before there is a stream or a query.
+        self.platform.kafka.create_common_topics()
+        self._has_common_topics = True
 
     def _reconcile(self) -> None:
         reconcile(self.platform)

@@ -110,7 +110,7 @@ class Cluster:
         """Create lab. and quarantine.<stream>; engines may use them as they need.
 
         Only a stream that is `ruled`, one with a label rule, gets parked.<stream>. The first stream
-        also brings the one topic that all streams have in common.
+        may come before `create_common_topics`.
         """
         parked = TopicSpec(parked_topic(stream), partitions, LABELLED_RETENTION_MS)
         self._create(
@@ -125,10 +125,15 @@ class Cluster:
     def create_output_topics(self, output: str) -> None:
         """Create lab.<output>, for queries over it.
 
-        The first output also brings the one topic that all outputs have in common.
+        The first output may come before `create_common_topics`.
         """
         lab = TopicSpec(lab_topic(output), 1, LABELLED_RETENTION_MS)
         self._create(self._engines.output_acls, lab, TopicSpec(RESULT_ECHO_TOPIC))
+
+    def create_common_topics(self) -> None:
+        """Create the topics that all streams, and all outputs, have in common."""
+        self._create(self._engines.stream_acls, TopicSpec(ECHO_TOPIC))
+        self._create(self._engines.output_acls, TopicSpec(RESULT_ECHO_TOPIC))
 
     def open_classes(self, retention_ms: Mapping[str, int]) -> None:
         """Create delivery topics and let queries write them, where that is not done."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from catalog.engines import FIRST, INGEST
 from deploy.environment import ROOT
 from deploy.errors import DeployError
 from deploy.part_names import part_names
@@ -16,6 +17,7 @@ from deploy.ports import LOOPBACK, free_port
 from deploy.processes import ProcessMark
 from deploy.runtime import Runtime
 from deploy.stack import Stack, StackOptions
+from tests.integration.kafka.clients import until
 
 
 def _running(state: Path) -> list[str]:
@@ -40,6 +42,16 @@ def test_with_another_kafka_there_is_no_broker(runtime: Runtime, tmp_path: Path)
     file.write_text('[kafka]\nbootstrap = "elsewhere:9093"\nca_file = "ca.pem"\n')
     stack = Stack(StackOptions(tmp_path / "state", settings=file), runtime)
     assert stack.broker is None
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_new_platform_warms_up_before_it_has_a_stream_or_a_query(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    with Stack(StackOptions(tmp_path, broker_port=0, secadmin_port=0), runtime) as stack:
+        logs = [stack.state / "logs" / f"secfilter-{each}.log" for each in (INGEST, FIRST)]
+        until(lambda: all("Spark is warm after" in log.read_text() for log in logs), "it is warm")
 
 
 def test_an_interrupted_start_leaves_nothing(tmp_path: Path) -> None:

@@ -69,3 +69,8 @@ def test_not_all_runs_settle_at_once() -> None:
     pace = Pace(settle_ms=1_000)
     times = {pace.settle_s(f"query-{number}") for number in range(50)}
     assert min(times) >= 1.0 and max(times) <= 1.25 and len(times) > 10
+
+
+def test_side_runs_of_ingest_are_waited_for_and_others_are_not() -> None:
+    pace = Pace()
+    assert pace.beside_ms(run_of("ingest", 1)) < 1_000 < pace.beside_ms(run_of("query", 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -15,13 +16,14 @@ from catalog.analysis import analyse
 from catalog.clearance import Clearance
 from catalog.relation import Relation
 from catalog.runs import FanOutClass, QueryRun
-from catalog.topics import RESULT_ECHO_TOPIC
+from catalog.topics import ECHO_TOPIC, RESULT_ECHO_TOPIC, lab_topic, quarantine_topic
 from secfilter.compiler import compile_plan
 from secfilter.fanout import fan_out
+from secfilter.ingest import ingest
 from secfilter.lab import read_lab
 from secfilter.life import READY_FILE
 from secfilter.spare import SPARE_FILE, Given, ask_for_spare, asking_file, await_name, give
-from secfilter.warm_up import WarmUp, run_of
+from secfilter.warm_up import NAME, OF_INGEST, OF_QUERIES, WarmUp, ingest_run_of, run_of
 from tests.unit.secfilter.test_fused_code import RECORDS
 
 
@@ -101,8 +103,19 @@ def test_what_warms_up_delivers_nothing(spark: SparkSession) -> None:
     assert [row["topic"] for row in results(with_reader)] == ["out.1"], "it is a query like others"
 
 
+def test_what_warms_ingest_up_delivers_nothing(spark: SparkSession) -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    echo = (ECHO_TOPIC, None, b"life:0:0:1:5", 0, 0, at, None)
+    sent = (ECHO_TOPIC, None, b'{"at": "2026-01-01T00:00:00Z", "n": 1}', 0, 1, at, None)
+    records = spark.createDataFrame([echo, sent], RECORDS)
+    assert OF_INGEST.made(records, 1).collect() == []
+    made = ingest(records, ingest_run_of(1), {}).collect()
+    assert {row["topic"] for row in made} == {lab_topic(NAME), quarantine_topic(NAME)}
+
+
 def test_an_engine_that_gets_something_to_run_does_not_warm_up(tmp_path: Path) -> None:
     nothing: Any = None
     looks = iter([True, True, False])
-    WarmUp(nothing, nothing, tmp_path / "warm-up", lambda: next(looks), wait_s=60.0).run()
+    folder = tmp_path / "warm-up"
+    WarmUp(nothing, nothing, folder, OF_QUERIES, lambda: next(looks), wait_s=60.0).run()
     assert not [*looks] and not [*tmp_path.iterdir()]

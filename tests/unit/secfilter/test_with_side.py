@@ -292,7 +292,7 @@ def test_each_topic_gets_all_from_when_it_is_told_to_be_fed(names: list[str]) ->
 
 
 def new_class(*, slow: bool = False) -> World:
-    """A world whose main run is in its batch when a class is opened."""
+    """A world whose main run is in its batch when a class is opened, and whose side run starts."""
     world = World()
     world.step()
     world.slow = slow
@@ -305,14 +305,16 @@ def new_class(*, slow: bool = False) -> World:
 def test_a_new_class_is_fed_while_the_main_run_goes_on() -> None:
     world = new_class()
     (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
-    assert main.asked and not main.over
+    assert not main.asked
     assert [each.topic for each in side.run.classes] == ["class-1"]
     assert world.fed_from["class-1"] == {"0": 1, "1": 0}, "told at once"
     assert world.reports[-1].topics >= {"class-1", "first"}
+    world.step()
+    assert main.asked and not main.over, "the side run reads"
     main.flow("0")
     main.end_batch()
     world.step()
-    assert side.asked, "the main run began where the side run had begun"
+    assert side.over, "the main run began where the side run had begun"
     assert [each.topic for each in world.running(_MAIN)[0].run.classes] == ["first", "class-1"]
 
 
@@ -330,17 +332,18 @@ def test_an_output_that_others_begin_to_read_is_written_by_the_side_run() -> Non
 def test_the_side_run_goes_on_until_it_is_where_the_main_run_began() -> None:
     world = new_class()
     (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    world.step()
     ACTIONS["send to 1"](world)
     main.flow("1")
     main.end_batch()
     for _ in range(3):
         world.step()
     assert world.running(_MAIN)[0].began == {"lab.s": {"0": 0, "1": 1}}
-    assert not side.asked, "the tuple in 1 is not delivered to the new class"
+    assert not side.over, "the tuple in 1 is not delivered to the new class"
     side.flow("1")
     side.end_batch()
     world.step()
-    assert side.asked
+    assert side.over
 
 
 def test_what_is_not_told_yet_is_no_promise() -> None:
@@ -353,7 +356,8 @@ def test_what_is_not_told_yet_is_no_promise() -> None:
 
 def test_a_further_class_does_not_take_what_is_left_of_the_one_before() -> None:
     world = new_class()
-    (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    (main,) = world.running(_MAIN)
+    world.step()
     ACTIONS["send to 1"](world)
     main.flow("1")
     main.end_batch()
@@ -361,7 +365,6 @@ def test_a_further_class_does_not_take_what_is_left_of_the_one_before() -> None:
     world.labelled = True
     world.open_class()
     world.step()
-    side.end_batch()
     world.step()
     world.step()
     (again,) = world.running(_SIDE)
@@ -372,23 +375,76 @@ def test_a_further_class_does_not_take_what_is_left_of_the_one_before() -> None:
 def test_a_side_run_goes_on_while_its_main_run_starts() -> None:
     world = new_class()
     (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    world.step()
     world.slow = True
     main.end_batch()
     world.step()
-    assert not world.running(_MAIN) and not side.asked
+    assert not world.running(_MAIN) and not side.over
 
 
 def test_a_side_run_goes_on_until_its_main_run_is_planned() -> None:
     world = new_class()
     (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    world.step()
     world.plans = False
     main.end_batch()
     for _ in range(3):
         world.step()
-    assert world.running(_MAIN) and not side.asked, "nothing else delivers to the new class"
+    assert world.running(_MAIN) and not side.over, "nothing else delivers to the new class"
     world.plan_all()
     world.step()
-    assert side.asked
+    assert side.over
+
+
+def test_the_main_run_does_not_end_until_the_side_run_reads() -> None:
+    world = World()
+    world.step()
+    world.plans = False
+    world.open_class()
+    for _ in range(3):
+        world.step()
+    (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
+    assert not main.asked, "the side run has the cores to start"
+    side.planned = True
+    world.step()
+    assert main.asked
+
+
+def test_a_side_run_that_does_not_read_holds_up_the_main_run_for_a_moment_only() -> None:
+    world = World()
+    world.step()
+    world.plans = False
+    world.open_class()
+    world.step()
+    (main,) = world.running(_MAIN)
+    world.step(9.0)
+    world.open_class()
+    world.step(0.5)
+    assert not main.asked
+    world.step(0.6)
+    assert main.asked, "ten seconds after the first of both classes"
+
+
+def test_a_query_that_feeds_nobody_yet_starts_anew_at_once() -> None:
+    world = World(classes=(), plans=False)
+    world.step()
+    (main,) = world.running(_MAIN)
+    world.open_class()
+    world.step()
+    assert main.over, "it had not begun to read"
+    world.step()
+    world.step()
+    assert not world.running(_SIDE)
+    assert world.running(_MAIN)[0].run == world.wanted
+
+
+def test_a_query_that_reads_for_nobody_goes_on_beside_a_side_run() -> None:
+    world = World(classes=())
+    world.step()
+    world.open_class()
+    world.step()
+    (main,) = world.running(_MAIN)
+    assert not main.over and world.running(_SIDE)
 
 
 def test_a_side_run_that_stood_still_goes_on_where_it_was() -> None:
@@ -398,8 +454,7 @@ def test_a_side_run_that_stood_still_goes_on_where_it_was() -> None:
     main.flow("1")
     world.stands = True
     world.step()
-    assert side.asked
-    side.end_batch()
+    assert side.over
     for _ in range(3):
         world.step()
     assert not world.running(_SIDE) and world.running(_MAIN)
@@ -416,8 +471,7 @@ def test_a_further_class_begins_where_the_side_run_has_come() -> None:
     (side,) = world.running(_SIDE)
     world.open_class()
     world.step()
-    assert side.asked and "class-2" not in world.fed_from
-    side.end_batch()
+    assert side.over and "class-2" not in world.fed_from
     world.step()
     world.step()
     (again,) = world.running(_SIDE)

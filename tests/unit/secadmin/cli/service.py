@@ -54,6 +54,9 @@ class RememberedKafka:
     def create_principal(self, name: str) -> str:
         return f"secret-of-{name}"
 
+    def create_common_topics(self) -> None:
+        pass
+
     def restore_leftovers(self) -> None:
         pass
 

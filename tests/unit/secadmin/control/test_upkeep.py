@@ -212,6 +212,21 @@ def test_the_duty_is_given_back_now_and_then(
     assert len({tick for tick, _ in had}) == len(had), "never both"
 
 
+def test_the_common_topics_are_made_once(catalog: Catalog) -> None:
+    made: list[str] = []
+
+    class Making(Kafka):
+        def create_common_topics(self) -> None:
+            made.append("try")
+            if len(made) == 1:
+                raise Unavailable("Kafka is away")
+
+    upkeep = Upkeep(_platform(catalog, Making(), Alignment()))
+    for tick in (1, 2, 4):
+        upkeep._tidy(tick)
+    assert len(made) == 2, "until it worked"
+
+
 def _let_expire(catalog: Catalog) -> None:
     user, now = _user(catalog), catalog.clock()
     over = {"created_at": now, "expires_at": now - timedelta(seconds=1)}
