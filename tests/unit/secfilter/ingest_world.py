@@ -164,6 +164,8 @@ class World:
         self.disk: int | None = None
         self.ended: list[FakeQuery] = []
         self.queries: list[FakeQuery] = []
+        # How many of them there were at the end of the last step.
+        self.known = 0
         self.reports: list[RunReport] = []
         self.add_sender(0)
         self.begin_engine()
@@ -171,7 +173,7 @@ class World:
     def begin_engine(self) -> None:
         """The engine ends in the middle of everything, and another one begins."""
         self.ended, self.queries, self.held = self.queries, [], list[Task[Any]]()
-        self.disk = None
+        self.disk, self.known = None, 0
         means = Means(
             *(self.start, self.report, lambda: self.now, Pace(), self.begin, lambda: True)
         )
@@ -234,16 +236,18 @@ class World:
         self.now += seconds
         if self.pair.gone and self.wanted is not None:
             self.begin_engine()
-        before = self.being_read()
+        begun = frozenset(topic for each in self.queries[self.known :] for topic in each.at)
+        before = self.being_read() | begun
         self.pair.want(self.wanted, self.faults)
         self.pair.step()
+        self.known = len(self.queries)
         said, wanted = self.reports[-1], self.wanted
         if (
             wanted is not None
             and said.state == "running"
             and said.fingerprint == fingerprint(wanted)
         ):
-            # That a query was ended in this step is seen in the next one.
+            # That a query was ended in this step, or before this step took it, is seen later.
             read = before | self.being_read()
             assert read >= topics_read(wanted), "it is told that all are read"
 
