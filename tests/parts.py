@@ -35,13 +35,26 @@ class Part:
     workers: int = 1
 
 
+def _differential(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/differential/test_{name}.py" for name in names)
+
+
 def _platforms(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/integration/test_{name}.py" for name in names)
 
 
 PARTS = {
     "unit": Part(("tests/unit",), workers=2),
-    "queries": Part(("tests/differential",), workers=2),
+    "queries": Part(
+        _differential(
+            *("borealis", "canonical", "declared", "delivery", "functions", "fused", "generated"),
+            *("generated_operators", "generator", "growing_labels", "mixed_streams", "nested"),
+            *("nexmark", "papers", "sql", "standing", "updates", "views"),
+        ),
+        workers=2,
+    ),
+    "classes": Part(_differential("class_streams", "class_views", "exact"), workers=2),
+    "labels": Part(_differential("levels", "role_sets"), workers=2),
     "kafka": Part(
         (
             "tests/integration/kafka",
