@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from deploy.errors import DeployError
+from deploy.errors import require_known
 from deploy.stack import Stack
 
 # A hundred subscribers read at once, each with two or three connections.
@@ -30,12 +30,7 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
         "--last", action="store_true", help="show what each gave last, and measure nothing"
     )
     options = parser.parse_args(arguments)
-    known = list(_benchmarks().MEASUREMENTS)
-    unknown = [name for name in options.only if name not in known]
-    if unknown:
-        raise DeployError(
-            f"there is no measurement '{unknown[0]}': choose among {', '.join(known)}"
-        )
+    require_known("there is no measurement", options.only, _benchmarks().MEASUREMENTS)
     return options
 
 

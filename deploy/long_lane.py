@@ -14,7 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from deploy.environment import ROOT
-from deploy.errors import DeployError
+from deploy.errors import require_known
+
+
+_LINE = 110
+"""The columns of the table of results need so many characters."""
 
 
 def names_of_parts(chosen: list[str]) -> list[str]:
@@ -24,11 +28,7 @@ def names_of_parts(chosen: list[str]) -> list[str]:
         DeployError: There is no part of such a name.
     """
     known = list(_parts().PARTS)
-    unknown = sorted(set(chosen) - set(known))
-    if unknown:
-        raise DeployError(
-            f"the long lane has no part '{unknown[0]}': choose among {', '.join(known)}"
-        )
+    require_known("the long lane has no part", chosen, known)
     return [name for name in known if name in chosen or not chosen]
 
 
@@ -73,7 +73,8 @@ def show_results() -> None:
         if last.again:
             code += f"; what failed ran again on {last.again} {_age(last.again)}"
         table.add_row(name, *map(str, counts), last.ended, code)
-    Console().print(table)
+    # A log is no terminal, and breaks no lines.
+    Console(width=max(Console().width, _LINE)).print(table)
     for last in results.values():
         for test in last.failed:
             print(f"failed: {test}")
