@@ -16,8 +16,7 @@ from rich.table import Table
 from deploy.environment import ROOT
 from deploy.errors import require_known
 
-
-_LINE = 110
+_LINE = 132
 """The columns of the table of results need so many characters."""
 
 
@@ -62,7 +61,7 @@ def show_results() -> None:
     """Print what each part gave when it ran last, and how old its code is."""
     parts = _parts()
     results = parts.last_results()
-    table = Table("part", "passed", "failed", "skipped", "minutes", "ended", "commit")
+    table = Table("part", "passed", "failed", "skipped", "minutes", "ended (UTC)", "commit")
     for name in parts.PARTS:
         last = results.get(name)
         if last is None:
@@ -71,8 +70,8 @@ def show_results() -> None:
         counts = (last.passed, len(last.failed), last.skipped, last.minutes)
         code = f"{last.commit} {_age(last.commit)}"
         if last.again:
-            code += f"; what failed ran again on {last.again} {_age(last.again)}"
-        table.add_row(name, *map(str, counts), last.ended, code)
+            code += f"; what failed again on {last.again}"
+        table.add_row(name, *map(str, counts), last.ended[:16].replace("T", " "), code)
     # A log is no terminal, and breaks no lines.
     Console(width=max(Console().width, _LINE)).print(table)
     for last in results.values():
