@@ -42,6 +42,7 @@ from catalog.models import (
 from catalog.moves import CLOCKS_MS, whole_from_ms
 from catalog.placement import Placement
 from catalog.plan import Plan, sources
+from catalog.plan_memory import memory_ms as memory_ms_of
 from catalog.plan_memory import shared_memory_ms
 from catalog.query_roles import chosen_roles
 from catalog.reach import counted_streams
@@ -248,11 +249,14 @@ def _later(offsets: Mapping[str, int], first: Mapping[str, int]) -> dict[str, in
 def _ends_at(session: orm.Session, wanted: _Wanted, now: datetime) -> datetime:
     """When all stands in the log that the subscription's first results may lack.
 
-    They may lack tuples that came before its class, or before its query. Where results depend on
-    such tuples for ever (windows of tuples), there is no such time: then it is now.
+    They may lack tuples that came before its class, or before its query. It is now for a query that
+    keeps no state, and where there is no such time: results depend on such tuples for ever (windows
+    of tuples), or on those of other outputs.
     """
     plan, strong = wanted.plan, wanted.output.placement == Placement.SINK
-    memory_ms = shared_memory_ms(analyse(plan))
+    checked = analyse(plan)
+    of_streams = all(each.kind is RelationKind.STREAM for each in sources(plan))
+    memory_ms = memory_ms_of(checked.root) if checked.keeps_state and of_streams else None
     if memory_ms is None:
         return now
     whole_ms = wanted.execution.whole_ms if strong else None
