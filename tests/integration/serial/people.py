@@ -152,12 +152,22 @@ class Bosses:
     of_walls: Caller
     of_permissions: Caller
     users: Sequence[User]
+    # The changes of roles that come next, so that each kind is among a few of them.
+    coming: list[int] = field(default_factory=list)
+    # The users, by their places, and the roles that were assigned to them.
+    assigned: list[tuple[int, str]] = field(default_factory=list)
 
     def change_role(self, chance: Random) -> None:
         """Assign a role or take it, or put it below a user's own role or take it from there."""
-        user, role = chance.choice(self.users), chance.choice(["doctor", "nurse"])
+        place, role = chance.randrange(len(self.users)), chance.choice(["doctor", "nurse"])
+        if not self.coming:
+            self.coming = chance.sample(range(4), 4)
+        change = self.coming.pop()
+        if change == 3 and self.assigned:
+            place, role = self.assigned.pop(chance.randrange(len(self.assigned)))
+        user = self.users[place]
         juniors, held = f"/roles/{user.role}/juniors", f"/users/{user.home.name}/roles"
-        match chance.randrange(4):
+        match change:
             case 0:
                 self.of_roles.do("add junior role", "POST", juniors, 409, role=role)
             case 1:
@@ -165,6 +175,7 @@ class Bosses:
                 self.of_roles.do("remove junior role", "DELETE", path, 404, 409, 422)
             case 2:
                 self.of_roles.do("assign role", "POST", held, 409, role=role)
+                self.assigned.append((place, role))
             case _:
                 self.of_roles.do("unassign role", "DELETE", f"{held}/{role}", 404)
 
