@@ -53,6 +53,9 @@ class Fetcher(WatchingClient):
             except Unavailable:
                 self.refused(time.monotonic())
                 continue
+            except TimeoutError:
+                # The machine is busy, and so is the broker. That is no refusal.
+                continue
             try:
                 self.read(connection)
             finally:
