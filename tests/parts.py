@@ -126,9 +126,11 @@ class Recorder:
         ran = exitstatus <= pytest.ExitCode.TESTS_FAILED and not stats.get("deselected")
         if not ran or terminalreporter.config.option.collectonly:
             return
-        passed, skipped = (len(stats.get(name, ())) for name in ("passed", "skipped"))
         bad = [*stats.get("failed", ()), *stats.get("error", ())]
         failed = tuple(sorted({each.nodeid for each in bad}))
+        # A test that passes and cannot be taken down has failed.
+        passed = sum(each.nodeid not in failed for each in stats.get("passed", ()))
+        skipped = len(stats.get("skipped", ()))
         results = last_results()
         if self._again:
             last = results[self._part]

@@ -70,6 +70,13 @@ def test_that_is_left_out(): pass
 def broken(): raise OSError
 
 def test_without_its_fixture(broken): pass
+
+@pytest.fixture
+def stuck():
+    yield
+    raise OSError
+
+def test_that_is_not_taken_down(stuck): pass
 """
 
 
@@ -91,6 +98,7 @@ def test_a_part_keeps_the_numbers_of_its_last_whole_run(
     assert (first.passed, first.skipped) == (2, 1)
     assert [each.rpartition("::")[2] for each in first.failed] == [
         "test_that_fails[2]",
+        "test_that_is_not_taken_down",
         "test_without_its_fixture",
     ]
     # Neither a run of some of the tests nor one that could not read them says what the part gives.
