@@ -36,9 +36,10 @@ __all__ = ["spark_cluster"]
 
 
 CLUSTER, BROKERS, ALL = "Spark cluster", "three brokers", "all of it on clusters"
+_LONG = (EMBEDDED, CONTAINER, BROKERS, ALL)
 
 
-@pytest.fixture(params=[EMBEDDED, CONTAINER, CLUSTER, BROKERS, ALL])
+@pytest.fixture(params=[CLUSTER, *(pytest.param(each, marks=pytest.mark.long) for each in _LONG)])
 def elsewhere(
     request: pytest.FixtureRequest, runtime: Runtime, tmp_path: Path
 ) -> Iterator[Path | None]:
@@ -85,7 +86,6 @@ def story(runtime: Runtime, elsewhere: Path | None, tmp_path: Path) -> Iterator[
             told.close()
 
 
-@pytest.mark.long
 def test_the_scenario(story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog = Catalog(story.stack.settings.catalog_url)
     commands = Commands(catalog)
