@@ -46,9 +46,9 @@ class QueryWithSide(WithSide):
     def _lacking(self) -> frozenset[str]:
         """The topics that a side run is to feed. (A main run that feeds none yet starts anew.)"""
         doing = self._main.doing
-        if not fed_by(doing) and not self._main.flows:
-            return frozenset()
-        return lacking(self._wanted, doing)
+        new = lacking(self._wanted, doing)
+        starts_anew = new and not fed_by(doing) and not self._main.flows
+        return frozenset() if starts_anew else new
 
     def _side_reads(self, topics: frozenset[str]) -> bool:
         side = self._side

@@ -396,12 +396,19 @@ def test_a_side_run_goes_on_until_its_main_run_is_planned() -> None:
     assert side.over
 
 
-def test_the_main_run_does_not_end_until_the_side_run_reads() -> None:
+def side_that_is_not_planned() -> World:
+    """A world whose main run reads, and whose side run has started and does not read yet."""
     world = World()
     world.step()
     world.plans = False
     world.open_class()
-    for _ in range(3):
+    world.step()
+    return world
+
+
+def test_the_main_run_does_not_end_until_the_side_run_reads() -> None:
+    world = side_that_is_not_planned()
+    for _ in range(2):
         world.step()
     (main,), (side,) = world.running(_MAIN), world.running(_SIDE)
     assert not main.asked, "the side run has the cores to start"
@@ -411,11 +418,7 @@ def test_the_main_run_does_not_end_until_the_side_run_reads() -> None:
 
 
 def test_a_side_run_that_does_not_read_holds_up_the_main_run_for_a_moment_only() -> None:
-    world = World()
-    world.step()
-    world.plans = False
-    world.open_class()
-    world.step()
+    world = side_that_is_not_planned()
     (main,) = world.running(_MAIN)
     world.step(9.0)
     world.open_class()
