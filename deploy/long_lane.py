@@ -16,7 +16,7 @@ from rich.table import Table
 from deploy.environment import ROOT
 from deploy.errors import require_known
 
-_LINE = 132
+_LINE = 137
 """The columns of the table of results need so many characters."""
 
 
@@ -70,7 +70,7 @@ def show_results() -> None:
         counts = (last.passed, len(last.failed), last.skipped, last.minutes)
         code = f"{last.commit} {_age(last.commit)}"
         if last.again:
-            code += f"; what failed again on {last.again}"
+            code += f"; what failed ran again on {last.again}"
         table.add_row(name, *map(str, counts), last.ended[:16].replace("T", " "), code)
     # A log is no terminal, and breaks no lines.
     Console(width=max(Console().width, _LINE)).print(table)
