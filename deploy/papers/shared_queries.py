@@ -97,7 +97,7 @@ class Ward(Cast):
             self._produce(1, stream, measurements)
         for reader in self.listeners:
             self._await_rows(reader)
-        self.say(f"the measurements of minute {minutes} came to whom they are for")
+        self.say(f"everybody got the measurements of minute {minutes} that they may see")
 
     def take_role(self, name: str, role: str) -> None:
         """A user loses a role. Nothing comes by it any more."""
