@@ -144,7 +144,7 @@ class Cloud(Cast):
             for _ in patiently(f"the results came to {each[0]}"):
                 if self.rows(each) >= self.expected[each]:
                     break
-        self.say(f"the messages of minute {minute} came to whom they are for")
+        self.say(f"everybody got the messages of minute {minute} that they may see")
 
     def rows(self, reader: tuple[str, str]) -> set[Row]:
         """What has come to a reader, without what the clock's messages give."""
