@@ -17,8 +17,15 @@ from secadmin.cli.closing import close
 from secadmin.cli.missed_topics import MissedTopics
 from secadmin.cli.retaking import Retaking
 
-# A topic that may not be read is, to a consumer that follows a pattern, no topic at all.
-_REFUSALS = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNKNOWN_TOPIC_OR_PART})
+# A topic that may not be read is, to a consumer that follows a pattern, no topic at all. The group
+# of an access goes with the access.
+_REFUSALS = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

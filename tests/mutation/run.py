@@ -17,11 +17,14 @@ import math
 import os
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import IO
 
 import pytest
 from hypothesis import Phase, settings
@@ -29,6 +32,7 @@ from hypothesis import Phase, settings
 from tests.mutation import shared_spark
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import Mutant, mutants
+from tests.mutation.promising import Past, Teller
 
 # What the tests import beside this repository's own code, which must be imported mutated.
 PAID_ONCE = (
@@ -78,23 +82,23 @@ def survivors(module: Path, only: Collection[str], tests: Sequence[str]) -> list
     _import_what_stays(name, tests)
     if with_spark(module):
         shared_spark.start()
-    begun, work = time.monotonic(), _work_of_children_s()
-    if not _passes(module, Mutant("", original), tests):
+    begun, work, past = time.monotonic(), _work_of_children_s(), Past()
+    if not _passes(module, Mutant("", original), tests, past):
         raise RuntimeError("the tests fail without any mutation")
     timeout_s = PATIENCE * (time.monotonic() - begun)
     work_s = math.ceil(WORK * (_work_of_children_s() - work))
     workers, parent = os.cpu_count() or 1, os.getppid()
-    running: dict[int, tuple[Mutant, float]] = {}
+    running: list[_Try] = []
     found: list[str] = []
     for mutant in _to_try(module, original, only):
         if len(running) >= workers:
-            _reap(running, found, timeout_s)
+            _reap(running, found, past, timeout_s)
         if os.getppid() != parent:
             raise RuntimeError("nobody waits for this any more")
-        running[_start(module, mutant, tests, work_s)] = (mutant, time.monotonic())
+        running.append(_start(module, mutant, tests, past, work_s))
     while running:
-        _reap(running, found, timeout_s)
-    if not _passes(module, Mutant("", original), tests, timeout_s):
+        _reap(running, found, past, timeout_s)
+    if not _passes(module, Mutant("", original), tests, past, timeout_s):
         raise RuntimeError("the tests fail without any mutation by now: what did they notice?")
     return sorted(found)
 
@@ -150,11 +154,10 @@ def _to_try(module: Path, original: str, only: Collection[str]) -> list[Mutant]:
 
 
 def _passes(
-    module: Path, mutant: Mutant, tests: Sequence[str], timeout_s: float = math.inf
+    module: Path, mutant: Mutant, tests: Sequence[str], past: Past, timeout_s: float = math.inf
 ) -> bool:
-    running = {_start(module, mutant, tests): (mutant, time.monotonic())}
     found: list[str] = []
-    _reap(running, found, timeout_s)
+    _reap([_start(module, mutant, tests, past)], found, past, timeout_s)
     return bool(found)
 
 
@@ -173,12 +176,27 @@ def _work_of_children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """A process that tests a mutant, since when, and what it tells."""
+
+    mutant: Mutant
+    process: int
+    begun: float
+    told: IO[bytes]
+
+
 def _start(
-    module: Path, mutant: Mutant, tests: Sequence[str], work_s: int = resource.RLIM_INFINITY
-) -> int:
+    module: Path,
+    mutant: Mutant,
+    tests: Sequence[str],
+    past: Past,
+    work_s: int = resource.RLIM_INFINITY,
+) -> _Try:
+    told = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it was read
     child = os.fork()
     if child:
-        return child
+        return _Try(mutant, child, time.monotonic(), told)
     code = 1
     try:
         # A mutant may ask for all the memory there is.
@@ -194,26 +212,28 @@ def _start(
         )
         settings.load_profile("mutants")
         with shared_spark.taken_over() if with_spark(module) else nullcontext():
-            code = int(pytest.main([*OPTIONS, *tests]))
+            code = int(pytest.main([*OPTIONS, *tests], plugins=[Teller(past, told)]))
     finally:
         os._exit(code)
 
 
-def _reap(running: dict[int, tuple[Mutant, float]], found: list[str], timeout_s: float) -> None:
-    """Wait for one child; a mutant that all tests pass is added to `found`."""
+def _reap(running: list[_Try], found: list[str], past: Past, timeout_s: float) -> None:
+    """Wait for one process; a mutant that all tests pass is added to `found`."""
     while True:
-        for child, (mutant, started) in list(running.items()):
-            ended, status = os.waitpid(child, os.WNOHANG)
+        for each in list(running):
+            ended, status = os.waitpid(each.process, os.WNOHANG)
             if ended:
-                del running[child]
+                running.remove(each)
+                with each.told:
+                    past.learn(each.told)
                 if status == 0:
-                    found.append(mutant.name)
-                    if mutant.name:
+                    found.append(each.mutant.name)
+                    if each.mutant.name:
                         # It may take long until all were tried.
-                        print(f"not noticed: {mutant.name}", file=sys.stderr)
+                        print(f"not noticed: {each.mutant.name}", file=sys.stderr)
                 return
-            if time.monotonic() > started + timeout_s:
-                os.kill(child, 9)
+            if time.monotonic() > each.begun + timeout_s:
+                os.kill(each.process, 9)
         time.sleep(0.02)
 
 

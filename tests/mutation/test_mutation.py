@@ -7,7 +7,7 @@ import sys
 import pytest
 
 _UNIT = "tests/unit/catalog/test_"
-# Each module's tests, those first that notice most, and options that leave out what they need not.
+# Each module's tests, and options that leave out what they need not.
 _LABEL = ("--noconftest", f"{_UNIT}label.py")
 _CONTROL = "tests/unit/secadmin/control/test_"
 _SETTLEMENT = tuple(
