@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from catalog.expression import AttributeRef
 from catalog.plan import (
     Aggregate,
@@ -28,6 +30,7 @@ from tests.oracle.matching import reading_type
 from tests.oracle.types import type_of
 
 
+@lru_cache(maxsize=1_000)
 def schema_of(node: Node) -> Schema:
     """The names and types of a node's attributes. None of them is said to be required."""
     match node:
