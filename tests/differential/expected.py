@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from catalog.clearance import Clearance
 from catalog.label import Label
-from catalog.plan import Aggregate, Join, JoinKind, MovingJoin, Node, sources, walk
+from catalog.plan import Aggregate, Join, JoinKind, MovingJoin, Node, ToStream, sources, walk
 from catalog.relation import RelationKind
 from catalog.single_tuples import of_single_tuples
 from tests.differential.case import Case, Class, Outcome, Record
@@ -48,15 +48,18 @@ def _exactly(case: Case, to: Class, tables: Tables) -> list[Tuple]:
     """What the roles of a class get, each in a view of its own, and each result once.
 
     Each tuple has a label of its own here, so the label of a result says from which it is. Some
-    nodes give a row for each different label. There tuples keep their labels.
+    nodes give a row for each different label. There tuples keep their labels. The results of an
+    instant are compared by their values and real labels (Delivery.9).
     """
     apart = not any(map(_gives_a_row_for_each_label, walk(case.plan.root)))
+    by_instant = isinstance(case.plan.root, ToStream)
     visible = _within_reach(case, tables)
     numbered = [each for name in sorted(visible) for each in visible[name]]
     number = {id(each): at for at, each in enumerate(numbered)}
-    real = {at: each.label for at, each in enumerate(numbered)}
-    everything = Label.of(*real) if apart else united([*real.values(), Label.of(0)])
-    merged: Counter[tuple[tuple[Value, ...], Label | None]] = Counter()
+    labels = {at: each.label for at, each in enumerate(numbered)}
+    everything = Label.of(*labels) if apart else united([*labels.values(), Label.of(0)])
+    real = labels if apart else None
+    merged = Counter[tuple[tuple[Value, ...], Label | None]]()
     for way in to.ways or (to.clearance,):
         if not deliver_strong([Tuple((), case.floor)], way):
             continue
@@ -67,9 +70,14 @@ def _exactly(case: Case, to: Class, tables: Tables) -> list[Tuple]:
                 for name, several in seen.items()
             }
         results = run(case.plan.root, seen, lambda _: everything, alone=True)
-        merged |= Counter((each.values, each.label) for each in results)
+        found = Counter[tuple[tuple[Value, ...], Label | None]]()
+        for each in results:
+            label = united(_labels_of(each.label, real)) if by_instant else each.label
+            found[each.values, label] += 1
+        merged |= found
+    named = None if by_instant else real
     return [
-        Tuple(values, united([case.floor, *_labels_of(label, real if apart else None)]))
+        Tuple(values, united([case.floor, *_labels_of(label, named)]))
         for values, label in merged.elements()
     ]
 
