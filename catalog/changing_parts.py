@@ -104,9 +104,10 @@ class ChangingParts:
 
     `branches` are those of its Union. If it has none, there is one. `schema` is that of the rows
     below `top`, which is the aggregate, or what orders the rows. `shown` has the names of what is
-    shown of `results`: those of the top, or `schema` if there is no top. If it is `loose`, each row
-    depends on all rows of the relations below (`catalog.stable_names`). `event_time` is the
-    attribute of `schema` that has it, or None.
+    shown of `results`: those of the top, or `schema` if there is no top. `names` are the names that
+    the relation itself gives these, in the same order. If it is `loose`, each row depends on all
+    rows of the relations below (`catalog.stable_names`). `event_time` is the attribute of `schema`
+    that has it, or None.
     """
 
     branches: tuple[Part, ...]
@@ -114,6 +115,7 @@ class ChangingParts:
     top: Aggregate | Ranked | None
     shown: tuple[str, ...]
     results: Schema
+    names: tuple[str, ...]
     loose: bool = False
     event_time: str | None = None
 
@@ -129,10 +131,10 @@ class ChangingParts:
             given = below.inputs[0]
             loose = depends_on_others(below)
             branches = _branches(given, window)
-            own = (given.schema, below.node, shown, below.schema, loose, given.event_time)
-            return cls(branches, *own)
+            own = (given.schema, below.node, shown, below.schema, relation.schema.names)
+            return cls(branches, *own, loose, given.event_time)
         rows = relation.schema
-        return cls(_branches(relation, window), rows, None, rows.names, rows)
+        return cls(_branches(relation, window), rows, None, rows.names, rows, rows.names)
 
     def read(self) -> tuple[list[Expression], list[Expression]]:
         """What of a row below the top is shown, or is the key of a group; and what else is read."""

@@ -156,7 +156,7 @@ def rules_of(
     upserts begin with all rows that stand, where the output gives them.
     """
     windows = tuple(_window(each.moving, whole=whole) for each in parts.windows())
-    own = tuple(name in keys for name in parts.shown)
+    own = tuple(name in keys for name in parts.names)
     made = _Making(reaches, nested=len([*parts.relations()]) > 1)
     root = made.stage(parts)
     return RelationRules(windows, change, root, limits, own, made.doubles, united(reaches))

@@ -42,6 +42,7 @@ from tests.unit.secfilter.moving_world import (
     check,
     check_standing,
     engine,
+    renamed,
     shown,
 )
 
@@ -125,7 +126,10 @@ def test_rows_below_groups(
 def one_of_each(draw: st.DrawFn) -> Node:
     order = draw(st.sampled_from([OLDEST, NEWEST, (OrderKey(PRICE, True),)]))
     number = draw(st.none() | st.just("rn"))
-    return shown(Ranked(endless(), (KEY,), order, 1, number), "key", "price")
+    first = Ranked(endless(), (KEY,), order, 1, number)
+    if draw(st.booleans()):
+        return renamed(first, best="price", of="key")
+    return shown(first, "key", "price")
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
